@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 from sqlalchemy import Connection, func, insert, select
@@ -82,6 +83,34 @@ def test_a_host_that_is_frozen_in_its_turn_loses_it(postgres):
         assert host.stdout.readline() == "written\n"
     assert names(state) == {"other", "lost"}
     state.close()
+
+
+def test_a_host_that_stops_within_a_statement_loses_its_turn(postgres):
+    """PostgreSQL looks at transactions that are idle, and not at one that waits for the rest of a message."""
+    url = postgres.new_state()
+    state = open_state(url, timeout_s=TIMEOUT_S)
+    in_turn, is_ended = threading.Event(), threading.Event()
+
+    def stop_within(connection: Connection) -> None:
+        driver = connection.connection.dbapi_connection
+        driver.execute("SELECT 1")
+        # It is no more idle for PostgreSQL, which waits for what is to be done.
+        driver.pgconn.enter_pipeline_mode()
+        driver.pgconn.send_flush_request()
+        driver.pgconn.flush()
+        in_turn.set()
+        is_ended.wait(60)
+        connection.execute(select(accounts.c.id)).all()
+
+    other = open_state(url, timeout_s=TIMEOUT_S)
+    lost = other.submit(stop_within)
+    assert in_turn.wait(60)
+    state.write_now(add("other"))
+    is_ended.set()
+    with pytest.raises(StorageUnavailableError):
+        lost.result(60)
+    for each in (other, state):
+        each.close()
 
 
 def wait_on_the_database(connection: Connection) -> None:
@@ -165,5 +194,5 @@ def test_every_connection_has_its_bounds(through):
         shown = [func.current_setting(name) for name in bounds]
         return list(connection.execute(select(*shown)).one())
 
-    assert state.write_now(read) == ["2s", "2s", "500ms"]
+    assert state.write_now(read) == ["2s", "1s", "500ms"]
     assert state.read_now(read) == ["2s", "2s", "1min"]

@@ -46,10 +46,10 @@ def connect_arguments(url: URL, name: str, timeout_s: float) -> dict[str, str | 
 
 def bound(engine: Engine, timeout_s: float, *, has_turn: bool) -> None:
     """Bound every connection that an engine makes from now on."""
-    idle_s = timeout_s * _TURN if has_turn else max(_READ_IDLE_S, timeout_s)
+    idle_s = turn_s(timeout_s) if has_turn else max(_READ_IDLE_S, timeout_s)
     limits = {
         "statement_timeout": int(timeout_s * 1000),
-        "lock_timeout": int(timeout_s * 1000),
+        "lock_timeout": int((idle_s + _SLACK_S if has_turn else timeout_s) * 1000),
         "idle_in_transaction_session_timeout": int(idle_s * 1000),
         "tcp_keepalives_idle": 5,
         "tcp_keepalives_interval": 2,
@@ -78,6 +78,11 @@ def bound(engine: Engine, timeout_s: float, *, has_turn: bool) -> None:
 
     event.listen(engine, "do_connect", connect)
     event.listen(engine, "checkout", check_out)
+
+
+def turn_s(timeout_s: float) -> float:
+    """Return how long a process may do nothing in its turn to write."""
+    return timeout_s * _TURN
 
 
 def try_connection(connection: Connection) -> None:

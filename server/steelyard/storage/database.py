@@ -428,7 +428,7 @@ def _open_server(url: URL, damage: DamageNotes | None, timeout_s: float) -> Stat
     event.listen(writing, "connect", prepare_writer)
     # A migration may take its time.
     bring_to_head(migrating)
-    turns = ServerTurns()
+    turns = ServerTurns(timeout_s=timeout_s)
     event.listen(writing, "begin", turns.begin)
     return State(
         instance=instance,
@@ -458,7 +458,7 @@ def open_counters(url: str) -> Writer | None:
     counting = create_engine(parsed, poolclass=NullPool, connect_args=arguments)
     bound(counting, _COUNT_S, has_turn=True)
     event.listen(counting, "connect", _prepare_counters)
-    turns = ServerTurns(COUNT_KEY)
+    turns = ServerTurns(COUNT_KEY, timeout_s=_COUNT_S)
     event.listen(counting, "begin", turns.begin)
     return Writer(counting, turns)
 

@@ -15,17 +15,32 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import OperationalError
 
 from steelyard.errors import StorageUnavailableError
 from steelyard.ids import new_id
-from steelyard.storage.bounded import try_connection
+from steelyard.storage.bounded import TIMEOUT_S, try_connection, turn_s
 
 # "steelyrd" in ASCII, and two more: any other program's choice is unlikely to be the same.
 WRITE_KEY = 0x7374_6565_6C79_7264
 MIGRATE_KEY = WRITE_KEY + 1
 COUNT_KEY = WRITE_KEY + 2
+
+#: PostgreSQL's lock_not_available.
+LOCKED = "55P03"
+#: Ends who has a lock and has been silent for some seconds.
+_END_IDLE = """
+    SELECT pg_terminate_backend(held.pid)
+    FROM pg_locks AS held JOIN pg_stat_activity AS holder USING (pid)
+    WHERE held.locktype = 'advisory' AND held.granted AND held.mode = 'ExclusiveLock'
+    AND (held.classid, held.objid, held.objsubid) = (%s::bigint::oid, %s::bigint::oid, 1)
+    AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND holder.wait_event = 'ClientRead'
+    AND holder.state_change < clock_timestamp() - make_interval(secs => %s)
+"""
 
 #: Seconds for which a check of a reader holds.
 _HOLDS_S = 1.0
@@ -93,8 +108,8 @@ class ServerTurns:
     Those that write one part of it apart from the rest have turns of their own, by another key.
     """
 
-    def __init__(self, key: int = WRITE_KEY) -> None:
-        self._key = key
+    def __init__(self, key: int = WRITE_KEY, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._key, self._timeout_s = key, timeout_s
 
     def wait(self) -> None:
         """Do nothing: the turn comes inside the transaction, and ends with it."""
@@ -102,7 +117,28 @@ class ServerTurns:
     def begin(self, connection: Connection) -> None:
         """Wait for the turn, as the first thing of a transaction."""
         try_connection(connection)
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": self._key})
+        give_up_at = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": self._key})
+            except OperationalError as error:
+                is_waiting = getattr(error.orig, "sqlstate", None) == LOCKED
+                if not is_waiting or time.monotonic() > give_up_at:
+                    raise
+            else:
+                return
+            self._end_idle(connection)
+
+    def _end_idle(self, connection: Connection) -> None:
+        """End the connection whose process does nothing in its turn.
+
+        PostgreSQL does so itself, but for one that stopped between two messages of a statement.
+        """
+        driver: Any = connection.connection.dbapi_connection
+        driver.rollback()
+        high, low = self._key >> 32, self._key & 0xFFFF_FFFF
+        driver.execute(_END_IDLE, (high, low, turn_s(self._timeout_s)))
+        driver.rollback()
 
     def done(self) -> None:
         """Do nothing: the turn ended with the transaction."""

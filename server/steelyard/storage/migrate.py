@@ -15,7 +15,7 @@ from sqlalchemy import Column, Connection, Engine, MetaData, Table, Text, inspec
 from sqlalchemy.exc import OperationalError
 
 from steelyard.errors import StorageUnavailableError
-from steelyard.storage.locks import MIGRATE_KEY, WRITE_KEY
+from steelyard.storage.locks import LOCKED, MIGRATE_KEY, WRITE_KEY
 from steelyard.storage.tables import metadata, oldest_version
 
 #: The revision of the first release: what is older than it cannot be migrated.
@@ -36,8 +36,6 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK_MS, _LOCKS_S, _PAUSE_S = 500, 60.0, 0.2
 #: How long a migration may do nothing.
 _IDLE_MS = 10_000
-#: PostgreSQL's lock_not_available.
-_LOCKED = "55P03"
 
 # What Alembic runs is kept in globals of its own: one migration at a time in a process.
 _upgrading = threading.Lock()
@@ -60,7 +58,7 @@ def bring_to_head(engine: Engine) -> None:
             with engine.begin() as connection:
                 _migrate(connection)
         except OperationalError as error:
-            if getattr(error.orig, "sqlstate", None) != _LOCKED or time.monotonic() > give_up:
+            if getattr(error.orig, "sqlstate", None) != LOCKED or time.monotonic() > give_up:
                 raise
             time.sleep(_PAUSE_S)
         else:
