@@ -66,17 +66,31 @@ def test_a_refusal_before_acceptance_leaves_the_key_free(state: State):
 # pending
 
 
-def test_a_pending_key_of_another_process_answers_so(desk: Desk, state_url: str):
+def test_a_pending_key_of_another_process_is_waited_for(
+    desk: Desk, state_url: str, monkeypatch: pytest.MonkeyPatch
+):
     accepted = desk.accepted("k")
     with closing(open_state(state_url)) as other_state:
         other = Desk(other_state, desk.clock)
-        error = refused(other, errors.RequestInProgressError)
+
+        async def call_both() -> Sent | Accepted:
+            waiting = asyncio.create_task(other.accept("k"))
+            await check_that_it_stays_so(lambda: not waiting.done(), 0.05)
+            await desk.settled(accepted, 0, b"1")
+            return await waiting
+
+        reply = asyncio.run(call_both())
+        assert isinstance(reply, Sent)
+        assert (reply.body, reply.is_replay) == (b"1", True)
+        monkeypatch.setattr(service, "WAIT_S", 0.01)
+        accepted = desk.accepted("late")
+        error = refused(other, errors.RequestInProgressError, "late")
         assert error.operation == errors.Operation(accepted.operation_id, "pending")
         assert error.retryable
         assert error.retry_after_s is not None
-        refused(other, errors.IdempotencyConflictError, payload="other")
+        refused(other, errors.IdempotencyConflictError, "late", payload="other")
         desk.settle(accepted, body=b"1")
-        assert other.replayed("k").body == b"1"
+        assert other.replayed("late").body == b"1"
 
 
 def test_a_key_of_this_process_is_waited_for_no_longer_than_that(

@@ -17,6 +17,8 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from sqlalchemy import Connection
+
 from steelyard import errors
 from steelyard.ids import new_id
 from steelyard.ledger import books as ledger
@@ -28,8 +30,10 @@ from steelyard.storage import State
 
 _log = logging.getLogger(__name__)
 
-#: Seconds that a repeated key waits for the request it repeats, in the same process.
+#: Seconds that a repeated key waits for the request it repeats, in this process or another.
 WAIT_S = 20.0
+#: Seconds until the first look at one of another process, and between two looks whether that lives.
+_FIRST_LOOK_S, _FIND_DEAD_S = 0.02, 2.0
 #: Seconds that an answer waits to be settled before its end counts as not known.
 SETTLE_S = 5.0
 #: Seconds beyond a request's deadline by which its operation has surely ended.
@@ -183,10 +187,13 @@ class OperationLog:
         return outcome
 
     async def _wait_for(self, pending: Pending, give_up_at: float) -> None:
-        """Wait for the end of an operation of this process, or raise that it has not ended."""
+        """Wait for the end of an operation, or raise that it has not ended."""
         left_s = give_up_at - time.monotonic()
-        if not pending.is_ours or left_s <= 0:
+        if left_s <= 0:
             raise _in_progress(pending.operation_id)
+        if not pending.is_ours:
+            await self._look_for_end(pending.operation_id, min(left_s, _FIND_DEAD_S))
+            return
         running = self._running.get(pending.operation_id)
         if running is None:
             return  # it has just ended
@@ -194,6 +201,20 @@ class OperationLog:
             await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(running)), left_s)
         except TimeoutError:
             raise _in_progress(pending.operation_id) from None
+
+    async def _look_for_end(self, operation_id: str, wait_s: float) -> None:
+        """Wait for the end of an operation of another process, which says nothing to this one."""
+
+        def has_ended(connection: Connection) -> bool:
+            operation = rows.find_operation(connection, operation_id)
+            return operation is None or operation.state != "pending"
+
+        give_up_at, pause_s = time.monotonic() + wait_s, _FIRST_LOOK_S
+        while (left_s := give_up_at - time.monotonic()) > 0:
+            await asyncio.sleep(min(pause_s, left_s))
+            if await self._state.look_up(has_ended):
+                return
+            pause_s *= 1.5
 
     def _end(self, operation_id: str) -> None:
         running = self._running.pop(operation_id, None)
