@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 import steelyard
-from steelyard.client import row_sources
+from steelyard.client import row_sources, uploads
 from steelyard.client.row_sources import FrameColumns, pieces_of
+from steelyard.client.tables import Converted, Table, create_whole
 from steelyard.client.uploads import RowUpload
 from steelyard.errors import DatasetDeletedError, InvalidExampleError, NoNewRowsError
 from support.datasets.dataset_rows import REFUND, ROUTE, make_row_dict, make_rows, to_ndjson
@@ -142,6 +143,25 @@ def test_two_sides_that_fit_are_one_request(client):
     wrong = [{**make_rows(1, 1)[0], "targets": {"route": "nobody"}}]
     with pytest.raises(InvalidExampleError):
         client.datasets.create("none", training=make_rows(2), evaluation=wrong)
+    assert len(list(client.datasets.iterate())) == n_before
+
+
+def test_sides_longer_than_a_piece_are_both_there_in_any_order(client):
+    parts = {"evaluation": make_rows(20), "training": make_rows(20, 20)}
+    made = send(client, parts, name="sides")
+    assert (made.split.training, made.split.evaluation) == (20, 20)
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt(), ValueError("a bad row")])
+def test_an_import_is_whole_or_nothing(client, monkeypatch, ending):
+    monkeypatch.setattr(
+        uploads, "pieces_of", lambda rows, columns, _: pieces_of(rows, columns, 2000)
+    )
+    n_before = len(list(client.datasets.iterate()))
+    made = Converted(Table((), ()), lines=rows_until(ending))
+    with pytest.raises(type(ending)) as caught:
+        create_whole(client, "part", made)
+    assert not caught.value.__notes__
     assert len(list(client.datasets.iterate())) == n_before
 
 

@@ -93,6 +93,8 @@ def create(
     server: Server,
 ) -> None:
     """Make a dataset of a file of JSON Lines."""
+    from steelyard.client.tables import create_whole
+
     if is_table(file):
         raise click.UsageError(
             f"{file.name} has a table, whose columns have to be chosen: use "
@@ -101,12 +103,8 @@ def create(
     rows = lines_of(file, ReadAs(None, encoding, False, bad_rows))
     rows.put_license(license)
     with connected(server) as client, _progress(file) as progress:
-        made = client.datasets.create(
-            name,
-            rows.made.parts,
-            evaluation_fraction=evaluation_fraction,
-            progress=progress,
-            on_refused=rows.made,
+        made = create_whole(
+            client, name, rows.made, evaluation_fraction=evaluation_fraction, progress=progress
         )
         rows.show_sent(client, made)
     server.show(made, show_dataset)

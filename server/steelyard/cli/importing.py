@@ -113,6 +113,8 @@ def command(
     each name. Splits of folders, file names or a column are kept as sides. Rows that cannot be used
     are left out and told.
     """
+    from steelyard.client.tables import create_whole
+
     if shape in (None, "onehot") and file.is_file() and has_rows(file):
         rows = lines_of(file, read_as)
     elif shape == "onehot":
@@ -127,11 +129,8 @@ def command(
         return
     rows.put_license(license)
     with connected(server) as client:
-        stored = client.datasets.create(
-            name or file.stem,
-            rows.made.parts,
-            evaluation_fraction=evaluation_fraction,
-            on_refused=rows.made,
+        stored = create_whole(
+            client, name or file.stem, rows.made, evaluation_fraction=evaluation_fraction
         )
         rows.show_sent(client, stored)
     server.show(stored, show_dataset)

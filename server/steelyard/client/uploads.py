@@ -184,7 +184,9 @@ class RowUpload(Upload[Dataset]):
         dataset_id: str | None = None,
         **sending: Any,
     ) -> None:
-        super().__init__(parts, columns, **sending)
+        # Training rows first: a dataset whose first piece has none is for evaluation only.
+        order = sorted(parts, key=lambda part: part == "evaluation")
+        super().__init__({part: parts[part] for part in order}, columns, **sending)
         self._fraction, self._name, self._dataset_id = evaluation_fraction, name, dataset_id
 
     def _call(self, data: Mapping[str, bytes], key: str | None) -> Call[Dataset]:

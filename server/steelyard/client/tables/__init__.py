@@ -12,6 +12,7 @@ from steelyard.client.tables.outcomes import (
     propose_same,
 )
 from steelyard.client.tables.recording import Recorded, record_answers
+from steelyard.client.tables.sending import create_whole
 from steelyard.client.tables.truths import with_one_truth, with_truths_of
 from steelyard.imports.programs import SHAPES
 from steelyard.imports.reading import ENDINGS, are_rows, read_table
@@ -30,6 +31,7 @@ __all__ = [
     "are_rows",
     "convert",
     "count_values",
+    "create_whole",
     "describe_refused",
     "edit_outcomes",
     "guess_mapping",
