@@ -115,13 +115,17 @@ def test_rows_that_a_server_refuses_are_left_out_with_their_lines(run, tmp_path)
     rows[3] = {"text": "", "team": {"a": 1}}
     rows[6]["team"] = {"a": 0.9, "b": 0.9}
     path.write_bytes(to_ndjson(rows))
+    refused = "1 is left out, which the server refuses:\n  line 7: team: "
+    tried = run("import", path, "--label", "team", "--bad-rows", bad, "--dry-run")
+    assert refused in tried.stderr
     done = run("import", path, "--label", "team", "--bad-rows", bad, "--json")
     assert json.loads(done.stdout)["rows"] == 8
-    assert "1 is left out, which the server refuses:\n  line 7: team: " in done.stderr
+    assert refused in done.stderr
     assert [line.split(",")[0] for line in bad.read_text().splitlines()] == ["line", "4", "7"]
     # A file of nothing else is refused.
     path.write_bytes(to_ndjson(rows[6:7]))
-    assert "sum" in run("import", path, "--label", "team", status=2).stderr
+    for dry in ((), ("--dry-run",)):
+        assert "sum" in run("import", path, "--label", "team", *dry, status=2).stderr
 
 
 def test_rows_with_a_fault_are_left_out_with_their_lines(run, tmp_path):

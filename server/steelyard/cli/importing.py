@@ -125,6 +125,7 @@ def command(
     else:
         rows = rows_of(file, read_as, shape, context, labels, metadata, split, names, no_label)
     if dry_run:
+        rows.show_checked()
         rows.exit_where_much_is_left_out()
         return
     rows.put_license(license)
@@ -216,13 +217,40 @@ class FileRows:
             )
             raise click.exceptions.Exit(FAILED)
 
+    def show_checked(self) -> None:
+        """Print which rows a server would refuse; it is a mistake when it would refuse all."""
+        from steelyard.datasets.ingest import RowReader
+
+        parts = self.made.parts
+        by_side = parts if isinstance(parts, dict) else {"examples": parts}
+        n_good = 0
+        for part, lines in by_side.items():
+            reader = RowReader()
+            for number, line in enumerate(lines):
+                n_rows = reader.n_rows
+                for _ in reader.read_ndjson([line], part):
+                    pass
+                if line.strip() and reader.n_rows == n_rows:
+                    error = reader.error()
+                    for detail in (error.details if error is not None else None) or ():
+                        self.made(part, number, detail)
+                    reader = RowReader()
+                else:
+                    n_good += bool(line.strip())
+        self._show_refused()
+        if not n_good:
+            raise click.UsageError("No row can be used.")
+
+    def _show_refused(self) -> None:
+        refused = self.made.refused_by_server
+        show_refused(", which the server refuses", refused)
+        self._read_as.keep(self.made.table.columns, refused)
+
     def show_sent(self, client: Client, stored: Dataset | None) -> None:
         """Print which rows the server refused, and record who said what of those of a dataset."""
         from steelyard.client.tables import record_answers
 
-        refused = self.made.refused_by_server
-        show_refused(", which the server refuses", refused)
-        self._read_as.keep(self.made.table.columns, refused)
+        self._show_refused()
         if stored is not None and (recorded := record_answers(client, stored, self.made)):
             click.echo(recorded.summary, err=True)
 
