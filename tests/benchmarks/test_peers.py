@@ -9,8 +9,11 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import pytest
+
+from support.servers.live_server import live_server
 
 NAMES = (
     "bodies",
@@ -147,6 +150,62 @@ def test_what_must_take_too_long_is_not_tried(peers, script, monkeypatch):
     assert words[32, 2, "short"] == "not tried: 3.0 s for 3 of its questions"
     assert words[3, 77, "medium"] == "not answered: nor was 1 x 77, short in 8 s"
     assert words[1, 77, "long"] == "not answered: nor was 1 x 77, short in 8 s"
+
+
+@pytest.fixture
+def measuring(peers, script, monkeypatch):
+    """Return a run of two servers that answer at once, and what each was sent."""
+    module = script("peers.run")
+    run = module.Run({"not_run": [], "contestants": [], "cells": []}, patience_s=8.0)
+    run.servers = [
+        SimpleNamespace(
+            contestant=SimpleNamespace(key=key), port=key, pid=0, known_contexts=lambda: 0
+        )
+        for key in ("ours", "theirs")
+    ]
+    sent = {server.port: [] for server in run.servers}
+
+    def closed_loop(port, requests, n_clients, timeout_s):
+        sent[port] += requests
+        return peers.load.Answers([1.0] * len(requests), seconds=0.3)
+
+    monkeypatch.setattr(module, "closed_loop", closed_loop)
+    for name in ("reset_peaks", "cpu_seconds", "memory_mb"):
+        monkeypatch.setattr(module, name, lambda *_: 1.0)
+    return run, sent
+
+
+def test_no_context_comes_again_whatever_is_asked_about_it(peers, measuring):
+    run, sent = measuring
+    sizes = peers.plan.Grid((1, 3), (2, 4), ("short",)).sizes()
+    run.probe(sizes)
+    for turn in range(3):
+        for size in sizes:
+            run.measure(size, peers.plan.Load("closed", 8), peers.plan.Effort(1.0, 9.0), turn)
+    for requests in sent.values():
+        contexts = [json.loads(one.partition(b"\r\n\r\n")[2])["state"] for one in requests]
+        assert len(contexts) > 3 * len(sizes) * 8
+        assert len(set(contexts)) == len(contexts)
+    # In rounds, all are sent the same.
+    n_rounds = 3 * len(sizes) * 8
+    assert sent["ours"][-n_rounds:] == sent["theirs"][-n_rounds:]
+
+
+def test_a_round_of_contexts_that_were_known_is_none(peers, script, measuring):
+    run, _ = measuring
+    size, load = peers.bodies.Size(1, 2, "short"), peers.plan.Load("closed", 1)
+    run.probe([size])
+    run.servers[0].known_contexts = iter(itertools.count()).__next__
+    with pytest.raises(peers.servers.ServerError, match="ours knew contexts of 1 x 2, short"):
+        run.measure(size, load, peers.plan.Effort(1.0, 9.0), 0)
+
+
+def test_a_server_of_ours_says_what_it_knew(peers):
+    with live_server(jobs="off") as server:
+        ours = SimpleNamespace(
+            contestant=SimpleNamespace(peer=peers.contestants.OURS), port=urlsplit(server.url).port
+        )
+        assert peers.servers.Server.known_contexts(ours) == 0
 
 
 def test_arrivals_are_seeded_and_have_their_rate(peers):

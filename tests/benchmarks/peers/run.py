@@ -70,7 +70,8 @@ class Run:
         self._begun: list[Server] = []
         #: Seconds of one request alone, by contestant and size, where it was answered in time.
         self.alone: dict[tuple[str, Size], float] = {}
-        self._next_context: dict[Size, int] = {}
+        #: Of all sizes: contexts of one length are the same texts, whatever is asked about them.
+        self._next_context = 1
         self._rates: dict[tuple[str, Size, int], float] = {}
 
     def tell(self, contestant: Contestant, **more: Any) -> None:
@@ -146,8 +147,8 @@ class Run:
     def time_alone(self, server: Server, size: Size) -> float | None:
         """Return the seconds of one request alone; nothing where it fails or takes too long."""
         taken, answers = None, Answers()
-        for number in range(3):
-            requests = make_requests(size, number, 1)
+        for _ in range(3):
+            requests = make_requests(size, self._first_new(1), 1)
             try:
                 answers = closed_loop(server.port, requests, 1, self.patience_s)
             except TimeoutError:
@@ -219,26 +220,34 @@ class Run:
 
     def measure(self, size: Size, load: Load, effort: Effort, turn: int) -> None:
         """Measure one size and load on every contestant in turn; all get the same requests."""
-        first, most = self._next_context.get(size, 10), 0
+        keys = [server.contestant.key for server in self.servers]
+        numbers = {
+            key: effort.requests(self.alone[key, size], load.clients)
+            for key in keys
+            if (key, size) in self.alone
+        }
+        first = self._first_new(max(numbers.values(), default=0))
         # Who comes first changes, so that nobody is always measured after the same other one.
         start = turn % max(1, len(self.servers))
         order = self.servers[start:] + self.servers[:start]
         for server in order:
-            alone = self.alone.get((server.contestant.key, size))
-            if alone is None:
+            n = numbers.get(server.contestant.key)
+            if n == 0 and turn == 0:
+                self._leave_out(server, size, load)
+            if not n:
                 continue
-            n = effort.requests(alone, load.clients)
-            if n == 0:
-                if turn == 0:
-                    self._leave_out(server, size, load, alone)
-                continue
-            most = max(most, n)
             figures = self._round(server, size, load, make_requests(size, first, n), turn)
             if figures is not None:
                 self._cell(server, size, load)["rounds"].append(figures)
-        self._next_context[size] = first + most
 
-    def _leave_out(self, server: Server, size: Size, load: Load, alone: float) -> None:
+    def _first_new(self, n: int) -> int:
+        """Return the number of the first of ``n`` contexts that nothing was asked about."""
+        first = self._next_context
+        self._next_context += n
+        return first
+
+    def _leave_out(self, server: Server, size: Size, load: Load) -> None:
+        alone = self.alone[server.contestant.key, size]
         cell = self._cell(server, size, load)
         cell["words"] = f"not run: one request alone takes {alone:.2f} s"
 
@@ -256,6 +265,7 @@ class Run:
         key, pid = (server.contestant.key, size, load.clients), server.pid
         if load.loop == OPEN and key not in self._rates:
             return None
+        known = server.known_contexts()
         reset_peaks(pid)
         cpu_s = cpu_seconds(pid)
         try:
@@ -273,6 +283,8 @@ class Run:
             return {"n": 0, "errors": {"TimeoutError": 1}}
         cpu_s = cpu_seconds(pid) - cpu_s
         figures = round_figures(answers, size.questions, cpu_s, memory_mb(pid, "VmHWM"))
+        if server.known_contexts() != known:
+            raise ServerError(f"{server.contestant.key} knew contexts of {size.words()} before.")
         if load.loop == OPEN:
             figures["rate"] = round(self._rates[key], 4)
         return figures

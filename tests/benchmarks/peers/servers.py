@@ -13,6 +13,7 @@ import venv
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from urllib.request import urlopen
 
 from peers.bodies import Size, make_requests
 from peers.contestants import HERE, OURS, PEERS, Contestant, server_command
@@ -26,6 +27,8 @@ from steelyard.version import __version__
 START_S = 180
 _POLL_S = 0.2
 _STAMP = "installed.txt"
+#: What a server of ours counts of its context cache.
+_KNOWN = 'steelyard_context_cache_lookups_total{result="hit"} '
 
 
 class ServerError(Exception):
@@ -129,6 +132,15 @@ class Server:
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
+
+    def known_contexts(self) -> int:
+        """Return how often ours had a context or a sentence of it at hand; the others keep none."""
+        if self.contestant.peer != OURS:
+            return 0
+        with urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=START_S) as metrics:
+            lines = metrics.read().decode().splitlines()
+        [count] = [line for line in lines if line.startswith(_KNOWN)]
+        return int(float(count.split()[1]))
 
     def start(self) -> None:
         """Start it, wait for its first right answer, and pin it to its cores.
