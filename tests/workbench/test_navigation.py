@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import panel as pn
+import panel_material_ui as pmui
 
 from steelyard_workbench.frame import navigation
 from steelyard_workbench.frame.app import App
@@ -26,7 +27,9 @@ class ForestPage(Page):
     summary = "Counts trees."
 
     def build(self):
-        return [pn.pane.Markdown("Three oaks.")]
+        self.name_of_tree = pmui.TextInput(label="Tree")
+        self.rare = pmui.Accordion(("Rare trees", self.name_of_tree))
+        return [pn.pane.Markdown("Three oaks."), self.rare]
 
 
 def test_a_made_up_page_is_found_wherever_pages_are_listed(monkeypatch):
@@ -45,3 +48,8 @@ def test_a_made_up_page_is_found_wherever_pages_are_listed(monkeypatch):
     app.session.page = "forest"
     shown = texts(app.view())
     assert all(text in shown for text in ("Forest", "Counts trees.", "Three oaks."))
+    # Nothing can be entered while the server is away.
+    for is_connected in (False, True):
+        app.session.is_connected = is_connected
+        assert app.page.name_of_tree.disabled is not is_connected
+        assert app.page.rare.disabled == []

@@ -379,11 +379,13 @@ class App:
             self._disable()
 
     def _disable(self) -> None:
-        """Disable every input of the page: nothing that is entered could be sent."""
-        for widget in self.place.select(lambda shown: hasattr(shown, "disabled")):
-            if not widget.disabled:
-                widget.disabled = True
-                self._disabled.append(widget)
+        """Disable every input of the page: nothing that is entered could be sent.
+
+        Parts whose ``disabled`` is a list of others, as that of an accordion, are no inputs.
+        """
+        for widget in self.place.select(lambda shown: getattr(shown, "disabled", None) is False):
+            widget.disabled = True
+            self._disabled.append(widget)
 
     def _enable(self) -> None:
         for widget in self._disabled:
