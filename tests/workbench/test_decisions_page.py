@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from html import unescape
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 import steelyard
 from steelyard.decision_log.wire import DecisionSummary
 from steelyard.evaluations.wire import Change
+from steelyard.ledger.money import from_usd
 from steelyard.named.comparison_wire import (
     ComparedDecision,
     ComparedSide,
@@ -30,6 +32,7 @@ from steelyard_workbench.pages.decisions.share_slider import meaning_of
 from steelyard_workbench.parts.named.looking import look_at
 from support.browser.shown_parts import choose, named, press, texts
 from support.families.learnable_rows import DECISION, learnable_rows
+from support.servers.live_server import live_server
 
 TEAM = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping"]}
 
@@ -199,6 +202,28 @@ def test_a_comparison_is_started_followed_and_stopped(server, decisions):
     assert not named(page.__panel__(), "Move 2 to production")
 
 
+def test_a_price_is_shown_before_it_is_reserved():
+    with live_server(jobs="off", accounts="on", prices="hashing=1000") as running:
+        accounts = running.services.accounts
+        account = accounts.create_account("payer")
+        accounts.add_credit(account.id, from_usd("50"))
+        key = accounts.create_key(account=account.id).secret
+        with steelyard.connect(running.url, key) as client:
+            client.named_decisions.create("desk", [TEAM])
+            client.named_decisions.add_version("desk", [{**TEAM, "question": "Whose is it?"}])
+            client.decision("desk").decide("Charged twice", store=True)
+            page = opened(SimpleNamespace(client=client), named="desk")
+            press(page, "Compare with production")
+            assert "Press again to reserve that amount and compare." in shown(page)
+            assert list(client.named_decisions.comparisons("desk")) == []
+            press(page, "Compare with production")
+            [comparison] = client.named_decisions.comparisons("desk")
+            assert f"It costs {comparison.price_usd} USD." not in shown(page)
+            assert "Version 2 is being compared with production." in shown(page)
+            press(page, "Stop")
+            assert "The comparison of version 2 was stopped." in shown(page)
+
+
 def test_a_share_is_sent_and_ended_by_the_slider(server, decisions):
     named_decisions, name = decisions
     page = opened(server, named=name)
@@ -215,9 +240,14 @@ def test_a_share_is_sent_and_ended_by_the_slider(server, decisions):
 
 def test_growth_is_given_leave_and_stopped(server, decisions):
     named_decisions, name = decisions
-    dataset = server.client.datasets.create(f"{name} rows", examples=learnable_rows(n_rows=20))
-    named_decisions.change(name, dataset_id=dataset.id)
+    server.client.datasets.create(f"{name} rows", examples=learnable_rows(n_rows=20))
     page = opened(server, named=name)
+    named(page.__panel__(), "Dataset of its rows, by its name")[0].value = f"{name} rows"
+    named(page.__panel__(), "What it is for")[0].value = "tickets"
+    press(page, "Save these")
+    decision = named_decisions.get(name)
+    assert (decision.description, decision.owner) == ("tickets", "Mia")
+    assert decision.dataset_id
     [policy] = named(page.__panel__(), "What it may do")
     policy.value = "rows"
     press(page, "Let it grow")

@@ -75,9 +75,9 @@ def _marked(old: NamedVersion, new: NamedVersion) -> tuple[str, str]:
         for place, text in enumerate(changed_sides(before, after)):
             sides[place] += f'<{tag} class="{kind}" dir="auto">{text}</{tag}>' if text else ""
 
-    asked = [{each["id"]: each for each in version.decisions} for version in (old, new)]
-    for id_ in dict.fromkeys([*asked[0], *asked[1]]):
-        pair = [decisions.get(id_, {}) for decisions in asked]
+    by_id = [{each["id"]: each for each in version.decisions} for version in (old, new)]
+    for id_ in dict.fromkeys([*by_id[0], *by_id[1]]):
+        pair = [decisions.get(id_, {}) for decisions in by_id]
         questions = [next(iter(questions_of([each] if each else [])), None) for each in pair]
         texts = ["" if each is None else each.text for each in questions]
         add("div", "asks", *texts)

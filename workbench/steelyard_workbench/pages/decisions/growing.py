@@ -22,8 +22,8 @@ _POLICIES = {
     "Train, and propose what passes": "propose",
     "Train, and move production to what passes": "move",
 }
-#: What has no field, and a growth keeps.
-_KEPT = ("family", "margin", "shadow", "judge_rows", "novel")
+#: What has no field, and stays as it is.
+_UNCHANGED = ("family", "margin", "shadow", "judge_rows", "novel")
 
 
 def growth_card(page: OnePartPage, looked: Looked) -> Viewable:
@@ -50,9 +50,11 @@ def growth_card(page: OnePartPage, looked: Looked) -> Viewable:
     place = pn.Column(sizing_mode="stretch_width")
 
     def grow() -> None:
-        kept = {} if policy is None else {field: getattr(policy, field) for field in _KEPT}
+        unchanged = (
+            {} if policy is None else {field: getattr(policy, field) for field in _UNCHANGED}
+        )
         most = (price.value_input or price.value or "").strip() or None
-        named.grow(name, leave.value, at_least=at_least.value, max_price_usd=most, **kept)
+        named.grow(name, leave.value, at_least=at_least.value, max_price_usd=most, **unchanged)
 
     is_on = growth is not None and growth.stopped_at is None
     text = "Its feedback may train a model of its own, which is as right for less."

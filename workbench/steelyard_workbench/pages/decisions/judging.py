@@ -77,7 +77,9 @@ def _basis(result: ComparisonResult, gain: Change | None) -> list[str]:
 def comparison_figures(result: ComparisonResult) -> Viewable:
     """Show what a comparison measured of each decision, and which actions became which."""
     sides = (("held-out rows", result.rows), ("stored decisions", result.stored))
-    known = [(name, each) for name, side in sides if side is not None for each in side.decisions]
+    decisions = [
+        (name, each) for name, side in sides if side is not None for each in side.decisions
+    ]
     rows = [
         (
             name,
@@ -87,19 +89,19 @@ def comparison_figures(result: ComparisonResult) -> Viewable:
             change_text(each.right),
             change_text(each.wrong),
         )
-        for name, each in known
+        for name, each in decisions
     ]
     moves = [
         (name, each.decision, f"{move.before} → {move.after}", f"{move.n:,}")
-        for name, each in known
+        for name, each in decisions
         for move in each.moves
     ]
     measures = ("on", "decision", "other action", "left to a person", "right", "wrong")
-    shown = [table(measures, rows, label="What changes")]
+    tables = [table(measures, rows, label="What changes")]
     if moves:
         counts = ("on", "decision", "action", "how often")
-        shown.append(table(counts, moves, label="Actions that changed", numbers=(3,)))
-    return pn.Column(*shown, sizing_mode="stretch_width")
+        tables.append(table(counts, moves, label="Actions that changed", numbers=(3,)))
+    return pn.Column(*tables, sizing_mode="stretch_width")
 
 
 def _points(share: float) -> str:

@@ -11,7 +11,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.errors import InvalidRequestError, PriceChangedError
+from steelyard.errors import InvalidRequestError, PriceChangedError, SteelyardError
 from steelyard.named.comparison_wire import NamedComparison
 from steelyard.named.files import content_of, write_file
 from steelyard.named.wire import NamedVersion
@@ -25,6 +25,7 @@ from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.problems import leave_to_banner
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.snippets import as_curl, as_python_named
 from steelyard_workbench.kit.states import empty, verdict
@@ -64,6 +65,7 @@ class DecisionsPage(OnePartPage):
         self.bar = pmui.LinearProgress(
             value=0, variant="determinate", sizing_mode="stretch_width", margin=(5, 10)
         )
+        self.progress = pmui.Typography("", variant="body2")
 
     def content(self) -> list[Viewable]:
         """Return the list, or the decision that is chosen."""
@@ -94,7 +96,11 @@ class DecisionsPage(OnePartPage):
         """Show how far a comparison is, and what it came to once it ends."""
         comparison = None if self.looked is None else self.looked.comparison
         if comparison is not None and comparison.status in UNFINISHED:
-            now = await asyncio.to_thread(self.client.named_decisions.comparison, comparison.id)
+            try:
+                now = await asyncio.to_thread(self.client.named_decisions.comparison, comparison.id)
+            except SteelyardError as error:
+                leave_to_banner(error)
+                return
             self._show_progress(now)
             if now.status not in UNFINISHED:
                 await self.refresh()
@@ -216,7 +222,7 @@ class DecisionsPage(OnePartPage):
             basis = ["Edit makes one; nothing changes in production until it is moved."]
         elif comparison is not None and comparison.status in UNFINISHED:
             self._show_progress(comparison)
-            details = [self.bar]
+            details = [self.bar, self.progress]
             stop = partial(self.client.named_decisions.cancel_comparison, comparison.id)
             buttons = [self.button("Stop", stop, place)]
         else:
@@ -248,12 +254,13 @@ class DecisionsPage(OnePartPage):
 
     def _choose_beside(self, looked: Looked) -> list[Viewable]:
         """Return the field that chooses the version beside production, where there are others."""
-        numbers = [each.version for each in looked.versions]
-        numbers.remove(looked.version.version)
+        beside = 0 if looked.beside is None else looked.beside.version
+        numbers = {each.version for each in looked.versions} | {beside}
+        numbers -= {0, looked.version.version}
         if not numbers:
             return []
-        options = {"the next": 0, **{f"version {number}": number for number in numbers}}
-        beside = 0 if looked.beside is None else looked.beside.version
+        others = {f"version {number}": number for number in sorted(numbers, reverse=True)}
+        options = {"the next": 0, **others}
         field = pmui.Select(
             label="Beside production", options=options, value=beside, width=180, size="small"
         )
@@ -278,8 +285,9 @@ class DecisionsPage(OnePartPage):
         self._agreed = "0"
 
     def _show_progress(self, comparison: NamedComparison) -> None:
-        n = comparison.contexts
-        self.bar.value = round(100 * min(1, comparison.completed_contexts / max(1, n)))
+        n, done = comparison.contexts, comparison.completed_contexts
+        self.bar.value = round(100 * min(1, done / max(1, n)))
+        self.progress.object = f"{done:,} of {n:,} texts"
 
     def _opens(
         self, label: str, do: Callable[[], object], variant: str = "outlined"
@@ -305,10 +313,22 @@ class DecisionsPage(OnePartPage):
     def _details(self, looked: Looked) -> Viewable:
         """Return what else is known of it, the pages that show what is its own, and archiving."""
         decision, week = looked.decision, looked.summary
+        place = pn.Column(sizing_mode="stretch_width")
+        head = {
+            "description": ("What it is for", decision.description),
+            "owner": ("Owner", decision.owner),
+            "dataset_id": ("Dataset of its rows, by its name", looked.dataset),
+        }
+        fields = {
+            name: pmui.TextInput(label=label, value=text or "", sizing_mode="stretch_width")
+            for name, (label, text) in head.items()
+        }
+
+        def save() -> None:
+            changed = {name: field.value or "" for name, field in fields.items()}
+            self.client.named_decisions.change(decision.name, **changed)
+
         about = {
-            "For": decision.description or "—",
-            "Owner": decision.owner or "—",
-            "Dataset": looked.dataset or "none",
             "Aliases": ", ".join(f"{each.alias} {each.version}" for each in decision.aliases),
             "Latency, median": measure_text(week.latency_p50_ms, places=1) + " ms",
         }
@@ -323,7 +343,10 @@ class DecisionsPage(OnePartPage):
             archive = partial(self.moves.ask_archive, decision.name)
             links.append(Choice("Archive…", archive, look="danger"))
         row = Choices(links, layout="row", is_small=True)
-        return pn.Column(facts(about), row, sizing_mode="stretch_width")
+        button = self.button("Save these", save, place)
+        return pn.Column(
+            *fields.values(), button, place, facts(about), row, sizing_mode="stretch_width"
+        )
 
     def _go(self, page: str) -> None:
         """Open another page on what is this decision's."""

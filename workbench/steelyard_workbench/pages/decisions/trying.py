@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import panel as pn
 import panel_material_ui as pmui
@@ -28,9 +27,8 @@ _TEXT_CHARACTERS = 200
 Side = tuple[str, Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class TriedRow:
-    """A text, the outcome that is right by decision where it is known, and both answers."""
+class TriedRow(NamedTuple):
+    """A text, the outcomes that are right where that is known, and both answers."""
 
     context: Any
     right: Mapping[str, str]
