@@ -411,4 +411,24 @@ def test_the_next_version_is_that_of_staging_then_the_newest(server, decisions):
         on_try=None,
         scope=Scope(),
     )
-    assert form.content()["decisions"] == [{**TEAM, "question": "Which team of 3?"}]
+    asks = {**TEAM, "question": "Which team of 3?"}
+    assert form.content()["decisions"] == [asks]
+    [act_from] = form.act_from.values()
+    act_from.value = "0.7"
+    assert form.content()["decisions"] == [{**asks, "abstain": {"min_probability": 0.7}}]
+
+
+def test_a_version_that_no_longer_abstains_says_nothing_of_it(server, decisions):
+    named_decisions, name = decisions
+    policy = {"abstain_below": 0.4, "outcome_thresholds": {"billing": 0.9}}
+    version = named_decisions.add_version(name, [{**TEAM, "policy": policy}])
+    page = opened(server, named=name)
+    form = form_of(page)
+    [act_from] = form.act_from.values()
+    assert act_from.value == "0.4"
+    act_from.value = ""
+    [decision] = form.content()["decisions"]
+    assert decision == {**TEAM, "policy": {"outcome_thresholds": {"billing": 0.9}}}
+    form.staging.value = False
+    asyncio.run(form.save())
+    assert named_decisions.get(name).latest == version.version + 1

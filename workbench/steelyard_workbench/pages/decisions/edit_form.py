@@ -228,7 +228,7 @@ def _threshold_of(decision: Mapping[str, Any]) -> float | None:
 
 
 def _acting_from(text: str, decision: dict[str, Any]) -> dict[str, Any]:
-    """Return a decision that acts from a probability, in the field where it has one."""
+    """Return a decision that acts from a probability; empty: that always acts."""
     try:
         threshold = float(text.strip().replace(",", ".")) if text.strip() else None
     except ValueError:
@@ -237,9 +237,10 @@ def _acting_from(text: str, decision: dict[str, Any]) -> dict[str, Any]:
         ) from None
     if threshold == _threshold_of(decision):
         return decision
-    policy = {**(decision.get("policy") or {}), "abstain_below": None}
-    changed = {
-        "abstain": {**(decision.get("abstain") or {}), "min_probability": threshold},
-        **({"policy": policy} if decision.get("policy") else {}),
-    }
-    return {**decision, **changed}
+    changed = dict(decision)
+    for name, field in (("abstain", "min_probability"), ("policy", "abstain_below")):
+        stays = {key: value for key, value in decision.get(name, {}).items() if key != field}
+        if name == "abstain" and threshold is not None:
+            stays[field] = threshold
+        changed[name] = stays or None
+    return {name: value for name, value in changed.items() if value is not None}

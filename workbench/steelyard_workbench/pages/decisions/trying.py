@@ -13,6 +13,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.client.answers import DecideAnswer, expected_of
+from steelyard.errors import InvalidRequestError
 from steelyard.named.wire import NamedDecision
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading, table
@@ -57,7 +58,6 @@ class TryRows(Viewer):
         self.count = pmui.Select(label="How many", options=[10, 20, 50], value=20, width=120)
         start = pmui.Button(label="Ask both", variant="contained")
         leave = pmui.Button(label="Leave it", variant="text")
-        leave.on_click(on_leave)
         self.bar = pmui.LinearProgress(
             value=0, variant="determinate", visible=False, sizing_mode="stretch_width"
         )
@@ -66,6 +66,8 @@ class TryRows(Viewer):
         super().__init__()
         self.ask = Task(self._ask, "Not tried:", self.result, can_retry=False, scope=scope)
         start.on_click(self.ask.on_event)
+        leave.on_click(lambda _: self.ask.drop())
+        leave.on_click(on_leave)
         self._box = card(
             heading(f"Try {after[0]} on rows, beside {before[0]}"),
             pn.FlexBox(self.source, self.count, start, leave, align_items="center"),
@@ -77,20 +79,26 @@ class TryRows(Viewer):
         return self._box
 
     async def _ask(self) -> None:
-        self.rows = []
+        self.rows, refusal = [], None
         self.bar.param.update(visible=True, value=0)
         try:
             texts = await asyncio.to_thread(self._fetch)
             for number, (context, right) in enumerate(texts, start=1):
-                answers = await asyncio.gather(
-                    asyncio.to_thread(self._answer, context, self._before[1]),
-                    asyncio.to_thread(self._answer, context, self._after[1]),
-                )
-                self.rows.append(TriedRow(context, right, (answers[0], answers[1])))
+                try:
+                    answers = await asyncio.gather(
+                        asyncio.to_thread(self._answer, context, self._before[1]),
+                        asyncio.to_thread(self._answer, context, self._after[1]),
+                    )
+                    self.rows.append(TriedRow(context, right, (answers[0], answers[1])))
+                except InvalidRequestError as error:
+                    # A text may be longer than one of the models reads.
+                    refusal = error
                 self.bar.value = round(100 * number / len(texts))
                 self.result[:] = [pmui.Typography(f"{number} of {len(texts)}", variant="body2")]
         finally:
             self.bar.visible = False
+        if refusal is not None and not self.rows:
+            raise refusal
         self.result[:] = show_tried(self.rows, self._before[0], self._after[0])
 
     def _fetch(self) -> list[tuple[Any, dict[str, str]]]:
@@ -100,7 +108,11 @@ class TryRows(Viewer):
             logged = self._client.decision_log(named=decision.name, limit=n).data
             stored = [self._client.stored_decision(each.id) for each in logged]
             return [(each.request["context"], {}) for each in stored]
-        page = self._client.datasets.rows(decision.dataset_id or "", limit=n)
+        dataset_id = decision.dataset_id or ""
+        # Rows that no family of it was trained on, where there are any.
+        page = self._client.datasets.rows(dataset_id, partition="evaluation", limit=n)
+        if not page.data:
+            page = self._client.datasets.rows(dataset_id, limit=n)
         ids = [each["id"] for each in self._after[1]["decisions"]]
         return [
             (row.context, {id_: top for id_ in ids if (top := expected_of(row, id_))})
