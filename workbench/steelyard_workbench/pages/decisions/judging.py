@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import panel as pn
+import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.evaluations.wire import Change
 from steelyard.named.comparison_wire import ComparisonResult, NamedComparison
 from steelyard_workbench.kit.components.facts import table
 from steelyard_workbench.kit.components.numbers import change_text, is_free, measure_text
+from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.theme import Status
 
 #: States of a comparison that goes on.
 UNFINISHED = frozenset({"queued", "running", "cancelling"})
+#: Changes of actions that are listed, of a decision on rows or on stored decisions.
+_MOST_MOVES = 5
 _STATUS: dict[str, Status] = {"passed": "good", "refused": "bad", "inconclusive": "unsure"}
 
 
@@ -71,11 +75,12 @@ def _basis(result: ComparisonResult, gain: Change | None) -> list[str]:
         texts.append(
             f"1,000 requests cost {price.usd_after} USD instead of {price.usd_before} USD."
         )
-    return [*texts, *result.sentences]
+    return [*texts, *result.sentences[:1]]
 
 
 def comparison_figures(result: ComparisonResult) -> Viewable:
-    """Show what a comparison measured of each decision, and which actions became which."""
+    """Show the further reasons, what was measured of each decision, and actions that changed."""
+    reasons = [pmui.Typography(escape_markdown(text)) for text in result.sentences[1:]]
     sides = (("held-out rows", result.rows), ("stored decisions", result.stored))
     decisions = [
         (name, each) for name, side in sides if side is not None for each in side.decisions
@@ -94,14 +99,14 @@ def comparison_figures(result: ComparisonResult) -> Viewable:
     moves = [
         (name, each.decision, f"{move.before} → {move.after}", f"{move.n:,}")
         for name, each in decisions
-        for move in each.moves
+        for move in each.moves[:_MOST_MOVES]
     ]
     measures = ("on", "decision", "other action", "left to a person", "right", "wrong")
     tables = [table(measures, rows, label="What changes")]
     if moves:
         counts = ("on", "decision", "action", "how often")
         tables.append(table(counts, moves, label="Actions that changed", numbers=(3,)))
-    return pn.Column(*tables, sizing_mode="stretch_width")
+    return pn.Column(*reasons, *tables, sizing_mode="stretch_width")
 
 
 def _points(share: float) -> str:

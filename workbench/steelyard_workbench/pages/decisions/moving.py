@@ -30,35 +30,24 @@ class Moves:
     ) -> None:
         self._named, self._place, self._on_moved = client.named_decisions, place, on_moved
 
-    def ask_production(self, looked: Looked, number: int) -> None:
-        """Ask about moving production to a version that a comparison passed."""
-        now = looked.version.version
-        self._ask(
-            f"Move production to version {number}?",
-            f"It is at version {now}. Every request follows within a second.",
-            "Move production",
-            lambda why: self._named.move(
-                looked.decision.name, PRODUCTION, number, expected=now, reason=why
-            ),
-        )
-
-    def ask_overrule(self, looked: Looked, number: int) -> None:
-        """Ask why production moves although no comparison passed the version."""
+    def ask_production(self, looked: Looked, number: int, *, overrules: bool = False) -> None:
+        """Ask about moving production: to what a comparison passed, or with a reason all the same."""
+        name, now = looked.decision.name, looked.version.version
+        if not overrules:
+            self._ask(
+                f"Move production to version {number}?",
+                f"It is at version {now}. Every request follows within a second.",
+                "Move production",
+                lambda why: self._named.move(name, PRODUCTION, number, expected=now, reason=why),
+            )
+            return
         result = None if looked.comparison is None else looked.comparison.result
         why_not = [] if result is None else result.sentences
         self._ask(
             f"Overrule, and move production to version {number}?",
-            " ".join(
-                [*(why_not or ["No comparison passed it."]), "Your reason stays in the history."]
-            ),
+            f"{next(iter(why_not), 'No comparison passed it.')} Your reason stays in the history.",
             "Overrule and move",
-            lambda why: self._named.move(
-                looked.decision.name,
-                PRODUCTION,
-                number,
-                expected=looked.version.version,
-                overrule=why,
-            ),
+            lambda why: self._named.move(name, PRODUCTION, number, expected=now, overrule=why),
             needs_reason=True,
         )
 
@@ -66,7 +55,10 @@ class Moves:
         """Ask which alias to point to which version."""
         alias = pmui.TextInput(label="Alias, such as staging", value=STAGING, width=220)
         version = pmui.Select(
-            label="Version", options=[each.version for each in looked.versions], value=number
+            label="Version",
+            options=[each.version for each in looked.versions],
+            value=number,
+            width=220,
         )
         self._ask(
             "Point an alias to a version?",

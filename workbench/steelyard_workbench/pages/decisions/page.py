@@ -235,7 +235,7 @@ class DecisionsPage(OnePartPage):
             variant = "contained" if comparison is None else "outlined"
             buttons.append(self.button(label, compare, place, variant=variant))
             if not is_passed:
-                overrule = partial(moves.ask_overrule, looked, number)
+                overrule = partial(moves.ask_production, looked, number, overrules=True)
                 buttons.append(self._opens("Overrule…", overrule))
         last = last_move(looked)
         if last is not None:
@@ -244,7 +244,7 @@ class DecisionsPage(OnePartPage):
         alias = partial(moves.ask_alias, looked, number)
         buttons.append(self._opens("Point an alias…", alias, "text"))
         if result is not None:
-            details.append(_closed("What changes", comparison_figures(result)))
+            details.append(_closed("Why, and what changes", comparison_figures(result)))
         return card(
             verdict(status, sentence, "\n\n".join(map(escape_markdown, basis))),
             *details,
