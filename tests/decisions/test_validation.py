@@ -105,20 +105,23 @@ def test_fields_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "opposite", "type_"),
+    ("kind", "text", "type_"),
     [
         ("single", "Is it calm?", "not_allowed"),
         ("binary", " ", "blank"),
         ("binary", "", "too_short"),
     ],
 )
-def test_the_opposite_is_a_yes_no_question(kind: str, opposite: str, type_: str) -> None:
-    decision = {"id": "a", "kind": kind, "question": "Is it urgent?", "opposite": opposite}
+@pytest.mark.parametrize("field", ["opposite", "statement"])
+def test_an_opposite_or_a_statement_is_a_yes_no_question_s(
+    field: str, kind: str, text: str, type_: str
+) -> None:
+    decision = {"id": "a", "kind": kind, "question": "Is it urgent?", field: text}
     outcomes = {"outcomes": ["a", "b"]} if kind == "single" else {}
     with pytest.raises(InvalidRequestError) as caught:
         read_request({"context": "", "decisions": [{**decision, **outcomes}]})
     [violation] = caught.value.violations
-    assert (violation.path[-1], violation.type) == ("opposite", type_)
+    assert (violation.path[-1], violation.type) == (field, type_)
 
 
 def test_the_context_may_be_empty() -> None:

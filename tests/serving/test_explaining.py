@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
+from msgspec.structs import replace
 
 import steelyard
 from steelyard import errors
@@ -56,10 +57,38 @@ def client():
 
 
 @pytest.mark.usefixtures("every_response_is_checked")
+def test_each_question_is_read_as_a_statement_and_its_negation(client):
+    asked = {"kind": "binary", "question": "Does the writer ask for money back?"}
+    decisions = [
+        {"id": "team", "question": "Who is it for?", "outcomes": ["billing", "other"]},
+        {"id": "refund", **asked},
+        {"id": "own", **asked, "statement": "A refund is wanted."},
+        {"id": "both", **asked, "statement": "Money!", "opposite": "Does the writer pay?"},
+        {"id": "open", "kind": "binary", "question": "Is it praise or a complaint?"},
+    ]
+    answer = client.decide(TEXT, decisions, explain=True)
+    read = {name: result.read_as for name, result in answer.decisions.items()}
+    assert read["team"] is read["open"] is None
+    pairs = {name: (item.statement, item.negation) for name, item in read.items() if item}
+    assert pairs == {
+        "refund": (
+            "The writer asks for money back.",
+            "The writer does not ask for money back.",
+        ),
+        "own": ("A refund is wanted.", "No refund is wanted."),
+        "both": ("Money!", "The writer pays."),
+    }
+    plain = client.decide(TEXT, decisions)
+    assert {result.read_as for result in plain.decisions.values()} == {UNSET}
+
+
+@pytest.mark.usefixtures("every_response_is_checked")
 def test_it_is_what_the_same_request_answers_without_each_sentence(client):
     plain = client.decide(TEXT, DECISIONS)
     answer = client.decide(TEXT, DECISIONS, explain=True, store=True)
-    assert answer.decisions == plain.decisions
+    assert {name: replace(result, read_as=UNSET) for name, result in answer.decisions.items()} == (
+        plain.decisions
+    )
     assert plain.explanation is UNSET
     tokens = plain.usage.input_tokens
     for name, effects in answer.explanation.items():

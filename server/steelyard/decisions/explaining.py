@@ -1,4 +1,4 @@
-"""Which sentences of a context an answer hangs on: the context without each of them; pure.
+"""Which sentences of a context an answer hangs on, and what its question is read as; pure.
 
 A sentence's share is what the probability of the top outcome loses without it (leave-one-out, "occlusion":
 Zeiler and Fergus, 2014). It says how sensitive the answer is, and nothing of how the model comes to it.
@@ -10,7 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from steelyard.decisions.wire import DecisionResult, SentenceEffect
+from msgspec.structs import replace
+
+from steelyard.decisions.kinds import Decision
+from steelyard.decisions.statements import read_decision
+from steelyard.decisions.wire import DecisionResult, ReadAs, SentenceEffect
 
 #: Parts of a context that are left out, each by a pass of its own, at most.
 MAX_PARTS = 8
@@ -75,3 +79,15 @@ def effects_of(
         ]
         effects[name] = sorted(of_spans, key=lambda effect: -abs(effect.change))
     return effects
+
+
+def with_readings(
+    answers: Mapping[str, DecisionResult], decisions: Sequence[Decision]
+) -> dict[str, DecisionResult]:
+    """Return answers with what models that judge statements read each decision as."""
+    results = {}
+    for decision in decisions:
+        reading = read_decision(decision)
+        read_as = reading and ReadAs(statement=reading.statement, negation=reading.negation)
+        results[decision.id] = replace(answers[decision.id], read_as=read_as)
+    return results

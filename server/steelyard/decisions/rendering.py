@@ -44,6 +44,8 @@ class RenderedDecision:
     policy: Policy | None = field(default=None, compare=False)
     #: A yes/no question asked the other way round, which a judge asks too.
     opposite: str = field(default="", compare=False)
+    #: What *yes* states, where the caller wrote it.
+    statement: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def render_decision(decision: Decision) -> RenderedDecision:
         names=decision.outcomes.names,
         policy=decision.policy,
         opposite=decision.opposite,
+        statement=decision.statement,
     )
 
 

@@ -49,8 +49,7 @@ def count_input_tokens(
     for decision in decisions:
         question = decision.question
         texts.append(question if isinstance(question, str) else render_value(question))
-        if decision.opposite:
-            texts.append(decision.opposite)
+        texts += [text for text in (decision.opposite, decision.statement) if text]
         names, descriptions = _texts(decision.outcomes, named=decision.kind != "binary")
         if (names, descriptions) not in counted:
             counted.add((names, descriptions))

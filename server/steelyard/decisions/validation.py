@@ -211,19 +211,21 @@ def _read_decision(
         outcomes = read_outcomes(
             kind, fields.get("outcomes"), fields.get("rubric"), path, violations
         )
-    opposite = fields.get("opposite") or ""
-    if opposite and kind != "binary":
-        violations.add(
-            (*path, "opposite"), "belongs to binary decisions alone; leave it out.", "not_allowed"
-        )
-    elif opposite and not opposite.strip():
-        violations.add((*path, "opposite"), "is blank; write a question, or leave it out.", "blank")
+    for name, text in (("opposite", "a question"), ("statement", "a sentence")):
+        value = fields.get(name)
+        if value and kind != "binary":
+            violations.add(
+                (*path, name), "belongs to binary decisions alone; leave it out.", "not_allowed"
+            )
+        elif value and not value.strip():
+            violations.add((*path, name), f"is blank; write {text}, or leave it out.", "blank")
     policy = None
     if not POLICY_FIELDS.isdisjoint(fields):
         policy = read_policy(fields, outcomes.names if outcomes else None, path, violations)
     if outcomes is None or path in violations.touched:
         return None
-    return Decision(fields["id"], kind, question, outcomes, policy, index, opposite)
+    opposite, statement = (fields.get(name) or "" for name in ("opposite", "statement"))
+    return Decision(fields["id"], kind, question, outcomes, policy, index, opposite, statement)
 
 
 def _check_long_names(

@@ -28,7 +28,7 @@ MAX_ACTIONS = 255
 #: Bounds of the caller's temperature.
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.2, 5.0
 
-#: Most characters of a question that is asked the other way round.
+#: Most characters of a question that is asked the other way round, and of a statement.
 MAX_OPPOSITE = 2_000
 
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
@@ -106,6 +106,13 @@ class DecisionInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             description="`binary` alone: the same question asked the other way round, such that the "
             "answer is no where that of `question` is yes. A judge asks both and takes the "
             "difference; other models do not read it."
+        ),
+    ] = None
+    statement: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=MAX_OPPOSITE)] | None,
+        Meta(
+            description="`binary` alone: what a yes to `question` states, for models that read "
+            "statements. Left out, grammar makes it of the question."
         ),
     ] = None
     policy: PolicyInput | None = None
@@ -301,6 +308,13 @@ class Certified(Struct, frozen=True, kw_only=True):
     confidence: float
 
 
+class ReadAs(Struct, frozen=True, kw_only=True):
+    """What a yes/no question is read as by models that judge statements."""
+
+    statement: Annotated[str, Meta(description="What a yes states.")]
+    negation: Annotated[str, Meta(description="What a no states.")]
+
+
 class DecisionResult(Struct, frozen=True, kw_only=True):
     """The answer to one decision; probabilities are in outcome order and sum to 1."""
 
@@ -319,8 +333,8 @@ class DecisionResult(Struct, frozen=True, kw_only=True):
         str | UnsetType,
         Meta(
             description="What a judge's probabilities were corrected by without labels: `opposite`, "
-            "the same question asked the other way round; `own_opposite`, likewise in the judge's own "
-            "words; `contextual`, its answers about texts that say nothing."
+            "the same question asked the other way round; `own_opposite`, likewise as grammar or the "
+            "judge itself words it; `contextual`, its answers about texts that say nothing."
         ),
     ] = UNSET
     unstated: Annotated[
@@ -339,6 +353,13 @@ class DecisionResult(Struct, frozen=True, kw_only=True):
         Meta(
             description="By a family with a bound: how often `top` is wrong at most among its answers "
             "that have this. An answer without it abstains."
+        ),
+    ] = UNSET
+    read_as: Annotated[
+        ReadAs | UnsetType | None,
+        Meta(
+            description="Where the request has `explain`: the question as a statement and its "
+            "negation; null where no rule makes them, and for other kinds than `binary`."
         ),
     ] = UNSET
 

@@ -23,7 +23,7 @@ from steelyard.calibration.temperature import TemperatureTable
 from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.decisions.answer import answer_decision, temper_log_probabilities
 from steelyard.decisions.contexts import context_warnings, read_context
-from steelyard.decisions.explaining import Span, effects_of, spans_of, without
+from steelyard.decisions.explaining import Span, effects_of, spans_of, with_readings, without
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.rendering import (
     RenderedRequest,
@@ -272,7 +272,7 @@ class DecideService:
         answer: DecideResponse,
         scored: Sequence[Sequence[ScoredDecision]],
     ) -> DecideResponse:
-        """Add to an answer what its request's left-out sentences change, by their scores."""
+        """Add what left-out sentences change, by their scores, and what each question is read as."""
         request = prepared.request
         left_out = [
             {
@@ -282,7 +282,8 @@ class DecideService:
             for scores in scored
         ]
         effects = effects_of(request.context, prepared.spans, answer.decisions, left_out)
-        return msgspec.structs.replace(answer, explanation=effects)
+        results = with_readings(answer.decisions, request.decisions)
+        return msgspec.structs.replace(answer, decisions=results, explanation=effects)
 
     def paid_tokens(
         self,

@@ -32,6 +32,7 @@ def test_the_rules_and_their_order():
         ("too_many_levels", "info"),
         ("binary_as_single", "info"),
         ("scale_as_single", "info"),
+        ("no_statement", "info"),
         ("arithmetic_question", "warning"),
         ("leading_question", "info"),
         ("references_ids", "warning"),

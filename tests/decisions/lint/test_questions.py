@@ -9,6 +9,11 @@ from support.decisions.linting import CONTEXT, Case, binary, found_in, ordinal, 
 LONG_QUOTATION = '"My card was charged twice for order 118, and I want one payment back today."'
 
 FIRES: list[Case] = [
+    ("no_statement", binary("Is the reply praise or a complaint?")),
+    ("no_statement", binary("Should the agent wait or act?")),
+    ("no_statement", binary("Was the motion granted or denied?")),
+    ("no_statement", binary("Does the tweet support or oppose the measure?")),
+    ("no_statement", binary("Is the user trying to buy or sell a car?")),
     ("negation", binary("Is the parcel not lost?")),
     ("negation", binary("Didn't the customer pay?")),
     ("negation", binary("Isn’t this ticket urgent?")),  # noqa: RUF001
@@ -74,6 +79,10 @@ FIRES: list[Case] = [
 ]
 
 MISSES: list[Case] = [
+    ("no_statement", binary("Does the customer want tea or coffee?")),
+    ("no_statement", binary("Urgent?")),
+    ("no_statement", binary("Decide whether the parcel is lost.")),
+    ("no_statement", {**binary("Praise or complaint?"), "statement": "It is praise."}),
     ("negation", binary("Does the customer say that the parcel never arrived?")),
     ("negation", binary("Does the customer complain that the app does not work?")),
     ("negation", binary("Is the customer asking to cancel without a fee?")),
@@ -140,7 +149,8 @@ def test_fires_alone(rule, decision):
 
 @pytest.mark.parametrize(("rule", "decision"), MISSES)
 def test_a_near_miss_is_silent(rule, decision):
-    assert found_in(decision) == []
+    silent = {"no_statement"} - {rule}
+    assert [name for name in found_in(decision) if name not in silent] == []
 
 
 @pytest.mark.parametrize("cases", [FIRES, MISSES])
@@ -163,4 +173,4 @@ def test_a_short_question_may_be_longer_than_its_context():
 def test_a_quotation_longer_than_the_context_belongs_there():
     decision = binary(f"Is it urgent? {LONG_QUOTATION}")
     assert found_in(decision, context="Ticket 1.") == ["context_in_question"]
-    assert found_in(decision) == []
+    assert found_in(decision) == ["no_statement"]

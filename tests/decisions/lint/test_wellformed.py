@@ -204,8 +204,6 @@ Does the customer state what they want and when?
 Does the caller sound confused or upset?
 Is the claim about health or medicine?
 Does the customer ask to speak to a manager or supervisor?
-Does the tweet support or oppose the measure?
-Is the user trying to buy or sell a car?
 Does the customer demand that we stop writing to them?
 Is the price mentioned over the phone?
 """.strip().splitlines()

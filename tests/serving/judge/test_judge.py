@@ -78,7 +78,7 @@ def test_it_says_what_corrected_an_answer(judge):
     assert [answer.calibration for answer in answers] == ["contextual", "opposite"]
 
 
-def test_it_writes_an_opposite_once_and_is_asked_both(judge, monkeypatch):
+def test_it_is_asked_both_and_writes_an_opposite_once_that_no_rule_makes(judge, monkeypatch):
     queue, engine = judge
     written = []
 
@@ -89,11 +89,12 @@ def test_it_writes_an_opposite_once_and_is_asked_both(judge, monkeypatch):
     monkeypatch.setattr(engine, "_writes_opposites", True)
     monkeypatch.setattr(engine, "_write", write)
     described = replace(YES_NO, outcomes=("yes: money", "no: none"))
-    request = RenderedRequest(CONTEXT, (YES_NO, TEAM, described))
+    declined = replace(YES_NO, question="Is it praise or a complaint?")
+    request = RenderedRequest(CONTEXT, (YES_NO, declined, TEAM, described))
     for _ in range(2):
         answers = queue.submit(request, PATIENCE_S).result(PATIENCE_S)
-    assert [answer.calibration for answer in answers] == ["own_opposite", "", ""]
-    assert len(written) == 1
+    assert [answer.calibration for answer in answers] == ["own_opposite", "own_opposite", "", ""]
+    assert [declined.question in text for text in written] == [True]
 
 
 def test_only_another_question_is_an_opposite():

@@ -10,6 +10,7 @@ from steelyard.decisions.lint.negations import find_negations, is_double
 from steelyard.decisions.lint.sentences import Sentence, read_sentences
 from steelyard.decisions.lint.subjects import Subject
 from steelyard.decisions.rendering import render_value
+from steelyard.decisions.statements import read_decision
 from steelyard.decisions.words import word_set
 from steelyard.wire.violations import show
 
@@ -57,6 +58,29 @@ def negation(subject: Subject) -> str | None:
                 "round. Ask for what is so, and swap the outcomes."
             )
     return None
+
+
+def no_statement(subject: Subject) -> str | None:
+    """Find a yes/no question that grammar does not turn into a statement and its negation.
+
+    Models that judge statements read it as typed then, which they answer worse. *Is the customer
+    satisfied?* is *The customer is satisfied.*; *is it a bug or a question?* has no yes.
+    """
+    checks = (
+        negation,
+        compound_question,
+        arithmetic_question,
+        leading_question,
+        context_in_question,
+    )
+    if subject.decision.statement or not isinstance(subject.decision.question, str):
+        return None
+    if any(check(subject) for check in checks) or read_decision(subject.decision) is not None:
+        return None
+    return (
+        "Grammar makes no statement of the question, so that models which judge statements read it "
+        "as typed. Ask one thing that is so or not (Is the customer satisfied?), or give statement."
+    )
 
 
 def compound_question(subject: Subject) -> str | None:

@@ -39,6 +39,7 @@ class Rule:
 
 _SINGLE: tuple[Kind, ...] = ("single",)
 _ORDINAL: tuple[Kind, ...] = ("ordinal",)
+_BINARY: tuple[Kind, ...] = ("binary",)
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -111,6 +112,12 @@ RULES: tuple[Rule, ...] = (
         "info",
         "The outcomes are levels in order (low, medium, high; 1 to 5); use the kind ordinal.",
         _SINGLE,
+    ),
+    Rule(
+        questions.no_statement,
+        "info",
+        "Grammar makes no statement of a yes/no question, such as one that asks which of two.",
+        _BINARY,
     ),
     Rule(
         questions.arithmetic_question,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steelyard.decisions.statements.classes import classes_of
-from steelyard.decisions.statements.clauses import BE, Clause, DeclinedError
+from steelyard.decisions.statements.clauses import BE, DO, Clause, DeclinedError
 from steelyard.decisions.words import word_set
 
 #: Words of which two with "or" between them are of a kind: something is amiss.
@@ -17,11 +17,28 @@ _AMISS = word_set(
     "incomplete inconsistent incorrect indecent injured insecure insulting invalid irrelevant irritated "
     "late libellous lost malicious manipulated manipulative mean misleading missing mistaken misspelled "
     "mocking negligent obscene obsolete offensive outdated overdue poor pornographic profane provocative "
-    "racist rejected rude sad sarcastic scared sexist sexual slow spam spoiled stolen stressed "
+    "racist rejected rude sad ironic sarcastic scared sexist sexual slow spam spoiled stolen stressed "
     "suspicious threatening tired toxic ugly unclear unfair unhappy unlawful unreadable unsafe "
     "unsuitable upset vague violent void vulgar weak worried wrong "
     "abuse attack belittle blackmail bully cheat curse deceive degrade demean harass harm hurt injure "
     "insult intimidate kill lie mislead mock ridicule shame stalk steal swear threaten"
+)
+#: Verbs of which only one can be so, or at which somebody decides.
+_OPPOSED = tuple(
+    map(
+        word_set,
+        (
+            "approve grant accept allow confirm agree uphold support reject refuse deny decline disagree",
+            "dismiss forbid overturn oppose support uphold allow",
+            "buy sell rent",
+            "stay leave keep return cancel renew continue stop quit end start begin pause resume go come",
+            "win lose gain pass fail succeed",
+            "increase decrease rise fall grow shrink improve worsen",
+            "open close lock unlock",
+            "love hate like dislike praise criticise criticize recommend",
+            "wait reply answer ask act send receive give take pay",
+        ),
+    )
 )
 _DUTIES = word_set("should shall must")
 _AFTER_OR = word_set(
@@ -51,11 +68,20 @@ def refuse_alternatives(clause: Clause) -> None:
         raise DeclinedError
     if before in _AMISS and after in _AMISS:
         return
-    following = classes_of(clause.rest[at + 1])
-    is_verb = following.get("V", _MAYBE_VERB) < _MAYBE_VERB
-    if is_verb or "E" in following or clause.auxiliary in _DUTIES:
+    classes_before, classes_after = classes_of(clause.rest[at - 1]), classes_of(clause.rest[at + 1])
+    if "A" in classes_before and "A" in classes_after:
+        return
+    is_verb = classes_after.get("V", _MAYBE_VERB) < _MAYBE_VERB
+    if is_verb and clause.auxiliary in BE | DO and _are_compatible(words[:at], after):
+        return
+    if is_verb or "E" in classes_after or clause.auxiliary in _DUTIES:
         raise DeclinedError
     # "Is it late or early", "a bug or a question": one of two states.
     first = set(classes_of(clause.rest[0]))
     if clause.auxiliary in BE and (at == 1 or not {"I", "E", "P", "H"} & first):
         raise DeclinedError
+
+
+def _are_compatible(before: list[str], verb: str) -> bool:
+    """Return whether a verb is no opposite of those before it, so that both may be so."""
+    return not any({word, verb} <= opposites for opposites in _OPPOSED for word in before)

@@ -76,7 +76,7 @@ def _verb_place(rest: Sequence[Token]) -> int:
         classes = classes_of(token)
         if "V" in classes and not (token.word in ADVERBS and place + 1 < len(rest)):
             return place
-        if "A" not in classes:
+        if not {"A", "C"} & classes.keys():
             break
     raise DeclinedError
 
@@ -91,6 +91,8 @@ def _is_verb_beside(rest: Sequence[Token], place: int, conjunction: int) -> bool
     between = rest[place + 1 : conjunction]
     # "Wants to cancel and get": the second goes with "to".
     is_nested = any({"T", "R", "X"} & set(classes_of(token)) for token in between)
+    if rest[conjunction].word == "or" and any(token.word == "to" for token in between):
+        return False
     if between and (is_nested or other < verb + _SURE):
         raise DeclinedError
     return True

@@ -56,7 +56,7 @@ _AFTER_A = word_set(
 _UNDENIED = word_set(
     "probably perhaps maybe possibly hardly barely rarely seldom scarcely apparently obviously"
 )
-_STRANDED = word_set("anymore nor neither either")
+_STRANDED = word_set("anymore nor neither")
 _STRANDED_PAIRS = {
     ("any", "more"),
     ("any", "longer"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from steelyard.decisions.statements.clauses import Clause, DeclinedError
+from steelyard.decisions.statements.clauses import Clause, DeclinedError, Tokens
 from steelyard.decisions.statements.denials import both_ways
 from steelyard.decisions.statements.tokens import tokenize
 from steelyard.decisions.statements.turning import (
@@ -136,9 +136,13 @@ def _read(text: str) -> Reading:
     return Reading(*both_ways(_clause_of(text)))
 
 
+def _is_marked(tokens: Tokens) -> bool:
+    return any(token.word == "?" for token in tokens)
+
+
 def _clause_of(text: str) -> Clause:
     tokens = tuple(tokenize(text))
-    if not tokens or len(tokens) > _MAX_WORDS or "?" in text or _COLON.search(text):
+    if not tokens or len(tokens) > _MAX_WORDS or _is_marked(tokens) or _COLON.search(text):
         raise DeclinedError
     if starts_asking(tokens):
         return clause_of_question(tokens)

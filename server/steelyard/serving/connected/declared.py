@@ -68,7 +68,7 @@ class ConnectedModel(
     gpu_layers: Annotated[int, Meta(ge=-1, le=10_000)] = -1
     #: Whether answers about texts that say nothing correct the others (``gguf``).
     contextual: bool = False
-    #: Whether it writes the opposite of a yes/no question that has none, and is asked both (``gguf``).
+    #: Whether a yes/no question that has no opposite is asked with one all the same (``gguf``).
     own_opposites: bool = False
     #: Whether it is loaded when the server starts, and never for want of requests ended (``gguf``).
     warm: bool = False

@@ -16,6 +16,7 @@ import numpy as np
 
 from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.decisions.statements import read_decision
 from steelyard.errors import ContextTooLongError
 from steelyard.serving.connected.answers import (
     Probabilities,
@@ -35,6 +36,7 @@ from steelyard.serving.judge.process import JudgeOptions, JudgeProcess
 from steelyard.serving.judge.prompts import (
     OPPOSITE_TOKENS,
     ask_for_opposite,
+    ask_whether,
     before_question,
     end_thinking,
     read_opposite,
@@ -331,9 +333,12 @@ class JudgeEngine:
         ]
 
     async def _own_opposite(self, run: _Run, decision: RenderedDecision) -> str:
-        """Return the opposite that the judge writes of a plain yes/no that has none, else nothing."""
+        """Return the opposite of a plain yes/no that has none, by grammar or as the judge writes it."""
         if decision.opposite or decision.kind != "binary" or decision.outcomes != BINARY_NAMES:
             return ""
+        reading = read_decision(decision)
+        if reading is not None:
+            return ask_whether(reading.negation)
         question = decision.question
         opposite = self._opposites.find(question)
         if opposite is None:

@@ -98,6 +98,11 @@ def ask_for_opposite(question: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": _OPPOSITES.format(question=" ".join(question.split()))}]
 
 
+def ask_whether(statement: str) -> str:
+    """Return the question whether a statement is true."""
+    return f'Is this true: "{statement}"'
+
+
 def read_opposite(text: str, question: str) -> str:
     """Return the opposite in what a model wrote; empty where it wrote none."""
     line = text.strip().partition("\n")[0].removeprefix("Opposite:").strip()
