@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.scoring.reading import plain_question
+from steelyard.decisions.statements.plain import plain_question
 
 
 @pytest.mark.parametrize(
