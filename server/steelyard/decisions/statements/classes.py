@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from steelyard.decisions.statements.lexicon import base_of, is_listed, uses_of
 from steelyard.decisions.statements.tokens import Token
@@ -108,6 +109,7 @@ _CLASSES_OF = {
     "will": {"X": 0.0, "N": 1.5},
     **{word: {"L": 0.0, "A": 1.2} for word in _DAYS},
 }
+_APPEAR = word_set("act behave feel look read seem smell sound taste work")
 #: The most that a class of a word costs where the word is hardly ever of that class.
 _RARE = 4.5
 _FORMS = (("E", "participle"), ("W", "past"), ("I", "gerund"), ("Z", "third"))
@@ -178,7 +180,10 @@ def _add_open_classes(classes: dict[str, float], word: str) -> None:
         classes.setdefault("M", 1.8)
     elif "E" in classes and not uses.verb:
         classes.setdefault("M", 0.8)
-        classes.setdefault("N", 4.0)
+        classes.setdefault("N", _cost(uses.noun) if is_listed(word) else 4.0)
+    elif word.endswith("ed") and len(word) > 5 and not is_listed(word):
+        # Of a verb that is not listed.
+        classes |= {"E": 0.4, "W": 0.5, "M": 1.0, "N": 4.0}
     elif not is_form:
         for name, share in (("N", uses.noun), ("M", uses.adjective), ("V", uses.verb)):
             if share > 0:
@@ -214,3 +219,14 @@ def _add_verb_forms(classes: dict[str, float], word: str) -> bool:
 
 def _cost(share: float) -> float:
     return min(_RARE, -math.log(share)) if share > 0 else _RARE
+
+
+def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
+    """Return the classes of tokens, with what their neighbours say of them."""
+    classes = [classes_of(token) for token in tokens]
+    for token, own, after, following in zip(tokens, classes, classes[1:], tokens[1:], strict=False):
+        if token.word in _APPEAR and following.word == "like":
+            # "Sound like" is no sound that likes.
+            own["V"] = 0.0
+            after.pop("V", None)
+    return classes

@@ -76,7 +76,7 @@ def _verb_place(rest: Sequence[Token]) -> int:
         classes = classes_of(token)
         if "V" in classes and not (token.word in ADVERBS and place + 1 < len(rest)):
             return place
-        if not {"A", "C"} & classes.keys():
+        if token.word not in ADVERBS and not {"A", "C"} & classes.keys():
             break
     raise DeclinedError
 

@@ -30,6 +30,7 @@ _OTHER_FORMS = {
     "spelt": "spell",
     "spoilt": "spoil",
 }
+_VERB_ENDINGS = ("ise", "ize", "ify")
 _NOUN_ENDINGS = ("ity", "ncy", "ory", "ogy", "ery")
 
 
@@ -91,7 +92,9 @@ def _uses_by_ending(word: str) -> Uses:
     if word.endswith(("ed", "ing")) and len(word) > 5 and not word.endswith("eed"):
         return Uses(0.2, 0.8, 0.0)
     if word.endswith("y") and len(word) > 4 and not word.endswith(_NOUN_ENDINGS):
-        return Uses(0.7, 0.3, 0.0)
+        return Uses(0.3, 0.7, 0.0)
+    if word.endswith(_VERB_ENDINGS) and len(word) > 5:
+        return Uses(0.1, 0.0, 0.9)
     return Uses(1.0, 0.0, 0.0)
 
 

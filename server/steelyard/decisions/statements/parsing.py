@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from steelyard.decisions.statements.classes import classes_of
+from steelyard.decisions.statements.classes import classes_in_order
 from steelyard.decisions.statements.tokens import Token
 
 _INFINITE = float("inf")
@@ -104,7 +104,7 @@ def split_subject(tokens: Sequence[Token], start: str) -> Split | None:
     >>> split_subject(words, "be").size
     6
     """
-    classes = [classes_of(token) for token in tokens]
+    classes = classes_in_order(tokens)
     subjects = _subject_costs(classes, before_base=start == "base")
     costs: dict[int, float] = {}
     for size in range(1, len(tokens)):
@@ -122,7 +122,7 @@ def split_subject(tokens: Sequence[Token], start: str) -> Split | None:
 
 def subject_cost(tokens: Sequence[Token]) -> float:
     """Return what reading all of some words as one subject costs."""
-    return _subject_costs([classes_of(token) for token in tokens])[-1]
+    return _subject_costs(classes_in_order(tokens))[-1]
 
 
 def _subject_costs(

@@ -23,6 +23,7 @@ _NOTHING = word_set("no nobody nothing none")
 #: Words before which "any" stays; "at any time", "without any".
 _BEFORE_ANY = word_set("without than before if")
 _AFTER_ANY = word_set("time moment point stage case rate event day date hour way")
+_DEGREES = word_set("good better worse different easier faster cheaper closer")
 #: Where a verb of leave stands before it, "any" often means every.
 _LEAVE = word_set("can could may might")
 
@@ -48,7 +49,7 @@ def without_nothing(rest: Tokens) -> Tokens | None:
         following = rest[i + 1].word if i + 1 < len(rest) else ""
         if token.word == "no" and following == "longer" and i < 2:
             return (*rest[:i], *words_of("still"), *rest[i + 2 :])
-        if token.word in _NOTHING:
+        if token.word in _NOTHING and token.text != "None":
             is_idiom = following in {"longer", "more", "matter"}
             if is_idiom or any(other.word in _NOTHING | {"not"} for other in rest[i + 1 :]):
                 raise DeclinedError
@@ -112,6 +113,9 @@ def some_for_any(clause: Clause, tokens: Tokens) -> Tokens:
         is_any = before in _BEFORE_ANY or (before in {"at", "in", "on"} and after in _AFTER_ANY)
         if token.word not in _SOME or is_any:
             words.append(token)
+            continue
+        if after in _DEGREES and i + 2 >= len(tokens):
+            # "Any good" is good.
             continue
         if clause.auxiliary in _LEAVE or before in {"every", "all"}:
             raise DeclinedError

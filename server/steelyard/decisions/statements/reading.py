@@ -46,6 +46,18 @@ _SENTENCE = re.compile(
 )
 _THEY = r"(?:it|he|she|they|we|you|i|there|this|that)"
 _AUXILIARIES = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|ca|wo)"
+#: Short forms of a pronoun and its verb, and how they are written out.
+_SHORT = (
+    (
+        re.compile(r"\b(it|he|she|that|there|what|who)'s (?=been\b|got\b)", re.IGNORECASE),
+        r"\1 has ",
+    ),
+    (re.compile(r"\b(it|he|she|that|there|what|who)'s\b", re.IGNORECASE), r"\1 is"),
+    (re.compile(r"\b(they|we|you)'re\b", re.IGNORECASE), r"\1 are"),
+    (re.compile(r"\bi'm\b", re.IGNORECASE), "I am"),
+    (re.compile(r"\b(i|they|we|you|he|she|it)'ll\b", re.IGNORECASE), r"\1 will"),
+    (re.compile(r"\b(i|they|we|you)'ve\b", re.IGNORECASE), r"\1 have"),
+)
 #: What trails a sentence and asks nothing of its own.
 _TAG = re.compile(
     r"\s*,\s*(?:right|correct|yes|no|true|yeah|ok|okay|huh|eh|please|pls|thanks|if any|innit|is that right)$"
@@ -114,6 +126,8 @@ def read_question(question: str) -> Reading | None:
 def _single_sentence(question: str) -> str:
     """Return the sentence of a question that asks, without its mark; empty where there are several."""
     text = " ".join(question.translate(STRAIGHT).split())
+    for pattern, written in _SHORT:
+        text = pattern.sub(written, text)
     for pattern in (_ANSWERS, _LOOK, _FILLERS, _ASIDE):
         text = pattern.sub("", text)
     text = text.strip()

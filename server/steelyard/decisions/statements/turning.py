@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from steelyard.decisions.statements.alternatives import refuse_alternatives
-from steelyard.decisions.statements.classes import classes_of
+from steelyard.decisions.statements.classes import classes_in_order, classes_of
 from steelyard.decisions.statements.clauses import Clause, DeclinedError, Tokens
 from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.nouns import head_of, indefinite_article, is_mass, is_plural
@@ -35,6 +35,7 @@ _CONTRACTED |= {"won't": "will", "can't": "can", "shan't": "shall"}
 #: Contractions as they are written and as they are typed in haste, and the auxiliary of each.
 CONTRACTIONS = {word.replace("'", ""): verb for word, verb in _CONTRACTED.items()} | _CONTRACTED
 CONTRACTIONS["cannot"] = "can"
+_PERSONS = word_set("i you he she it we they")
 QUESTION_WORDS = word_set("what which who whom whose when where why how")
 #: What reading a sentence may cost: so much, and so much for each word.
 _COST, _COST_OF_WORD = 4.5, 0.45
@@ -80,6 +81,10 @@ def _clause_of_auxiliary(tokens: Tokens) -> Clause:
         raise DeclinedError
     if rest[0].word == "there":
         return Clause(rest[:1], auxiliary, rest[1:])
+    if rest[0].word in _PERSONS and KINDS[auxiliary] == "base":
+        clause = Clause(rest[:1], auxiliary, rest[1:])
+        refuse_alternatives(clause)
+        return clause
     split, is_possession = split_subject(rest, KINDS[auxiliary]), False
     if KINDS[auxiliary] == "participle":
         owned = split_subject(rest, "noun")
@@ -156,7 +161,13 @@ def _clauses_at(tokens: Tokens, place: int) -> Iterator[tuple[float, Clause]]:
     classes = classes_of(tokens[place + len(adverbs)])
     for auxiliary, form, name in _FORMS:
         base = base_of(word, form) if form else word
-        if base is None or name not in classes or (auxiliary == "do" and not is_plural(subject)):
+        is_bare = name == "W" and "E" in classes and len(tokens) <= _MAX_NOUNS and not rest
+        if (
+            is_bare
+            or base is None
+            or name not in classes
+            or (auxiliary == "do" and not is_plural(subject))
+        ):
             continue
         verb = words_of(base)
         price = _rest_cost((*verb, *rest), "base") - classes_of(verb[0])["V"] + classes[name] + 0.3
@@ -164,7 +175,7 @@ def _clauses_at(tokens: Tokens, place: int) -> Iterator[tuple[float, Clause]]:
 
 
 def _rest_cost(tokens: Tokens, kind: str) -> float:
-    return rest_cost([classes_of(token) for token in tokens], kind)
+    return rest_cost(classes_in_order(tokens), kind)
 
 
 def _words(tokens: Tokens) -> set[str]:
