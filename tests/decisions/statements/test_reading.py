@@ -6,8 +6,53 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from steelyard.decisions.statements import read_question
+from support.decisions.strategies import few
+
+_WORDS = st.sampled_from(
+    [
+        "is",
+        "does",
+        "did",
+        "has",
+        "there",
+        "the",
+        "a",
+        "customer",
+        "any",
+        "ever",
+        "not",
+        "no",
+        "want",
+        "to",
+        "pay",
+        "paid",
+        "who",
+        "that",
+        "and",
+        "or",
+        ",",
+        "'",
+        '"',
+        "?",
+        "7",
+        "Dr.",
+        "isn't",
+        "never",
+        "still",
+        "all",
+        "one",
+        "of",
+        "it's",
+        "I",
+        "if",
+        "must",
+        "none",
+    ]
+)
 
 
 @pytest.mark.parametrize(
@@ -52,3 +97,12 @@ def test_typed_questions_are_turned_rightly_or_declined(file, size):
 )
 def test_a_question_that_no_rule_is_sure_of_is_declined(question):
     assert read_question(question) is None
+
+
+@few
+@given(st.lists(_WORDS, max_size=12).map(" ".join) | st.text(max_size=60))
+def test_any_text_is_read_or_declined(question):
+    reading = read_question(question)
+    assert reading is None or (
+        reading.statement.endswith(".") and reading.statement != reading.negation
+    )

@@ -109,6 +109,7 @@ _CLASSES_OF = {
     "will": {"X": 0.0, "N": 1.5},
     **{word: {"L": 0.0, "A": 1.2} for word in _DAYS},
 }
+_NO_ADVERBS = word_set("family assembly anomaly monopoly belly july italy ally tally")
 _APPEAR = word_set("act behave feel look read seem smell sound taste work")
 #: The most that a class of a word costs where the word is hardly ever of that class.
 _RARE = 4.5
@@ -189,7 +190,7 @@ def _add_open_classes(classes: dict[str, float], word: str) -> None:
             if share > 0:
                 classes[name] = min(classes.get(name, _RARE), _cost(share))
         classes.setdefault("N", _RARE)
-    if word.endswith("ly") and not uses.verb and uses.adjective < 0.9:
+    if word.endswith("ly") and word not in _NO_ADVERBS and not uses.verb and uses.adjective < 0.9:
         classes |= {"A": 0.0, "N": 2.0}
     if uses.verb:
         classes.setdefault("V", _cost(uses.verb))

@@ -49,9 +49,7 @@ _AMOUNTS = word_set(
     "most many much few fewer several half less more enough only just almost nearly about over under "
     "exactly up little lots plenty numerous various"
 )
-_AFTER_A = word_set(
-    "few lot couple number bit little great majority minority handful third quarter"
-)
+_AFTER_A = word_set("few lot couple number bit little great majority minority handful")
 #: Adverbs beside which "not" does not deny a sentence, and words that hang on another clause.
 _UNDENIED = word_set(
     "probably perhaps maybe possibly hardly barely rarely seldom scarcely apparently obviously"
@@ -61,9 +59,12 @@ _STRANDED_PAIRS = {
     ("any", "more"),
     ("any", "longer"),
     ("as", "any"),
+    ("only", "if"),
     ("than", "any"),
     ("no", "more"),
 }
+#: "There is going to be".
+_ABOUT_TO = word_set("going supposed bound meant said about")
 _DO_OF = {"has": "does", "have": "do", "had": "did"}
 _NOT = {"might": "could not", "can": "cannot"}
 
@@ -103,9 +104,16 @@ def _refuse_open(clause: Clause) -> None:
         or not _STRANDED.isdisjoint(words)
         or not _STRANDED_PAIRS.isdisjoint(pairwise(words))
         or not {",", "or", "nor"}.isdisjoint(subject)
+        or ("and" in subject and clause.subject[0].word in {"a", "an"})
+        or (clause.subject[0].word in {"a", "an"} and _is_share(clause.subject))
         or (is_adverbial and is_plural(clause.subject))
     ):
         raise DeclinedError
+
+
+def _is_share(words: Tokens) -> bool:
+    """Return whether words are such as "a third of the bikes"."""
+    return len(words) > 2 and words[1].word in {"third", "quarter"} and words[2].word == "of"
 
 
 def _affirm(clause: Clause) -> str:
@@ -213,7 +221,9 @@ def _nothing_there(clause: Clause, front: Tokens, rest: Tokens) -> Tokens:
     if first in _NO and after not in _AFTER_A:
         return (*front, *words_of(_NO[first]), *rest[1:])
     classes = set(classes_of(rest[0]))
-    is_bare = "M" in classes or not {"U", "Y", "D", "A", "L", "P", "H", "Q"} & classes
+    is_bare = first not in _ABOUT_TO and (
+        "M" in classes or not {"U", "Y", "D", "A", "L", "P", "H", "Q"} & classes
+    )
     if is_bare and first not in _AMOUNTS | {"a", "an", "such"}:
         return (*front, *words_of("no"), *rest)
     return (front[0], *words_of("not"), *front[1:], *rest)

@@ -9,6 +9,7 @@ from steelyard.decisions.statements.clauses import Clause, DeclinedError, Tokens
 from steelyard.decisions.statements.denials import both_ways
 from steelyard.decisions.statements.tokens import tokenize
 from steelyard.decisions.statements.turning import (
+    KINDS,
     QUESTION_WORDS,
     clause_of_phrase,
     clause_of_question,
@@ -145,7 +146,13 @@ def _read(text: str) -> Reading:
         if match is None:
             continue
         claim = next(group for group in match.groups() if group).strip("\"' ")
-        statement, negation = both_ways(clause_of_statement(tuple(tokenize(claim))))
+        tokens = tuple(tokenize(claim))
+        clause = clause_of_statement(tokens)
+        others = KINDS.keys() - {clause.auxiliary}
+        if text[:3].lower() == "if " and any(token.word in others for token in tokens):
+            # "If it rains are you in?"
+            raise DeclinedError
+        statement, negation = both_ways(clause)
         return Reading(negation, statement) if pattern is _FALSE else Reading(statement, negation)
     return Reading(*both_ways(_clause_of(text)))
 

@@ -118,7 +118,7 @@ def clause_of_statement(tokens: Tokens) -> Clause:
     DeclinedError
         Where its verb is not certain.
     """
-    if starts_asking(tokens):
+    if not tokens or starts_asking(tokens):
         raise DeclinedError
     clauses = sorted(
         (item for place in range(1, len(tokens)) for item in _clauses_at(tokens, place)),
@@ -190,7 +190,7 @@ def clause_of_phrase(tokens: Tokens) -> Clause:
     DeclinedError
         Where it is none of them for certain.
     """
-    marks = {"or", "and", "not", "no", "yes", ","}
+    marks = word_set("or and not no yes , any anything anyone anybody some something someone")
     is_number = not {"U", "Y"}.isdisjoint(classes_of(tokens[0]))
     if len(tokens) > _MAX_PHRASE or is_number or not marks.isdisjoint(_words(tokens)):
         raise DeclinedError
