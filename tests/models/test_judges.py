@@ -6,14 +6,19 @@ import datetime as dt
 import re
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 
+import httpx
 import numpy as np
 import pytest
 
 import steelyard
 from steelyard.errors import InvalidRequestError, ModelUnavailableError, NotFoundError
+from steelyard.models import judge_setup
 from steelyard.models.judge_setup import JudgeSetup
+from steelyard.models.setup_tasks import SetupTasks
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.declared import (
     ConnectedModel,
@@ -21,8 +26,10 @@ from steelyard.serving.connected.declared import (
     read_file,
     write_file,
 )
+from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
 from steelyard.serving.judge.catalogue import read_catalogue
 from steelyard.serving.registry import ModelRegistry
+from support.api.error_shape import assert_canonical_error
 from support.models.judges import smollm2
 from support.waiting import wait_until
 
@@ -179,3 +186,88 @@ def test_a_route_is_fitted_judged_and_removed_by_the_server(server, monkeypatch)
     assert {"first", "strict"}.isdisjoint(each.name for each in models.routes().data)
     with pytest.raises(NotFoundError, match="no route 'first'"):
         models.remove_route("first")
+
+
+#: What spoils the file, and what is said of it.
+SPOILT = {
+    "syntax": (b"[models.far]\nwire = chat", "line 2"),
+    "a field": (
+        b'\n[models.far]\nwire = "chat"\nconcurrency = "many"',
+        "models.far, line 2: Expected `int`",
+    ),
+    "an unknown field": (b'[models."far"]\nwide = 1', "models.far, line 1: "),
+    "no entry": (b"models = 7", "Expected `object`"),
+    "no text": (b"\xff\xfe", "cannot be used"),
+    "nested": (b"a = " + b"[" * 10_000, "cannot be used"),
+    "a value": (b'[models.far]\nwire = "chat"\nurl = "nowhere"', "url must be"),
+}
+
+
+@pytest.mark.parametrize(("content", "said"), SPOILT.values(), ids=SPOILT)
+def test_a_spoilt_file_is_said_with_its_line(server, content, said):
+    file = server.home / "models.toml"
+    before = file.read_bytes() if file.exists() else None
+    file.write_bytes(content)
+    try:
+        for path in ("judges", "routes"):
+            refused = httpx.get(f"{server.url}/v1/{path}")
+            assert_canonical_error(refused, 409, "model_unavailable", message=said)
+        body = {"name": "r", "models": ["a", "b"], "dataset_id": "d", "bound": "share", "value": 1}
+        for refused in (
+            httpx.post(f"{server.url}/v1/routes", json=body),
+            httpx.delete(f"{server.url}/v1/routes/r"),
+            httpx.post(f"{server.url}/v1/judges/far/check"),
+        ):
+            assert_canonical_error(refused, 409, "model_unavailable")
+        assert file.read_bytes() == content
+    finally:
+        file.unlink() if before is None else file.write_bytes(before)
+
+
+def test_a_judge_is_not_connected_under_the_name_of_a_route(server, monkeypatch):
+    declared = read_file(server.home)
+    steps = (RouteStep(model="hashing", threshold=0.5), RouteStep(model="far"))
+    write_file(
+        server.home,
+        ModelsFile(declared.models, {**declared.routes, NAME: DeclaredRoute(steps=steps)}),
+    )
+    monkeypatch.setattr(JudgeSetup, "_file", lambda *_: Path("judge.gguf"))
+    monkeypatch.setattr(judge_setup, "read_header", lambda _: SimpleNamespace(context_tokens=0))
+    monkeypatch.setattr(judge_setup, "examine_judge", lambda *_: ("", None))
+    try:
+        with pytest.raises(ModelUnavailableError, match="A route is named"):
+            server.client.judges.connect(NAME)
+    finally:
+        write_file(server.home, declared)
+
+
+def test_what_is_under_way_is_not_begun_with_other_options(tmp_path):
+    tasks, may_end = SetupTasks(tmp_path, None), Event()
+    try:
+        tasks.start("busy", "fit", lambda _: may_end.wait(PATIENCE_S))
+        for kind in ("fit", "calibrate", "check"):
+            with pytest.raises(ModelUnavailableError, match="The fit of busy goes on"):
+                tasks.start("busy", kind, lambda _: None)
+    finally:
+        may_end.set()
+
+
+def test_a_setup_is_done_once_for_each_key(server):
+    declared = read_file(server.home)
+    steps = (RouteStep(model="hashing", threshold=0.5), RouteStep(model="far"))
+    kept = {"Idempotency-Key": "once"}
+
+    def remove(name, key=kept):
+        return httpx.delete(f"{server.url}/v1/routes/{name}", headers=key)
+
+    routes = dict.fromkeys(("one", "two"), DeclaredRoute(steps=steps))
+    write_file(server.home, ModelsFile(declared.models, routes))
+    try:
+        first = remove("one")
+        again = remove("one")
+        assert (first.status_code, again.content) == (200, first.content)
+        assert_canonical_error(remove("two"), 409, "idempotency_conflict")
+        assert_canonical_error(remove("one", {}), 404, "not_found")
+        assert read_file(server.home).routes.keys() == {"two"}
+    finally:
+        write_file(server.home, declared)

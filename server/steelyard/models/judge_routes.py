@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from msgspec import Struct
 
 from steelyard import errors
 from steelyard.errors import KeyScopeError
@@ -11,6 +15,9 @@ from steelyard.models.judge_setup import JudgeSetup
 from steelyard.models.judge_wire import CalibrateJudge, Judge, JudgeList, RouteJudge
 from steelyard.models.route_setup import RouteSetup
 from steelyard.models.route_wire import FitRoute, ModelRoute, RemovedRoute, RouteList
+from steelyard.models.setup_tasks import SetupTasks
+
+_Answer = TypeVar("_Answer", bound=Struct)
 
 
 def _check_operator(call: Call) -> None:
@@ -22,11 +29,22 @@ def _check_operator(call: Call) -> None:
         )
 
 
+def _once(use: Callable[[Call], Awaitable[_Answer]]) -> Callable[[Call], Awaitable[_Answer]]:
+    """Return a use case that is done once for each idempotency key."""
+
+    @functools.wraps(use)
+    def keyed(call: Call) -> Awaitable[_Answer]:
+        return call.service(SetupTasks).once(call.write, lambda: use(call))
+
+    return keyed
+
+
 async def get_judges(call: Call) -> JudgeList:
     """Return the connected models and the judges of the catalogue."""
     return await call.service(JudgeSetup).list()
 
 
+@_once
 async def download_judge(call: Call) -> Judge:
     """Begin to download a judge."""
     return await call.service(JudgeSetup).download(call.path["judge"])
@@ -37,21 +55,25 @@ async def stop_judge(call: Call) -> Judge:
     return await call.service(JudgeSetup).stop(call.path["judge"])
 
 
+@_once
 async def connect_judge(call: Call) -> Judge:
     """Connect a judge that was downloaded."""
     return await call.service(JudgeSetup).connect(call.path["judge"])
 
 
+@_once
 async def check_judge(call: Call) -> Judge:
     """Begin to check a connected model."""
     return await call.service(JudgeSetup).check(call.path["judge"])
 
 
+@_once
 async def calibrate_judge(call: Call) -> Judge:
     """Begin to calibrate a connected model."""
     return await call.service(JudgeSetup).calibrate(call.caller, call.path["judge"], call.body)
 
 
+@_once
 async def route_judge(call: Call) -> Judge:
     """Use a connected model in a route."""
     return await call.service(JudgeSetup).use_in_route(call.path["judge"], call.body)
@@ -62,11 +84,13 @@ async def get_routes(call: Call) -> RouteList:
     return await call.service(RouteSetup).list()
 
 
+@_once
 async def fit_route(call: Call) -> ModelRoute:
     """Begin to fit a route."""
     return await call.service(RouteSetup).fit(call.caller, call.body)
 
 
+@_once
 async def remove_route(call: Call) -> RemovedRoute:
     """Remove a route."""
     return await call.service(RouteSetup).remove(call.path["route"])
@@ -76,7 +100,8 @@ _route = functools.partial(
     Route, access=Access.KEYED, tags=("models",), for_operators=True, check=_check_operator
 )
 _change = functools.partial(_route, method="POST", response=Judge)
-_BUSY = (errors.NotFoundError, errors.ModelUnavailableError, errors.QueueFullError)
+_KEYED = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
+_BUSY = (errors.NotFoundError, errors.ModelUnavailableError, errors.QueueFullError, *_KEYED)
 
 JUDGE_ROUTES = (
     _route(
@@ -85,6 +110,7 @@ JUDGE_ROUTES = (
         use=get_judges,
         summary="List the readers and language models that can run on this server, and how far each is.",
         response=JudgeList,
+        errors=(errors.ModelUnavailableError,),
     ),
     _change(
         path="/v1/judges/{judge}/download",
@@ -130,6 +156,7 @@ JUDGE_ROUTES = (
         use=get_routes,
         summary="List the routes of this server, with what their last fit came to.",
         response=RouteList,
+        errors=(errors.ModelUnavailableError,),
     ),
     _route(
         method="POST",
@@ -146,6 +173,6 @@ JUDGE_ROUTES = (
         use=remove_route,
         summary="Remove a route; its models stay, and what it answered stays stored.",
         response=RemovedRoute,
-        errors=(errors.NotFoundError, errors.ModelUnavailableError),
+        errors=(errors.NotFoundError, errors.ModelUnavailableError, *_KEYED),
     ),
 )

@@ -40,8 +40,6 @@ from steelyard.serving.connected.declared import (
     ConnectedModel,
     ModelsFile,
     check_name,
-    read_file,
-    write_file,
 )
 from steelyard.serving.judge.catalogue import CatalogueEntry, read_catalogue
 from steelyard.serving.judge.checkup import examine_judge
@@ -243,7 +241,7 @@ class JudgeSetup:
 
     def _declared(self) -> ModelsFile:
         """Return what the server has: the home's file, the reader that ships, and the route auto."""
-        return completed(read_file(self._home), default_name(self._settings))
+        return completed(self._tasks.declared(), default_name(self._settings))
 
     def _file(self, entry: CatalogueEntry | ReaderEntry) -> Path | None:
         """Return the downloaded file of an entry, whose name the catalogue may know in part."""
@@ -284,11 +282,13 @@ class JudgeSetup:
             added=dt.datetime.now(dt.UTC).date(),
         )
         with self._tasks.file_lock:
-            declared = read_file(self._home)
-            if name not in declared.models:
-                write_file(
-                    self._home, ModelsFile({**declared.models, name: model}, declared.routes)
+            declared = self._tasks.declared()
+            if name in declared.routes:
+                raise ModelUnavailableError(
+                    f"A route is named {name} already; remove the route, or give it another name."
                 )
+            if name not in declared.models:
+                self._tasks.store(ModelsFile({**declared.models, name: model}, declared.routes))
 
     def _use_in_route(self, name: str, route: str) -> None:
         self._connected(name)
@@ -301,20 +301,20 @@ class JudgeSetup:
             added=dt.datetime.now(dt.UTC).date(),
         )
         with self._tasks.file_lock:
-            declared = read_file(self._home)
+            declared = self._tasks.declared()
             if route in declared.models or (
                 self._models.find(route) and route not in declared.routes
             ):
                 raise _refused_route(
                     "is the name of a model; choose another for the route.", "used"
                 )
-            write_file(self._home, ModelsFile(declared.models, {**declared.routes, route: walked}))
+            self._tasks.store(ModelsFile(declared.models, {**declared.routes, route: walked}))
 
     def _keep_calibration(
         self, name: str, dataset_id: str, version: int, temperatures: dict[str, dict[str, float]]
     ) -> None:
         with self._tasks.file_lock:
-            declared = read_file(self._home)
+            declared = self._tasks.declared()
             model = self._declared().models.get(name)
             if model is None:
                 raise NotFoundError(f"The model {name!r} was disconnected meanwhile.")
@@ -327,9 +327,7 @@ class JudgeSetup:
             calibrated = msgspec.structs.replace(
                 model, calibrations=(*model.calibrations, calibration)
             )
-            write_file(
-                self._home, ModelsFile({**declared.models, name: calibrated}, declared.routes)
-            )
+            self._tasks.store(ModelsFile({**declared.models, name: calibrated}, declared.routes))
 
     def _connected(self, name: str) -> ConnectedModel:
         model = self._declared().models.get(name)

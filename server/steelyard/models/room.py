@@ -41,10 +41,11 @@ def _open(house: House) -> tuple[object, ...]:
     house.get(EvaluatedModels).register_tuned(
         EvaluatedFamilies(registry, lineages, tuned, calls=calls)
     )
-    datasets, rows, tasks = house.get(DatasetService), house.get(DatasetRows), SetupTasks()
+    datasets, rows = house.get(DatasetService), house.get(DatasetRows)
+    tasks = SetupTasks(home_of(house.settings), house.writes)
     judges = JudgeSetup(house.settings, registry, datasets, rows, tasks)
     routes = RouteSetup(house.settings, registry, datasets, rows, tasks)
-    return models, judges, routes, StressReports(home_of(house.settings))
+    return models, tasks, judges, routes, StressReports(home_of(house.settings))
 
 
 ROOM = Room(

@@ -23,7 +23,7 @@ from steelyard.models.route_wire import (
     RouteList,
 )
 from steelyard.models.setup_tasks import Report, SetupTasks, each_side, first_rows
-from steelyard.serving.connected.declared import ModelsFile, check_name, read_file, write_file
+from steelyard.serving.connected.declared import ModelsFile, check_name
 from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
 from steelyard.serving.registry import HostedModel, ModelRegistry
 from steelyard.serving.routed.certifying import certify_route, explain_failure
@@ -61,14 +61,15 @@ class RouteSetup:
 
     async def list(self) -> RouteList:
         """Return the routes, and those that are fitted for the first time."""
-        declared = (await asyncio.to_thread(read_file, self._home)).routes
+        declared = (await asyncio.to_thread(self._tasks.declared)).routes
         names = [*declared, *(name for name in self._tasks.names("fit") if name not in declared)]
         return RouteList(data=[self._describe(name, declared.get(name)) for name in names])
 
     async def fit(self, caller: Caller, request: FitRoute) -> ModelRoute:
         """Begin to fit a route; it is stored once it is judged, and where it must be, certified."""
-        declared = (await asyncio.to_thread(read_file, self._home)).routes
-        self._check_name(request, declared)
+        file = await asyncio.to_thread(self._tasks.declared)
+        declared = file.routes
+        self._check_name(request, file)
         hosted = _hosted_models(self._models, request)
         _check_value(request, {model.name: model.price_nano for model in hosted})
         dataset = await self._datasets.get(caller, request.dataset_id)
@@ -82,9 +83,9 @@ class RouteSetup:
             sides, failures = _observe(hosted, rows, report)
             route, fit = _choose(request, sides, failures, dataset.version)
             with self._tasks.file_lock:
-                file = read_file(self._home)
+                file = self._tasks.declared()
                 routes = {**file.routes, request.name: route}
-                write_file(self._home, ModelsFile(file.models, routes))
+                self._tasks.store(ModelsFile(file.models, routes))
             self._fits[request.name] = fit
 
         self._tasks.start(request.name, "fit", work)
@@ -101,10 +102,10 @@ class RouteSetup:
 
     def _remove(self, name: str) -> None:
         with self._tasks.file_lock:
-            file = read_file(self._home)
+            file = self._tasks.declared()
             if name in file.routes:
                 rest = {other: route for other, route in file.routes.items() if other != name}
-                write_file(self._home, ModelsFile(file.models, rest))
+                self._tasks.store(ModelsFile(file.models, rest))
             elif name not in self._tasks.names("fit"):
                 raise NotFoundError(f"There is no route {name[:60]!r}; see GET /v1/routes.")
 
@@ -124,16 +125,16 @@ class RouteSetup:
             fit=self._fits.get(name),
         )
 
-    def _check_name(self, request: FitRoute, declared: Mapping[str, DeclaredRoute]) -> None:
+    def _check_name(self, request: FitRoute, declared: ModelsFile) -> None:
         name = request.name
         try:
             check_name(name)
         except InvalidSettingError as error:
             raise _refused("name", str(error), "invalid") from error
-        if name in declared:
+        if name in declared.routes:
             if not request.replace:
                 raise _refused("name", "is a route already; replace it, or choose another.", "used")
-        elif self._models.find(name) is not None:
+        elif name in declared.models or self._models.find(name) is not None:
             raise _refused("name", "is the name of a model; choose another.", "used")
 
 

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
 from steelyard.errors import ModelUnavailableError, QueueFullError, SteelyardError
 from steelyard.models.judge_wire import SetupTask, TaskKind
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.serving.connected.declared import ModelsFile, read_file, write_file
 from steelyard.settings import InvalidSettingError
 
 _log = logging.getLogger(__name__)
+_Answer = TypeVar("_Answer")
 
 #: What is worked on at once; a download or a check takes the machine.
 _MOST_AT_ONCE = 2
 
 #: Takes what is done, and of how much.
 Report = Callable[[int, int], None]
+#: Kinds of tasks that always do the same: begun again, the one that runs goes on.
+_RESUMED: frozenset[TaskKind] = frozenset(("download", "check"))
 
 
 class SetupTasks:
@@ -34,11 +42,37 @@ class SetupTasks:
         Held by whoever changes ``models.toml``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, home: Path, writes: KeyedWrites) -> None:
+        self._home, self._writes = home, writes
         self.file_lock = threading.Lock()
+        self._order = asyncio.Lock()
         self._lock = threading.Lock()
         self._tasks: dict[str, SetupTask] = {}
         self._stopping: set[str] = set()
+
+    async def once(self, write: Write, work: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """Change something once for each idempotency key, and replay the answer after."""
+        if write.key is None:
+            return await work()
+        # One after another: a file and a thread are no part of the transaction that notes the key.
+        async with self._order:
+            await self._writes.replay_known(write)
+            answer = await work()
+            return await self._writes.once(write, lambda _: answer)
+
+    def declared(self) -> ModelsFile:
+        """Return the connected models and routes of the home."""
+        try:
+            return read_file(self._home)
+        except InvalidSettingError as error:
+            raise ModelUnavailableError(str(error)) from error
+
+    def store(self, file: ModelsFile) -> None:
+        """Write the connected models and routes of the home."""
+        try:
+            write_file(self._home, file)
+        except InvalidSettingError as error:
+            raise ModelUnavailableError(str(error)) from error
 
     def get(self, name: str) -> SetupTask | None:
         """Return the last task of a name."""
@@ -64,11 +98,16 @@ class SetupTasks:
                 self._stopping.add(name)
 
     def start(self, name: str, kind: TaskKind, work: Callable[[Report], None]) -> None:
-        """Begin something in a thread; what runs already under the same name goes on instead."""
+        """Begin something in a thread; a download or a check that runs already goes on instead."""
         with self._lock:
             running = [key for key, task in self._tasks.items() if task.status == "running"]
             if name in running:
-                return
+                begun = self._tasks[name].kind
+                if begun == kind and kind in _RESUMED:
+                    return
+                raise ModelUnavailableError(
+                    f"The {begun} of {name} goes on; wait until it has ended, and try again."
+                )
             if len(running) >= _MOST_AT_ONCE:
                 raise QueueFullError(
                     f"{' and '.join(running)} are worked on already; wait until one has ended."

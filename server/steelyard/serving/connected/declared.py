@@ -206,15 +206,43 @@ def read_file(home: Path) -> ModelsFile:
         return ModelsFile()
     except OSError as error:
         raise InvalidSettingError(f"{FILE} cannot be read: {error.strerror}.") from error
+    values: dict[str, Any] = {}
     try:
-        file = convert(msgspec.toml.decode(content), ModelsFile)
+        values = msgspec.toml.decode(content)
+        file = convert(values, ModelsFile)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidSettingError(f"{FILE} cannot be used: {error}. Correct the file.") from error
+        where = _entry_at_fault(values, content)
+        raise InvalidSettingError(
+            f"{FILE} cannot be used: {where or f'{error}.'} Correct the file."
+        ) from error
+    except RecursionError as error:
+        raise InvalidSettingError(
+            f"{FILE} cannot be used: it is nested too deep. Correct the file."
+        ) from error
     try:
         file.check()
     except InvalidSettingError as error:
         raise InvalidSettingError(f"{FILE} cannot be used. {error}") from error
     return file
+
+
+def _entry_at_fault(values: Mapping[str, Any], content: bytes) -> str | None:
+    """Return which entry is wrong, at which line and how; ``None`` where that lies in no entry."""
+    for section, shape in (("models", ConnectedModel), ("routes", DeclaredRoute)):
+        entries = values.get(section)
+        for name, entry in entries.items() if isinstance(entries, Mapping) else ():
+            try:
+                convert(entry, shape)
+            except msgspec.ValidationError as error:
+                header = rf'^[ \t]*\[\s*{section}\s*\.\s*"?{re.escape(name)}"?\s*[.\]]'
+                found = re.search(header, content.decode(), re.MULTILINE)
+                line = (
+                    ""
+                    if found is None
+                    else f", line {content.decode().count(chr(10), 0, found.start()) + 1}"
+                )
+                return f"{section}.{name}{line}: {error}."
+    return None
 
 
 def read_models(home: Path) -> dict[str, ConnectedModel]:
