@@ -10,7 +10,8 @@ from support.browser.accessibility import stays_worse
 from support.browser.browsing import visit
 from support.families.learnable_rows import DECISION, learnable_rows
 
-pytestmark = pytest.mark.slow
+#: Half a minute alone; its parts are tested in tests/workbench/test_decisions_page.py.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 
 
