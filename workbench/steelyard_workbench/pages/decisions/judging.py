@@ -75,6 +75,8 @@ def _basis(result: ComparisonResult, gain: Change | None) -> list[str]:
         texts.append(
             f"1,000 requests cost {price.usd_after} USD instead of {price.usd_before} USD."
         )
+    if result.left_out:
+        texts.append(f"{result.left_out:,} texts are longer than one of the models reads.")
     return [*texts, *result.sentences[:1]]
 
 
