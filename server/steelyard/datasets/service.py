@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
+from weakref import WeakValueDictionary
 
 import msgspec
 from sqlalchemy import Connection
@@ -71,6 +72,9 @@ _log = logging.getLogger(__name__)
 #: rows may be on its way. No write takes as long.
 ERASE_AFTER_S = 3600.0
 
+#: How often rows are placed behind those of other processes before their sender is refused.
+_MOST_TRIES = 50
+
 #: Says in the deleting transaction what still reads a dataset, as ``an evaluation``; ``None`` when
 #: nothing of its kind does.
 ReaderCheck = Callable[[Connection, str], str | None]
@@ -102,6 +106,9 @@ class DatasetService:
         self._find_doubts: Callable[[Connection, str], list[Doubt]] = lambda *_: []
         self._erasers: list[Eraser] = []
         self._grown_on: GrownOn = _grows_nowhere
+        #: Whose turn it is to append to a dataset, in each event loop.
+        self._turns: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, str], asyncio.Lock]
+        self._turns = WeakValueDictionary()
 
     def register_reader(self, check: ReaderCheck, erase: Eraser | None = None) -> None:
         """Register a check for work that still reads a dataset, and what is erased with it."""
@@ -159,8 +166,25 @@ class DatasetService:
     async def add_rows(
         self, write: Write, dataset_id: str, sent: SentRows, made: MadeRows[Answer] | None = None
     ) -> Dataset | Answer:
-        """Add rows to a dataset as its next version."""
+        """Add rows to a dataset as its next version, after the appends that came before.
+
+        One of another process may come between, too: the rows are then placed again behind its own.
+        """
         await self._writes.replay_known(write)
+        turn = self._turns.setdefault((asyncio.get_running_loop(), dataset_id), asyncio.Lock())
+        expects_version = made is not None and made.previous is not None
+        async with turn:
+            for n_left in reversed(range(_MOST_TRIES)):
+                try:
+                    return await self._add_rows(write, dataset_id, sent, made)
+                except errors.DatasetChangedError:
+                    if expects_version or not n_left:
+                        raise
+        raise AssertionError("The last try returns or raises.")
+
+    async def _add_rows(
+        self, write: Write, dataset_id: str, sent: SentRows, made: MadeRows[Answer] | None
+    ) -> Dataset | Answer:
         caller = write.caller
 
         def latest(connection: Connection) -> Manifest:
