@@ -16,7 +16,7 @@ from steelyard.version import __version__
 from support.api.error_shape import assert_canonical_error
 from support.servers.live_server import live_server
 from support.servers.stand_ins import stand_in_server
-from support.waiting import PATIENCE_S, wait_until
+from support.waiting import PATIENCE_S, next_turn, wait_until
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 
@@ -61,7 +61,7 @@ def test_any_number_of_probes_ask_the_state_once(monkeypatch):
     writes = []
 
     async def write(work, *, is_synced):
-        await asyncio.sleep(0)
+        await next_turn()
         writes.append(is_synced)
 
     now = time.monotonic()

@@ -54,8 +54,8 @@ def add(name: str):
 
 
 def names(state) -> set[str]:
-    wanted = select(accounts.c.name).where(accounts.c.id != "local")
-    return set(state.read_now(lambda connection: connection.scalars(wanted).all()))
+    listed = select(accounts.c.name).where(accounts.c.id != "local")
+    return set(state.read_now(lambda connection: connection.scalars(listed).all()))
 
 
 def test_a_host_that_is_frozen_in_its_turn_loses_it(postgres):

@@ -31,8 +31,8 @@ AliasName = Annotated[
 VersionNumber = Annotated[int, Meta(ge=1, le=999_999_999)]
 #: PostgreSQL holds no NUL in a text.
 _NO_NUL = r"^[^\0]*\Z"
-_Said = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"^[^\0]*[^\s\0][^\0]*\Z")]
-Reason = Annotated[_Said | None, Meta(description="Why, for people; not blank.")]
+_Why = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"^[^\0]*[^\s\0][^\0]*\Z")]
+Reason = Annotated[_Why | None, Meta(description="Why, for people; not blank.")]
 _Text = Annotated[str, Meta(max_length=2_000, pattern=_NO_NUL)]
 _Short = Annotated[str, Meta(max_length=128, pattern=_NO_NUL)]
 
@@ -93,7 +93,7 @@ class MoveAlias(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = None
     reason: Reason = None
     overrule: Annotated[
-        _Said | None,
+        _Why | None,
         Meta(
             description="Why `production` moves although a comparison did not pass the version, or "
             "without one; kept in the history."

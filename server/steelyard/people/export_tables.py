@@ -78,14 +78,14 @@ def _joined(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 def _rows(state: State, table: Table, is_owned: ColumnElement[bool]) -> Iterator[bytes]:
     """Yield the rows by their keys, so that each piece goes on behind the one before."""
     keys = list(table.primary_key)
-    wanted = select(table).where(is_owned).order_by(*keys).limit(_AT_ONCE)
-    page = wanted
+    first_page = select(table).where(is_owned).order_by(*keys).limit(_AT_ONCE)
+    page = first_page
     while True:
         rows = state.read_now(functools.partial(_read, page=page))
         if not rows:
             return
         yield b"".join(_line(row) for row in rows)
-        page = wanted.where(tuple_(*keys) > tuple_(*(rows[-1][key.name] for key in keys)))
+        page = first_page.where(tuple_(*keys) > tuple_(*(rows[-1][key.name] for key in keys)))
 
 
 def _read(connection: Connection, page: Any) -> list[Mapping[str, Any]]:

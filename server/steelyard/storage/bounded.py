@@ -102,7 +102,7 @@ def _limit(connection: Any, limits: Mapping[str, int]) -> None:
 
 @contextmanager
 def _briefly(connection: Any) -> Iterator[bool]:
-    """Have a connection answer soon, and yield whether it was idle so long that it is to be tried."""
+    """Yield whether a connection was idle for long, which then has to answer soon."""
     wait_s = getattr(connection, "wait_s", None)
     if wait_s is None or time.monotonic() - connection.heard_at < _IDLE_S:
         yield False
@@ -135,10 +135,10 @@ def _connection_class() -> Any:
         def _until_silent(self, waits: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
             heard_at = time.monotonic()
             try:
-                wanted = next(waits)
+                needed = next(waits)
                 while True:
                     # What is ready, and nothing now and then, so that a wait can be ended.
-                    ready = yield wanted
+                    ready = yield needed
                     if ready:
                         heard_at = time.monotonic()
                     elif time.monotonic() - heard_at > self.wait_s:
@@ -146,7 +146,7 @@ def _connection_class() -> Any:
                         raise psycopg.OperationalError(
                             f"The database said nothing for {self.wait_s:g} s."
                         )
-                    wanted = waits.send(ready)
+                    needed = waits.send(ready)
             except StopIteration as end:
                 return end.value
 
