@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 import zipfile
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from steelyard.batch.files import RowFile
 from steelyard.client.tables import read_table
+from steelyard.datasets.csv_rows import CsvReader
+from steelyard.datasets.ingest import RowReader
+from steelyard.imports import unpacked, workbooks
 from steelyard.imports.unpacked import UnpackedBytes, check_zip, parquet_batches
 from steelyard.imports.workbooks import check_workbook
 
@@ -175,3 +180,44 @@ def test_a_workbook_of_another_program():
         archive.writestr("content.xml", "<table/>")
     with pytest.raises(ValueError, match=r"is no \.xlsx workbook. Save it as \.xlsx or CSV"):
         read_table(file.getvalue(), "book.ods")
+
+
+WIDE = {
+    "JSON Lines": lambda: "\n".join(
+        json.dumps({f"n{n}_{m}": m for m in range(100)}) for n in range(60)
+    ),
+    "a JSON array": lambda: json.dumps([{f"n{n}_{m}": m for m in range(100)} for n in range(60)]),
+    "CSV": lambda: f"{','.join(map(str, range(5_000)))}\n{',' * 4_999}\n",
+    "TSV, a row that is wide": lambda: "text\tlabel\na b\ta\n" + "x\t" * 5_000 + "\nc d\tb\n",
+}
+
+
+@pytest.mark.parametrize("form", WIDE)
+def test_a_table_as_wide_as_it_is_long_is_refused_before_it_is_made(form):
+    with pytest.raises(ValueError, match="The table has over 4,096 columns; leave out"):
+        read_table(WIDE[form]().encode())
+
+
+def test_rows_that_name_their_own_columns_have_a_bound_of_cells(monkeypatch):
+    monkeypatch.setattr(unpacked, "MAX_CELLS", 5_000)
+    lines = "\n".join(json.dumps({"text": "a b", f"n{n}": n}) for n in range(100))
+    with pytest.raises(ValueError, match="columns, over 5,000 cells"):
+        read_table(lines.encode())
+
+
+def test_a_server_refuses_a_header_that_is_too_wide_in_linear_time():
+    reader = RowReader()
+    csv = CsvReader(reader, {})
+    assert list(csv.read([b"context" + b",a" * 100_000 + b"\n"], "examples")) == []
+    [detail] = reader.error().details
+    assert "the most are 4,096" in detail["message"]
+
+
+def test_texts_of_a_sheet_have_a_bound_wherever_they_are(tmp_path, monkeypatch):
+    pytest.importorskip("fastexcel", reason="needs the excel extra")
+    path = tmp_path / "book.xlsx"
+    pl.DataFrame({"text": [f"{n} {TEXT[:30_000]}" for n in range(4)]}).write_excel(path)
+    assert len(read_table(path).rows) == 4
+    monkeypatch.setattr(workbooks, "MAX_SHEET_CHARACTERS", 100_000)
+    with pytest.raises(ValueError, match="unpacks to more than"):
+        read_table(path)

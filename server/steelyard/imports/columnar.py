@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from steelyard.imports.table import Refused, Row, Table, unique_names
-from steelyard.imports.unpacked import UnpackedBytes, decoded_bytes, read_parquet
+from steelyard.imports.unpacked import UnpackedBytes, check_size, decoded_bytes, read_parquet
 
 #: The metadata of an Arrow schema in which ``datasets`` says what its columns are.
 _FEATURES = b"huggingface"
@@ -41,6 +41,7 @@ def arrow_table(path: Path, unpacked: UnpackedBytes) -> Table:
 
 
 def _table(table: pa.Table, read_as: str) -> Table:
+    check_size(table.num_columns, table.num_rows)
     columns, notes = unique_names(table.column_names)
     for place, column in reversed(list(enumerate(table.columns))):
         if (texts := _texts_of(column)) is not None:

@@ -9,9 +9,11 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
+from typing import Literal
 
 from steelyard.imports.encodings import Encoding, Source, find_encoding
 from steelyard.imports.table import SAMPLE_RECORDS, Refused, Row, find_header
+from steelyard.imports.unpacked import MAX_COLUMNS, check_size
 from steelyard.wire.violations import has_lone_surrogate
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -66,7 +68,7 @@ def read_delimited(
     encoding = encoding or find_encoding(source, options.encoding)
     with encoding.open(source) as text:
         sample = text.read(_SAMPLE_CHARACTERS)
-    mark = _find_mark(sample) if options.quote is None else options.quote
+    mark: str = _find_mark(sample) if options.quote is None else options.quote
     named = _NAMED_SEPARATOR.match(sample)
     n_before = 0
     if named is not None and named[1] in SEPARATORS:
@@ -86,6 +88,8 @@ def read_delimited(
     )
     records = reader.read(_lines(source, encoding, n_before), n_before)
     first = list(islice(records, SAMPLE_RECORDS))
+    if reader.is_too_wide:
+        check_size(MAX_COLUMNS + 1)
     header = find_header(first, has_names=options.has_header)
     if header is None:
         raise ValueError(f"{source.name} has no line with names of columns; add one.")
@@ -172,6 +176,7 @@ class _Records:
         self._is_spaced = is_spaced
         self._takes_long = takes_long
         self.notes: list[str] = []
+        self.is_too_wide = False
 
     def read(self, lines: Iterable[str], n_before: int) -> Iterator[tuple[int, list[str]]]:
         """Yield the cells of each record that has any, with the line that it begins on."""
@@ -192,7 +197,11 @@ class _Records:
                 self._refuse(start, left, error)
                 reader = self._reader(left)
                 continue
-            if len(record) > 3 and (reason := self._swallowed(start, record, len(cells))):
+            if len(cells) > MAX_COLUMNS:
+                self.is_too_wide = True
+                reason = f"It has {len(cells):,} cells; the most are {MAX_COLUMNS:,}."
+                self._refused.append(Refused(start, reason, ()))
+            elif len(record) > 3 and (reason := self._swallowed(start, record, len(cells))):
                 self._refused.append(Refused(start, reason, cells))
             elif any(cells) and any(map(str.strip, cells)):
                 is_first = False
@@ -314,7 +323,7 @@ def _find_separator(sample: str, mark: str) -> str:
     """Return the separator that cuts the first records most evenly into most cells."""
 
     def fit(separator: str) -> tuple[float, int]:
-        quoting = csv.QUOTE_MINIMAL if mark else csv.QUOTE_NONE
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if mark else csv.QUOTE_NONE
         text = io.StringIO(sample, newline="")
         reader = csv.reader(text, delimiter=separator, quotechar=mark or _MARK, quoting=quoting)
         try:

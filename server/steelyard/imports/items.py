@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.imports.table import Hints, Refused, Reply, Table, unique_names
+from steelyard.imports.unpacked import check_size
 
 #: Columns that a dataset keeps beside a row, at most.
 _MOST_METADATA = 16
@@ -67,6 +68,7 @@ def table_of_items(
     fields = list(dict.fromkeys(name for item in every for name in item.fields))
     questions = list(dict.fromkeys(name for item in every for name in item.questions))
     metadata = list(dict.fromkeys(name for item in every for name in item.metadata))
+    check_size(len(fields) + len(questions) + len(metadata), len(usable))
     columns, _ = unique_names([*fields, *questions, *metadata])
     n_fields, n_labels = len(fields), len(fields) + len(questions)
     column_of = dict(zip(questions, columns[n_fields:n_labels], strict=True))

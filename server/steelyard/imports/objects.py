@@ -15,6 +15,7 @@ from steelyard.imports.delimited import wrong_characters
 from steelyard.imports.encodings import Encoding, Source
 from steelyard.imports.splits import split_of
 from steelyard.imports.table import Refused, Table, unique_names
+from steelyard.imports.unpacked import check_size
 from steelyard.wire.decoding import decode
 from steelyard.wire.violations import has_lone_surrogate
 
@@ -135,6 +136,7 @@ def _of_objects(value: dict[str, Any]) -> list[dict[str, Any]] | None:
 def table_of(rows: Sequence[Numbered], refused: list[Refused], read_as: str) -> Table:
     """Return objects as a table that has a column for each name."""
     names = tuple(dict.fromkeys(name for _, row in rows for name in row))
+    check_size(len(names), len(rows))
     columns, notes = unique_names(names)
     cells = [(number, [row.get(name) for name in names]) for number, row in rows]
     return Table(columns, cells, refused, read_as, notes)
@@ -215,8 +217,14 @@ def _apart(lines: Iterable[Numbered | Refused]) -> tuple[list[Numbered], list[Re
     """Return the rows and what is none."""
     rows: list[Numbered] = []
     refused: list[Refused] = []
+    names: set[str] = set()
     for row in lines:
-        (refused if isinstance(row, Refused) else rows).append(row)  # type: ignore[arg-type]
+        if isinstance(row, Refused):
+            refused.append(row)
+            continue
+        rows.append(row)
+        names.update(row[1])
+        check_size(len(names), len(rows))
     return rows, refused
 
 

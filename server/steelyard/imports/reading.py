@@ -24,7 +24,7 @@ from steelyard.imports.programs import ANNOTATOR
 from steelyard.imports.shapes import as_export, program_of, read_shape
 from steelyard.imports.splits import split_of
 from steelyard.imports.table import Part, Refused, Row, Table, TextRows
-from steelyard.imports.unpacked import UnpackedBytes, check_zip
+from steelyard.imports.unpacked import UnpackedBytes, check_size, check_zip
 from steelyard.wire.csv_cells import unguard
 
 #: Endings of the files that are read; a folder of Hugging Face ``datasets`` is too.
@@ -315,6 +315,7 @@ def _open_zip(data: bytes, name: str) -> Iterator[zipfile.ZipFile]:
 def _joined(tables: Sequence[tuple[str, str | None, Table]], read_as: str) -> Table:
     """Return the rows of several files, with the file and the split of each."""
     columns = tuple(dict.fromkeys(name for _, _, table in tables for name in table.columns))
+    check_size(len(columns), sum(len(table.rows) for _, _, table in tables))
     rows: list[Row] = []
     refused: list[Refused] = []
     parts: list[Part] = []

@@ -15,8 +15,8 @@ import pyarrow as pa
 #: A row: its line in the file, or its number from 1, and its cells.
 Row = tuple[int, list[Any]]
 
-#: Rows that are stored together.
-_CHUNK_ROWS = 8_192
+#: Rows, and cells, that are stored together.
+_CHUNK_ROWS, _CHUNK_CELLS = 8_192, 1 << 20
 #: Rows at the start in which the names of the columns are looked for.
 SAMPLE_RECORDS = 50
 _MOST_SHOWN, _MOST_LISTED = 80, 5
@@ -142,7 +142,9 @@ class TextRows(Sequence[Row]):
         schema = pa.schema(fields)
         batches = []
         left = iter(rows)
-        while chunk := list(islice(left, _CHUNK_ROWS)):
+        # Cells are texts of Python until a chunk of them is packed.
+        n_together = max(1, min(_CHUNK_ROWS, _CHUNK_CELLS // max(n_columns, 1)))
+        while chunk := list(islice(left, n_together)):
             lines, texts = zip(*chunk, strict=True)
             columns = [lines, *zip(*texts, strict=True)]
             arrays = [

@@ -19,6 +19,10 @@ import pyarrow.parquet as pq
 
 #: Bytes that the contents of one file may take, unpacked.
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
+#: Columns of a table, and cells of one whose rows name their own columns: a lacking one takes room too.
+MAX_COLUMNS, MAX_CELLS = 4_096, 20_000_000
+#: Characters of the cells of an Excel sheet, which is in memory several times.
+MAX_SHEET_CHARACTERS = 64 * 1024 * 1024
 #: Rows of Parquet that are decoded at a time, at most.
 BATCH_ROWS = 4_096
 #: Bytes that any cell takes, be it empty.
@@ -58,6 +62,19 @@ class UnpackedBytes:
             raise ValueError(
                 f"{self.name} unpacks to more than {size}. Split it into several files."
             )
+
+
+def check_size(n_columns: int, n_rows: int = 0) -> None:
+    """Raise ``ValueError`` when a table would be too wide, or has too many cells for its width."""
+    if n_columns > MAX_COLUMNS:
+        raise ValueError(
+            f"The table has over {MAX_COLUMNS:,} columns; leave out those that are no context or label."
+        )
+    if n_rows * n_columns > MAX_CELLS:
+        raise ValueError(
+            f"The table has {n_rows:,} rows of {n_columns:,} columns, over {MAX_CELLS:,} cells. Split it "
+            "into several files, or leave out columns."
+        )
 
 
 def check_zip(archive: zipfile.ZipFile, unpacked: UnpackedBytes) -> None:

@@ -12,10 +12,15 @@ import zipfile
 from collections.abc import Iterable
 from xml.parsers import expat
 
-from steelyard.imports.unpacked import UnpackedBytes, check_zip, entry_chunks
+from steelyard.imports.unpacked import (
+    MAX_SHEET_CHARACTERS,
+    UnpackedBytes,
+    check_zip,
+    entry_chunks,
+)
 
-#: Bytes of a cell in the rectangle of a sheet.
-_CELL_BYTES = 32
+#: Bytes of a cell in the rectangle of a sheet, once it is a text of Python.
+_CELL_BYTES = 96
 _WORKBOOK = "xl/workbook.xml"
 #: The workbooks of other programs, which the library would read too.
 _OTHERS = ("xl/workbook.bin", "content.xml")
@@ -47,7 +52,8 @@ def check_workbook(archive: zipfile.ZipFile, unpacked: UnpackedBytes) -> int:
         for entry in parts.get(_SHEET, []):
             # One sheet is laid out at a time, so that each may have the bound.
             sheet = UnpackedBytes(unpacked.name, unpacked.bound)
-            n_merged += _count_cells(entry_chunks(archive, entry), lengths, sheet)
+            texts = UnpackedBytes(unpacked.name, min(MAX_SHEET_CHARACTERS, unpacked.bound))
+            n_merged += _count_cells(entry_chunks(archive, entry), lengths, sheet, texts)
     except (expat.ExpatError, _UnreadablePartError) as error:
         raise ValueError(
             f"{unpacked.name} cannot be read as Excel: {error}. Save it as CSV."
@@ -98,7 +104,9 @@ def _text_lengths(chunks: Iterable[bytes]) -> list[int]:
     return lengths
 
 
-def _count_cells(chunks: Iterable[bytes], lengths: list[int], unpacked: UnpackedBytes) -> int:
+def _count_cells(
+    chunks: Iterable[bytes], lengths: list[int], unpacked: UnpackedBytes, texts: UnpackedBytes
+) -> int:
     """Count the rectangle between a sheet's filled cells, and the texts that these refer to.
 
     Return how many cells of several rows were merged.
@@ -126,8 +134,9 @@ def _count_cells(chunks: Iterable[bytes], lengths: list[int], unpacked: Unpacked
                 top, left = min(top, row), min(left, column)
                 bottom, right = max(bottom, row), max(right, column)
                 unpacked.check((bottom - top + 1) * (right - left + 1) * _CELL_BYTES)
-            if name == "v" and is_reference:
-                parser.CharacterDataHandler, parser.EndElementHandler = add, end
+            is_number = name == "v" and is_reference
+            handlers = (add, end) if is_number else (count, None)
+            parser.CharacterDataHandler, parser.EndElementHandler = handlers
         elif name == "row":
             row, column = row + 1, 0
             if attributes.get("r", "").isdecimal():
@@ -137,10 +146,13 @@ def _count_cells(chunks: Iterable[bytes], lengths: list[int], unpacked: Unpacked
         nonlocal number
         number += text
 
+    def count(text: str) -> None:
+        texts.add(len(text))
+
     def end(_: str) -> None:
         nonlocal number
         at = int(number) if number.isdecimal() else len(lengths)
-        unpacked.add(lengths[at] if at < len(lengths) else 0)
+        texts.add(lengths[at] if at < len(lengths) else 0)
         number = ""
         parser.CharacterDataHandler = parser.EndElementHandler = None
 
