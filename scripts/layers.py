@@ -40,7 +40,7 @@ BELOW = (
     "storage",
     "exports | imports",
     "wire | tracing",
-    "settings | ids | version | caller | durable | memory | waiting",
+    "settings | ids | version | caller | durable | memory | model_use | waiting",
     "errors",
 )
 #: Packages that meet the world everywhere; of all others some modules are pure.

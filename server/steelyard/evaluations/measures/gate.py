@@ -28,7 +28,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
@@ -53,6 +52,7 @@ from steelyard.evaluations.measures.comparison import (
     pair_records,
     paired_ece,
 )
+from steelyard.evaluations.measures.gate_margin import change_of, harm_of, margin_of
 from steelyard.evaluations.measures.gate_slices import (
     LEAST_CONTEXTS,
     MAX_LISTED,
@@ -67,8 +67,6 @@ from steelyard.evaluations.wire import Change
 
 Against = Literal["parent", "base"]
 
-#: How many times over the interval is widened for few contexts.
-_FEW_TIMES = 2.0
 #: How much more margin no harm takes than a gain: of few easy decisions, 5.4 % passed else that were
 #: worse by the allowance.
 _NO_HARM_TIMES = 1.25
@@ -107,8 +105,6 @@ REASONS = (
     BELOW_BASELINE,
 )
 
-#: As the loss has it: a probability counts as this at least.
-_LEAST_PROBABILITY = 1e-6
 #: Slices that a sentence names.
 _MAX_NAMED = 3
 
@@ -182,9 +178,7 @@ def judge(
             groups[name] = group
         if group is not None and (name == "new" or judged_on == "all"):
             times = _NO_HARM_TIMES if judged_on == "all" else 1.0
-            margin = 0.0
-            if not _is_sure_gain(group):
-                margin = times * (_unseen_mistake(before, after, part) + _few_contexts(group))
+            margin = times * margin_of(before, after, part, group)
             groups[name] = replace(group, margin=margin)
     ece_pair = paired_ece(pairing)
     old_ece, new_ece = ece_pair or (None, None)
@@ -211,7 +205,7 @@ def judge(
         reasons=list(sentences),
         groups=groups,
         deltas=GateDeltas(
-            **{name: _compared(group).change for name, group in groups.items()},
+            **{name: change_of(group).change for name, group in groups.items()},
             ece=None if ece_pair is None else ece_pair[1] - ece_pair[0],
         ),
         ece=BeforeAfter(before=old_ece, after=new_ece),
@@ -234,60 +228,6 @@ def _pair_all(before: Records, after: Records, whose: str) -> Pairing:
             "same held-out rows."
         )
     return pairing
-
-
-def _is_sure_gain(group: GateGroup) -> bool:
-    """Return whether the whole interval is a gain, and no decision was broken."""
-    return _harm(group).high < 0 and group.flips.broken == 0
-
-
-def _unseen_mistake(before: Records, after: Records, pairing: Pairing) -> float:
-    """Return how much one more changed context would add to the mean change.
-
-    Otherwise: the right outcome changes places with another, which is drawn from the mean of the
-    two models' probabilities. A gain is not counted on: 0 at least.
-    """
-    name = compared_measure(pairing.after)
-    counted = np.flatnonzero(pairing.after.counted[name])
-    left, right = pairing.before_rows[counted], pairing.after_rows[counted]
-    sizes = after.sizes[right]
-    total = 0.0
-    for size in np.unique(sizes):
-        chosen = np.flatnonzero(sizes == size)
-        places = np.arange(size)
-        old = before.probabilities[before.offsets[left[chosen], None] + places]
-        new = after.probabilities[after.offsets[right[chosen], None] + places]
-        worth = after.labels[after.offsets[right[chosen], None] + places]
-        if name == "loss":
-            old, new = np.maximum(old, _LEAST_PROBABILITY), np.maximum(new, _LEAST_PROBABILITY)
-            harm = np.log(old) - np.log(new)
-        else:
-            harm = old - new
-            # Halved first, so that the distance of two rewards stays a number.
-            worth = worth / 2 - worth.min(axis=1, keepdims=True) / 2
-            worth /= worth.max(axis=1, keepdims=True)
-        rows = np.arange(len(chosen))
-        best = worth.argmax(axis=1)
-        otherwise = np.maximum((old + new) / 2, _LEAST_PROBABILITY)
-        otherwise[rows, best] = 0.0
-        otherwise /= otherwise.sum(axis=1, keepdims=True)
-        swapped = (worth[rows, best, None] - worth) * (harm - harm[rows, best, None])
-        total += float((worth * harm).sum() + (otherwise * swapped).sum())
-    n_contexts = len(np.unique(pairing.context_codes[counted]))
-    return max(0.0, total / len(counted) / n_contexts)
-
-
-def _few_contexts(group: GateGroup) -> float:
-    """Return how much further the unlucky end of the interval lies for few contexts."""
-    from scipy.special import stdtrit  # noqa: PLC0415 - only a gate needs it
-
-    n = group.contexts
-    if n < 2:
-        return 0.0
-    rise = _harm(group)
-    student = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * math.sqrt(n / (n - 1))
-    excess = student / NormalDist().inv_cdf((1 + LEVEL) / 2) - 1
-    return max(0.0, rise.high - rise.change) * _FEW_TIMES * excess
 
 
 def _percentile_change(pairing: Pairing, name: str, bootstrap: Bootstrap) -> Change | None:
@@ -343,15 +283,8 @@ def _gate_group(pairing: Pairing, bootstrap: Bootstrap) -> GateGroup | None:
     )
 
 
-def _compared(group: GateGroup | GateSlice) -> GateChange:
-    compared = group.loss if isinstance(group.loss, GateChange) else group.scaled_reward
-    if not isinstance(compared, GateChange):
-        raise UnmeasurableError("A group of the gate has no figure to compare.")
-    return compared
-
-
 def _check_finite(groups: list[GateGroup], ece: tuple[float, ...]) -> None:
-    figures = [figure for group in groups for figure in astuple(_compared(group))]
+    figures = [figure for group in groups for figure in astuple(change_of(group))]
     if not all(map(math.isfinite, (*figures, *ece))):
         raise UnmeasurableError("A figure of the gate is not finite; score the rows again.")
 
@@ -365,7 +298,7 @@ def _gain_reasons(groups: dict[str, GateGroup], needed: int) -> dict[str, str]:
         sentence = f"There are {n_new} new evaluation decisions and {needed} are needed; add rows."
         return {TOO_FEW: sentence}
     sentences: dict[str, str] = {}
-    rise = _harm(new)
+    rise = harm_of(new)
     if rise.low > 0:
         sentences[NEW_WORSE] = f"The new rows became worse: {_describe(new)}."
     if rise.change >= 0:
@@ -388,7 +321,7 @@ def _no_harm_reasons(groups: dict[str, GateGroup], needed: int) -> dict[str, str
         return {TOO_FEW: sentence}
     few = group.contexts < LEAST_CONTEXTS
     margin = group.margin if isinstance(group.margin, float) else 0.0
-    if not few and _harm(group).high + margin <= EARLIER_ALLOWANCE:
+    if not few and harm_of(group).high + margin <= EARLIER_ALLOWANCE:
         return {}
     more = (
         f"they are on {group.contexts} contexts and {LEAST_CONTEXTS} are needed; add rows on other "
@@ -403,7 +336,7 @@ def _no_harm_reasons(groups: dict[str, GateGroup], needed: int) -> dict[str, str
 def _earlier_reason(earlier: GateGroup | None, rows: str) -> dict[str, str]:
     if earlier is None:
         return {}
-    rise = _harm(earlier)
+    rise = harm_of(earlier)
     lost = earlier.flips.broken > earlier.flips.fixed
     if rise.low > (0.0 if lost else EQUIVALENCE) or rise.change > EARLIER_ALLOWANCE:
         return {EARLIER_WORSE: f"{rows} became worse: {_describe(earlier)}."}
@@ -476,28 +409,14 @@ def _is_better_reward(groups: dict[str, GateGroup], sentences: dict[str, str]) -
 
 
 def _baseline_reason(text: GateGroup | None) -> dict[str, str]:
-    if text is None or _harm(text).low <= 0 or _harm(text).change <= EQUIVALENCE:
+    if text is None or harm_of(text).low <= 0 or harm_of(text).change <= EQUIVALENCE:
         return {}
     sentence = f"The candidate is worse than the text baseline, from which {_describe(text)}."
     return {BELOW_BASELINE: sentence}
 
 
-def _harm(group: GateGroup) -> GateChange:
-    """Return a group's change with worse counted up, whichever measure it is of."""
-    compared = _compared(group)
-    if isinstance(group.loss, GateChange):
-        return compared
-    return GateChange(
-        before=-compared.before,
-        after=-compared.after,
-        change=-compared.change,
-        low=-compared.high,
-        high=-compared.low,
-    )
-
-
 def _describe(group: GateGroup | GateSlice) -> str:
-    compared = _compared(group)
+    compared = change_of(group)
     name = "loss" if isinstance(group.loss, GateChange) else "scaled reward"
     return (
         f"{name} went from {compared.before:.4f} to {compared.after:.4f} on {group.decisions} "

@@ -71,10 +71,10 @@ class ChatWire:
         return [*scored, *await asyncio.gather(*answers)]
 
     async def _decide(self, context: str, decision: RenderedDecision, post: Post) -> ScoredDecision:
-        found = await self._outcomes(context, decision, post)
-        check_mass(found.mass)
+        answer = await self._outcomes(context, decision, post)
+        check_mass(answer.mass)
         features = np.zeros((len(decision.outcomes), 0), dtype=np.float32)
-        return ScoredDecision(np.log(found.shares), features, mass=found.mass)
+        return ScoredDecision(np.log(answer.shares), features, mass=answer.mass)
 
     async def _outcomes(self, context: str, decision: RenderedDecision, post: Post) -> LabelShares:
         n_outcomes = len(decision.outcomes)
@@ -83,7 +83,7 @@ class ChatWire:
         # A tournament: each group by itself, then the groups' winners against each other.
         groups = np.array_split(np.arange(n_outcomes), math.ceil(n_outcomes / MAX_OPTIONS))
         answers = (self._average(context, decision, group.tolist(), post) for group in groups)
-        within = [found.shares for found in await asyncio.gather(*answers)]
+        within = [answer.shares for answer in await asyncio.gather(*answers)]
         winners = [
             int(group[shares.argmax()]) for group, shares in zip(groups, within, strict=True)
         ]
@@ -143,24 +143,24 @@ class ChatWire:
         }
         if self._is_thinking_off:
             return _read(labels, await post(_PATH, body | _NO_THINKING))
-        found, failure = None, None
+        answer, failure = None, None
         try:
-            found = _read(labels, await post(_PATH, body))
+            answer = _read(labels, await post(_PATH, body))
         except UnusableAnswerError as error:
             failure = error
-        is_unlikely = found is None or found.mass < _LIKELY_MASS
+        is_unlikely = answer is None or answer.mass < _LIKELY_MASS
         if is_unlikely and self._is_thinking_off is None:
-            found = await self._without_thinking(labels, body, post, found)
-        if found is None:
+            answer = await self._without_thinking(labels, body, post, answer)
+        if answer is None:
             raise failure or unusable("it has no label of an option")
-        return found
+        return answer
 
     async def _without_thinking(
         self, labels: Sequence[str], body: dict[str, Any], post: Post, before: LabelShares | None
     ) -> LabelShares | None:
         """Ask again with thinking switched off; keep to that where more falls on the labels."""
         try:
-            found = _read(labels, await post(_PATH, body | _NO_THINKING))
+            answer = _read(labels, await post(_PATH, body | _NO_THINKING))
         except UnusableAnswerError:
             self._is_thinking_off = False
             return before
@@ -168,8 +168,8 @@ class ChatWire:
             if not error.is_servers:  # it does not know the field
                 self._is_thinking_off = False
             return before
-        self._is_thinking_off = before is None or found.mass > max(before.mass, _LIKELY_MASS)
-        return found if self._is_thinking_off else before
+        self._is_thinking_off = before is None or answer.mass > max(before.mass, _LIKELY_MASS)
+        return answer if self._is_thinking_off else before
 
 
 def labels_of(decision: RenderedDecision, places: Sequence[int]) -> list[str]:

@@ -235,11 +235,10 @@ def _entry_at_fault(values: Mapping[str, Any], content: bytes) -> str | None:
                 convert(entry, shape)
             except msgspec.ValidationError as error:
                 header = rf'^[ \t]*\[\s*{section}\s*\.\s*"?{re.escape(name)}"?\s*[.\]]'
-                found = re.search(header, content.decode(), re.MULTILINE)
+                text = content.decode()
+                match = re.search(header, text, re.MULTILINE)
                 line = (
-                    ""
-                    if found is None
-                    else f", line {content.decode().count(chr(10), 0, found.start()) + 1}"
+                    "" if match is None else f", line {text.count(chr(10), 0, match.start()) + 1}"
                 )
                 return f"{section}.{name}{line}: {error}."
     return None

@@ -30,11 +30,11 @@ class Asker:
 
     async def ask(self, decision: RenderedDecision) -> Evidence:
         """Return what is said of a decision, and of its opposite where it has one."""
-        found = await self._outcomes(decision)
+        answer = await self._outcomes(decision)
         if not decision.opposite:
-            return Evidence(found.shares, mass=found.mass)
+            return Evidence(answer.shares, mass=answer.mass)
         opposite = await self._outcomes(opposed(decision))
-        return Evidence(found.shares, opposite=opposite.shares, mass=found.mass)
+        return Evidence(answer.shares, opposite=opposite.shares, mass=answer.mass)
 
     async def _outcomes(self, decision: RenderedDecision) -> LabelShares:
         """Return the log probability of every outcome, in order, and that of all labels together."""
@@ -57,9 +57,9 @@ class Asker:
         orders = rotations(decision.kind, places, self._orders)
         for order in orders:
             question = write_question(decision, order)
-            found = read_top(question.labels, await self._next_token(question.text))
-            mass += found.mass / len(orders)
-            for place, share in zip(order, found.shares.tolist(), strict=True):
+            answer = read_top(question.labels, await self._next_token(question.text))
+            mass += answer.mass / len(orders)
+            for place, share in zip(order, answer.shares.tolist(), strict=True):
                 logs[place] += math.log(share) / len(orders)
         return LabelShares(np.array([logs[place] for place in places]), mass)
 
