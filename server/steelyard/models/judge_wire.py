@@ -11,7 +11,10 @@ TaskStatus = Literal["running", "succeeded", "failed"]
 
 
 class SetupTask(Struct, frozen=True, kw_only=True):
-    """The last thing that was started for a judge or a route on this server, since it was started."""
+    """The last thing that was started for a judge or a route since the start of this server.
+
+    One that the end of the server before cut short has failed.
+    """
 
     kind: TaskKind
     status: TaskStatus

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from steelyard.durable import write_atomically
 from steelyard.errors import ModelUnavailableError, QueueFullError, SteelyardError
 from steelyard.models.judge_wire import SetupTask, TaskKind
 from steelyard.operations.idempotency import KeyedWrites
@@ -24,6 +27,9 @@ _Answer = TypeVar("_Answer")
 
 #: What is worked on at once; a download or a check takes the machine.
 _MOST_AT_ONCE = 2
+#: What runs in a process, by its id, in a file of the home: the next start says what was cut short.
+_RUNNING = "setup-{}.json"
+_CUT_SHORT = "The server ended before this did; start it again."
 
 #: Takes what is done, and of how much.
 Report = Callable[[int, int], None]
@@ -34,7 +40,13 @@ _RESUMED: frozenset[TaskKind] = frozenset(("download", "check"))
 class SetupTasks:
     """Tasks by the name of their judge or route, known until the server ends.
 
-    Safe to use from several threads.
+    Those that the end of a server cut short are failed ones of the next. Safe to use from several
+    threads.
+
+    Parameters
+    ----------
+    home : pathlib.Path
+        Where it is noted what runs.
 
     Attributes
     ----------
@@ -47,7 +59,12 @@ class SetupTasks:
         self.file_lock = threading.Lock()
         self._order = asyncio.Lock()
         self._lock = threading.Lock()
-        self._tasks: dict[str, SetupTask] = {}
+        self._path = home / _RUNNING.format(os.getpid())
+        self._tasks = {
+            name: SetupTask(kind=kind, status="failed", error=_CUT_SHORT)
+            for path in home.glob(_RUNNING.format("*"))
+            for name, kind in _cut_short(path).items()
+        }
         self._stopping: set[str] = set()
 
     async def once(self, write: Write, work: Callable[[], Awaitable[_Answer]]) -> _Answer:
@@ -114,6 +131,7 @@ class SetupTasks:
                 )
             self._stopping.discard(name)
             self._tasks[name] = SetupTask(kind=kind, status="running")
+            self._note_running()
         thread = threading.Thread(
             target=self._run, args=(name, kind, work), name=f"setup-{kind}", daemon=True
         )
@@ -139,7 +157,41 @@ class SetupTasks:
         ended = msgspec.structs.replace(
             self._tasks[name], status="succeeded" if error is None else "failed", error=error
         )
-        self._tasks[name] = ended
+        with self._lock:
+            self._tasks[name] = ended
+            self._note_running()
+
+    def _note_running(self) -> None:
+        running = {
+            name: task.kind for name, task in self._tasks.items() if task.status == "running"
+        }
+        with suppress(OSError):  # on a disk that takes nothing the task itself says so
+            if running:
+                write_atomically(self._path, msgspec.json.encode(running))
+            else:
+                self._path.unlink(missing_ok=True)
+
+
+def _cut_short(path: Path) -> dict[str, TaskKind]:
+    """Return what ran in a process that is gone, and drop its file; nothing of one that runs."""
+    with suppress(OSError, ValueError, msgspec.DecodeError):
+        if _is_of_another(int(path.stem.partition("-")[2])):
+            return {}
+        running = msgspec.json.decode(path.read_bytes(), type=dict[str, TaskKind])
+        path.unlink()
+        return running
+    return {}
+
+
+def _is_of_another(pid: int) -> bool:
+    """Whether another process has an id now; in a container that begins anew it may be this one's."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return pid != os.getpid()
 
 
 def each_side(
