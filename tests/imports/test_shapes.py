@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,36 @@ def test_argilla_keeps_who_said_what_and_disagreement():
         {"reviewer": "u1", "outcomes": {"team": "shipping"}},
     ]
     assert [row.line for row in made.refused] == [3]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"id": 3, "fields',
+        "7",
+        "null",
+        "[" * 10_000 + "]" * 10_000,
+        json.dumps({"other": 1}),
+        json.dumps({**argilla(3, "billing"), "responses": 7}),
+        json.dumps({**argilla(3, "billing"), "fields": "text"}),
+    ],
+    ids=["broken", "7", "null", "nested", "another object", "responses", "fields"],
+)
+@pytest.mark.parametrize("at", [1, 25])
+def test_a_line_that_its_program_does_not_write_leaves_itself_out(line, at):
+    lines = [json.dumps(argilla(n, "billing" if n % 2 else "shipping")) for n in range(30)]
+    lines.insert(at, line)
+    table = read_table("\n".join(lines).encode(), "export.jsonl", shape="argilla")
+    assert len(table.rows) == 30
+    assert len(table.refused) == 1
+
+
+@pytest.mark.parametrize("suffix", [".json", ".jsonl"])
+@pytest.mark.parametrize("shape", [None, "argilla"])
+@pytest.mark.parametrize("text", ["null", "7", "[" * 10_000 + "]" * 10_000, '{"a":' * 10_000])
+def test_a_file_that_holds_no_objects_has_no_rows(text, shape, suffix):
+    with suppress(ValueError):
+        assert read_table(text.encode(), f"export{suffix}", shape=shape).rows == []
 
 
 EXPORTS = sorted((Path(__file__).parent / "exports").iterdir())

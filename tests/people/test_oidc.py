@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import nullcontext
 
+import httpx
 import pytest
 from sqlalchemy import text
 
 from steelyard.cli.workbench import workbench_note
+from steelyard.errors import IdentityProviderError
 from steelyard.people.identity_provider import IdentityProvider
 from steelyard.people.limits import CODE_S, CONFIRMED_S, HOUR_S
 from steelyard.people.own_pages import OwnPages
@@ -249,3 +252,26 @@ def test_a_provider_leads_to_no_private_address(address, is_taken):
     about = {"issuer": provider.issuer, "authorization_endpoint": own, "token_endpoint": own}
     with nullcontext() if is_taken else pytest.raises(ValueError, match="The provider's jwks_uri"):
         provider._check(about | {"jwks_uri": address})
+
+
+@pytest.mark.parametrize("content", [b"null", b"7", b"[" * 10_000, b'{"a":' * 10_000, b"[]"])
+@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/keys"])
+def test_an_answer_that_is_no_object_is_a_provider_that_is_away(monkeypatch, path, content):
+    issuer = "https://id.example.org"
+    about = {
+        "issuer": issuer,
+        "authorization_endpoint": f"{issuer}/authorize",
+        "token_endpoint": f"{issuer}/token",
+        "jwks_uri": f"{issuer}/keys",
+    }
+
+    def answer(request):
+        if request.url.path == path:
+            return httpx.Response(200, content=content)
+        return httpx.Response(200, json=about)
+
+    client, transport = httpx.AsyncClient, httpx.MockTransport(answer)
+    monkeypatch.setattr(httpx, "AsyncClient", lambda **given: client(transport=transport, **given))
+    provider = IdentityProvider(issuer, "client", "secret")
+    with pytest.raises(IdentityProviderError):
+        asyncio.run(provider.authorize_url("state", f"{issuer}/back"))

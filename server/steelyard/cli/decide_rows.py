@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -13,6 +12,7 @@ import click
 
 from steelyard.cli.connecting import Server
 from steelyard.cli.failures import FAILED, disk_failures
+from steelyard.cli.json_input import read_json
 from steelyard.cli.local_state import show_json
 from steelyard.cli.requests import decisions_from_flags
 from steelyard.cli.table_files import READING, show_refused
@@ -178,10 +178,7 @@ def _decisions(ctx: click.Context, flags: dict[str, Any]) -> list[Any]:
         raise click.UsageError("Give --decisions, or --question with its outcomes.", ctx)
     if path is None:
         return decisions_from_flags(ctx, flags)
-    try:
-        content = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise click.UsageError(f"{path} is no JSON: {error}.", ctx) from None
+    content = read_json(path.read_bytes(), "--decisions")
     decisions = content.get("decisions") if isinstance(content, dict) else content
     if not isinstance(decisions, list):
         raise click.UsageError(f"{path} has no list of decisions.", ctx)

@@ -6,7 +6,6 @@ the same command again goes on where it was.
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from contextlib import suppress
@@ -18,6 +17,7 @@ import click
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
 from steelyard.cli.job import show_job
+from steelyard.cli.json_input import read_list
 from steelyard.cli.local_state import show_table
 from steelyard.cli.stored_queries import read_window, unsure_queries
 from steelyard.cli.terminal import printable
@@ -97,7 +97,7 @@ def command(
     with server.connected() as client:
         labeling = _find_labeling(client, name, source)
         if labeling is None:
-            decision_list = None if decisions is None else json.load(decisions)
+            decision_list = read_list(decisions, "--decisions")
             if source is None:
                 assert window_s is not None  # noqa: S101  one of both is given
                 source = _upload(client, name, window_s, unsure)

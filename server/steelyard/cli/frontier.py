@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.json_input import read_json
 from steelyard.cli.local_state import show_table
 
 if TYPE_CHECKING:
@@ -56,10 +56,7 @@ def command(
 
 
 def _read_costs(text: str) -> Any:
-    try:
-        costs = json.loads(text)
-    except ValueError as error:
-        raise click.BadParameter(f"is not JSON: {error}", param_hint="--action-costs") from None
+    costs = read_json(text, "--action-costs")
     if not isinstance(costs, dict):
         raise click.BadParameter(
             'is not a JSON object; write {"act": {"yes": 0, "no": 2}}.', param_hint="--action-costs"

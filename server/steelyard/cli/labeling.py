@@ -11,6 +11,7 @@ from steelyard.cli import next_rows
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.job_commands import JobCommands
+from steelyard.cli.json_input import read_list
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.stored_queries import MAX_QUERIES, read_window, unsure_queries
 from steelyard.cli.table_files import ReadAs, has_rows, is_table, read_options
@@ -195,16 +196,7 @@ def start(
     **given: Any,
 ) -> None:
     """Ask teachers to label SOURCE; its price is held, and charged once labels are ready."""
-    import json
-
-    decision_list = None
-    if decisions is not None:
-        try:
-            decision_list = json.load(decisions)
-        except ValueError as error:
-            raise click.BadParameter(f"is not JSON: {error}", param_hint="--decisions") from None
-        if not isinstance(decision_list, list):
-            raise click.BadParameter("is not a JSON array.", param_hint="--decisions")
+    decision_list = read_list(decisions, "--decisions")
     with server.connected() as client:
         job = client.labeling.create(
             source, teacher_models=teacher_models or None, decisions=decision_list, **given

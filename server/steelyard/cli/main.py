@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from steelyard.cli.failures import disk_failures, exit_status, show_failure, show_notes
+from steelyard.cli.failures import REFUSED, disk_failures, exit_status, show_failure, show_notes
 from steelyard.cli.terminal import write_any_text
 from steelyard.errors import SteelyardError
 from steelyard.settings import InvalidSettingError
@@ -106,6 +106,9 @@ class LazyGroup(click.Group):
         except (SteelyardError, InvalidSettingError) as error:
             show_failure(error)
             ctx.exit(exit_status(error))
+        except RecursionError:
+            click.echo("Error: The input is nested too deep; send fewer levels.", err=True)
+            ctx.exit(REFUSED)
         except KeyboardInterrupt as error:
             show_notes(error)
             raise

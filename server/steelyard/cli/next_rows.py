@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.json_input import read_list
 from steelyard.cli.local_state import show_table
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def command(
     from steelyard.labeling.choosing import choose, mean_doubt
     from steelyard.scoring.assets import load_base_model
 
-    shared = None if decisions is None else json.load(decisions)
+    shared = read_list(decisions, "--decisions")
     with server.connected() as client:
         queries, probabilities = _read(client, rows, shared)
         shipped = load_base_model()

@@ -49,7 +49,7 @@ def read_objects(source: Source, encoding: Encoding) -> tuple[list[Numbered], li
             return [], [Refused(getattr(error, "lineno", 1), _no_json(error), ())], ""
     records = _records(value)
     if records is None:
-        if is_object:
+        if isinstance(value, dict):
             return [(1, value)], [], f"JSON, {encoding.name}"
         return [], [Refused(1, "It is no array of objects; give one object a row.", ())], ""
     rows_: list[Numbered] = []
@@ -193,7 +193,7 @@ def _row(number: int, line: str, *, is_raw: bool) -> Numbered | Refused | None:
         row = _loads(line)
         if is_raw and isinstance(row, dict):
             return number, decode(line, dict[str, msgspec.Raw])
-    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+    except (ValueError, msgspec.MsgspecError) as error:
         return Refused(number, _no_json(error), (raw,))
     if not isinstance(row, dict):
         return Refused(number, "It is no JSON object; give one a line.", (raw,))
@@ -255,7 +255,10 @@ def _surrogates(row: dict[str, Any]) -> str | None:
 
 
 def _loads(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_object)
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

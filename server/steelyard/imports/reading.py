@@ -67,7 +67,7 @@ def are_rows(data: bytes) -> bool:
             continue
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             # Whoever checks rows says what is wrong with it; an object over many lines is none.
             if not number and b'"context"' in line:
                 return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,11 +10,13 @@ from typing import Any
 
 from steelyard.imports.items import table_of_items
 from steelyard.imports.objects import Numbered, structure_of
-from steelyard.imports.programs import SHAPES
+from steelyard.imports.programs import SHAPES, Shape
 from steelyard.imports.table import Refused, Row, Table
 
 #: Programs that export tables too, as CSV.
 _ANNOTATED = frozenset({"argilla", "label-studio", "prodigy", "doccano"})
+#: What reading an object raises whose values are not as they should be.
+_MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 def read_shape(
@@ -40,7 +43,10 @@ def read_shape(
             f"{', '.join(map(str, sample[0]))}. Leave --from out to read it as a table."
         )
     shape = SHAPES[program]
-    return table_of_items(list(shape.read(rows)), refused, f"{read_as}, an export of {shape.title}")
+    readable, unreadable = _sort_out(shape, rows)
+    title = f"{read_as}, an export of {shape.title}"
+    lines = sorted([*refused, *unreadable], key=lambda line: line.line)
+    return table_of_items(list(shape.read(readable)), lines, title)
 
 
 def as_export(table: Table, name: str | None = None) -> Table:
@@ -75,9 +81,38 @@ def as_export(table: Table, name: str | None = None) -> Table:
 
 
 def program_of(rows: Sequence[dict[str, Any]], name: str | None = None) -> str | None:
-    """Return the program that exports such objects, of the known ones or the named one."""
-    names = SHAPES if name is None else [name]
-    return next((name for name in names if rows and all(map(SHAPES[name].matches, rows))), None)
+    """Return the program that exports such objects, of the known ones or the named one.
+
+    The named one needs one object that it exports: others are left out.
+    """
+    if name is not None:
+        return name if any(map(SHAPES[name].matches, rows)) else None
+    return next((name for name in SHAPES if rows and all(map(SHAPES[name].matches, rows))), None)
+
+
+def _sort_out(shape: Shape, rows: Sequence[Numbered]) -> tuple[list[Numbered], list[Refused]]:
+    """Return the objects that a program exports, and the others with why they are left out."""
+    matching = [numbered for numbered in rows if shape.matches(numbered[1])]
+    readable = matching
+    try:
+        list(shape.read(matching))
+    except _MISSHAPEN:
+        readable = [numbered for numbered in matching if _is_readable(shape, numbered)]
+    taken = {number for number, _ in readable}
+    reason = f"It is no object as {shape.title} exports it."
+    return readable, [
+        Refused(number, reason, (json.dumps(row, ensure_ascii=False, default=str),))
+        for number, row in rows
+        if number not in taken
+    ]
+
+
+def _is_readable(shape: Shape, numbered: Numbered) -> bool:
+    try:
+        list(shape.read([numbered]))
+    except _MISSHAPEN:
+        return False
+    return True
 
 
 def _joined_labels(table: Table, *, is_named: bool) -> dict[Any, list[str]]:

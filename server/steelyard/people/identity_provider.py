@@ -121,7 +121,7 @@ class IdentityProvider:
                 _log.warning("The identity provider refused a code: %s", answer.text[:200])
                 raise _refused()
             id_token = answer.raise_for_status().json()["id_token"]
-        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        except (httpx.HTTPError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise _unavailable(error) from error
         if not isinstance(id_token, str):
             raise _refused()
@@ -157,7 +157,7 @@ class IdentityProvider:
             try:
                 claims = jwt.decode(id_token, keys, algorithms=_ALGORITHMS).claims
                 break
-            except (JoseError, ValueError) as error:
+            except (JoseError, ValueError, TypeError, RecursionError) as error:
                 if is_last:
                     raise _refused() from error
         else:  # the last turn breaks or raises
@@ -192,6 +192,7 @@ class IdentityProvider:
             KeyError,
             TypeError,
             AttributeError,
+            RecursionError,
             JoseError,
         ) as error:
             raise _unavailable(error) from error

@@ -42,8 +42,8 @@ def read_names(file: str | Path, encoding: str | None = None) -> dict[str, str]:
     if content.lstrip()[:1] in ("[", "{"):
         try:
             pairs = _pairs_of(json.loads(content))
-        except ValueError as error:
-            raise ValueError(f"{source.name} is not JSON: {error}.") from error
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{source.name} is not JSON with names: {error}.") from error
     else:
         lines = [line.strip() for line in content.splitlines() if line.strip()]
         numbered = [_NUMBERED.fullmatch(line) for line in lines]
@@ -70,6 +70,8 @@ def _pairs_of(value: Any) -> list[tuple[str, str]]:
         if value and all(isinstance(number, int) for number in value.values()):
             return [(str(number), str(name)) for name, number in value.items()]
         return [(str(number), str(name)) for number, name in value.items()]
+    if not isinstance(value, list):
+        raise ValueError("give a list, or an object with numbers and names")  # noqa: TRY004
     return [(str(number), str(name)) for number, name in enumerate(value)]
 
 
