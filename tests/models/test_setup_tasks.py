@@ -46,6 +46,21 @@ def test_what_ended_leaves_nothing(tmp_path):
     wait_until(lambda: list(tmp_path.iterdir()) == [])
 
 
+def test_what_fails_for_the_end_of_its_server_is_told_at_the_next(tmp_path, caplog):
+    tasks, may_fail = SetupTasks(tmp_path), threading.Event()
+
+    def fail(_):
+        may_fail.wait(60)
+        raise RuntimeError("Event loop is closed")
+
+    tasks.start("far", "check", fail)
+    tasks.close()
+    may_fail.set()
+    wait_until(lambda: tasks.get("far").status == "failed")
+    assert caplog.records == []
+    assert SetupTasks(tmp_path).get("far").status == "failed"
+
+
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"far": "dance"}'])
 def test_a_spoilt_note_is_none(tmp_path, content):
     (tmp_path / "setup-999999999.json").write_bytes(content)

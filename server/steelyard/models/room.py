@@ -43,6 +43,7 @@ def _open(house: House) -> tuple[object, ...]:
     )
     datasets, rows = house.get(DatasetService), house.get(DatasetRows)
     tasks = SetupTasks(home_of(house.settings), house.writes)
+    house.close_at_end(tasks)
     judges = JudgeSetup(house.settings, registry, datasets, rows, tasks)
     routes = RouteSetup(house.settings, registry, datasets, rows, tasks)
     return models, tasks, judges, routes, StressReports(home_of(house.settings))

@@ -59,6 +59,7 @@ class SetupTasks:
         self.file_lock = threading.Lock()
         self._order = asyncio.Lock()
         self._lock = threading.Lock()
+        self._is_closed = False
         self._path = home / _RUNNING.format(os.getpid())
         self._tasks = {
             name: SetupTask(kind=kind, status="failed", error=_CUT_SHORT)
@@ -90,6 +91,11 @@ class SetupTasks:
             write_file(self._home, file)
         except InvalidSettingError as error:
             raise ModelUnavailableError(str(error)) from error
+
+    def close(self) -> None:
+        """Keep the note of what runs as it is: what fails from now on fails for the server's end."""
+        with self._lock:
+            self._is_closed = True
 
     def get(self, name: str) -> SetupTask | None:
         """Return the last task of a name."""
@@ -148,7 +154,8 @@ class SetupTasks:
         except (SteelyardError, InvalidSettingError, OSError) as error:
             self._end(name, str(error) or type(error).__name__)
         except Exception:  # noqa: BLE001  told to whoever asks how far it is
-            _log.exception("The %s of %s failed.", kind, name)
+            if not self._is_closed:
+                _log.exception("The %s of %s failed.", kind, name)
             self._end(name, "It failed inside the server; the log says why.")
         else:
             self._end(name, None)
@@ -159,7 +166,8 @@ class SetupTasks:
         )
         with self._lock:
             self._tasks[name] = ended
-            self._note_running()
+            if error is None or not self._is_closed:
+                self._note_running()
 
     def _note_running(self) -> None:
         running = {

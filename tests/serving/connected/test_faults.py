@@ -101,6 +101,16 @@ def test_an_answer_that_is_none_is_a_failure(open_far, lie):
         assert len(far.asked) == 1  # asking again would answer the same
 
 
+def test_what_is_asked_after_the_end_is_refused():
+    loop = Loop()
+    model = ConnectedModel(wire="systemone", url="http://127.0.0.1:1")
+    queue = open_queue("far", model, loop, max_queue=8)
+    queue.close()
+    loop.close()
+    with pytest.raises(EngineUnavailableError, match="ending"):
+        queue.submit(REQUEST, 10)
+
+
 def test_an_exported_model_that_gives_no_number_or_is_gone_is_a_failure(tmp_path):
     write_exported(tmp_path / "lies", "relevance", value=float("nan"))
     loop = Loop()

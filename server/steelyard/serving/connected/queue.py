@@ -42,9 +42,13 @@ class Loop:
         )
         self._thread.start()
 
-    def call(self, work: Any, *given: Any) -> None:
-        """Call something soon, on the loop's thread."""
-        self._loop.call_soon_threadsafe(work, *given)
+    def call(self, work: Any, *given: Any) -> bool:
+        """Call something soon, on the loop's thread; return whether it is not closed yet."""
+        try:
+            self._loop.call_soon_threadsafe(work, *given)
+        except RuntimeError:
+            return False
+        return True
 
     def begin(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run a coroutine and do not wait for it."""
@@ -161,7 +165,8 @@ class ConnectedQueue:
                 self._n_decisions -= len(evicted.request.decisions)
         if evicted is not None:
             _resolve(evicted.future, self._full())
-        self._loop.call(self._begin)
+        if not self._loop.call(self._begin):
+            raise EngineUnavailableError("The server is ending; ask again once it runs.")
         return entry.future
 
     def warm_up(self) -> None:
