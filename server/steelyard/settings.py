@@ -409,7 +409,7 @@ class Settings:
         "Requests that may wait for the engine; more are refused with 503 and Retry-After.",
         minimum=1,
     )
-    url: str = _setting("http://127.0.0.1:8420", "Server that clients call.")
+    url: str = _setting("http://127.0.0.1:8420", "Server of clients; commands know that of `home`.")
     api_key: str | None = _setting(None, "API key that clients send.", is_secret=True)
 
 

@@ -48,6 +48,16 @@ def test_the_printed_command_works(tmp_path):
         assert limits["requests_per_minute"] == limits["tokens_per_minute"] == 0
 
 
+def test_commands_ask_the_server_of_their_home_unless_another_is_named(tmp_path, run, monkeypatch):
+    monkeypatch.setenv("STEELYARD_HOME", str(tmp_path))
+    with serving(tmp_path):
+        assert run("dataset", "list").exit_code == 0
+        elsewhere = run("dataset", "list", "--url", "http://127.0.0.1:1")
+        assert "127.0.0.1:1" in elsewhere.stderr
+        monkeypatch.setenv("STEELYARD_URL", "http://127.0.0.1:2")
+        assert "127.0.0.1:2" in run("dataset", "list").stderr
+
+
 def test_a_port_in_use_is_named(tmp_path, run):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

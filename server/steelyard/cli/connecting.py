@@ -15,6 +15,7 @@ from steelyard.cli.options import setting_option
 
 if TYPE_CHECKING:
     from steelyard.client import Client
+    from steelyard.settings import Settings
 
 _Answer = TypeVar("_Answer")
 
@@ -31,9 +32,8 @@ class Server:
     def connected(self) -> Iterator[Client]:
         """Yield a client; the environment and the defaults stand behind the options."""
         from steelyard.client import Client, ClientOptions
-        from steelyard.settings import read_settings
 
-        settings = read_settings({"url": self.url, "api_key": self.api_key})
+        settings = client_settings(url=self.url, api_key=self.api_key)
         try:
             options = ClientOptions(settings.url, settings.api_key)
         except ValueError as error:
@@ -47,6 +47,17 @@ class Server:
             show_json(answer)
         else:
             show(answer)
+
+
+def client_settings(*, url: str | None, **given: str | None) -> Settings:
+    """Return the settings of a client; where none is named, its server is the one of the home."""
+    from steelyard.cli.serve import address_of_running
+    from steelyard.settings import home_of, read_settings
+
+    overrides = {"url": url, **given}
+    settings = read_settings(overrides)
+    running = None if url else address_of_running(home_of(settings))
+    return settings if running is None else read_settings(overrides, defaults={"url": running})
 
 
 #: Parameters of commands that are a dataset, by id or name.

@@ -39,10 +39,10 @@ def command(*, url: str | None, api_key: str | None, port: int | None, read_only
         raise click.ClickException(
             f"The package {error.name} is missing; install it: pip install 'steelyard[mcp]'."
         ) from None
+    from steelyard.cli.connecting import client_settings
     from steelyard.client import ClientOptions
-    from steelyard.settings import read_settings
 
-    settings = read_settings({"url": url, "api_key": api_key})
+    settings = client_settings(url=url, api_key=api_key)
     if port is not None:
         with bind("127.0.0.1", port) as listener:  # so that one line says so where it is taken
             port = listener.getsockname()[1]

@@ -62,9 +62,10 @@ def command(
 
     It asks the server with the key in STEELYARD_API_KEY, where accounts are on.
     """
-    from steelyard.settings import home_of, read_settings
+    from steelyard.cli.connecting import client_settings
+    from steelyard.settings import home_of
 
-    settings = read_settings({"url": server or url, "hosts": hosts})
+    settings = client_settings(url=server or url, hosts=hosts)
     with serving_workbench(
         settings.url,
         port=port,
