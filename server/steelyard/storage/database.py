@@ -159,11 +159,12 @@ class State:
     async def _read_on_thread(self, engine: Engine, work: Callable[[Connection], T]) -> T:
         read = functools.partial(self._read_from, engine, work)
         outcome = asyncio.get_running_loop().run_in_executor(self._pool, read)
+        limit = asyncio.timeout(self._read_s)
         try:
-            async with asyncio.timeout(self._read_s) as bound:
+            async with limit:
                 return await outcome
         except TimeoutError:
-            if bound.expired():
+            if limit.expired():
                 raise StorageUnavailableError(_SILENT) from None
             raise
 
