@@ -124,7 +124,9 @@ class PlaygroundPage(Page):
         follow_typing(self.context, self._keep_typed)
         for switch in (self.keep, self.why):
             pn.bind(self._keep_typed, switch, watch=True)
-        models = Loaded("The models", self.client.models.choices, self._fill_models, n_lines=1)
+        self.models: Loaded[list[ModelChoice]] = Loaded(
+            "The models", self.client.models.choices, self._fill_models, n_lines=1
+        )
         self.origin = pn.Column(sizing_mode="stretch_width")
         if key:
             origin = Loaded(
@@ -137,7 +139,7 @@ class PlaygroundPage(Page):
         return [
             side_by_side(
                 pn.Column(
-                    self.part(models),
+                    self.part(self.models),
                     self.origin,
                     self.memory.in_tab,
                     self.context,
@@ -227,6 +229,8 @@ class PlaygroundPage(Page):
             together = AnswersTogether(self.client, [answer.model, reader], show)
             self.answer[:] = [together]
             await together.ask({**request, "store": False})
+            # The route auto goes through the reader now.
+            await self.models.refresh(quietly=True)
 
         self.offer = ReaderOffer(self.session, self.visit, ask_both)
         self.offer.refresh.start()
