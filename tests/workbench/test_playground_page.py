@@ -162,7 +162,10 @@ def test_several_labels_are_a_decision_each_and_one_group_of_the_answer(
     [chart, rest, _] = show_answer(answer, label_sets=[group])
     assert chart.object.title.text == "topics: late parcel"
     assert chart.object.x_range.end == 1
-    assert rest.object.title.text == "other: yes 0.700, action act"
+    assert "<bdi>yes</bdi> <small>70 of 100 sure" in rest.object
+    assert (
+        "Sure enough to act?</strong> Yes, with the action act: no threshold is set." in rest.object
+    )
     together = texts(show_answer(answer, has_charts=False, label_sets=[group]))
     lines = "topics: late parcel\n\n- late parcel 0.900, action act\n- refund 0.200, action act\n"
     assert together.startswith(f"{lines}other: yes 0.700")
@@ -170,6 +173,22 @@ def test_several_labels_are_a_decision_each_and_one_group_of_the_answer(
     labels.value = ""
     asyncio.run(page.check())
     assert "topics has no labels. Write one a line." in texts(page.warnings)
+
+
+@pytest.mark.parametrize(
+    "policy", [{"policy": {"abstain_below": 0.8}}, {"abstain": {"min_probability": 0.8}}]
+)
+def test_an_answer_below_its_threshold_is_not_sure_enough_to_act(policy: dict[str, Any]) -> None:
+    for action, words in (
+        ("abstain", "No: it is left to a person."),
+        ("yes", "Yes: it acts from 0.8"),
+    ):
+        result = make_result(0.7)
+        result.action = action
+        [card, _] = show_answer(make_answer({"a<b": result}), decisions=[{"id": "a<b", **policy}])
+        assert words in card.object
+        assert 'style="left:80.0%"' in card.object
+        assert "a&lt;b" in card.object
 
 
 def test_outcomes_follow_the_kind_and_come_back(page: PlaygroundPage) -> None:

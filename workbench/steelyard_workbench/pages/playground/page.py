@@ -15,10 +15,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client.answers import DecideAnswer, expected_of
 from steelyard.client.model_choices import ModelChoice
-from steelyard.decisions.several import LabelSet
-from steelyard.decisions.wire import DecisionResult, Novelty
 from steelyard.errors import InvalidRequestError
-from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
@@ -27,16 +24,15 @@ from steelyard_workbench.kit.components.model_fields import (
     offer_models,
     unable_models,
 )
-from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.problems import not_loaded, problem_of
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.snippets import as_curl, as_json, as_python, as_python_named
-from steelyard_workbench.kit.states import empty, failed, loading, verdict
+from steelyard_workbench.kit.states import empty, failed, loading
 from steelyard_workbench.kit.tasks import Task
+from steelyard_workbench.pages.playground.answer import show_answer
 from steelyard_workbench.pages.playground.decision_form import DecisionFields, DecisionForm
 from steelyard_workbench.pages.playground.keeping import WasItRight
 from steelyard_workbench.pages.playground.origin import Origin, fetch_origin, origin_key
@@ -44,7 +40,6 @@ from steelyard_workbench.pages.playground.reader_offer import ReaderOffer, is_gu
 from steelyard_workbench.pages.playground.saving import SaveRow
 from steelyard_workbench.pages.playground.side_by_side import MOST_MODELS, AnswersTogether
 from steelyard_workbench.pages.playground.typing_memory import Typed, TypingMemory, follow_typing
-from steelyard_workbench.pages.playground.why import marked_context
 from steelyard_workbench.parts.datasets.questions import as_text
 
 _CONTEXT = "My card was charged twice for order 118. Please send one payment back today."
@@ -109,6 +104,12 @@ class PlaygroundPage(Page):
         self.ask = Task(self._send, "No answer:", self.answer, scope=self.visit)
         self.check = Task(self._lint, on_failure=self._show_no_warnings, scope=self.visit)
         self._code = pn.Column(sizing_mode="stretch_width")
+        code = pmui.Accordion(
+            ("Use it in your program", self._code),
+            disable_gutters=True,
+            margin=(5, 10),
+            sizing_mode="stretch_width",
+        )
         add = pmui.Button(label="Add a decision", variant="outlined")
         add.on_click(lambda _: self._add(DecisionFields(self._free_name(), "binary")))
         self._ask = pmui.Button(label="Ask", variant="contained")
@@ -147,7 +148,7 @@ class PlaygroundPage(Page):
                     pn.FlexBox(self._ask, add, self.keep, self.why, align_items="center"),
                     sizing_mode="stretch_width",
                 ),
-                pn.Column(self.answer, self.warnings, self._code, sizing_mode="stretch_width"),
+                pn.Column(self.answer, self.warnings, code, sizing_mode="stretch_width"),
             )
         ]
 
@@ -190,7 +191,12 @@ class PlaygroundPage(Page):
         self.answer[:] = [loading(3, "The answer")]
         answer = await asyncio.to_thread(self._decide, request)
         feedback = self._offer_feedback(request, [answer])
-        shown = show_answer(answer, context=request["context"], label_sets=label_sets)
+        shown = show_answer(
+            answer,
+            context=request["context"],
+            label_sets=label_sets,
+            decisions=request["decisions"],
+        )
         row = self._offer_row(request, [answer])
         self.answer[:] = [shown, *self._offer_reader(request, answer), *feedback, row]
 
@@ -419,115 +425,3 @@ class PlaygroundPage(Page):
         return CopyText(
             texts={"curl": as_curl(url, request), "Python": python, "JSON": as_json(request)}
         )
-
-
-def show_answer(
-    answer: DecideAnswer,
-    *,
-    has_charts: bool = True,
-    context: Any = None,
-    label_sets: Sequence[LabelSet] = (),
-) -> Viewable:
-    """Show each decision, with its action, and as bars of its outcomes' probabilities.
-
-    The decisions of a set of labels are one group. Where an explanation was asked for, the context
-    stands below with its sentences marked.
-    """
-    parts: list[Viewable] = []
-    if answer.warnings is not UNSET:
-        parts += [
-            pmui.Alert(
-                object=escape_markdown(warning.message),
-                severity="warning",
-                variant="outlined",
-                closeable=False,
-                sizing_mode="stretch_width",
-            )
-            for warning in answer.warnings
-        ]
-    parts += _show_doubts(answer)
-    if answer.novelty is not UNSET:
-        parts.append(_show_novelty(answer.novelty))
-    for labels in label_sets:
-        parts += _show_labels(answer, labels, context, has_charts=has_charts)
-    grouped = {id_ for labels in label_sets for id_ in labels.labels}
-    for name, result in answer.decisions.items():
-        if name in grouped:
-            continue
-        title = _title_of(name, result)
-        if not has_charts:
-            parts.append(pmui.Typography(escape_markdown(title), variant="body2"))
-            continue
-        likeliest = sorted(result.probabilities.items(), key=lambda item: -item[1])[:20]
-        chart = figures.bars(
-            [f"{outcome}  {probability:.3f}" for outcome, probability in likeliest],
-            [probability for _, probability in likeliest],
-            title=title,
-            x="probability",
-        )
-        parts.append(figures.show(chart))
-        if answer.explanation is not UNSET:
-            parts.append(marked_context(context, result.top, answer.explanation[name]))
-    facts = [answer.model, f"{answer.usage.input_tokens:,} input tokens"]
-    if not is_free(answer.charge.amount_usd):
-        facts.append(f"{answer.charge.amount_usd} USD")
-    if "total" in answer.timing_ms:
-        facts.append(f"{answer.timing_ms['total']:.1f} ms")
-    if answer.fallback is not None:
-        facts.append(f"instead of {answer.fallback.from_} ({answer.fallback.reason})")
-    parts.append(pmui.Typography(", ".join(facts), variant="body2"))
-    return pmui.Column(*parts, sizing_mode="stretch_width")
-
-
-def _show_doubts(answer: DecideAnswer) -> list[Viewable]:
-    """Show why decisions are to be trusted less, each reason once."""
-    doubts = [result.doubt for result in answer.decisions.values() if result.doubt is not UNSET]
-    return [
-        verdict("unsure", "Trust it less.", escape_markdown(doubt))
-        for doubt in dict.fromkeys(doubts)
-    ]
-
-
-def _title_of(name: str, result: DecisionResult) -> str:
-    title = f"{name}: {result.top} {result.p_top:.3f}, action {result.action}"
-    if result.unstated is not UNSET:
-        title += f"; the text does not say: {result.unstated:.3f}"
-    return title
-
-
-def _show_labels(
-    answer: DecideAnswer, labels: LabelSet, context: Any, *, has_charts: bool
-) -> list[Viewable]:
-    """Show the labels of a set together: those that fit, and how likely each is, with its action."""
-    results = {label: answer.decisions[id_] for id_, label in labels.labels.items()}
-    fitting = [label for label, result in results.items() if result.top == "yes"]
-    title = f"{labels.name}: {', '.join(fitting) or 'no label'}"
-    likely = [
-        (f"{label}  {result.probabilities['yes']:.3f}, action {result.action}", result)
-        for label, result in results.items()
-    ]
-    if not has_charts:
-        lines = "\n".join(f"- {escape_markdown(text)}" for text, _ in likely)
-        return [pmui.Typography(f"{escape_markdown(title)}\n\n{lines}", variant="body2")]
-    likely.sort(key=lambda item: -item[1].probabilities["yes"])
-    chart = figures.bars(
-        [text for text, _ in likely],
-        [result.probabilities["yes"] for _, result in likely],
-        title=title,
-        x="probability of yes",
-    )
-    parts: list[Viewable] = [figures.show(chart)]
-    if answer.explanation is not UNSET:
-        for id_, label in labels.labels.items():
-            top = answer.decisions[id_].top
-            parts.append(pmui.Typography(escape_markdown(f"{label}: {top}"), variant="body2"))
-            parts.append(marked_context(context, top, answer.explanation[id_]))
-    return parts
-
-
-def _show_novelty(novelty: Novelty) -> Viewable:
-    """Show how unlike the training rows of its family a context is."""
-    share = f"{novelty.share:.1%} of the training rows lie further out."
-    if novelty.unlike:
-        return verdict("bad", "Unlike any training row: every decision abstains.", share)
-    return verdict("good", "Like the training rows.", share)

@@ -1,0 +1,192 @@
+"""An answer as it is read: each decision as a word, how sure it is, and whether that is enough to act."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from msgspec import UNSET
+from panel.viewable import Viewable
+
+from steelyard.client.answers import DecideAnswer
+from steelyard.decisions.several import LabelSet
+from steelyard.decisions.wire import ABSTAIN, DecisionResult, Novelty
+from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.numbers import is_free
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.kit.theme import SMALL, TEXT, TITLE
+from steelyard_workbench.pages.playground.why import marked_context
+
+#: Outcomes of a decision that are listed, the likeliest first.
+_MOST_OUTCOMES = 20
+_STYLE = f"""
+section {{
+  border: 1px solid rgba(128, 128, 128, 0.35); border-radius: 8px; padding: 12px 16px; font-size: {TEXT};
+}}
+h2 {{ font-size: {SMALL}; font-weight: 400; margin: 0; overflow-wrap: anywhere; }}
+.word {{ font-size: {TITLE}; font-weight: 700; margin: 4px 0 8px; overflow-wrap: anywhere; }}
+.word small {{ font-size: {TEXT}; font-weight: 400; }}
+ul {{
+  list-style: none; margin: 0; padding: 0; display: grid; gap: 4px 10px; align-items: center;
+  grid-template-columns: minmax(0, auto) minmax(60px, 1fr) auto;
+}}
+li {{ display: contents; }}
+li span {{ overflow-wrap: anywhere; }}
+li span:last-child {{ font-variant-numeric: tabular-nums; }}
+.bar {{ position: relative; height: 10px; border-radius: 5px; background: rgba(128, 128, 128, 0.2); }}
+.bar i {{ display: block; height: 100%; border-radius: 5px; background: rgba(128, 128, 128, 0.7); }}
+li:first-child .bar i {{ background: var(--mui-palette-primary-main); }}
+.bar b {{ position: absolute; top: -4px; width: 3px; height: 18px; background: var(--mui-palette-secondary-main); }}
+p {{ margin: 10px 0 0; }}
+"""
+
+
+def show_answer(
+    answer: DecideAnswer,
+    *,
+    has_charts: bool = True,
+    context: Any = None,
+    label_sets: Sequence[LabelSet] = (),
+    decisions: Sequence[Mapping[str, Any]] = (),
+) -> Viewable:
+    """Show each decision as a word, with bars of its outcomes and whether it is sure enough to act.
+
+    The decisions of a set of labels are one group. Where an explanation was asked for, the context
+    stands below with its sentences marked.
+    """
+    parts: list[Viewable] = []
+    if answer.warnings is not UNSET:
+        parts += [
+            pmui.Alert(
+                object=escape_markdown(warning.message),
+                severity="warning",
+                variant="outlined",
+                closeable=False,
+                sizing_mode="stretch_width",
+            )
+            for warning in answer.warnings
+        ]
+    parts += _show_doubts(answer)
+    if answer.novelty is not UNSET:
+        parts.append(_show_novelty(answer.novelty))
+    for labels in label_sets:
+        parts += _show_labels(answer, labels, context, has_charts=has_charts)
+    grouped = {id_ for labels in label_sets for id_ in labels.labels}
+    thresholds = {sent["id"]: _threshold_of(sent) for sent in decisions if "id" in sent}
+    for name, result in answer.decisions.items():
+        if name in grouped:
+            continue
+        if not has_charts:
+            title = f"{name}: {result.top} {result.p_top:.3f}, action {result.action}"
+            title += f". {unstated}" if (unstated := _unstated(result)) else ""
+            parts.append(pmui.Typography(escape_markdown(title), variant="body2"))
+            continue
+        parts.append(_show_result(name, result, thresholds.get(name)))
+        if answer.explanation is not UNSET:
+            parts.append(marked_context(context, result.top, answer.explanation[name]))
+    facts = [answer.model, f"{answer.usage.input_tokens:,} input tokens"]
+    if not is_free(answer.charge.amount_usd):
+        facts.append(f"{answer.charge.amount_usd} USD")
+    if "total" in answer.timing_ms:
+        facts.append(f"{answer.timing_ms['total']:.1f} ms")
+    if answer.fallback is not None:
+        facts.append(f"instead of {answer.fallback.from_} ({answer.fallback.reason})")
+    parts.append(pmui.Typography(", ".join(facts), variant="body2"))
+    return pmui.Column(*parts, sizing_mode="stretch_width")
+
+
+def _show_result(name: str, result: DecisionResult, threshold: float | None) -> Viewable:
+    """Show one decision: its likeliest outcome in large type, and the bars of all."""
+    likeliest = sorted(result.probabilities.items(), key=lambda item: -item[1])[:_MOST_OUTCOMES]
+    mark = "" if threshold is None else f'<b style="left:{threshold:.1%}"></b>'
+    bars = "".join(
+        f'<li><span dir="auto">{escape(outcome)}</span>'
+        f'<div class="bar"><i style="width:{probability:.1%}"></i>{mark if at == 0 else ""}</div>'
+        f"<span>{probability:.3f}</span></li>"
+        for at, (outcome, probability) in enumerate(likeliest)
+    )
+    return pn.pane.HTML(
+        f'<section><h2 dir="auto">{escape(name)}</h2>'
+        f'<div class="word"><bdi>{escape(result.top)}</bdi> <small>{result.p_top * 100:.0f} of 100 sure'
+        f"</small></div><ul>{bars}</ul>"
+        f"<p><strong>Sure enough to act?</strong> {escape(_acts(result, threshold))}</p>"
+        + (f"<p>{escape(unstated)}</p>" if (unstated := _unstated(result)) else "")
+        + "</section>",
+        stylesheets=[_STYLE],
+        sizing_mode="stretch_width",
+    )
+
+
+def _show_doubts(answer: DecideAnswer) -> list[Viewable]:
+    """Show why decisions are less reliable than usual, each reason once."""
+    doubts = [result.doubt for result in answer.decisions.values() if result.doubt is not UNSET]
+    return [
+        verdict("unsure", "Trust it less.", escape_markdown(doubt))
+        for doubt in dict.fromkeys(doubts)
+    ]
+
+
+def _unstated(result: DecisionResult) -> str:
+    """Return how likely it is that the text does not say; empty for models that cannot tell."""
+    if result.unstated is UNSET:
+        return ""
+    return f"The text may not say: {result.unstated * 100:.0f} of 100."
+
+
+def _acts(result: DecisionResult, threshold: float | None) -> str:
+    """Return whether an answer is acted on, and why."""
+    if result.action == ABSTAIN:
+        needed = "" if threshold is None else f" It would act from {threshold:g} on."
+        return f"No: it is left to a person.{needed}"
+    action = "" if result.action == result.top else f", with the action {result.action}"
+    why = "no threshold is set" if threshold is None else f"it acts from {threshold:g} on"
+    return f"Yes{action}: {why}."
+
+
+def _threshold_of(sent: Mapping[str, Any]) -> float | None:
+    """Return the probability from which a decision acts, in either spelling; ``None`` without one."""
+    policy, abstain = sent.get("policy") or {}, sent.get("abstain") or {}
+    threshold = policy.get("abstain_below", abstain.get("min_probability"))
+    return None if threshold is None else float(threshold)
+
+
+def _show_labels(
+    answer: DecideAnswer, labels: LabelSet, context: Any, *, has_charts: bool
+) -> list[Viewable]:
+    """Show the labels of a set together: those that fit, and how likely each is, with its action."""
+    results = {label: answer.decisions[id_] for id_, label in labels.labels.items()}
+    fitting = [label for label, result in results.items() if result.top == "yes"]
+    title = f"{labels.name}: {', '.join(fitting) or 'no label'}"
+    likely = [
+        (f"{label}  {result.probabilities['yes']:.3f}, action {result.action}", result)
+        for label, result in results.items()
+    ]
+    if not has_charts:
+        lines = "\n".join(f"- {escape_markdown(text)}" for text, _ in likely)
+        return [pmui.Typography(f"{escape_markdown(title)}\n\n{lines}", variant="body2")]
+    likely.sort(key=lambda item: -item[1].probabilities["yes"])
+    chart = figures.bars(
+        [text for text, _ in likely],
+        [result.probabilities["yes"] for _, result in likely],
+        title=title,
+        x="probability of yes",
+    )
+    parts: list[Viewable] = [figures.show(chart)]
+    if answer.explanation is not UNSET:
+        for id_, label in labels.labels.items():
+            top = answer.decisions[id_].top
+            parts.append(pmui.Typography(escape_markdown(f"{label}: {top}"), variant="body2"))
+            parts.append(marked_context(context, top, answer.explanation[id_]))
+    return parts
+
+
+def _show_novelty(novelty: Novelty) -> Viewable:
+    """Show how unlike the training rows of its family a context is."""
+    share = f"{novelty.share:.1%} of the training rows lie further out."
+    if novelty.unlike:
+        return verdict("bad", "Unlike any training row: every decision abstains.", share)
+    return verdict("good", "Like the training rows.", share)
