@@ -69,8 +69,7 @@ def command() -> None:
 
     A FILE has JSON Lines: a row a line, with context, decisions, and targets or rewards. Larger
     ones than a server takes at once are sent in pieces. Rows that cannot be used are left out and
-    listed. Exit status: 0, 1 when more than a tenth is left out without --bad-rows, or 2 when no row
-    can be used.
+    listed. Exit status: 0, 1 when over a tenth is left out without --bad-rows, or 2 when all are.
     """
 
 
@@ -431,7 +430,6 @@ def _show_diff(values: dict[str, Any]) -> None:
     ]
     if moved:
         click.echo()
-        # Rows that are added replace none: where none was taken away, both labels stand.
         names = ("BEFORE", "AFTER") if values["removed"] else ("LABEL", "OTHER LABEL ADDED")
         show_table(("DECISION", *names, "CONTEXTS"), moved)
 
