@@ -106,6 +106,22 @@ def test_the_route_auto_asks_it_for_a_yes_no(server):
     assert "parts" in long.decisions["happy"].doubt
 
 
+def test_figures_of_live_decisions_have_what_contexts_leave_unsaid(server):
+    server.client.judges.download("reader")
+    settled(server)
+    wait_until(
+        lambda: "reader" in [model.id for model in server.client.models.list().data], PATIENCE_S
+    )
+    rate = server.client.decision_summary(model="reader").unstated_rate
+    n_before, unstated = (rate.n, rate.value * rate.n) if rate is not None else (0, 0)
+    for context in ("The customer is happy.", "A parcel came."):
+        for model in ("reader", "hashing"):
+            server.client.decide(context, QUESTIONS[:1], model=model, store=True)
+    rate = server.client.decision_summary(model="reader").unstated_rate
+    assert (rate.n, rate.value * rate.n) == pytest.approx((n_before + 2, unstated + 1))
+    assert server.client.decision_summary(model="hashing").unstated_rate is None
+
+
 def test_a_reader_is_checked(server):
     server.client.judges.download("reader")
     settled(server)

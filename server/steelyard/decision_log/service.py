@@ -68,6 +68,7 @@ class _ShortResult(msgspec.Struct):
     top: str
     p_top: float
     action: str
+    unstated: float | None = None
 
 
 _results = decoder_of(dict[str, _ShortResult])
@@ -345,6 +346,8 @@ def _add_up(
                 abstained=did_abstain(result.action, result.top),
                 is_right=None if outcome is None else is_right(result.top, outcome),
             )
+            if result.unstated is not None:
+                traffic.add_unstated(result.unstated)
         if is_counted:
             traffic.add_answer(at, total_ms)
 

@@ -24,6 +24,8 @@ from steelyard.wire.measures import Measure, ReliabilityRow
 #: The most groups of a summary; the smaller ones are counted.
 MAX_GROUPS = 100
 _LEVEL = 0.95
+#: Probability from which a context more likely than not leaves a decision unsaid.
+_MORE_LIKELY = 0.5
 
 IntArray: TypeAlias = NDArray[np.intp]
 #: Decisions that are summed up together: a model's name, its version and a decision's id.
@@ -50,6 +52,8 @@ class Traffic:
         self._answers: list[tuple[float, float]] = []
         self._decisions: list[tuple[float, int, float, bool, bool, bool]] = []
         self._groups: dict[GroupKey, int] = {}
+        #: Decisions whose model knows whether the context says, and those of which it more likely does not.
+        self._n_known, self._n_unstated = 0, 0
 
     def group_of(self, key: GroupKey) -> int:
         """Return the number under which decisions are added that belong together."""
@@ -65,6 +69,11 @@ class Traffic:
         """Count a decision of an answer."""
         seen = is_right is not None
         self._decisions.append((at, group, p_top, abstained, seen, bool(is_right)))
+
+    def add_unstated(self, probability: float) -> None:
+        """Count a decision whose model knows how likely it is that the context does not say."""
+        self._n_known += 1
+        self._n_unstated += probability > _MORE_LIKELY
 
     def summary(self, server: ServerErrors | None) -> DecisionSummary:
         """Return the figures of what was added."""
@@ -87,6 +96,7 @@ class Traffic:
             answers=len(answers),
             decisions=len(decisions.seen),
             abstain_rate=share(int(decisions.abstained.sum()), len(decisions.seen)),
+            unstated_rate=share(self._n_unstated, self._n_known),
             feedback_share=share(int(decisions.seen.sum()), len(decisions.seen)),
             accuracy=share(int(decisions.right.sum()), int(decisions.seen.sum())),
             reliability=_reliability(decisions.p_top[seen], decisions.right[seen]),

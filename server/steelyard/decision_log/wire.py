@@ -238,6 +238,13 @@ class DecisionSummary(Struct, frozen=True, kw_only=True):
     answers: Annotated[int, Meta(description="Stored answers.")]
     decisions: Annotated[int, Meta(description="Decisions of them; `n` counts these.")]
     abstain_rate: Annotated[Measure | None, Meta(description="Null where there is no decision.")]
+    unstated_rate: Annotated[
+        Measure | None,
+        Meta(
+            description="Of the decisions that have `unstated`, the share in which the context more "
+            "likely than not does not say. Null where none has it."
+        ),
+    ] = None
     feedback_share: Annotated[Measure | None, Meta(description="Null where there is no decision.")]
     accuracy: Annotated[
         Measure | None,

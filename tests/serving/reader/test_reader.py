@@ -69,7 +69,7 @@ def test_a_yes_no_and_a_choice_are_read(open_reader):
     for context, yes in ((HAPPY, 0), (ANGRY, 1)):
         scored = ask(reader, context, yes_no(), MOOD)
         assert [int(score.logits.argmax()) for score in scored] == [yes, yes]
-        assert scored[0].unstated < 0.3
+        assert scored[0].unstated < 0.4
         assert scored[1].unstated is None
     [silent] = ask(reader, "A parcel came.", yes_no())
     assert silent.unstated > 0.4

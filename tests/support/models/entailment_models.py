@@ -112,7 +112,7 @@ def _graph(
         "contradiction": (-1, 0),
         "not_entailment": (-1, 0),
         "entailment": (1, 0),
-        "neutral": (0, 1),
+        "neutral": (0, 2),
     }
     slope, base = (
         np.array(column, np.float32)

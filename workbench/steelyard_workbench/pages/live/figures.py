@@ -89,6 +89,8 @@ def _measure_text(
 def _cards(summary: DecisionSummary, view: View, open_: Open) -> Viewable:
     minutes = max((summary.until - summary.since) / 60, 1e-9)
     a_minute = f"{summary.decisions / minutes:.1f} a minute, on {summary.answers:,} request{'' if summary.answers == 1 else 's'}"
+    knows = summary.unstated_rate is not None
+    unstated = [_card("Not said in the context", *share_text(summary.unstated_rate))] * knows
     cards = [
         _card("Decisions", f"{summary.decisions:,}", a_minute),
         _card(
@@ -97,6 +99,7 @@ def _cards(summary: DecisionSummary, view: View, open_: Open) -> Viewable:
             rows=RowFilter(name="abstained", abstained=True),
             open_=open_,
         ),
+        *unstated,
         _card(
             "With feedback",
             *share_text(summary.feedback_share),
