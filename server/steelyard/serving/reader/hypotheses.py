@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from steelyard.decisions.rendering import RenderedDecision
-from steelyard.decisions.statements import read_question, statement_of_outcome
+from steelyard.decisions.statements import read_decision, statement_of_outcome
 from steelyard.serving.connected.wire import described
 
 
 def hypotheses_of(decision: RenderedDecision) -> tuple[str, ...]:
     """Return a yes/no's statement and its negation; the statement of each outcome of another kind."""
-    if decision.kind != "binary":
-        return tuple(
-            statement_of_outcome(decision.question, name, description)
-            for name, description in described(decision)
-        )
-    if reading := read_question(decision.question):
-        statement, negation = reading.statement, reading.negation
-    else:
-        statement, negation = (
-            statement_of_outcome(decision.question, name, description)
-            for name, description in described(decision)
-        )
-    if decision.opposite:
-        opposite = read_question(decision.opposite)
-        negation = (
-            opposite.statement if opposite else statement_of_outcome(decision.opposite, "yes")
-        )
-    return statement, negation
+    if reading := read_decision(decision):
+        return reading.statement, reading.negation
+    return tuple(
+        statement_of_outcome(decision.question, name, description)
+        for name, description in described(decision)
+    )
