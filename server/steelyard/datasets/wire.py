@@ -12,14 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.decisions.wire import (
-    MAX_TEMPERATURE,
-    MIN_TEMPERATURE,
-    AbstainInput,
-    ImageInput,
-    Kind,
-    Name,
-)
+from steelyard.decisions.policy_wire import AbstainInput
+from steelyard.decisions.wire import MAX_TEMPERATURE, MIN_TEMPERATURE, ImageInput, Kind, Name
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.methods import Method
 from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, Cursor, ExportFormat, PageSize

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.accounts.wire import Usd
-from steelyard.decisions.wire import DecisionResult, Kind, Name, NamedUse, Probability
+from steelyard.decisions.policy_wire import Probability
+from steelyard.decisions.wire import DecisionResult, Kind, Name, NamedUse
 from steelyard.wire.limits import MAX_QUESTIONS
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard.wire.origins import Origin

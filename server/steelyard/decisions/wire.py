@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from steelyard.decisions.policy_wire import AbstainInput, PolicyInput
 from steelyard.wire.limits import MAX_PLAYGROUND_DECISIONS, MAX_QUESTIONS
 from steelyard.wire.shown import Shown
 
@@ -32,50 +33,12 @@ MIN_TEMPERATURE, MAX_TEMPERATURE = 0.2, 5.0
 MAX_OPPOSITE = 2_000
 
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
-Probability = Annotated[float, Meta(ge=0, le=1)]
 
 #: Fields of a dataset row that a decide request must not have, and why.
 ROW_FIELDS = {
     "targets": "Targets belong to the rows of a dataset",
     "rewards": "Rewards belong to the rows of a dataset",
 }
-
-
-class PolicyInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How to act on a decision: the cheapest action, and when to abstain."""
-
-    action_costs: Annotated[
-        dict[str, dict[str, float]] | None,
-        Meta(description="Action to outcome to cost; every action prices every outcome."),
-    ] = None
-    abstain_below: Annotated[
-        Probability | None,
-        Meta(description="Abstain when the largest probability is lower than this."),
-    ] = None
-    outcome_thresholds: Annotated[
-        dict[str, Probability] | None,
-        Meta(
-            description="Outcome to probability: abstain when this outcome is the likeliest and less "
-            "probable than that. Of such an outcome it goes before `abstain_below`."
-        ),
-    ] = None
-    abstain_unstated: Annotated[
-        Probability | None,
-        Meta(description="Abstain when `unstated` is higher than this; models without it do not."),
-    ] = None
-
-
-class AbstainInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """When to abstain; either member may trigger."""
-
-    min_probability: Annotated[
-        Probability | None,
-        Meta(description="Abstain when the largest probability is lower than this."),
-    ] = None
-    cost: Annotated[
-        float | None,
-        Meta(description="Abstain when the chosen action's expected cost is higher than this."),
-    ] = None
 
 
 class DecisionInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

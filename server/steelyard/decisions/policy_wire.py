@@ -1,0 +1,46 @@
+"""How to act on a decision, as a caller sends it in either spelling."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+Probability = Annotated[float, Meta(ge=0, le=1)]
+
+
+class PolicyInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How to act on a decision: the cheapest action, and when to abstain."""
+
+    action_costs: Annotated[
+        dict[str, dict[str, float]] | None,
+        Meta(description="Action to outcome to cost; every action prices every outcome."),
+    ] = None
+    abstain_below: Annotated[
+        Probability | None,
+        Meta(description="Abstain when the largest probability is lower than this."),
+    ] = None
+    outcome_thresholds: Annotated[
+        dict[str, Probability] | None,
+        Meta(
+            description="Outcome to probability: abstain when this outcome is the likeliest and less "
+            "probable than that. Of such an outcome it goes before `abstain_below`."
+        ),
+    ] = None
+    abstain_unstated: Annotated[
+        Probability | None,
+        Meta(description="Abstain when `unstated` is higher than this; models without it do not."),
+    ] = None
+
+
+class AbstainInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """When to abstain; either member may trigger."""
+
+    min_probability: Annotated[
+        Probability | None,
+        Meta(description="Abstain when the largest probability is lower than this."),
+    ] = None
+    cost: Annotated[
+        float | None,
+        Meta(description="Abstain when the chosen action's expected cost is higher than this."),
+    ] = None
