@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -46,7 +46,6 @@ from steelyard.errors import (
     Operation,
     SteelyardError,
     StorageUnavailableError,
-    Violation,
 )
 from steelyard.errors.kinds import UnprocessableError
 from steelyard.ledger.money import to_usd
@@ -247,7 +246,7 @@ class DecisionService:
         """Answer a request free of charge: no account, no key, nothing stored."""
         hosted = self._models.find(request.model)
         if hosted is None:
-            raise _not_in_playground(str(request.model), self._models.names)
+            raise not_in_playground(str(request.model), self._models.names)
         # Anybody may use it, and every call of a priced connected model costs the operator.
         free = [
             model.name
@@ -255,7 +254,7 @@ class DecisionService:
             if not model.price_nano or not model.is_connected
         ]
         if hosted.name not in free:
-            raise _not_in_playground(hosted.name, free)
+            raise not_in_playground(hosted.name, free)
         prepared = await _prepare(hosted, request, max_input_tokens=PLAYGROUND_TOKENS)
         prepared = replace(prepared, share=Share(address, is_public=True))
         await self._allowance.take_public(address, prepared.input_tokens)
@@ -444,13 +443,6 @@ class DecisionService:
         self._running.discard(task)
         if not task.cancelled():
             task.exception()  # told by now, or nobody is there to be told
-
-
-def _not_in_playground(name: str, known: Sequence[str]) -> InvalidRequestError:
-    """Return the playground's refusal of a name that no base model has."""
-    models = ", ".join(known)
-    message = f"model is {name!r}; the playground answers with base models alone: {models}."
-    return InvalidRequestError(violations=[Violation(("body", "model"), message, "not_allowed")])
 
 
 async def _prepare(

@@ -125,7 +125,7 @@ class PlaygroundPage(Page):
         follow_typing(self.context, self._keep_typed)
         for switch in (self.keep, self.why):
             pn.bind(self._keep_typed, switch, watch=True)
-        self.models: Loaded[list[ModelChoice]] = Loaded(
+        self.models: Loaded[Sequence[ModelChoice]] = Loaded(
             "The models", self.client.models.choices, self._fill_models, n_lines=1
         )
         self.origin = pn.Column(sizing_mode="stretch_width")
