@@ -230,9 +230,9 @@ def test_what_was_typed_survives_a_reload_and_the_way_back(page: PlaygroundPage)
     kind.value, question.value = "binary", "Is it urgent?"
     buttons(page.__panel__())["Add a decision"].clicks += 1
     page.why.value = True
-    expected = [form.fields for form in page._forms]
+    expected = [form.fields for form in page.forms]
     again = reloaded(page)
-    assert [form.fields for form in again._forms] == expected
+    assert [form.fields for form in again.forms] == expected
     assert (again.context.value, again.why.value) == ("Half a sent", True)
     [kind, _] = named(again.form_box, "Kind")
     kind.value = "single"  # the outcomes of the example are there too
@@ -240,7 +240,7 @@ def test_what_was_typed_survives_a_reload_and_the_way_back(page: PlaygroundPage)
 
     page.close()
     page.open()  # by the menu
-    assert [form.fields for form in page._forms] == expected
+    assert [form.fields for form in page.forms] == expected
 
 
 def overtake(page: PlaygroundPage, do: str, meanwhile: Callable[[], None]) -> None:

@@ -95,7 +95,7 @@ class PlaygroundPage(Page):
         self.offer: ReaderOffer | None = None
         pn.bind(self._offer_beside, self.model, watch=True)
         pn.bind(self._on_model, self.model, watch=True)
-        self._forms: list[DecisionForm] = []
+        self.forms: list[DecisionForm] = []
         self.form_box = pn.Column(sizing_mode="stretch_width")
         self.answer = pn.Column(
             empty("Write a context and decisions, and press **Ask**."), sizing_mode="stretch_width"
@@ -164,14 +164,14 @@ class PlaygroundPage(Page):
         return {
             "context": context,
             **images,
-            "decisions": [decision for form in self._forms for decision in form.decisions()],
+            "decisions": [decision for form in self.forms for decision in form.decisions()],
             **({"model": self.model.value} if self.model.value else {}),
             "store": bool(self.keep.value),
         }
 
     async def _send(self) -> None:
         request = self.request()
-        label_sets = [labels for form in self._forms if (labels := form.label_set()) is not None]
+        label_sets = [labels for form in self.forms if (labels := form.label_set()) is not None]
         models = list(dict.fromkeys([self.model.value, *self.beside.value]))[:MOST_MODELS]
         self.offer = None
         if len(models) > 1:
@@ -201,7 +201,7 @@ class PlaygroundPage(Page):
         self.answer[:] = [shown, *self._offer_reader(request, answer), *feedback, row]
 
     def _decide(self, request: Mapping[str, Any]) -> DecideAnswer:
-        name = self._asked_name(request)
+        name = self._reference_of(request)
         if name:
             named = self.client.decision(name)
             return named.decide(request["context"], store=request["store"])
@@ -214,7 +214,7 @@ class PlaygroundPage(Page):
             explain=True if self._explains(request) else None,
         )
 
-    def _asked_name(self, request: Mapping[str, Any]) -> str:
+    def _reference_of(self, request: Mapping[str, Any]) -> str:
         """Return the named decision that a request is for; empty once it differs from the version."""
         version = None if self._from is None else self._from.version
         is_same = (
@@ -306,11 +306,13 @@ class PlaygroundPage(Page):
         version = None if self._from is None else self._from.version
         named = version.model if version is not None else None
         before = [self.session.model] if version is None else []
-        wanted = [*before, self._picked, named, _ROUTE]
+        preferred = [*before, self._picked, named, _ROUTE]
         self._is_offering = True
         try:
             offered = self.model.options.values()
-            self.model.value = next((name for name in wanted if name in offered), self.model.value)
+            self.model.value = next(
+                (name for name in preferred if name in offered), self.model.value
+            )
         finally:
             self._is_offering = False
         if version is not None and not self._picked:
@@ -326,14 +328,14 @@ class PlaygroundPage(Page):
 
     def _put(self, decisions: Sequence[tuple[DecisionFields, Mapping[str, Any] | None]]) -> None:
         """Show these decisions alone."""
-        self._forms.clear()
+        self.forms.clear()
         for fields, given in decisions:
             self._add(fields, given)
 
     def _typed(self) -> Typed:
         return Typed(
             self.context.value_input,
-            [form.fields for form in self._forms],
+            [form.fields for form in self.forms],
             self.keep.value,
             self.why.value,
             self._picked,
@@ -389,23 +391,23 @@ class PlaygroundPage(Page):
             on_remove=self._remove,
             given=given,
         )
-        self._forms.append(form)
+        self.forms.append(form)
         self._draw_forms()
 
     def _draw_forms(self) -> None:
-        self.form_box[:] = [*self._forms]
+        self.form_box[:] = [*self.forms]
         self._keep_typed()
         self._changed()
 
     def _free_name(self) -> str:
         """Return a name that no decision here has."""
-        taken = {form.id for form in self._forms}
-        names = (f"decision_{n}" for n in count(len(self._forms) + 1))
+        taken = {form.id for form in self.forms}
+        names = (f"decision_{n}" for n in count(len(self.forms) + 1))
         return next(name for name in names if name not in taken)
 
     def _remove(self, form: DecisionForm) -> None:
-        if len(self._forms) > 1:
-            self._forms.remove(form)
+        if len(self.forms) > 1:
+            self.forms.remove(form)
             self._draw_forms()
 
     def _changed(self, *_: Any) -> None:
@@ -415,7 +417,7 @@ class PlaygroundPage(Page):
     def show_code(self, request: Mapping[str, Any]) -> CopyText:
         """Return programs that send a request, asking why where that is switched on."""
         why = {"explain": True} if self._explains(request) else {}
-        url, name = self.client.url, self._asked_name(request)
+        url, name = self.client.url, self._reference_of(request)
         if name:
             request = {"decision": name, "context": request["context"], "store": True}
             python = as_python_named(url, name, request["context"])

@@ -52,7 +52,7 @@ class TypingMemory:
         return str(self.in_tab.text)
 
     def fill(self, fill: Callable[[], None], typed: Callable[[], Typed]) -> None:
-        """Let the page fill its fields by itself; what was typed before is put back."""
+        """Call what fills the fields of the page, and put back what was typed before."""
         with self._unheard():
             fill()
             self._filled = typed()
