@@ -112,9 +112,9 @@ def show_gate(gate: Gate) -> None:
     click.echo(f"{verdict_of(gate)}, against the {gate.against}.")
     for text in gate.sentences:
         click.echo(f"  {printable(text)}")
-    for text in (unchanged_of(gate), labels_of(gate)):
-        if text is not None:
-            click.echo(f"  {printable(text)}")
+    for note in (unchanged_of(gate), labels_of(gate)):
+        if note is not None:
+            click.echo(f"  {printable(note)}")
     columns = tuple(name.upper() for name in GATE_COLUMNS)
     rows = list(group_rows(gate))
     if rows:

@@ -201,8 +201,8 @@ class _Records:
                 self.is_too_wide = True
                 reason = f"It has {len(cells):,} cells; the most are {MAX_COLUMNS:,}."
                 self._refused.append(Refused(start, reason, ()))
-            elif len(record) > 3 and (reason := self._swallowed(start, record, len(cells))):
-                self._refused.append(Refused(start, reason, cells))
+            elif len(record) > 3 and (swallowed := self._swallowed(start, record, len(cells))):
+                self._refused.append(Refused(start, swallowed, cells))
             elif any(cells) and any(map(str.strip, cells)):
                 is_first = False
                 yield start, cells

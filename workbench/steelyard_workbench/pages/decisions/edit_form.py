@@ -24,7 +24,7 @@ from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.problems import not_loaded, problem_of
 from steelyard_workbench.kit.states import failed
 from steelyard_workbench.kit.tasks import Scope, Task, Write
-from steelyard_workbench.pages.playground.decision_form import DecisionForm
+from steelyard_workbench.pages.playground.decision_form import DecisionFields, DecisionForm
 from steelyard_workbench.parts.datasets.questions import questions_of
 from steelyard_workbench.parts.named.looking import STAGING
 
@@ -144,12 +144,15 @@ class EditForm(Viewer):
         [question] = questions_of([decision])
         described = zip(question.outcomes, question.descriptions, strict=True)
         lines = [f"{name}: {text}" if text else name for name, text in described]
+        # Yes and no are the outcomes of a question without any.
+        has_outcomes = decision.get("outcomes") or decision.get("rubric")
         form = DecisionForm(
-            question.id,
-            str(decision.get("kind") or "single"),
-            question.text,
-            # Yes and no are the outcomes of a question without any.
-            "\n".join(lines if decision.get("outcomes") or decision.get("rubric") else ()),
+            DecisionFields(
+                question.id,
+                str(decision.get("kind") or "single"),
+                question.text,
+                "\n".join(lines if has_outcomes else ()),
+            ),
             on_change=self._changed,
             on_remove=self._remove,
             given=decision if decision.get("question") else None,

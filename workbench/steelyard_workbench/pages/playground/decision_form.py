@@ -62,8 +62,8 @@ class DecisionForm(Viewer):
         fields: DecisionFields,
         *,
         on_change: Callable[[], None],
-        on_typing: Callable[[], None],
         on_remove: Callable[[DecisionForm], None],
+        on_typing: Callable[[], None] = lambda: None,
         given: Mapping[str, Any] | None = None,
     ) -> None:
         self._id = pmui.TextInput(label="Name", value=fields.name, width=160)
