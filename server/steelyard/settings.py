@@ -167,9 +167,7 @@ class Settings:
         64, "Evaluations of one account that may wait or run; more are refused with 429.", minimum=1
     )
     fine_tune_queue: int = _setting(
-        20,
-        "Fine-tunes that may wait; more are refused with 503.",
-        minimum=1,
+        20, "Fine-tunes that may wait; more are refused with 503.", minimum=1
     )
     fine_tune_queue_per_account: int = _setting(
         4, "Fine-tunes of one account that may wait; more are refused with 429.", minimum=1
@@ -326,15 +324,11 @@ class Settings:
         "the system's where it is empty.",
     )
     scorer_certificate: str = _setting(
-        "",
-        "File (PEM) of the certificate that the service shows a `tritons://` server that asks.",
+        "", "File (PEM) of the certificate that the service shows a `tritons://` server that asks."
     )
     scorer_key: str = _setting("", "File (PEM) of the private key of `scorer_certificate`.")
     body_bytes: int = _setting(
-        1024 * 1024,
-        "Largest request body, in bytes.",
-        minimum=1024,
-        maximum=64 * 1024 * 1024,
+        1024 * 1024, "Largest request body, in bytes.", minimum=1024, maximum=64 * 1024 * 1024
     )
     upload_bytes: int = _setting(
         16 * 1024 * 1024,
@@ -364,9 +358,7 @@ class Settings:
         maximum=36_500,
     )
     store: str = _setting(
-        "on",
-        "Whether a decision that does not say is stored for feedback.",
-        choices=("off", "on"),
+        "on", "Whether a decision that does not say is stored for feedback.", choices=("off", "on")
     )
     body_timeout_s: float = _setting(
         30.0,

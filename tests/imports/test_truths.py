@@ -12,7 +12,7 @@ from steelyard.client.tables import (
     read_lines,
     read_table,
     refused_csv,
-    with_one_truth,
+    with_single_truths,
 )
 from steelyard.imports.encodings import Source
 
@@ -43,7 +43,7 @@ def table(rows, separator):
 @pytest.mark.parametrize("form", [",", "\t", "lines"])
 def test_a_context_has_one_right_answer_for_a_question(form):
     if form == "lines":
-        made = with_one_truth(read_lines(Source("rows.jsonl", lines(ROWS))))
+        made = with_single_truths(read_lines(Source("rows.jsonl", lines(ROWS))))
         first = 1
     else:
         read = read_table(table(ROWS, form))

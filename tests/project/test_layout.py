@@ -123,7 +123,7 @@ VAGUE_WORDS = {
     "kept": 3,
     "one": 6,
     "said": 1,
-    "told": 13,
+    "told": 6,
     "wanted": 0,
 }
 

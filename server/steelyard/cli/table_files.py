@@ -101,12 +101,12 @@ class ReadAs:
 
     def lines(self, file: Path) -> Converted:
         """Return rows with their decisions, JSON Lines, as they are sent; - is the input."""
-        from steelyard.client.tables import read_lines, with_one_truth
+        from steelyard.client.tables import read_lines, with_single_truths
         from steelyard.imports.encodings import Source
 
         try:
             content = sys.stdin.buffer.read() if file == Path("-") else file
-            return with_one_truth(read_lines(Source(file.name, content), self.encoding))
+            return with_single_truths(read_lines(Source(file.name, content), self.encoding))
         except ValueError as error:
             raise click.UsageError(str(error)) from error
 

@@ -76,7 +76,7 @@ def main(
     learnt = [row for row in rows if row.split == "train"]
     validation = [row for row in rows if row.split == "validation"]
     public = read_public(data / "reading.jsonl.gz", left_out=frozenset(left_out.split(",")))
-    held_out = read_public(data / "reading_held_out.jsonl.gz", left_out=frozenset())
+    unseen = read_public(data / "reading_held_out.jsonl.gz", left_out=frozenset())
     trainer = Trainer(
         read_start(start)
         if start
@@ -89,7 +89,7 @@ def main(
         out,
         lambda line: click.echo(msgspec.json.encode(line)),
     )
-    trainer.run(judge_on(validation, twins_of(validation), held_out, recipe.validation_rows))
+    trainer.run(judge_on(validation, twins_of(validation), unseen, recipe.validation_rows))
 
 
 if __name__ == "__main__":

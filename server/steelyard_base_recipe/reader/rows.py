@@ -189,6 +189,8 @@ def _group(raw: dict[str, Any]) -> str:
     return f"{raw['source']}/{raw['group']}"
 
 
-def _are_neighbours(one: str, other: str) -> bool:
-    (source, number), (other_source, other_number) = (name.rsplit("/", 1) for name in (one, other))
+def _are_neighbours(first: str, second: str) -> bool:
+    (source, number), (other_source, other_number) = (
+        name.rsplit("/", 1) for name in (first, second)
+    )
     return source == other_source and abs(int(number) - int(other_number)) == 1

@@ -287,7 +287,7 @@ def judge_on(
 ) -> Callable[[Trainer], dict[str, float]]:
     """Return a function that judges a trainer's reader on the same rows each time."""
     order = np.random.default_rng(0)
-    rows, held_out = (
+    rows, unseen = (
         [some[i] for i in order.permutation(len(some))[:n_rows]] for some in (written, public)
     )
-    return lambda trainer: judge(trainer.read, twins, rows, held_out)
+    return lambda trainer: judge(trainer.read, twins, rows, unseen)

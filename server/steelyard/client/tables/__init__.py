@@ -13,7 +13,7 @@ from steelyard.client.tables.outcomes import (
 )
 from steelyard.client.tables.recording import Recorded, record_answers
 from steelyard.client.tables.sending import create_whole
-from steelyard.client.tables.truths import with_one_truth, with_truths_of
+from steelyard.client.tables.truths import with_single_truths, with_truths_of
 from steelyard.imports.programs import SHAPES
 from steelyard.imports.reading import ENDINGS, are_rows, read_table
 from steelyard.imports.table import Refused, Table, describe_refused, refused_csv
@@ -49,6 +49,6 @@ __all__ = [
     "record_answers",
     "refused_csv",
     "with_kind",
-    "with_one_truth",
+    "with_single_truths",
     "with_truths_of",
 ]

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from steelyard.client.tables.cells import answer_of, label_names, plain, text_of
 from steelyard.client.tables.converted import Converted, Mapping
 from steelyard.client.tables.labels import Label, known_label, label_of
-from steelyard.client.tables.truths import with_one_truth
+from steelyard.client.tables.truths import with_single_truths
 from steelyard.decisions.contexts import own_text
 from steelyard.imports.splits import COLUMNS as SPLIT_COLUMNS
 from steelyard.imports.splits import Side, side_of
@@ -185,7 +185,9 @@ def convert(table: Table, mapping: Mapping) -> Converted:
         row_sides, sides = [], None
     n_duplicates = len(hashes) - pc.count_distinct(pa.array(hashes, pa.int64())).as_py()
     sided = None if sides is None else row_sides
-    return with_one_truth(replace(made, n_empty=n_empty, n_duplicates=n_duplicates, sides=sided))
+    return with_single_truths(
+        replace(made, n_empty=n_empty, n_duplicates=n_duplicates, sides=sided)
+    )
 
 
 def _answers_of(replies: Sequence[Reply], mapping: Mapping) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ class _Row(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Row).decode
 
 
-def with_one_truth(made: Converted) -> Converted:
+def with_single_truths(made: Converted) -> Converted:
     """Return the rows of a file without those that label a context otherwise than a row above."""
     contexts = array("q", (_context(row) for row in map(_read, made.lines)))
     known, counts = np.unique(np.frombuffer(contexts, np.int64), return_counts=True)
@@ -105,7 +105,7 @@ def _without_others(
         if n:
             have = "context has" if n == 1 else "contexts have"
             notes.append(f"{n:,} {have} another label {where}: {do}.")
-    replies = {place: said for place, said in made.replies.items() if lines[place] != b"\n"}
+    replies = {place: reply for place, reply in made.replies.items() if lines[place] != b"\n"}
     table = replace(made.table, notes=notes)
     return replace(made, table=table, lines=lines, refused=refused, replies=replies)
 

@@ -25,7 +25,7 @@ from steelyard.client.tables import (
     read_lines,
     read_table,
     record_answers,
-    with_one_truth,
+    with_single_truths,
     with_truths_of,
 )
 from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION, Dataset
@@ -193,7 +193,7 @@ class ImportPanel(Viewer):
 
     async def _look(self) -> None:
         made = await asyncio.to_thread(
-            lambda: with_one_truth(read_lines(Source(self._filename, self._data)))
+            lambda: with_single_truths(read_lines(Source(self._filename, self._data)))
         )
         check = await asyncio.to_thread(check_lines, self._client, made)
         remarks = await asyncio.to_thread(remarks_on, made.lines)
@@ -228,23 +228,23 @@ class ImportPanel(Viewer):
         first = 1 if before is None else before.version + 1
         n_rows = made.rows - (0 if before is None else before.rows)
         n_left = made.duplicates_removed - (0 if before is None else before.duplicates_removed)
-        told = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+        text = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
         if made.version > first:
-            told += (
+            text += (
                 f". The file was sent in {made.version - first + 1} parts, each a version: "
                 f"{first} to {made.version}"
             )
         else:
-            told += f", version {made.version}"
+            text += f", version {made.version}"
         if n_left > 0:
-            told += f". {n_left:,} duplicate{' was' if n_left == 1 else 's were'} left out"
+            text += f". {n_left:,} duplicate{' was' if n_left == 1 else 's were'} left out"
         if self.made is not None and (refused := self.made.refused_by_server):
-            told += f". {len(refused):,} that the server refused are left out. "
-            told += describe_refused(refused)
-            told = told.removesuffix(".")
+            text += f". {len(refused):,} that the server refused are left out. "
+            text += describe_refused(refused)
+            text = text.removesuffix(".")
         if self.made is not None and before is not None:
-            told = ". ".join([told, *(note.removesuffix(".") for note in self.made.table.notes)])
-        return f"{told}." if self._recorded is None else f"{told}. {self._recorded.summary}"
+            text = ". ".join([text, *(note.removesuffix(".") for note in self.made.table.notes)])
+        return f"{text}." if self._recorded is None else f"{text}. {self._recorded.summary}"
 
     def _show_failure(self, error: Exception) -> Problem:
         problem = problem_of(error, "Not imported:")
