@@ -15,7 +15,7 @@ def windows_of(text: str, tokens: Sequence[Span], most: int) -> list[str]:
     A sentence that is too long for a part is cut between tokens. ``tokens`` are the places of the
     text's tokens, in order.
 
-    >>> words = [(0, 2), (3, 8), (9, 13), (14, 18), (19, 22), (23, 27), (28, 33)]
+    >>> words = [(0, 2), (3, 8), (10, 14), (15, 19), (21, 24), (25, 29), (30, 36)]
     >>> windows_of("It broke. Send more. Now then please!", words, 4)
     ['It broke. Send more.', 'Now then please!']
     """
