@@ -61,6 +61,9 @@ def test_the_reader_that_ships_is_there_beside_the_base_that_ships(bundled):
     name = bundled.name
     assert auto_of(ModelsFile()) == [BASE.name, name]
     assert auto_of(ModelsFile(), "hashing") is None
+    first, second = completed(ModelsFile(), BASE.name).routes[ROUTE].steps
+    assert (first.threshold, first.by_kind) == (0.0, {"binary": 1.0})
+    assert second.carries > 0
     assert completed(ModelsFile(), BASE.name).models == {name: reader_model(bundled)}
     # A declared one goes before it, and a calibration of it stays with this installation's files.
     assert auto_of(ModelsFile({"nli": A_READER})) == [BASE.name, "nli"]

@@ -23,19 +23,31 @@ AUTO_THRESHOLD = 0.6
 _NO_YES_NO: dict[Kind, float] = {"binary": 1.0}
 #: Top probability from which a reader decides where a judge could: see docs/models/reader.md.
 READER_THRESHOLD = 0.6
+#: Weight of the shipped model's answer to a yes/no beside that of the reader that ships: fitted with
+#: its temperature on rows that neither learned from (MODEL_CARD.md of the reader).
+BUNDLED_CARRIES = 1.0
 _READER_YES_NO: dict[Kind, float] = {"binary": 0.75}
 
 
 def auto_route(base: str, reader: str | None, judge: str | None) -> DeclaredRoute:
-    """Return the route over the shipped model and a reader or a judge, or both in this order."""
-    steps = [RouteStep(model=base, threshold=AUTO_THRESHOLD, by_kind=dict(_NO_YES_NO))]
-    if reader is not None and judge is not None:
-        steps.append(
-            RouteStep(model=reader, threshold=READER_THRESHOLD, by_kind=dict(_READER_YES_NO))
-        )
-    last = judge or reader
-    assert last is not None  # noqa: S101  one of them is there
-    return DeclaredRoute(steps=(*steps, RouteStep(model=last)))
+    """Return the route over the shipped model and a reader or a judge, or both in this order.
+
+    The reader that ships answers yes/no beside the shipped model, whose answer it weighs in, and leaves
+    choices to it.
+    """
+    ships = reader == BUNDLED.name
+    threshold = 0.0 if ships and judge is None else AUTO_THRESHOLD
+    steps = [RouteStep(model=base, threshold=threshold, by_kind=dict(_NO_YES_NO))]
+    if reader is not None:
+        reading = RouteStep(model=reader, carries=BUNDLED_CARRIES if ships else 0.0)
+        if judge is not None:
+            reading = msgspec.structs.replace(
+                reading, threshold=READER_THRESHOLD, by_kind=dict(_READER_YES_NO)
+            )
+        steps.append(reading)
+    if judge is not None:
+        steps.append(RouteStep(model=judge))
+    return DeclaredRoute(steps=tuple(steps))
 
 
 def completed(file: ModelsFile, base: str) -> ModelsFile:

@@ -191,6 +191,21 @@ def test_three_models_follow_one_another(serve, far):
         assert len(lengths) > 1
 
 
+def test_a_model_that_carries_weighs_the_answer_before_in(serve):
+    steps = (
+        RouteStep(model="hashing", threshold=1.0),
+        RouteStep(model="far", carries=2.0),
+    )
+    with serve(DeclaredRoute(steps=steps)) as server:
+        alone = ask(server, model="hashing").json()["decisions"]
+        for name, result in ask(server).json()["decisions"].items():
+            first, second = (p**2 for p in alone[name]["probabilities"].values())
+            share = first * 0.8 / (first * 0.8 + second * 0.2)
+            expected = {"refunds": share, "sales": 1 - share}
+            assert result["probabilities"] == pytest.approx(expected, rel=1e-5)
+            assert result["route"][-1] == {"model": "far", "p_top": pytest.approx(result["p_top"])}
+
+
 def test_the_callers_temperature_changes_no_way(serve):
     with serve() as server:
         plain, soft = ask(server).json(), ask(server, temperature=3).json()

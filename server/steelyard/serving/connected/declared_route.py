@@ -19,6 +19,8 @@ class RouteStep(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, o
     threshold: Annotated[float, Meta(ge=0, le=1)] = 0.0
     #: Instead of it for decisions of a kind; 1 sends all of them on.
     by_kind: dict[Kind, Annotated[float, Meta(ge=0, le=1)]] = {}
+    #: Weight of the model before: its log-probabilities, times this, are added to this model's.
+    carries: Annotated[float, Meta(ge=0, le=4)] = 0.0
 
 
 class DeclaredRoute(
@@ -40,6 +42,8 @@ class DeclaredRoute(
         """Raise ``InvalidSettingError`` unless it can be walked."""
         if len(set(self.models)) < len(self.steps):
             raise _bad(name, "name each model once")
+        if self.steps[0].carries:
+            raise _bad(name, "leave out what the first model carries: none is before it")
         if self.steps[-1].threshold or self.steps[-1].by_kind:
             raise _bad(name, "leave out the threshold of the last model: its answer stands")
 

@@ -188,6 +188,7 @@ def _open(
                     by_name[step.model],
                     step.threshold,
                     {str(kind): bound for kind, bound in step.by_kind.items()},
+                    step.carries,
                 )
                 for step in route.steps
             ),
@@ -204,7 +205,10 @@ def _description(steps: Sequence[HostedStep]) -> str:
         + "".join(f" ({bound:.4g} of {kind})" for kind, bound in step.by_kind.items())
         for step in steps[:-1]
     ]
-    return ", else ".join([*sure, steps[-1].model.name])
+    last = steps[-1].model.name
+    if steps[-1].carries:
+        last += f", with {steps[-2].model.name}'s answer weighed in"
+    return ", else ".join([*sure, last])
 
 
 def _identity(name: str, steps: Sequence[HostedStep]) -> str:
@@ -215,4 +219,5 @@ def _identity(name: str, steps: Sequence[HostedStep]) -> str:
     ]
     # Only where there are some: routes without them keep their evaluations.
     parts += [step.by_kind for step in steps if step.by_kind]
+    parts += [step.carries for step in steps if step.carries]
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()

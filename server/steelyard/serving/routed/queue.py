@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
+
+import numpy as np
 
 from steelyard.decisions.policy import choose_action
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
@@ -21,6 +23,8 @@ from steelyard.scoring.shares import Share
 from steelyard.serving.registry import HostedModel, Scores
 
 _NOBODY = Share()
+#: No probability counts as less when two models' are multiplied.
+_LEAST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,8 @@ class HostedStep:
     threshold: float
     #: Instead of it for decisions of a kind.
     by_kind: Mapping[str, float] = field(default_factory=dict)
+    #: Weight of the log-probabilities of the model before, which are added to this one's.
+    carries: float = 0.0
 
 
 class RouteQueue:
@@ -103,6 +109,7 @@ class _Walk:
         self._ends_at = None if deadline_s is None else monotonic() + deadline_s
         self._share = share
         self._scored: dict[int, ScoredDecision] = {}
+        self._probabilities: dict[int, list[float]] = {}
 
     def ask(self, place: int, decisions: list[int]) -> None:
         """Ask a model some of the request's decisions."""
@@ -146,15 +153,34 @@ class _Walk:
             probabilities = step.model.decide.calibrated(
                 decision.kind, len(decision.outcomes), score
             )
+            weighed = score
+            if step.carries:
+                probabilities = carry(self._probabilities[n], probabilities, step.carries)
+                logits = np.log(np.maximum(probabilities, _LEAST)).astype(np.float32)
+                weighed = dataclasses.replace(score, logits=logits, is_calibrated=True)
+            self._probabilities[n] = probabilities
             p_top = max(probabilities)
             before = self._scored[n].route if place else ()
-            self._scored[n] = dataclasses.replace(score, route=(*before, (step.model.name, p_top)))
+            self._scored[n] = dataclasses.replace(
+                weighed, route=(*before, (step.model.name, p_top))
+            )
             if place < len(self._steps) - 1 and (
                 p_top < step.by_kind.get(decision.kind, step.threshold)
                 or _abstains(decision, probabilities, score.unstated)
             ):
                 unsure.append(n)
         return unsure
+
+
+def carry(before: Sequence[float], now: Sequence[float], weight: float) -> list[float]:
+    """Return the product of two models' probabilities, the first to the power of a weight, as shares.
+
+    >>> [round(share, 3) for share in carry([0.8, 0.2], [0.5, 0.5], 1.0)]
+    [0.8, 0.2]
+    """
+    logs = weight * np.log(np.maximum(before, _LEAST)) + np.log(np.maximum(now, _LEAST))
+    shares: list[float] = np.exp(logs - np.logaddexp.reduce(logs)).tolist()
+    return shares
 
 
 def _abstains(
