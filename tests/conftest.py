@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from steelyard.scoring.assets import BASE, BaseModel, load_base_model
+from steelyard.scoring.assets import BaseModel, load_base_model
+from steelyard.scoring.shipped import BASE
 from steelyard.storage import State, open_state
 from support.api.openapi_validation import responses_checked
 from support.models.random_model import write_random_model

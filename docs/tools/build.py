@@ -26,6 +26,7 @@ ROOT_FILES = {
 _ASSETS = ROOT / "server" / "steelyard" / "assets"
 CARDS = {
     "models/base-model.md": _ASSETS / "steelyard-base-2" / "MODEL_CARD.md",
+    "models/reader-card.md": _ASSETS / "steelyard-reader-1" / "MODEL_CARD.md",
 }
 _TABLE = re.compile(r"^<!-- table: ([a-z-]+) -->$", re.MULTILINE)
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import click
 
-from steelyard.scoring.assets import BASE, ENGINES, load_base_model, read_base_files, read_manifest
+from steelyard.scoring.assets import ENGINES, load_base_model, read_base_files, read_manifest
 from steelyard.scoring.engine import FLOAT32
+from steelyard.scoring.shipped import BASE
 from steelyard.training.shape import Shape
 from steelyard_base_recipe.calibrate import (
     CalibrationSet,

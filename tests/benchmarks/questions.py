@@ -25,7 +25,6 @@ from workloads import CONTEXTS, make_context, make_payload
 
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.scoring.assets import (
-    BASE,
     MANIFEST,
     TOKENIZER,
     WEIGHTS,
@@ -34,6 +33,7 @@ from steelyard.scoring.assets import (
     read_base_files,
     read_manifest,
 )
+from steelyard.scoring.shipped import BASE
 from steelyard.serving.decide import DecideService
 from steelyard.training.shape import Shape
 from steelyard_base_recipe.graph_files import graph_files

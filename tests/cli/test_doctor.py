@@ -16,7 +16,7 @@ import steelyard
 from steelyard.cli import checkup
 from steelyard.cli.checkup import EXTRAS, REQUIRED, examine
 from steelyard.cli.findings import Finding
-from steelyard.scoring.assets import BASE
+from steelyard.scoring.shipped import BASE
 from steelyard.storage import open_state
 from support.tree.repository import read_pyproject
 

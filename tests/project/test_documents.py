@@ -22,7 +22,7 @@ from steelyard.decisions.lint.registry import RULES
 from steelyard.decisions.lint.service import lint_dict
 from steelyard.errors import InvalidRequestError, error_classes
 from steelyard.evaluations.measures.gate import REASONS
-from steelyard.scoring.assets import BASE
+from steelyard.scoring.shipped import BASE
 from steelyard.settings import SETTINGS, read_settings
 from steelyard_workbench.frame.navigation import ENTRIES
 from support.tree.documents import DOCS, PAGES, ROOT_PAGES, blocks, check_command, first_cells, page

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from steelyard.scoring.assets import AUTO, ENGINES
-from steelyard.serving.base import HASHING
+from steelyard.scoring.shipped import HASHING
 from steelyard.settings import (
     SETTINGS,
     InvalidSettingError,

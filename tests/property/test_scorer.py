@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
-from steelyard.scoring.assets import BASE, MANIFEST, BaseModel
+from steelyard.scoring.assets import MANIFEST, BaseModel
 from steelyard.scoring.packing import CONTEXT_LENGTH, OUTCOME_LENGTH, QUESTION_LENGTH
+from steelyard.scoring.shipped import BASE
 from steelyard.serving.decide import DecideService
 from support.decisions.factories import decided
 from support.decisions.strategies import requests

@@ -14,7 +14,6 @@ from steelyard.durable import write_atomically
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import (
     AUTO,
-    BASE,
     CARD,
     ENGINES,
     GRAPHS,
@@ -25,6 +24,7 @@ from steelyard.scoring.assets import (
     load_base_model,
     read_manifest,
 )
+from steelyard.scoring.shipped import BASE
 from support.models.random_model import NAME, make_words
 
 FILES = [TOKENIZER, *WEIGHTS, *GRAPHS.values()]

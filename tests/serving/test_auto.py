@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.scoring.assets import BASE
+from steelyard.scoring.shipped import BASE
 from steelyard.serving import auto
 from steelyard.serving.auto import JUDGE, ROUTE, auto_route, completed
 from steelyard.serving.connected.declared import Calibration, ConnectedModel, ModelsFile

@@ -167,7 +167,8 @@ def check_model(_: Settings) -> Iterator[Finding]:
     """Hold every file of the shipped models against its SHA-256."""
     import hashlib
 
-    from steelyard.scoring.assets import BASE, earlier_models, file_of, read_manifest
+    from steelyard.scoring.assets import earlier_models, file_of, read_manifest
+    from steelyard.scoring.shipped import BASE
 
     for folder in (BASE, *earlier_models().values()):
         manifest = read_manifest(folder)
@@ -190,7 +191,7 @@ def check_model(_: Settings) -> Iterator[Finding]:
 def check_engine(settings: Settings) -> Iterator[Finding]:
     """Load the engine and have it answer one question."""
     from steelyard.app.deployment import open_deployment
-    from steelyard.serving.base import HASHING
+    from steelyard.scoring.shipped import HASHING
     from steelyard.serving.fitted import fitted
 
     start = time.perf_counter()
@@ -234,8 +235,8 @@ def check_judges(settings: Settings) -> Iterator[Finding]:
 def check_readers(settings: Settings) -> Iterator[Finding]:
     """Look at the folder of each reader: that its files are there, and what memory it takes."""
     from steelyard.scoring.entailment.folder import read_folder
+    from steelyard.scoring.shipped import default_name
     from steelyard.serving.auto import completed
-    from steelyard.serving.base import default_name
     from steelyard.serving.connected.declared import read_file
 
     home = home_of(settings)
@@ -255,7 +256,8 @@ def check_readers(settings: Settings) -> Iterator[Finding]:
 def check_scorer(settings: Settings) -> Iterator[Finding]:
     """Ask the server of the setting ``scorer`` for each model: that it has these very weights."""
     from steelyard.scoring.remote.triton_address import parse_scorer, read_tls
-    from steelyard.serving.base import HASHING, parse_base_models
+    from steelyard.scoring.shipped import HASHING
+    from steelyard.serving.base import parse_base_models
 
     if not settings.scorer:
         return

@@ -120,7 +120,8 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
     """
     import datetime as dt
 
-    from steelyard.scoring.assets import BASE, earlier_models
+    from steelyard.scoring.assets import earlier_models
+    from steelyard.scoring.shipped import BASE
     from steelyard.serving.connected.declared import ConnectedModel, read_models, write_models
     from steelyard.serving.reader.declaring import BUNDLED
 
@@ -373,8 +374,8 @@ COMMANDS = (add, list_models, remove, check, calibrate)
 
 def _declared(home: str | None) -> dict[str, ConnectedModel]:
     """Return the connected models of a home, with the reader that ships."""
+    from steelyard.scoring.shipped import default_name
     from steelyard.serving.auto import completed
-    from steelyard.serving.base import default_name
     from steelyard.serving.connected.declared import read_file
     from steelyard.settings import read_settings
 

@@ -139,8 +139,8 @@ def _panel(
 
 def _yes_no(settings: Settings) -> str:
     """Return which reader answers a plain yes/no, or the command that gets one."""
+    from steelyard.scoring.shipped import default_name
     from steelyard.serving.auto import completed
-    from steelyard.serving.base import default_name
     from steelyard.serving.connected.declared import read_file
     from steelyard.serving.reader.catalogue import READER, read_readers
 

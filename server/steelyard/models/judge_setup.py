@@ -31,8 +31,8 @@ from steelyard.models.judge_wire import (
     RouteJudge,
 )
 from steelyard.models.setup_tasks import Report, SetupTasks, each_side, first_rows
+from steelyard.scoring.shipped import default_name
 from steelyard.serving.auto import auto_route, completed
-from steelyard.serving.base import default_name
 from steelyard.serving.connected.calibrating import Scored, ask_rows, calibrate
 from steelyard.serving.connected.checking import check_model
 from steelyard.serving.connected.declared import (

@@ -21,6 +21,7 @@ from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.serving.connected.declared import ModelsFile, read_file, write_file
 from steelyard.settings import InvalidSettingError
+from steelyard.wire.decoding import decode
 
 _log = logging.getLogger(__name__)
 _Answer = TypeVar("_Answer")
@@ -185,7 +186,7 @@ def _cut_short(path: Path) -> dict[str, TaskKind]:
     with suppress(OSError, ValueError, msgspec.DecodeError):
         if _is_of_another(int(path.stem.partition("-")[2])):
             return {}
-        running = msgspec.json.decode(path.read_bytes(), type=dict[str, TaskKind])
+        running = decode(path.read_bytes(), dict[str, TaskKind])
         path.unlink()
         return running
     return {}

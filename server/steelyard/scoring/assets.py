@@ -20,11 +20,10 @@ from steelyard.scoring.lower import LowerLayers
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.reading import FIRST_READING
 from steelyard.scoring.remote.engine_host import RemoteHost
+from steelyard.scoring.shipped import BASE
 from steelyard.scoring.tokenizer import Tokenizer, shared_tokenizer
 from steelyard.wire.decoding import convert, decode
 
-#: Where the default base model is; each one that ships is in a folder of its name.
-BASE = Path(__file__).parent.parent / "assets" / "steelyard-base-2"
 MANIFEST = "manifest.json"
 TOKENIZER = "tokenizer.json"
 CARD = "MODEL_CARD.md"

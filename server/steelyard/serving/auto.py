@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from steelyard.decisions.wire import Kind
-from steelyard.scoring.assets import BASE
+from steelyard.scoring.shipped import BASE
 from steelyard.serving.connected.declared import ModelsFile
 from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
 from steelyard.serving.reader.declaring import BUNDLED, WIRE, has_bundled, reader_model

@@ -23,6 +23,7 @@ from steelyard.decisions.contexts import CLEANED_READING
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.scoring.batching import Batcher
 from steelyard.scoring.protocol import Scorer
+from steelyard.scoring.shipped import HASHING
 from steelyard.serving.decide import DecideService
 from steelyard.settings import InvalidSettingError, Settings
 from steelyard.wire.names import FOREIGN_PREFIX
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: The engine that is a test double.
-HASHING = "hashing"
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SHIPPED = "The base model that ships with Steelyard."
 _DOUBLE = "A test double: its answers are fixed and mean nothing."
@@ -93,13 +92,6 @@ def load_named_model(
     from steelyard.scoring.assets import load_base_model
 
     return load_base_model(engine=engine, threads=threads, host=host)
-
-
-def default_name(settings: Settings) -> str:
-    """Return the name of the model that answers where a request names none."""
-    from steelyard.scoring.assets import BASE
-
-    return HASHING if settings.engine == HASHING else BASE.name
 
 
 def load_further_model(

@@ -6,8 +6,8 @@ import datetime as dt
 
 import msgspec
 
+from steelyard.scoring.shipped import default_name
 from steelyard.serving.auto import JUDGE, ROUTE, auto_route
-from steelyard.serving.base import default_name
 from steelyard.serving.connected.declared import ConnectedModel, ModelsFile, read_file, write_file
 from steelyard.serving.judge.gguf import read_header
 from steelyard.settings import Settings, home_of

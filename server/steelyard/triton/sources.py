@@ -18,8 +18,9 @@ from steelyard.families.lineage.lineage import answering, kept_warm, latest_of
 from steelyard.families.store import StoredLineage, all_revisions, load_lineage
 from steelyard.scoring.assets import AUTO, earlier_models
 from steelyard.scoring.reading import FIRST_READING, identity_at
+from steelyard.scoring.shipped import HASHING
 from steelyard.scoring.tuned import read_artifact
-from steelyard.serving.base import HASHING, parse_base_models
+from steelyard.serving.base import parse_base_models
 from steelyard.settings import Settings, frames_url_of, home_of
 from steelyard.storage import open_state
 from steelyard.storage.artifacts import ArtifactStore

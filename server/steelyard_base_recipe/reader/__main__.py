@@ -10,7 +10,8 @@ import click
 import msgspec
 import torch
 
-from steelyard.scoring.assets import BASE, TOKENIZER
+from steelyard.scoring.assets import TOKENIZER
+from steelyard.scoring.shipped import BASE
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard_base_recipe.reader.model import begin, read_start
 from steelyard_base_recipe.reader.rows import (

@@ -20,7 +20,8 @@ from peers.contestants import HERE, OURS, PEERS, Contestant, server_command
 from peers.load import Answers, closed_loop
 from peers.processes import pin
 
-from steelyard.scoring.assets import BASE, TOKENIZER
+from steelyard.scoring.assets import TOKENIZER
+from steelyard.scoring.shipped import BASE
 from steelyard.version import __version__
 
 #: Seconds that a server may take to answer for the first time.

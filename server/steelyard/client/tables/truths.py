@@ -15,6 +15,7 @@ from steelyard.client.tables.converted import Converted
 from steelyard.datasets.canonical import canonical_json
 from steelyard.datasets.wire import MAX_PAGE_ROWS, Dataset
 from steelyard.imports.table import Refused
+from steelyard.wire.decoding import decode
 
 if TYPE_CHECKING:
     from steelyard.client import Client
@@ -28,9 +29,6 @@ class _Row(msgspec.Struct):
     images: Any = None
     decisions: Any = ()
     targets: Any = ()
-
-
-_decode = msgspec.json.Decoder(_Row).decode
 
 
 def with_single_truths(made: Converted) -> Converted:
@@ -118,7 +116,7 @@ def _refused(made: Converted, files: Sequence[str], place: int, reason: str) -> 
 
 def _read(line: bytes) -> _Row | None:
     try:
-        return _decode(line)
+        return decode(line, _Row)
     except msgspec.MsgspecError:
         return None  # a server says what is wrong with it
 

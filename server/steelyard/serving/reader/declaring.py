@@ -6,8 +6,8 @@ import datetime as dt
 from pathlib import Path
 from typing import Any, Final
 
-from steelyard.scoring.assets import BASE
 from steelyard.scoring.entailment.folder import CONFIG
+from steelyard.scoring.shipped import BASE
 from steelyard.serving.connected.declared import ConnectedModel, ModelsFile, read_file, write_file
 from steelyard.serving.reader.catalogue import ReaderEntry
 
