@@ -77,7 +77,8 @@ def test_a_model_that_is_not_whole_fails(home, tmp_path, monkeypatch, harm):
             file.write(b" ")
     else:
         (folder / "manifest.json").unlink()
-    monkeypatch.setattr("steelyard.scoring.assets.BASE", folder)
+    for module in ("assets", "shipped"):
+        monkeypatch.setattr(f"steelyard.scoring.{module}.BASE", folder)
     monkeypatch.setenv("STEELYARD_ENGINE", "auto")
     found = findings()
     assert (found["model"].status, found["engine"].status) == ("fail", "fail")

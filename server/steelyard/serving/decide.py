@@ -248,6 +248,9 @@ class DecideService:
             "total": (perf_counter() - prepared.started) * 1000,
         }
         novelty = scored[0].novelty if scored else None
+        warnings = list(prepared.warnings)
+        if any(score.is_untrained for score in scored):
+            warnings.append(untrained(request.decisions, scored))
         return DecideResponse(
             id=new_id("dec"),
             model=self.model_name,
@@ -262,7 +265,7 @@ class DecideService:
             timing_ms={stage: round(value, 3) for stage, value in timing_ms.items()},
             charge=Charge(operation_id=new_id("op")),
             temperature=dict.fromkeys(results, float(temperature or 1)) if is_tempered else UNSET,
-            warnings=[*prepared.warnings, *untrained(request.decisions, scored)] or UNSET,
+            warnings=warnings or UNSET,
             novelty=UNSET if novelty is None else Novelty(share=novelty[0], unlike=novelty[1]),
         )
 

@@ -12,19 +12,15 @@ from steelyard.scoring.protocol import ScoredDecision
 _MOST_NAMED = 3
 
 
-def untrained(
-    decisions: Sequence[Decision], scored: Sequence[ScoredDecision]
-) -> list[AnswerWarning]:
-    """Return a warning where what a model learnt does not apply to some decisions."""
+def untrained(decisions: Sequence[Decision], scored: Sequence[ScoredDecision]) -> AnswerWarning:
+    """Return the warning that what a model learnt does not apply to some decisions."""
     ids = [
         decision.id for decision, score in zip(decisions, scored, strict=True) if score.is_untrained
     ]
-    if not ids:
-        return []
     more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
     message = (
         f"The model did not train on {', '.join(ids[:_MOST_NAMED])}{more} as worded here (question, kind "
         "and outcomes), so it answers as its base model does. Use the wording of its dataset, or "
         "train on this one."
     )
-    return [AnswerWarning(code="untrained_wording", message=message)]
+    return AnswerWarning(code="untrained_wording", message=message)

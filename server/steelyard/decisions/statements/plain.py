@@ -7,6 +7,7 @@ These rules are part of what a base model was measured with: they stay as they a
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from steelyard.decisions.words import STRAIGHT, word_set
 
@@ -58,6 +59,7 @@ _DETERMINERS = word_set("the a an this that these those my your his her its our 
 _WORD = re.compile(r"[\w'\u2019]+")
 
 
+@lru_cache(maxsize=1024)
 def plain_question(question: str) -> tuple[str, bool]:
     """Return the question without its negations, and whether its answer is the other one then.
 

@@ -155,7 +155,9 @@ class _Walk:
             )
             weighed = score
             if step.carries:
-                probabilities = carry(self._probabilities[n], probabilities, step.carries)
+                probabilities = carry(
+                    self._probabilities[n], probabilities, step.carries, score.unstated or 0.0
+                )
                 logits = np.log(np.maximum(probabilities, _LEAST)).astype(np.float32)
                 weighed = dataclasses.replace(score, logits=logits, is_calibrated=True)
             self._probabilities[n] = probabilities
@@ -172,13 +174,21 @@ class _Walk:
         return unsure
 
 
-def carry(before: Sequence[float], now: Sequence[float], weight: float) -> list[float]:
+def carry(
+    before: Sequence[float], now: Sequence[float], weight: float, unstated: float = 0.0
+) -> list[float]:
     """Return the product of two models' probabilities, the first to the power of a weight, as shares.
+
+    The second counts by as much as its text says of the question.
 
     >>> [round(share, 3) for share in carry([0.8, 0.2], [0.5, 0.5], 1.0)]
     [0.8, 0.2]
+    >>> [round(share, 3) for share in carry([0.8, 0.2], [0.1, 0.9], 1.0, unstated=1.0)]
+    [0.8, 0.2]
     """
-    logs = weight * np.log(np.maximum(before, _LEAST)) + np.log(np.maximum(now, _LEAST))
+    logs = weight * np.log(np.maximum(before, _LEAST)) + (1 - unstated) * np.log(
+        np.maximum(now, _LEAST)
+    )
     shares: list[float] = np.exp(logs - np.logaddexp.reduce(logs)).tolist()
     return shares
 
