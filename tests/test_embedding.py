@@ -14,7 +14,9 @@ import steelyard
 from steelyard.app import deployment
 from steelyard.errors import InvalidRequestError, NotFoundError
 
-DECISIONS = [{"id": "refund", "kind": "binary", "question": "Money back?"}]
+DECISIONS = [
+    {"id": "refund", "kind": "binary", "question": "Does the customer want the money back?"}
+]
 
 
 @pytest.fixture(autouse=True)

@@ -227,10 +227,8 @@ def test_a_spoilt_file_is_said_with_its_line(server, content, said):
 def test_a_judge_is_not_connected_under_the_name_of_a_route(server, monkeypatch):
     declared = read_file(server.home)
     steps = (RouteStep(model="hashing", threshold=0.5), RouteStep(model="far"))
-    write_file(
-        server.home,
-        ModelsFile(declared.models, {**declared.routes, NAME: DeclaredRoute(steps=steps)}),
-    )
+    models = {name: model for name, model in declared.models.items() if name != NAME}
+    write_file(server.home, ModelsFile(models, {NAME: DeclaredRoute(steps=steps)}))
     monkeypatch.setattr(JudgeSetup, "_file", lambda *_: Path("judge.gguf"))
     monkeypatch.setattr(judge_setup, "read_header", lambda _: SimpleNamespace(context_tokens=0))
     monkeypatch.setattr(judge_setup, "examine_judge", lambda *_: ("", None))
