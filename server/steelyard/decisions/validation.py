@@ -77,9 +77,10 @@ def read_request(
     """
     violations = Violations()
     if isinstance(payload, Mapping):
-        # Before the shape, whose bound is that of any setting; what is no list has the wrong type.
+        # Before the shape, whose bound is that of any setting; what is no list has the wrong type, and
+        # an empty one is refused in the same words whether it comes as values or as bytes.
         items = payload.get("decisions")
-        if isinstance(items, list | tuple):
+        if isinstance(items, list | tuple) and items:
             check_count(items, most, (*BODY, "decisions"), violations)
     value = open_payload(payload, shape, violations)
     decisions = read_decisions(value, violations, most)
