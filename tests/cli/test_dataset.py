@@ -89,6 +89,31 @@ def test_a_table_becomes_a_dataset_without_its_bad_rows(run, tmp_path):
     assert "There is no column 'tema'; the file has message, team, ref." in refused.stderr
 
 
+def test_labels_that_differ_in_capitals_alone_are_one_outcome(run, tmp_path):
+    path = tmp_path / "rows.csv"
+    teams = ["billing", "billing", "Billing ", "shipping", "SHIPPING", "SHIPPING"]
+    path.write_text("\n".join(["text,team", *(f"text {n},{t}" for n, t in enumerate(teams))]))
+    said = "spelling: Billing as billing, shipping as SHIPPING."
+    assert said in run("import", path, "--label", "team", "--dry-run").stderr
+    done = run("import", path, "--label", "team", "--json")
+    assert said in done.stderr
+    rows = list(map(json.loads, run("download", json.loads(done.stdout)["id"]).stdout.splitlines()))
+    assert {tuple(row["decisions"][0]["outcomes"]) for row in rows} == {("SHIPPING", "billing")}
+    chosen = [name for row in rows for name, share in row["targets"]["team"].items() if share]
+    assert sorted(chosen) == ["SHIPPING"] * 3 + ["billing"] * 3
+    # Labels of a list are joined too, and values that are nothing else are no label.
+    path = tmp_path / "lists.jsonl"
+    path.write_bytes(
+        to_ndjson(
+            [{"text": f"t {n}", "tags": t} for n, t in enumerate([["a", "b"], ["A"], ["a"], ["b"]])]
+        )
+    )
+    assert "spelling: A as a." in run("import", path, "--label", "tags", "--dry-run").stderr
+    path.write_bytes(to_ndjson([{"text": "x", "tag": "a"}, {"text": "y", "tag": "A"}]))
+    refused = run("import", path, "--label", "tag", "--dry-run", status=2).stderr
+    assert "differ in capitals alone" in refused
+
+
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
 def test_a_file_of_which_much_is_left_out_ends_with_1(run, tmp_path, dry):
     path = tmp_path / "some.csv"

@@ -303,7 +303,7 @@ def choose_columns(
                 raise ValueError(
                     f"{column!r} is named with --{named[column]} and with --{role}; name it once."
                 )
-    from steelyard.client.tables import Mapping, guess_mapping, guess_split, label_of
+    from steelyard.client.tables import Mapping, guess_mapping, guess_split, join_case, label_of
 
     guessed = None
     if not context or (labels is not None and (not label_questions or table.hints is not None)):
@@ -323,6 +323,7 @@ def choose_columns(
             label if missing is None else label_of(table, label.column, None, missing)
             for label in guessed.labels
         )
+    chosen_labels = tuple(join_case(table, label) for label in chosen_labels)
     if not chosen_labels:
         if len(table.columns) == 1:
             raise ValueError(
@@ -347,8 +348,7 @@ def show_columns(made: Converted) -> None:
             f"  label    {label.column}: {label.question} ({_kind(label)}; "
             f"{len(label.outcomes)} outcomes: {outcomes})"
         )
-        if label.note:
-            lines.append(f"  note     {label.note}")
+        lines += [f"  note     {note}" for note in (label.case_note, label.note) if note]
     if mapping.split is not None:
         lines.append(f"  split    {mapping.split}")
     lines += [f"  sides    {note}" for note in made.notes]

@@ -9,6 +9,7 @@ from steelyard.client.tables.outcomes import (
     OutcomeEdit,
     count_values,
     edit_outcomes,
+    join_case,
     propose_same,
 )
 from steelyard.client.tables.recording import Recorded, record_answers
@@ -37,6 +38,7 @@ __all__ = [
     "guess_mapping",
     "guess_split",
     "is_exported",
+    "join_case",
     "known_decisions",
     "label_of",
     "name_values",

@@ -75,6 +75,22 @@ class Label:
         """What a user should know of its values: those that are no label, or look like none or several."""
         return " ".join(filter(None, (self.joined_note, self._no_label_note())))
 
+    @property
+    def case_note(self) -> str:
+        """What a user should know of values that are other outcomes but for capitals."""
+        by_case = {
+            value: name
+            for value, name in self.renamed.items()
+            if value.casefold() == name.casefold()
+        }
+        if not by_case:
+            return ""
+        variants = ", ".join(f"{value} as {name}" for value, name in by_case.items())
+        return (
+            f"{self.column}: values that differ in capitals alone are one outcome, in the commonest "
+            f"spelling: {variants}. If they differ in meaning, name them apart in the file."
+        )
+
     def _no_label_note(self) -> str:
         if self.no_label:
             return (
