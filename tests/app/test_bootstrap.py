@@ -84,7 +84,7 @@ def test_an_earlier_model_that_ships_is_had_by_its_name_and_made_when_asked(
         if engine == "hashing":
             assert services.models.names == ("hashing",)
             return
-        assert services.models.names == ("steelyard-base-2", earlier_model)
+        assert services.models.names[:2] == ("steelyard-base-2", earlier_model)
         earlier = services.models.get(earlier_model)
         assert earlier.engine == assets.read_manifest(random_folder)["engine"]
         n_made = len(made)
@@ -100,7 +100,8 @@ def test_models_that_ship_share_a_price_and_stand_in_for_no_other(
     tmp_path: Path, named: str
 ) -> None:
     with opened(tmp_path, engine="auto", prices=f"{named}=20") as services:
-        assert [model.price_nano for model in services.models.hosted] == [20, 20]
+        shipped = [services.models.get(f"steelyard-base-{number}") for number in (0, 2)]
+        assert [model.price_nano for model in shipped] == [20, 20]
         prepared = services.models.default.decide.prepare(make_request_dict())
         assert candidates_of(prepared, services.models) == (services.models.default,)
 

@@ -156,7 +156,7 @@ def test_without_fallback_the_contracts_errors_are_told(tmp_path, expected):
                 assert "cannot be reached" in refused.json()["error"]["message"]
                 assert float(refused.headers["Retry-After"]) > 0
                 assert "Idempotency-Status" not in refused.headers
-            [listed] = service.http.get("/v1/models").json()["data"]
+            listed, *_ = service.http.get("/v1/models").json()["data"]
             told = listed["status"], listed["availability_reason"]
             assert told == ("unavailable", "engine_unavailable")
             assert not service.http.get(f"/v1/models/{name}/ready").json()["ready"]

@@ -18,6 +18,7 @@ from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
 from steelyard.decisions.policy import POLICY_FIELDS, read_policy
 from steelyard.decisions.rendering import render_value
 from steelyard.decisions.wire import ABSTAIN, DecideRequest, Kind, NamedUse
+from steelyard.wire.json_values import decode_json
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES, MIN_OUTCOMES
 from steelyard.wire.payloads import INLINE_BYTES, open_payload
 from steelyard.wire.violations import BODY, Path, Violations, show
@@ -76,11 +77,12 @@ def read_request(
     ('yes', 'no')
     """
     violations = Violations()
+    if isinstance(payload, bytes | bytearray):
+        payload = decode_json(bytes(payload))
     if isinstance(payload, Mapping):
-        # Before the shape, whose bound is that of any setting; what is no list has the wrong type, and
-        # an empty one is refused in the same words whether it comes as values or as bytes.
+        # Before the shape, whose bound is that of any setting; what is no list has the wrong type.
         items = payload.get("decisions")
-        if isinstance(items, list | tuple) and items:
+        if isinstance(items, list | tuple):
             check_count(items, most, (*BODY, "decisions"), violations)
     value = open_payload(payload, shape, violations)
     decisions = read_decisions(value, violations, most)
