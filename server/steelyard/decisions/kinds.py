@@ -37,5 +37,5 @@ class Decision:
     index: int = field(default=0, compare=False)
     #: A yes/no question asked the other way round; empty where nobody gave one.
     opposite: str = ""
-    #: What *yes* to a question states; empty where nobody gave it.
+    #: What *yes* to a question states; empty where the caller gave none.
     statement: str = ""

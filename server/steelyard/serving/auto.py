@@ -23,10 +23,10 @@ AUTO_THRESHOLD = 0.6
 _NO_YES_NO: dict[Kind, float] = {"binary": 1.0}
 #: Top probability from which a reader decides where a judge could: see docs/models/reader.md.
 READER_THRESHOLD = 0.6
+_READER_YES_NO: dict[Kind, float] = {"binary": 0.75}
 #: Weight of the shipped model's answer to a yes/no beside that of the reader that ships: of those
 #: tried with the lowest log loss over six sets (MODEL_CARD.md of the reader).
 BUNDLED_CARRIES = 1.0
-_READER_YES_NO: dict[Kind, float] = {"binary": 0.75}
 
 
 def auto_route(base: str, reader: str | None, judge: str | None) -> DeclaredRoute:

@@ -77,7 +77,7 @@ class Label:
 
     @property
     def case_note(self) -> str:
-        """What a user should know of values that are other outcomes but for capitals."""
+        """Sentence about values that differ from another outcome in capitals alone."""
         by_case = {
             value: name
             for value, name in self.renamed.items()
