@@ -19,7 +19,14 @@ from steelyard.scoring.tokenizer import Tokenizer
 from steelyard_base_recipe.reader.line_only import line_log_probabilities
 from steelyard_base_recipe.reader.model import Reader, to_batch
 from steelyard_base_recipe.reader.rows import Pool, Row, read_public, read_written, twins_of
-from steelyard_base_recipe.reader.trainer import Recipe, Trainer, judge_on, label_loss
+from steelyard_base_recipe.reader.trainer import (
+    Recipe,
+    Trainer,
+    judge_on,
+    label_loss,
+    logits_of,
+    of_like_length,
+)
 from support.models.random_model import make_tokenizer_json
 
 
@@ -158,6 +165,20 @@ def test_training_learns_twins_and_goes_on_after_a_break(
     assert again.step > first.step
     assert again.tokens >= 12_000
     assert [line["tokens"] for line in lines] == sorted(line["tokens"] for line in lines)
+
+
+def test_rows_of_many_lengths_are_read_in_parts_and_answered_in_their_order() -> None:
+    torch.manual_seed(0)
+    reader = Reader(layers=1, width=24, heads=2).eval()
+    sizes = np.random.default_rng(0).integers(20, 400, size=24)
+    pairs = [([7, 8], [5 + i % 50] * int(size)) for i, size in enumerate(sizes)]
+    parts = of_like_length([5 + int(size) for size in sizes])
+    assert sorted(place for part in parts for place in part) == list(range(24))
+    filled = sum(sizes) / sum(len(part) * max(sizes[i] for i in part) for part in parts)
+    assert filled > 0.85 > sum(sizes) / (24 * max(sizes))
+    with torch.no_grad():
+        alone = torch.cat([logits_of(reader, [pair]) for pair in pairs])
+        assert torch.allclose(logits_of(reader, pairs), alone, atol=0.02)
 
 
 def test_padding_changes_nothing() -> None:
