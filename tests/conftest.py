@@ -72,16 +72,6 @@ def random_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def earlier_model(random_folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A made-up model that ships beside the default one: its name."""
-    for module in ("scoring.assets", "triton.sources"):
-        monkeypatch.setattr(
-            f"steelyard.{module}.earlier_models", lambda: {"steelyard-base-0": random_folder}
-        )
-    return "steelyard-base-0"
-
-
 @pytest.fixture(scope="session")
 def load(request: pytest.FixtureRequest) -> Iterator[Callable[[str, str], BaseModel]]:
     """Load a model once: ``random`` or ``shipped``, on an engine. Not to be closed."""

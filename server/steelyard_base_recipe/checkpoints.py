@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from safetensors.numpy import load_file
 
-from steelyard.scoring.assets import WEIGHTS, apart_of, file_of, read_manifest
+from steelyard.scoring.assets import WEIGHTS, apart_of, read_manifest
 from steelyard.training.model import PackedScorer
 from steelyard.training.shape import Shape
 from steelyard.training.weights import unpack_weights
@@ -20,7 +20,7 @@ CHECKPOINT = "checkpoint.pt"
 def read_weights(path: Path) -> dict[str, torch.Tensor]:
     """Read a checkpoint's weights, or those of a base model's folder, dequantised."""
     if path.is_dir():
-        stored = {k: v for file in WEIGHTS for k, v in load_file(file_of(path, file)).items()}
+        stored = {k: v for file in WEIGHTS for k, v in load_file(path / file).items()}
         state = unpack_weights(stored, Shape())
         return {name: torch.from_numpy(value) for name, value in state.items()}
     weights: dict[str, torch.Tensor] = _load(path)["model"]

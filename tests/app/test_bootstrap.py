@@ -17,11 +17,9 @@ from steelyard.app.services import ApiServices
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.errors import EngineUnavailableError
 from steelyard.models.base_models import describe_base
-from steelyard.scoring import assets
 from steelyard.scoring.assets import MANIFEST
 from steelyard.scoring.hashing import WordCounter
 from steelyard.serving.base import ModelDouble, parse_base_models
-from steelyard.serving.fallback import candidates_of
 from steelyard.settings import InvalidSettingError, read_settings
 from support.decisions.factories import make_request_dict
 from support.servers.calling import send_now
@@ -67,43 +65,6 @@ def test_a_second_model_may_not_take_the_shipped_ones_name(tmp_path: Path) -> No
         opened(tmp_path, base_models="hashing=hashing"),
     ):
         pass
-
-
-@pytest.mark.parametrize("engine", ["auto", "hashing"])
-def test_an_earlier_model_that_ships_is_had_by_its_name_and_made_when_asked(
-    tmp_path: Path,
-    engine: str,
-    earlier_model: str,
-    random_folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made: list[Any] = []
-    make = assets.Engine
-    monkeypatch.setattr(assets, "Engine", lambda *a, **k: made.append(1) or make(*a, **k))
-    with opened(tmp_path, engine=engine) as services:
-        if engine == "hashing":
-            assert services.models.names == ("hashing",)
-            return
-        assert services.models.names[:2] == ("steelyard-base-2", earlier_model)
-        earlier = services.models.get(earlier_model)
-        assert earlier.engine == assets.read_manifest(random_folder)["engine"]
-        n_made = len(made)
-        prepared = earlier.decide.prepare(make_request_dict())
-        for _ in range(2):
-            assert earlier.queue.submit(prepared.rendered).result(timeout=30)
-            assert len(made) == n_made + 1
-
-
-@pytest.mark.parametrize("named", ["steelyard-base-0", "steelyard-base-2"])
-@pytest.mark.usefixtures("earlier_model")
-def test_models_that_ship_share_a_price_and_stand_in_for_no_other(
-    tmp_path: Path, named: str
-) -> None:
-    with opened(tmp_path, engine="auto", prices=f"{named}=20") as services:
-        shipped = [services.models.get(f"steelyard-base-{number}") for number in (0, 2)]
-        assert [model.price_nano for model in shipped] == [20, 20]
-        prepared = services.models.default.decide.prepare(make_request_dict())
-        assert candidates_of(prepared, services.models) == (services.models.default,)
 
 
 def test_a_model_is_read_from_its_folder(tmp_path: Path, random_folder: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from steelyard.decisions.rendering import RenderedRequest
-from steelyard.scoring.assets import WEIGHTS, file_of
+from steelyard.scoring.assets import WEIGHTS
 from steelyard.scoring.packing import ROLE_CONTEXT, Layout, TokenizedRequest, lay_out
 from steelyard.scoring.reading import READING, read_request
 from steelyard.scoring.tokenizer import Tokenizer
@@ -31,9 +31,7 @@ _ERF = np.array([math.erf(x) for x in _GRID])
 
 def read_stored(folder: Path) -> dict[str, Array]:
     """Read a model folder's stored weights."""
-    return {
-        name: value for file in WEIGHTS for name, value in load_file(file_of(folder, file)).items()
-    }
+    return {name: value for file in WEIGHTS for name, value in load_file(folder / file).items()}
 
 
 def tokenize(

@@ -263,16 +263,6 @@ def test_the_whole_graph_which_another_server_runs_gives_the_same(load_apart, fo
     whole.close()
 
 
-def test_a_scorer_of_an_earlier_reading_knows_the_same_questions(model, fresh):
-    kept = fresh(model)
-    asked = RenderedRequest(make_words(8), (PAID,))
-    model.scorer.score([asked])
-    n_misses = kept.figures().misses
-    earlier = model.scorer.at_reading(1)
-    assert_same_bits(earlier.score([asked])[0], model.scorer.score([asked])[0])
-    assert kept.figures().misses == n_misses
-
-
 def test_a_closed_model_leaves_nothing_behind(folder):
     before = QUESTION_STATES.figures().n_bytes
     model = load_base_model("onnxruntime-int8", folder=folder)

@@ -127,17 +127,11 @@ def test_what_surrounds_the_sentence_that_decides_takes_no_similarity_from_it(sc
     np.testing.assert_allclose(alone, np.maximum(of_sentences.max(axis=1), of_mean), atol=1e-2)
 
 
-def test_quoted_mail_and_markup_are_not_read_from_reading_5_on(scorer):
+def test_quoted_mail_and_markup_are_not_read(scorer):
     mail = RenderedRequest(f"<p>{ONE}. <b>{TWO}.</b></p>", (TEAM, OPEN))
     plain = RenderedRequest(f"{ONE}. {TWO}.", (TEAM, OPEN))
-    before = scorer.at_reading(4)
-    (read,), (same,), (then,) = (
-        one.score([request]) for one, request in ((scorer, mail), (scorer, plain), (before, mail))
-    )
-    for a, b, c in zip(read, same, then, strict=True):
-        np.testing.assert_allclose(a.logits, b.logits, atol=1e-5)
-        assert abs(a.logits - c.logits).max() > 1e-3
-    assert before.sha256 != scorer.sha256
+    for read, same in zip(*scorer.score([mail, plain]), strict=True):
+        np.testing.assert_allclose(read.logits, same.logits, atol=1e-5)
 
 
 def test_a_context_in_another_language_is_unread(scorer):
@@ -146,18 +140,3 @@ def test_a_context_in_another_language_is_unread(scorer):
     english = RenderedRequest(ONE, (OPEN,))
     [[unread], [plain]] = scorer.score([german, english])
     assert (unread.is_unread, plain.is_unread) == (True, False)
-    [[before]] = scorer.at_reading(4).score([german])
-    assert not before.is_unread
-    np.testing.assert_allclose(before.logits, unread.logits, atol=1e-5)
-
-
-def test_an_earlier_reading_answers_as_it_did(scorer):
-    earlier = scorer.at_reading(FIRST_READING)
-    assert earlier.sha256 != scorer.sha256
-    request = RenderedRequest(f"{ONE}. {TWO}.", (TEAM, OPEN))
-    (then,), (now,) = earlier.score([request]), scorer.score([request])
-    assert abs(then[0].logits - now[0].logits).max() > 1e-3
-    np.testing.assert_allclose(then[1].logits, now[1].logits, atol=1e-3)
-    plain = RenderedRequest(ONE, (OPEN, RenderedDecision("single", "Which?", ("bank", "river"))))
-    for one, other in zip(earlier.score([plain])[0], scorer.score([plain])[0], strict=True):
-        np.testing.assert_array_equal(one.logits, other.logits)

@@ -15,7 +15,6 @@ from steelyard.decisions.kinds import Decision, Outcomes
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.hashing import HashingScorer, WordCounter
-from steelyard.scoring.heads import NUMBERS, SPECS, Heads
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.tuned import (
     FORMAT,
@@ -264,30 +263,3 @@ def test_a_scorer_is_known_by_its_files_and_not_by_its_engine(load):
     assert identity_of(float32) != identity_of(HashingScorer())
     assert float32.folder is not None
     assert (float32.folder / "manifest.json").is_file()
-
-
-def test_a_model_of_an_earlier_reading_keeps_it(load, tmp_path):
-    base = load("shipped", "onnxruntime-int8")
-    earlier = base.scorer.at_reading(4)
-    Heads([]).save(tmp_path)
-    files = {
-        name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
-        for name in (SPECS, NUMBERS)
-    }
-    manifest = write_manifest(tmp_path / "new", origin_of(base.scorer))
-    for origin, expected in ((earlier, earlier), (base.scorer, base.scorer)):
-        manifest = msgspec.structs.replace(manifest, base=origin_of(origin), files=files)
-        (tmp_path / "manifest.json").write_bytes(msgspec.json.encode(manifest))
-        decision = RenderedDecision("single", "Which?", ("getQuote", "fileClaim"))
-        request = RenderedRequest(
-            "The roof leaks. I want to know what it costs to mend.", (decision,)
-        )
-        [[found]] = load_tuned(tmp_path, base.scorer).score([request])
-        [[wanted]] = expected.score([request])
-        if expected is base.scorer:
-            np.testing.assert_array_equal(found.logits, wanted.logits)
-            continue
-        then = base.manifest["earlier"]["4"]["temperatures"]["int8"]
-        logs = TemperatureTable.from_dict(then).log_probabilities(wanted.logits, "single")
-        assert found.is_calibrated
-        np.testing.assert_allclose(found.logits, logs, atol=1e-6)

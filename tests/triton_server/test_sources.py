@@ -13,7 +13,7 @@ from steelyard.families.store import StoredLineage
 from steelyard.settings import Settings, read_settings
 from steelyard.storage.artifacts import ArtifactStore
 from steelyard.triton import sources
-from steelyard.triton.repository import ModelSource, base_source
+from steelyard.triton.repository import ModelSource
 from steelyard.triton.sources import TunedModel, find_sources, models_in_use, tuned_source
 from support.families.lineage_cases import grow
 from support.triton.triton_hosting import write_artifact, write_lora_artifact
@@ -93,19 +93,6 @@ def test_a_lora_fine_tune_is_found_by_adapter_or_number(settings, base, tmp_path
         [found] = find_sources(settings, names=[name], engine="onnxruntime-float32").sources
         assert (found.name, found.sha256) == (model.adapter, model.artifact_sha256)
         assert found.adapter is not None
-
-
-def test_one_of_an_earlier_base_model_is_found_and_that_model_is_not(
-    settings, tmp_path, in_use, earlier_model, random_folder
-):
-    """The earlier model's own passes run in the service."""
-    earlier = base_source(random_folder, name=earlier_model, engine="onnxruntime-int8")
-    model = in_use(write_lora_artifact(tmp_path / "artifact", earlier), of=earlier_model)
-    found = find_sources(settings, engine="onnxruntime-int8").sources
-    assert [source.name for source in found] == ["steelyard-base-2", "small", model.adapter]
-    assert found[-1].files.folder == random_folder
-    [asked_for] = find_sources(settings, names=[model.ref], engine="onnxruntime-int8").sources
-    assert asked_for.sha256 == model.artifact_sha256
 
 
 def test_one_of_heads_alone_has_no_model_of_its_own(settings, base, tmp_path, in_use):

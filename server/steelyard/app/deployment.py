@@ -17,9 +17,9 @@ from steelyard.scoring.batching import Batcher
 from steelyard.serving.base import (
     LoadedModel,
     ModelLoader,
-    further_sources,
     load_further_model,
     load_named_model,
+    parse_base_models,
     reads_cleaned,
 )
 from steelyard.serving.decide import AnswerService, DecideService
@@ -71,7 +71,7 @@ class _Default:
     def get(self, model: str | None) -> Deployment:
         with self._lock:
             settings = read_settings()
-            sources = {} if model is None else further_sources(settings)
+            sources = {} if model is None else parse_base_models(settings.base_models)
             # Of another name the default says that nothing has it.
             name = model if model in sources else None
             if name not in self._by_name:

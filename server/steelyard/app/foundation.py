@@ -14,7 +14,6 @@ from steelyard.ledger.prices import Prices
 from steelyard.serving.base import (
     ModelLoader,
     NamedModelLoader,
-    further_sources,
     load_further_model,
     load_named_model,
     open_host,
@@ -51,9 +50,7 @@ def open_house(
     models, bases = open_models(
         settings,
         Prices.parse(settings.prices),
-        further_sources(settings)
-        if load_model is None
-        else parse_base_models(settings.base_models),
+        parse_base_models(settings.base_models),
         load_model or functools.partial(load_named_model, host=host),
         load_further or functools.partial(load_further_model, host=host),
         closing,

@@ -120,7 +120,6 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
     """
     import datetime as dt
 
-    from steelyard.scoring.assets import earlier_models
     from steelyard.scoring.shipped import BASE
     from steelyard.serving.connected.declared import ConnectedModel, read_models, write_models
     from steelyard.serving.reader.declaring import BUNDLED
@@ -129,7 +128,7 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
     models = read_models(folder)
     if name in models and not replace:
         raise click.UsageError(f"There is a model {name!r}; change it with --replace.")
-    if name in {BASE.name, BUNDLED.name, *earlier_models()}:
+    if name in {BASE.name, BUNDLED.name}:
         raise click.UsageError(f"{name!r} is a model that ships; choose another name.")
     if given["wire"] == "gguf":
         given = _judge_options(given)

@@ -16,7 +16,7 @@ from steelyard.families.routes import ROUTES
 from steelyard.house import House
 from steelyard.jobs.work import Work
 from steelyard.room import JobKind, Room, files_of, no_models
-from steelyard.serving.base import further_sources
+from steelyard.serving.base import parse_base_models
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage.artifacts import ArtifactStore
 
@@ -35,7 +35,7 @@ def _open_runs(house: House) -> Work:
         house.get(ArtifactStore),
         house.frames(FOLDER),
         folder=jobs_folder(house),
-        bases=TrainerBases(models, further_sources(house.settings)),
+        bases=TrainerBases(models, parse_base_models(house.settings.base_models)),
         find_base=models.find,
         threads=house.settings.threads,
         held_out=HeldOutEvaluations(house.frames("evaluations"), datasets, models),

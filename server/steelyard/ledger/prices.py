@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -34,10 +34,6 @@ class Prices:
                 raise _refusal(entry, f"price {name!r} once")
             prices[name] = int(number)
         return cls(MappingProxyType(prices))
-
-    def filled(self, models: Sequence[str], price_nano: int) -> Prices:
-        """Return the prices with one for each of these models that has none."""
-        return Prices(MappingProxyType({**dict.fromkeys(models, price_nano), **self.by_model}))
 
     def of(self, model: str) -> int:
         """Return the price of one input token of a model, in nano-USD."""

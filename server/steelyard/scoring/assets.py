@@ -15,7 +15,7 @@ from safetensors.numpy import load
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring.engine import FLOAT32, INT8, Engine, LaterEngine, PassEngine
+from steelyard.scoring.engine import FLOAT32, INT8, Engine, PassEngine
 from steelyard.scoring.lower import LowerLayers
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.reading import FIRST_READING
@@ -74,12 +74,8 @@ class BaseFiles:
 
     @property
     def sha256(self) -> str:
-        """Names what answers, whichever engine runs it.
-
-        Graphs that were made anew and give every output the bits that it had are named by the hashes
-        of those before, the manifest's ``same_as``, so that what was trained on them goes on.
-        """
-        return _files_sha256({**self.manifest["files"], **self.manifest.get("same_as", {})})
+        """Names what answers, whichever engine runs it."""
+        return _files_sha256(self.manifest["files"])
 
     @property
     def reading(self) -> int:
@@ -97,9 +93,8 @@ class BaseFiles:
         *,
         threads: int,
         engine: PassEngine | None = None,
-        reading: int | None = None,
     ) -> OnnxScorer:
-        """Make a scorer of these weights; by default run in this process, with its own reading."""
+        """Make a scorer of these weights; by default run in this process."""
         lower = None
         if engine is None:
             engine, lower = self._engines(weights, threads)
@@ -111,7 +106,7 @@ class BaseFiles:
             # With other weights it is another model than the files are.
             sha256=self.sha256 if weights is self.weights else "",
             folder=self.folder if weights is self.weights else None,
-            reading=self.reading if reading is None else reading,
+            reading=self.reading,
             lower=lower,
         )
 
@@ -135,11 +130,8 @@ def load_base_model(
     *,
     host: RemoteHost | None = None,
     hosted_name: str | None = None,
-    is_later: bool = False,
 ) -> BaseModel:
     """Load a base model, every file's SHA-256 checked; ``auto`` is its manifest's default engine.
-
-    With ``is_later`` its files are checked now, and its engine is made when it is asked.
 
     Raises ``EngineUnavailableError`` when a file is missing or altered, or there is no such engine.
     """
@@ -151,7 +143,7 @@ def load_base_model(
         again = read_base_files(engine, folder)
         return Engine(again.graph, again.weights, precision=again.precision, threads=threads or 0)
 
-    hosted: PassEngine | None = LaterEngine(load_local) if is_later else None
+    hosted: PassEngine | None = None
     if host is not None:
         hosted = host.engine(
             hosted_name or files.manifest["name"],
@@ -166,12 +158,6 @@ def load_base_model(
         card=(folder or BASE) / CARD,
         manifest=files.manifest,
     )
-
-
-def earlier_models() -> dict[str, Path]:
-    """Return the folders of the models that ship beside the default one, by name."""
-    folders = sorted(path.parent for path in BASE.parent.glob(f"*/{MANIFEST}"))
-    return {folder.name: folder for folder in folders if folder != BASE}
 
 
 def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles:
@@ -215,14 +201,6 @@ def apart_of(manifest: Mapping[str, Any]) -> int:
     return int(manifest.get("apart", 0))
 
 
-def earlier_temperatures(
-    manifest: Mapping[str, Any], reading: int, precision: str
-) -> TemperatureTable | None:
-    """Return a base model's temperatures for an earlier reading; ``None`` if it has none."""
-    entry = manifest.get("earlier", {}).get(str(reading))
-    return None if entry is None else TemperatureTable.from_dict(entry["temperatures"][precision])
-
-
 def read_manifest(folder: Path | None = None) -> dict[str, Any]:
     """Read a base model's manifest; raises ``EngineUnavailableError`` when it cannot be used."""
     path = (folder or BASE) / MANIFEST
@@ -252,15 +230,8 @@ def parts_of(
     return lower, {name: value for name, value in weights.items() if name not in lower}
 
 
-def file_of(folder: Path, file: str) -> Path:
-    """Return where a model's file is; models that ship may share one with the default model."""
-    own = folder / file
-    is_shared = folder.resolve().parent == BASE.resolve().parent and not own.exists()
-    return BASE / file if is_shared else own
-
-
 def _checked(folder: Path, file: str, hashes: Mapping[str, str]) -> bytes:
-    path = file_of(folder, file)
+    path = folder / file
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -95,37 +94,6 @@ class Engine:
     def close(self) -> None:
         """Release the session; a later ``run`` raises ``EngineUnavailableError``."""
         self._session = None
-
-
-class LaterEngine:
-    """An engine that is made when a pass is asked for; thread-safe.
-
-    ``make`` raises ``EngineUnavailableError`` where it cannot be made; the next pass tries again.
-    """
-
-    def __init__(self, make: Callable[[], PassEngine]) -> None:
-        self._make = make
-        self._lock = threading.Lock()
-        self._made: PassEngine | None = None
-        self._is_closed = False
-
-    def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
-        """Run one pass and return the outputs asked for; raises as the engine made does."""
-        with self._lock:
-            if self._is_closed:
-                raise _closed()
-            if self._made is None:
-                self._made = self._make()
-            made = self._made
-        return made.run(inputs, outputs)
-
-    def close(self) -> None:
-        """Release what was made; a later ``run`` raises ``EngineUnavailableError``."""
-        with self._lock:
-            self._is_closed = True
-            made, self._made = self._made, None
-        if made is not None:
-            made.close()
 
 
 def _closed() -> EngineUnavailableError:

@@ -83,7 +83,6 @@ def merged_scorer(
     host: RemoteHost | None = None,
     hosted_name: str = "",
     hosted_sha256: str = "",
-    reading: int | None = None,
 ) -> OnnxScorer:
     """Load a base model with an adapter merged into its weights.
 
@@ -95,7 +94,7 @@ def merged_scorer(
     check_base(adapter.facts, files)
     if host is None:
         merged = merge(files.weights, adapter.pairs, files.precision)
-        return files.scorer(merged, threads=threads, reading=reading)
+        return files.scorer(merged, threads=threads)
 
     def load_local() -> Engine:
         # Read again, as the base model's are: see ``load_base_model``.
@@ -110,7 +109,7 @@ def merged_scorer(
         load_local=load_local,
         unloads=True,
     )
-    return files.scorer({}, threads=threads, engine=hosted, reading=reading)
+    return files.scorer({}, threads=threads, engine=hosted)
 
 
 def read_adapter(folder: Path) -> Adapter:

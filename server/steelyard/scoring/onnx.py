@@ -121,21 +121,6 @@ class OnnxScorer:
         """Names what answers come from, whichever engine runs it; empty when that is not known."""
         return identity_at(self._sha256, self.reading)
 
-    def at_reading(self, reading: int) -> OnnxScorer:
-        """Return a scorer of the same engine that reads as this one did at an earlier reading."""
-        earlier = OnnxScorer(
-            self.pass_engine,
-            self._tokenizer,
-            name=self.name,
-            engine_name=self.engine,
-            sha256=self._sha256,
-            folder=self.folder,
-            reading=reading,
-            lower=self._lower,
-        )
-        earlier._vectors = self._vectors  # the same texts have the same vectors
-        return earlier
-
     def engine_status(self) -> EngineStatus | None:
         """Return where passes go; ``None`` where they run in this process and nowhere else."""
         status: EngineStatus | None = getattr(self.pass_engine, "status", None)

@@ -14,23 +14,20 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring.assets import ENGINES, MANIFEST, earlier_temperatures, read_manifest
+from steelyard.scoring.assets import MANIFEST
 from steelyard.scoring.heads import Head, Heads
 from steelyard.scoring.merging import merged_scorer
 from steelyard.scoring.novelty import TrainingTexts
-from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
-from steelyard.scoring.reading import FIRST_READING
 from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.wire.decoding import decode
 from steelyard.wire.methods import Method
@@ -73,14 +70,12 @@ class TunedScorer:
         scorer: Scorer,
         *,
         owns_scorer: bool = False,
-        temperatures: TemperatureTable | None = None,
         training: TrainingTexts | None = None,
     ) -> None:
         #: What it knows of the texts that it was trained on.
         self.training = training
         #: Heads by the decisions that they answer, and what answers decisions that have none.
         self.heads, self.scorer = heads, scorer
-        self._temperatures = temperatures
         self._owns_scorer = owns_scorer
         self._is_open = True
 
@@ -206,20 +201,12 @@ class TunedScorer:
     ) -> ScoredDecision:
         if head is None:
             assert scored is not None  # noqa: S101  # what has no head was asked below
-            scored = replace(scored, is_untrained=True)
-            if self._temperatures is None:
-                return scored
-            logs: NDArray[np.floating[Any]] = self._temperatures.log_probabilities(
-                scored.logits, decision.kind
-            )
-        else:
-            embedding = vector if head.needs_embedding else None
-            logs = head.log_probabilities(context, decision, scored, embedding)
+            return replace(scored, is_untrained=True)
+        embedding = vector if head.needs_embedding else None
+        logs = head.log_probabilities(context, decision, scored, embedding)
         empty = np.zeros((len(decision.outcomes), 0), np.float32)
         vectors = empty if scored is None else scored.marker_vectors
-        return ScoredDecision(
-            np.asarray(logs, np.float32), vectors, is_calibrated=True, is_untrained=head is None
-        )
+        return ScoredDecision(np.asarray(logs, np.float32), vectors, is_calibrated=True)
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -281,13 +268,10 @@ def load_tuned(
 ) -> TunedScorer:
     """Load a fine-tuned model, every file's SHA-256 checked."""
     manifest = check_artifact(folder)
-    today = base
-    base = as_trained_on(manifest, base)
     check_base(manifest, base)
-    temperatures = None if base is today else _temperatures_then(base)
     heads, training = _load_heads(folder)
     if not manifest.has_adapter:
-        return TunedScorer(heads, base, temperatures=temperatures, training=training)
+        return TunedScorer(heads, base, training=training)
     merged = merged_scorer(
         getattr(base, "folder", None),
         folder,
@@ -296,26 +280,8 @@ def load_tuned(
         host=host,
         hosted_name=hosted_name,
         hosted_sha256=hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest(),
-        reading=getattr(base, "reading", None),
     )
-    return TunedScorer(
-        heads, merged, owns_scorer=True, temperatures=temperatures, training=training
-    )
-
-
-def as_trained_on(manifest: ArtifactManifest, base: Scorer) -> Scorer:
-    """Return a base model with the reading that an artifact was trained with."""
-    for reading in range(FIRST_READING, getattr(base, "reading", FIRST_READING)):
-        earlier = cast("OnnxScorer", base).at_reading(reading)
-        if identity_of(earlier) == manifest.base.sha256:
-            return earlier
-    return base
-
-
-def _temperatures_then(base: Scorer) -> TemperatureTable | None:
-    scorer = cast("OnnxScorer", base)
-    manifest = read_manifest(scorer.folder)
-    return earlier_temperatures(manifest, scorer.reading, ENGINES[scorer.engine])
+    return TunedScorer(heads, merged, owns_scorer=True, training=training)
 
 
 def check_base(manifest: ArtifactManifest, base: Scorer) -> None:

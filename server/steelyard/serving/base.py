@@ -104,12 +104,12 @@ def load_further_model(
         return ModelDouble(HashingScorer(name, name=name), WordCounter())
     from steelyard.scoring.assets import AUTO, load_base_model
 
-    folder, chosen = Path(source).expanduser(), AUTO if engine == HASHING else engine
-    if _is_earlier(name, source):
-        # Of those that had families or evaluations with it few still ask it: it waits for them, here.
-        return load_base_model(engine=chosen, threads=threads, folder=folder, is_later=True)
     return load_base_model(
-        engine=chosen, threads=threads, folder=folder, host=host, hosted_name=name
+        engine=AUTO if engine == HASHING else engine,
+        threads=threads,
+        folder=Path(source).expanduser(),
+        host=host,
+        hosted_name=name,
     )
 
 
@@ -148,29 +148,6 @@ def parse_base_models(text: str) -> dict[str, str]:
     return sources
 
 
-def further_sources(settings: Settings) -> dict[str, str]:
-    """Return where the models beside the default are: the setting's, and earlier ones that ship.
-
-    What was fine-tuned on an earlier model, or calls it by name, goes on with it.
-    """
-    sources = parse_base_models(settings.base_models)
-    if settings.engine == HASHING:
-        return sources
-    from steelyard.scoring.assets import earlier_models
-
-    for name, folder in earlier_models().items():
-        sources.setdefault(name, str(folder))
-    return sources
-
-
-def _is_earlier(name: str, source: str) -> bool:
-    if source == HASHING:
-        return False
-    from steelyard.scoring.assets import earlier_models
-
-    return Path(source).expanduser() == earlier_models().get(name)
-
-
 def _bad_base_model(entry: str, needed: str) -> InvalidSettingError:
     return InvalidSettingError(
         f"The setting base_models (STEELYARD_BASE_MODELS) has the entry {entry[:80]!r}; {needed}."
@@ -197,10 +174,6 @@ def open_models(
     threads = settings.threads or None
     shipped = load_model(settings.engine, threads)
     default = shipped.scorer.name
-    earlier = [name for name, source in sources.items() if _is_earlier(name, source)]
-    priced = (prices.by_model[name] for name in (default, *earlier) if name in prices.by_model)
-    # Without this, a price set for the default model would be lost with the next default.
-    prices = prices.filled((default, *earlier), next(priced, 0))
     hosted = [_host(default, shipped, _SHIPPED, settings, prices, closing)]
     scorers = [shipped.scorer]
     for name, source in sources.items():
@@ -210,10 +183,7 @@ def open_models(
             )
         model = load_further(name, source, settings.engine, threads)
         description = f"A base model named {name}."
-        is_earlier = name in earlier
-        hosted.append(
-            _host(name, model, description, settings, prices, closing, is_earlier=is_earlier)
-        )
+        hosted.append(_host(name, model, description, settings, prices, closing))
         scorers.append(model.scorer)
     bases = {model.name: Base(model, scorer) for model, scorer in zip(hosted, scorers, strict=True)}
     connected = ConnectedModels(settings, prices, shipped.tokenizer, bases, closing)
@@ -234,8 +204,6 @@ def _host(
     settings: Settings,
     prices: Prices,
     closing: ExitStack,
-    *,
-    is_earlier: bool = False,
 ) -> HostedModel:
     from steelyard.serving.registry import Health, HostedModel, ModelFacts
 
@@ -255,7 +223,6 @@ def _host(
         release_date=_release_date(model),
         evaluation_key=_identity(name, model),
         embed=getattr(model.scorer, "embed", getattr(model.scorer, "embed_words", None)),
-        is_earlier=is_earlier,
     )
     health = Health(getattr(model.scorer, "engine_status", None))
     return HostedModel(facts, queue, price_nano=prices.of(name), health=health)

@@ -4,8 +4,7 @@
 fallback  who may stand in when the model asked for is unable to answer at the moment
 ========  ==========================================================================================
 auto      every other base model here that is no dearer, in the server's order; connected ones, which
-          would show a request to another server, and those that ship from earlier are never among
-          them
+          would show a request to another server, are never among them
 none      nobody
 a list    its models in its order, dearer ones too, at the price of the model asked for; a name that
           answers no calls is passed over
@@ -311,8 +310,7 @@ def candidates_of(
         others = [
             model
             for model in registry.own
-            if model.price_nano <= requested.price_nano
-            and not (model.is_connected or model.is_earlier)
+            if model.price_nano <= requested.price_nano and not model.is_connected
         ]
     elif not isinstance(fallback, str):
         others = [registry.find(name) or tuned.get(name) for name in fallback]

@@ -155,8 +155,6 @@ class ModelFacts:
     embed: Callable[[Sequence[str]], NDArray[np.float32]] | None = None
     #: Whether it answers on another server, which then sees what is asked, or by a route.
     is_connected: bool = False
-    #: Whether it ships for those who know it by name: it stands in for no other.
-    is_earlier: bool = False
     #: Of a connected model: names what its logits come from, as a scorer's does.
     sha256: str = ""
     #: Whether its probabilities were calibrated; those of connected models may not be.
@@ -194,9 +192,8 @@ class HostedModel:
         self.engine, self.description = model.engine, model.description
         self.release_date, self.evaluation_key = model.release_date, model.evaluation_key
         self.embed, self.warm_up = model.embed, model.warm_up
-        self.is_connected, self.is_earlier = model.is_connected, model.is_earlier
-        self.is_calibrated, self.is_teacher = model.is_calibrated, model.is_teacher
-        self.sha256 = model.sha256
+        self.is_connected, self.is_calibrated = model.is_connected, model.is_calibrated
+        self.is_teacher, self.sha256 = model.is_teacher, model.sha256
 
     @property
     def runs_on(self) -> str:

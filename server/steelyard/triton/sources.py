@@ -16,8 +16,8 @@ from sqlalchemy.exc import ArgumentError
 from steelyard.errors import EngineUnavailableError, NotFoundError
 from steelyard.families.lineage.lineage import answering, kept_warm, latest_of
 from steelyard.families.store import StoredLineage, all_revisions, load_lineage
-from steelyard.scoring.assets import AUTO, earlier_models
-from steelyard.scoring.reading import FIRST_READING, identity_at
+from steelyard.scoring.assets import AUTO
+from steelyard.scoring.reading import identity_at
 from steelyard.scoring.shipped import HASHING
 from steelyard.scoring.tuned import read_artifact
 from steelyard.serving.base import parse_base_models
@@ -74,10 +74,6 @@ def find_sources(
         plan.sources.extend(source for name, source in bases.items() if name in requested)
         for name in plan.left_out.keys() - requested:
             del plan.left_out[name]
-    for name, folder in earlier_models().items():
-        # An earlier model's own passes run in the service; those of a fine-tune of it may run here.
-        if name not in bases and any(model.base == name for model in tuned):
-            bases[name] = base_source(folder, name=name, engine=chosen)
     for model in tuned:
         if not requested or requested & {model.adapter, model.ref}:
             _add_tuned(settings, model, bases, plan, is_named=bool(requested))
@@ -130,8 +126,7 @@ def tuned_source(folder: Path, model: TunedModel, base: ModelSource) -> ModelSou
     if not manifest.has_adapter:
         return None
     trained, files = manifest.base, base.files
-    readings = range(FIRST_READING, files.reading + 1)
-    if trained.sha256 not in [identity_at(files.sha256, reading) for reading in readings]:
+    if trained.sha256 != identity_at(files.sha256, files.reading):
         raise EngineUnavailableError(
             f"It was trained on other weights of {trained.name} than those here; fine-tune again."
         )

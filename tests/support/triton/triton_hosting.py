@@ -14,6 +14,7 @@ from safetensors.numpy import save
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.heads import Heads
 from steelyard.scoring.merging import ADAPTER, ADAPTER_FACTS, AdapterFacts, base_hashes
+from steelyard.scoring.reading import identity_at
 from steelyard.scoring.tuned import FORMAT, ArtifactBase, ArtifactManifest
 from steelyard.triton.environment import Environment, build_environment
 from steelyard.triton.repository import ModelSource
@@ -78,7 +79,9 @@ def write_artifact(
     manifest = ArtifactManifest(
         format=FORMAT,
         base=ArtifactBase(
-            name=base.files.manifest["name"], sha256=base.sha256, engine=base.files.engine
+            name=base.files.manifest["name"],
+            sha256=identity_at(base.files.sha256, base.files.reading),
+            engine=base.files.engine,
         ),
         method="sft",
         has_adapter=has_adapter,
