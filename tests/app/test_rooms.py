@@ -157,7 +157,7 @@ def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch
     text = guide.guide_text(guide.GUIDE.read_text(encoding="utf-8"), rooms.ROOMS)
     assert "| 409 | `tree_fallen` | A tree lies on the ground |\n| 410 |" in text
     assert " and `tree.fallen`." in " ".join(text.split())
-    assert "## Further routes\n\n- `GET /v1/trees`: List trees.\n\n## Switching" in text
+    assert "\n- `GET /v1/trees`: List trees.\n" in text.split("## Further routes")[1]
     settings = read_settings({"engine": "hashing", "home": tmp_path, "jobs": "off"}, environ={})
     with ExitStack() as closing:
         closing.callback(metadata.remove, trees.tables[0])
