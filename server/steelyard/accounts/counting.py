@@ -1,4 +1,4 @@
-"""The composition of what counts callers' minutes."""
+"""Open the counters of callers' minutes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard.storage.home import state_url_of
 
 
 def open_counting(settings: Settings, closing: ExitStack) -> Counters:
-    """Return what counts callers' minutes: for this machine, or with the other hosts of a state."""
+    """Return counters of callers' minutes: for this machine, or shared by the hosts of a state."""
     path = home_of(settings) / "rates.sqlite" if settings.workers > 1 else None
     windows = RateWindows(path)
     closing.callback(windows.close)

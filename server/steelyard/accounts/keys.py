@@ -1,4 +1,4 @@
-"""What a new API key is made of, and how keys are shown.
+"""Make API keys, and format them for display.
 
 A key is ``steelyard_sk_`` and 32 random bytes in an URL-safe alphabet. Its first characters are
 kept to find it by, and its SHA-256 to know it by: against 200 random bits that nobody has seen, a
@@ -83,7 +83,7 @@ def insert_key(
     made_by: str | None = None,
     role: str | None = None,
 ) -> NewKey:
-    """Write a new key; its secret is told this once."""
+    """Write a new key. Its secret is returned here and nowhere else."""
     name = checked_name(name)
     if scope not in SCOPES:
         raise refused("scope", f"There is no scope {scope!r}; give {', '.join(SCOPES)}.")
@@ -110,12 +110,12 @@ def insert_key(
 
 
 def hash_secret(secret: str) -> str:
-    """Return what is kept of a key."""
+    """Return the hash of a key's secret, which is stored in its place."""
     return hashlib.sha256(secret.encode("ascii")).hexdigest()
 
 
 def shown_keys(connection: Connection, key_rows: Sequence[Row[Any]], at: float) -> list[ApiKey]:
-    """Return keys in wire form, with what each spent in the month of a time."""
+    """Return keys in wire form, each with its spending in the month of ``at``."""
     capped = [row.id for row in key_rows if row.monthly_cap_nano is not None]
     spent = spent_by_key(connection, capped, utc_month(at)) if capped else {}
     return [_to_wire(row, spent.get(row.id, 0)) for row in key_rows]

@@ -55,7 +55,7 @@ SET number = excluded.number, previous = excluded.previous, current = excluded.c
 
 
 class Counters(Protocol):
-    """What counts a minute."""
+    """Counters of requests and input tokens in a minute."""
 
     async def count(self, what: str, who: str, limit: int, cost: int = 1) -> float | None:
         """Count a cost; ``None`` when it was, else the seconds until there is room."""
@@ -132,7 +132,7 @@ class RequestLimits:
 
 
 def identity(caller: Caller) -> str:
-    """Return what a caller is counted by: its key, else its account, else who is signed in."""
+    """Return the name that a caller is counted by: its key, else its account, else its user."""
     if caller.session is not None and caller.session.role is None:
         return caller.session.user_id  # of no account, as many others may be
     return caller.key_id or caller.account_id
@@ -176,7 +176,7 @@ class RateWindows:
             return None
 
     async def count(self, what: str, who: str, limit: int, cost: int = 1) -> float | None:
-        """Do as ``take`` does; nobody waits for it."""
+        """Do as ``take`` does, without making the caller wait."""
         return self.take(what, who, limit, cost)
 
     def __len__(self) -> int:
@@ -213,7 +213,7 @@ class RateWindows:
         return row
 
     def _sweep(self, number: int) -> None:
-        """Drop what no longer counts and, past the bound, the longest idle and least busy."""
+        """Remove expired counters and, above the bound, those longest idle and least used."""
         self._connection.execute(
             "DELETE FROM windows WHERE number NOT BETWEEN ? AND ?", (number - 1, number + 1)
         )
@@ -276,7 +276,7 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 def counts_in(number: int, row: Window | None) -> tuple[int, int]:
-    """Return the counts of the window before and of the running one, from what was stored last."""
+    """Return the counts of the previous and the running window from a stored row."""
     if row is None:
         return 0, 0
     stored, previous, current = row

@@ -34,7 +34,7 @@ _WRITE = _INSERT.on_conflict_do_update(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateRequest:
-    """What a host wants of a caller's minute, and what it gives back of the slice before."""
+    """A host's request for a slice of a caller's minute, and the unused rest of its last slice."""
 
     key: str
     limit: int
@@ -46,7 +46,7 @@ class RateRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """What a host got, and the counts with it; ``rest_s`` are the running window's last seconds."""
+    """The slice a host received, with its counts; ``rest_s`` is the time left in the running window."""
 
     units: int
     number: int
@@ -56,7 +56,7 @@ class Slice:
 
 
 def lease(connection: Connection, requests: Sequence[RateRequest]) -> list[Slice]:
-    """Take a slice for each request: what it needs, as far as there is room, and some ahead."""
+    """Lease a slice for each request: the amount needed, as far as there is room, and some ahead."""
     now = connection.execute(select(_NOW)).scalar_one() / 1000
     number, rest_s = int(now // WINDOW_S), WINDOW_S - now % WINDOW_S
     stored = connection.execute(_READ, {"keys": [request.key for request in requests]})

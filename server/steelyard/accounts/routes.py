@@ -1,4 +1,4 @@
-"""``GET /v1/account`` and its keys: what the account may use, and what it holds."""
+"""``GET /v1/account`` and its keys: permissions, limits and credit."""
 
 from __future__ import annotations
 

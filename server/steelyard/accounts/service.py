@@ -1,4 +1,4 @@
-"""Accounts and API keys: who calls, what it may, and what an operator does with both.
+"""Accounts and API keys: identify callers, check their permissions, and manage both for operators.
 
 Revoking a key works at once in every process, since each call looks the key up.
 """
@@ -58,7 +58,7 @@ class AccountEntry:
 
 
 class AccountService:
-    """Knows callers by their keys, and makes, lists and ends what they need."""
+    """Identifies callers by their keys, and makes, lists and revokes accounts and keys."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class AccountService:
         return Caller(row.account_id, row.id, row.scope, address)
 
     async def summary(self, caller: Caller) -> AccountSummary:
-        """Return what the caller's account may use, and its money."""
+        """Return the permissions and credit of the caller's account."""
 
         def work(connection: Connection) -> AccountSummary:
             row = rows.find_account(connection, caller.account_id)
@@ -163,13 +163,13 @@ class AccountService:
         return account_entries, page.next_cursor
 
     def add_credit(self, account: str, amount_nano: int) -> AccountEntry:
-        """Add to what an account may spend, blocking."""
+        """Add credit to an account, blocking."""
         return self._state.write_now(
             lambda connection: self.credit(connection, account, amount_nano)
         )
 
     def credit(self, connection: Connection, account: str, amount_nano: int) -> AccountEntry:
-        """Add to what an account may spend, in a transaction."""
+        """Add credit to an account, in a transaction."""
         if amount_nano <= 0:
             raise errors.InvalidRequestError(
                 "The amount is not more than 0; give what is added, in USD."
@@ -238,7 +238,7 @@ class AccountService:
         return self._state.write_now(work)
 
     def _touch(self, key_id: str, last_used_at: float | None) -> None:
-        """Note a key's use, at most once a minute; nobody waits for it."""
+        """Record a key's use, at most once a minute, without making the caller wait."""
         at = self._now()
         last = max(last_used_at or 0.0, self._touched.get(key_id, 0.0))
         if at - last < _TOUCH_S:

@@ -54,7 +54,7 @@ class _Waiting:
 
 @dataclass(slots=True)
 class _Caller:
-    """What this host has of a caller's minute."""
+    """A caller's minute as this host counts it."""
 
     what: str
     who: str
@@ -75,7 +75,7 @@ class _Caller:
         return f"{self.what}/{self.who}/{self.limit}"
 
     def ahead(self, now: float) -> int:
-        """Return how much to take beside what is needed: more where the last slice ran out."""
+        """Return how much to lease beyond the need: more where the last slice ran out."""
         spent = self.units - self.left
         if now < self.ends_at:
             units = 2 * spent

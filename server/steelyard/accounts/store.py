@@ -17,7 +17,7 @@ API_KEYS = Rows(api_keys)
 
 
 class KnownKey(NamedTuple):
-    """What a caller's key is held against."""
+    """The stored record that a caller's key is checked against."""
 
     id: str
     account_id: str
@@ -62,7 +62,7 @@ def page_accounts(connection: Connection, *, limit: int, cursor: str | None) -> 
 
 
 def find_api_key(connection: Connection, prefix: str) -> KnownKey | None:
-    """Return what a caller's key is held against, by the part of it that is no secret."""
+    """Return the record of a caller's key by its public prefix."""
     row = _BY_PREFIX.first(connection, {"wanted": prefix})
     return None if row is None else KnownKey(*row)
 

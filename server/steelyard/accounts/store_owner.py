@@ -1,4 +1,4 @@
-"""Whose files a store holds: what no row of a state refers to may be another state's.
+"""Who owns the files of a store: a file without a row in one state may belong to another state.
 
 A store is chosen by a setting of its own, so a server may be started with a state that is not the
 one whose files are there. Sweeping then would remove all of them.
@@ -29,7 +29,7 @@ def sweep_owned(
     *,
     older_than_s: float = SWEEP_AFTER_S,
 ) -> list[str]:
-    """Remove what a state does not refer to, from a store that is its own; it blocks."""
+    """Remove files that a state does not refer to, from a store that it owns; it blocks."""
     if not owns(state, store):
         return []
     return store.sweep(state.read_now(find_live), older_than_s=older_than_s)

@@ -1,4 +1,4 @@
-"""What callers sent in the last minute, where several hosts count it together."""
+"""Tables of requests in the last minute, counted together by several hosts."""
 
 from __future__ import annotations
 

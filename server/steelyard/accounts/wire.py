@@ -1,4 +1,4 @@
-"""An account on the wire: what it may use, its money and its API keys.
+"""Wire forms of an account: permissions, money and API keys.
 
 Money is exact decimal text in USD, times are Unix seconds.
 """
@@ -38,7 +38,7 @@ class WalletBalance(Struct, frozen=True, kw_only=True):
 
 
 class AccountSummary(Struct, frozen=True, kw_only=True):
-    """What an account may use, and its money."""
+    """An account's permissions and money."""
 
     automatic_tier: Annotated[int, Meta(description="Tiers do not exist here: 0.")] = 0
     minimum_tier: int = 0

@@ -1,4 +1,4 @@
-"""What is watched of a model, and how the chance of a false alarm is shared over it."""
+"""Metrics watched for a model, and how the chance of a false alarm is divided among them."""
 
 from __future__ import annotations
 

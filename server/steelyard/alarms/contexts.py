@@ -38,7 +38,7 @@ LENGTH, NEW_WORDS, DISTANCE = "length", "new_words", "distance"
 
 
 class Contexts(Struct):
-    """The reference, and what was gathered since the last test; lengths are in characters."""
+    """The reference, and contexts gathered since the last test; lengths are in characters."""
 
     words: str
     lengths: list[float]

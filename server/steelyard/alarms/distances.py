@@ -40,7 +40,7 @@ _DIGITS = 4
 
 
 class Bank(Struct):
-    """Vectors that contexts are compared with, and what was gathered since the last test."""
+    """Reference vectors of contexts, and the vectors gathered since the last test."""
 
     scorer: str
     #: Eight bits a number, packed; nothing where the reference has too few contexts.

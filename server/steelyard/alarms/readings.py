@@ -1,4 +1,4 @@
-"""What a stored answer, feedback on it and an evaluation's prediction say of a model, as values."""
+"""Convert stored answers, feedback and predictions of evaluations to values that alarms test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_LOSS = 5.0
 
 
 class Result(Struct):
-    """What is read of a stored result."""
+    """The fields of a stored result that alarms read."""
 
     probabilities: dict[str, float]
     top: str
@@ -31,13 +31,13 @@ read_results = decoder_of(dict[str, Result]).decode
 
 
 def answer_values(result: Result) -> dict[str, float]:
-    """Return what a decision says by itself."""
+    """Return the values of a decision that need no known outcome."""
     is_abstained = result.action == ABSTAIN != result.top
     return {OUTCOME + result.top: 1.0, ABSTAINED: float(is_abstained), P_TOP: result.p_top}
 
 
 def feedback_values(result: Result, outcome: str | Mapping[str, float]) -> dict[str, float]:
-    """Return what a decision says whose outcome is known."""
+    """Return the values of a decision whose outcome is known."""
     targets = {outcome: 1.0} if isinstance(outcome, str) else outcome
     right = float(is_right(result.top, outcome))
     return _known(result.p_top, right, result.probabilities, targets)
@@ -55,7 +55,7 @@ def predicted_values(
     *,
     has_targets: bool,
 ) -> tuple[dict[str, float], dict[str, float] | None]:
-    """Return what an evaluation's prediction says by itself, and what with its target."""
+    """Return a prediction's values without its target, and with it where there is one."""
     place = max(range(len(outcomes)), key=lambda index: probabilities[index])
     p_top = probabilities[place]
     alone = {OUTCOME + outcomes[place]: 1.0, P_TOP: p_top}

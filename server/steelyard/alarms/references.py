@@ -1,4 +1,4 @@
-"""What models are held against: predictions of an evaluation, or stored answers of a window."""
+"""References of watched models: predictions of an evaluation, or stored answers of a window."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ read_context = decoder_of(_LoggedRequest).decode
 
 
 class References:
-    """Reads what models are held against; it blocks."""
+    """Reads the references of watched models; it blocks."""
 
     def __init__(self, state: State, predictions: FrameStore, datasets: DatasetService) -> None:
         self._state = state
@@ -58,7 +58,7 @@ class References:
     def of_evaluation(
         self, key: Key, evaluation_id: str | None
     ) -> tuple[Sample, AlarmReference] | None:
-        """Return what an evaluation says, or that of a number's own fine-tune; ``None`` without one."""
+        """Return an evaluation's sample, or that of the fine-tune's own evaluation; ``None`` without one."""
         account_id, model, version = key
         row = self._state.read_now(
             lambda connection: rows.find_reference(
@@ -79,7 +79,7 @@ class References:
     def of_window(
         self, key: Key, since: float, until: float, *, limit: int = MOST_ANSWERS
     ) -> tuple[Sample, AlarmReference]:
-        """Return what a model's stored answers of a window say, the newest where there are many."""
+        """Return a sample of a model's stored answers in a window, the newest where there are many."""
         account_id, model, version = key
         answers = self._state.read_now(
             lambda connection: rows.window_answers(

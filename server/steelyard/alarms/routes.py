@@ -1,4 +1,4 @@
-"""``/v1/alarms``: what is watched of an account's models, and what is no longer as it was."""
+"""``/v1/alarms``: rules for an account's models, and changes that they detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of rules, looks, watched models and alarms, and what looks read of other rooms."""
+"""Rows of rules, looks, watched models and alarms, and reads of other rooms' rows."""
 
 from __future__ import annotations
 

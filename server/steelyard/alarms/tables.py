@@ -1,4 +1,4 @@
-"""Rules of alarms, what is kept of watched models, and the alarms."""
+"""Tables of alarm rules, of watched models' sums, and of alarms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a watched model between two looks: sums over buckets of decisions, and no decision.
+"""Sums kept of a watched model between two looks, over buckets of decisions; no decision is kept.
 
 A stream is what comes from the same source, such as the answers to one decision. It has figures, each
 with a reference, and of each the sums that evidence needs, over the run, its latest buckets, and the
@@ -79,7 +79,7 @@ class Bucket(Struct):
     sums: dict[str, list[float]] = {}
 
     def add(self, other: Bucket) -> None:
-        """Add what comes after it."""
+        """Add the sums of a later period."""
         if not self.n:
             self.since = other.since
         self.until = other.until
@@ -90,7 +90,7 @@ class Bucket(Struct):
 
 
 class Stream(Struct):
-    """What is watched of one source."""
+    """Sums of one watched source."""
 
     source: Literal["answers", "feedback", "operations", "errors"]
     decision: str = ""
@@ -103,7 +103,7 @@ class Stream(Struct):
     counted: int = 0
 
     def watches(self) -> list[Watch]:
-        """Return what is watched of it."""
+        """Return the watched metrics of this source."""
         single: list[Watch] = [watch for watch, name in _FIGURES.items() if name in self.figures]
         return ["shares", *single] if self._shares() else single
 

@@ -1,4 +1,4 @@
-"""A watched model between two looks: its rule, its references, and what each answer adds."""
+"""A watched model between two looks: its rule, its references, and the effect of each answer."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def count_answer(
     results: Mapping[str, Result],
     total_ms: float | None,
 ) -> Iterator[Happening]:
-    """Count an answer; yield what it raises or clears."""
+    """Count an answer; yield the alarms that it raises or clears."""
     watched.answers += 1
     watched.answered_at = at
     for decision, result in results.items():
@@ -203,7 +203,7 @@ def count_feedback(
     result: Result,
     outcome: Any,
 ) -> Iterator[Happening]:
-    """Count what came true of a decision; yield what it raises or clears."""
+    """Count a decision's feedback; yield the alarms that it raises or clears."""
     stream = watched.streams.get(f"feedback/{decision}")
     if stream is not None and at >= watched.feedback_since:
         yield from _add(key, watched, rule, stream, at, feedback_values(result, outcome))
@@ -212,7 +212,7 @@ def count_feedback(
 def count_failed(
     key: Key, watched: Watched, rule: AlarmRule, at: float, n: int
 ) -> Iterator[Happening]:
-    """Count answers that failed; yield what they raise or clear."""
+    """Count failed answers; yield the alarms that they raise or clear."""
     stream = watched.streams.get("errors")
     if stream is not None:
         for _ in range(n):
@@ -222,7 +222,7 @@ def count_failed(
 def count_contexts(
     key: Key, watched: Watched, rule: AlarmRule, at: float, texts: Sequence[str]
 ) -> Iterator[Happening]:
-    """Count contexts; yield what they raise or clear."""
+    """Count contexts; yield the alarms that they raise or clear."""
     if watched.contexts is None or watched.reference is None:
         return
     moves = context_rules.gather(watched.contexts, at, texts, false_alarms=rule.false_alarms)

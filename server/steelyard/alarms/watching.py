@@ -1,4 +1,4 @@
-"""Looking at what was stored since the last look, and raising and clearing alarms by it.
+"""Read answers stored since the last look, and raise and clear alarms.
 
 A look reads a bounded batch, counts it in memory, and writes in one transaction what is kept of the
 models, how far was looked, the alarms, their events and their letters. That transaction is refused
@@ -126,7 +126,7 @@ class Watcher:
             self._distances.stop()
 
     def sweep(self) -> None:
-        """Remove what is over."""
+        """Remove expired rows."""
         now = self._now()
 
         def work(connection: Connection) -> None:
@@ -295,7 +295,7 @@ class Watcher:
         return texts
 
     def _learn(self, key: Key, watched: Watched, rule: AlarmRule, at: float) -> None:
-        """Hold what has no other reference against the first answers."""
+        """Make a reference of the first answers where a model has no other."""
         if watched.answers != LEARNED:
             watched.reference, watched.contexts, watched.streams = None, None, {}
         sample, of = self._references.of_window(

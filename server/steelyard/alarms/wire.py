@@ -1,4 +1,4 @@
-"""Alarms on the wire: rules, what is watched, and alarms with their evidence. Times are Unix seconds."""
+"""Wire forms of alarms: rules, watched metrics, and alarms with their evidence. Times are Unix seconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Model = Annotated[str, Meta(min_length=1, max_length=128)]
 
 
 class ChosenReference(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a model is held against: an evaluation, or its stored answers of a window."""
+    """The reference for a model: an evaluation, or its stored answers in a window."""
 
     evaluation_id: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
     since: Time | None = None
@@ -27,7 +27,7 @@ class ChosenReference(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class PutAlarmRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is watched of a model, in place of what was."""
+    """A new rule for a model, in place of the present one."""
 
     model: Annotated[
         _Model | None,
@@ -63,7 +63,7 @@ class RemoveRuleQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class AlarmRule(Struct, frozen=True, kw_only=True):
-    """What is watched of a model."""
+    """The metrics watched for a model, and their limits."""
 
     model: Annotated[str | None, Meta(description="Null: of every model without a rule.")]
     enabled: bool
@@ -74,7 +74,7 @@ class AlarmRule(Struct, frozen=True, kw_only=True):
 
 
 class AlarmReference(Struct, frozen=True, kw_only=True):
-    """What a model is held against."""
+    """The reference that a model is compared with."""
 
     kind: ReferenceKind
     evaluation_id: str | None = None
@@ -96,7 +96,7 @@ class WatchedModel(Struct, frozen=True, kw_only=True):
 
 
 class AlarmRules(Struct, frozen=True, kw_only=True):
-    """An account's rules, that of every other model first, and what is watched by them."""
+    """An account's rules, the default for all models first, and the metrics they watch."""
 
     data: list[AlarmRule]
     watched: list[WatchedModel]

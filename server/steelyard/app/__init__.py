@@ -1,1 +1,1 @@
-"""Composition: from settings to a running service, and what it says about itself."""
+"""Composition: build a running service from settings, and describe it."""

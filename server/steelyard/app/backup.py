@@ -48,14 +48,14 @@ class BackupError(Exception):
 
 
 class Entry(Struct, frozen=True):
-    """What a file of a copy must be."""
+    """The expected size and hash of a file in a copy."""
 
     bytes: int
     sha256: str
 
 
 class BackupManifest(Struct, frozen=True, kw_only=True):
-    """What a copy holds: each file by its path in it."""
+    """The files of a copy, each by its path."""
 
     format: int
     version: str
@@ -201,7 +201,7 @@ def _whole_copies(folder: Path) -> list[Path]:
 def _copy_named(
     state_path: Path, frames: Path, copy: Path, before: Path | None
 ) -> dict[str, Entry]:
-    """Copy the database, and what it names; again where that was removed since."""
+    """Copy the database and the files it names; again where one was removed meanwhile."""
     wrong: list[str] = []
     for _ in range(_TRIES):
         state = _copy_state(state_path, copy / _STATE)
@@ -235,7 +235,7 @@ def _copy_state(state_path: Path, target: Path) -> Entry:
 def _copy_files(
     copy: Path, frames: Path, before: Path | None
 ) -> tuple[dict[str, Entry], list[str]]:
-    """Copy the files that the copied database names; return them, and what is missing or damaged."""
+    """Copy the files that the copied database names; return them, and the missing or damaged ones."""
     files: dict[str, Entry] = {}
     wrong = []
     for file, stored, problem in _named_files(copy / _STATE, frames):
@@ -256,7 +256,7 @@ def _copy_files(
 
 
 def _named_files(state: Path, frames: Path) -> Iterator[CheckedFile]:
-    """Find what a database names, without opening it as a server does."""
+    """Find the files that a database names, without opening it as a server does."""
     engine = create_engine(sqlite_url(state), poolclass=NullPool)
     with engine.connect() as connection:
         if revision_of(connection) != HEAD:
@@ -273,7 +273,7 @@ def _store_at(frames: Path, room: str) -> FrameStore:
 
 
 def _share(earlier: Path, target: Path, sha256: str) -> Entry | None:
-    """Link a file of an earlier copy, when it still is what it was; else ``None``."""
+    """Link a file of an earlier copy if it is unchanged; else return ``None``."""
     try:
         entry = _entry_of(earlier)
         if entry.sha256 != sha256:
@@ -287,7 +287,7 @@ def _share(earlier: Path, target: Path, sha256: str) -> Entry | None:
 
 
 def _copy_file(source: Path, target: Path) -> Entry:
-    """Copy a file durably, and return what was read of it."""
+    """Copy a file durably, and return its size and hash."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     hasher, n_bytes = hashlib.sha256(), 0

@@ -1,4 +1,4 @@
-"""The composition of a server: settings become rooms, and rooms what the routes call."""
+"""The composition of a server: open rooms from settings, and routes from rooms."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_service(
     load_further: NamedModelLoader | None = None,
     prepares_jobs: bool = False,
 ) -> Iterator[ApiServices]:
-    """Open the state, load every model, and return what an HTTP application answers with.
+    """Open the state, load every model, and return the services of an HTTP application.
 
     Where jobs are prepared, the process that runs them gets ready meanwhile.
     """

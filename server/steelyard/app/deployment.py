@@ -1,4 +1,4 @@
-"""A loaded model, the queue before it and the service that answers: what ``steelyard.decide`` calls.
+"""A loaded model, its queue and its service, as ``steelyard.decide`` uses them.
 
 Nothing is kept in a database here, and no web framework is loaded; a server is opened by
 ``steelyard.app.bootstrap``.
@@ -49,7 +49,7 @@ class Deployment:
 def open_deployment(
     settings: Settings | None = None, *, load_model: ModelLoader | None = None
 ) -> Iterator[Deployment]:
-    """Load a model and give what answers with it; closes both at the end."""
+    """Load a model and yield its deployment; close both at the end."""
     deployment, batcher = _build(settings or read_settings(), load_model or load_named_model)
     try:
         yield deployment

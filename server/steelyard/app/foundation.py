@@ -1,4 +1,4 @@
-"""What the rooms of a server and of its job worker are opened on."""
+"""The foundation that the rooms of a server and of its job worker are opened on."""
 
 from __future__ import annotations
 
@@ -102,6 +102,6 @@ def state_path_of(settings: Settings) -> Path | None:
 
 
 def database_damage(settings: Settings, *, deep: bool = False) -> str | None:
-    """Return what is wrong with the file of the state; ``None`` also where it has none."""
+    """Return the damage found in the state's file; ``None`` without damage or without a file."""
     path = state_path_of(settings)
     return None if path is None else damage_of_database(path, deep=deep)

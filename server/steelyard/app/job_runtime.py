@@ -1,4 +1,4 @@
-"""The job worker: what jobs need, opened from settings, and the runtime that runs them."""
+"""The job worker: open the services that jobs need, and the runtime that runs them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def open_worker(
     load_model: ModelLoader | None = None,
     load_further: NamedModelLoader | None = None,
 ) -> Iterator[JobRuntime]:
-    """Open what jobs need, and run them until the end of the block."""
+    """Open the services that jobs need, and run jobs until the end of the block."""
     settings = settings or read_settings()
     with ExitStack() as closing:
         closing.enter_context(tracing.exporting())

@@ -1,4 +1,4 @@
-"""What the routes need, handed to ``create_app`` by the composition root."""
+"""The services that routes need, handed to ``create_app`` by the composition root."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steelyard.storage import State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiServices:
-    """What every request needs, and with ``get`` the services of all rooms by their classes."""
+    """The services of every request, and with ``get`` those of all rooms by their classes."""
 
     settings: Settings
     state: State

@@ -47,7 +47,7 @@ def named_in(connection: Connection) -> list[NamedFile]:
 def find_files(
     named: Iterable[NamedFile], open_frames: OpenFrames, *, deep: bool
 ) -> Iterator[CheckedFile]:
-    """Yield each file with where it is, ``None`` for a missing one, and what is wrong with it.
+    """Yield each file with its location, ``None`` where it is missing, and its damage.
 
     Only a deep look reads contents; every look reads an artifact's manifest for its files.
     """

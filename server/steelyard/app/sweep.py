@@ -1,4 +1,4 @@
-"""Clearing away what is over: stored decisions past their time, old keys, operations left behind."""
+"""Remove expired decisions, old keys and abandoned operations."""
 
 from __future__ import annotations
 

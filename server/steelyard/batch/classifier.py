@@ -214,7 +214,7 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _ask_named(
         self, texts: Sequence[str], names: Sequence[str]
     ) -> tuple[str, Sequence[Answered]]:
-        """Return what the named decision answers, and the id of the question that has the classes."""
+        """Return the named decision's answers, and the id of the question that has the classes."""
         settings = read_settings({"url": self.url})
         with Client(ClientOptions(settings.url, settings.api_key)) as client:
             questions = named_questions(str(self.decision), client)
@@ -228,7 +228,7 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _ask(self, texts: Sequence[str], names: Sequence[str]) -> tuple[str, Sequence[Answered]]:
-        """Return what a model of this process answers, and the id of the question."""
+        """Return the answers of a model in this process, and the id of the question."""
         described = self.outcomes or {}
         outcomes = dict(
             zip(names, (described.get(class_) for class_ in self.classes_), strict=True)
@@ -257,7 +257,7 @@ def _usable(answers: Sequence[Answered]) -> Iterator[Mapping[str, Any]]:
 
 
 def _texts(texts: Sequence[str]) -> list[str]:
-    """Return texts as a list; raise ``ValueError`` for what is not one."""
+    """Return texts as a list; raise ``ValueError`` for other values."""
     if isinstance(texts, str):
         raise ValueError("Give a sequence of texts, not one text.")  # noqa: TRY004  scikit-learn's
     listed = list(texts)

@@ -197,7 +197,7 @@ def contexts_of(rows: pl.DataFrame, context: Sequence[str]) -> list[Any]:
 
 
 def _text_of(cell: bytes | None) -> str | None:
-    """Return the text of bytes; what is not UTF-8 is no context."""
+    """Return the text of a cell's bytes; ``None`` where they are not UTF-8."""
     try:
         return None if cell is None else cell.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What a run has scored so far: a folder of whole parts that a later run goes on from."""
+"""Stored results of a run: a folder of complete parts that a later run continues from."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _path(folder: Path, number: int) -> Path:
 
 @contextmanager
 def opened_parts(folder: Path, of: Mapping[str, Any], *, restart: bool = False) -> Iterator[Parts]:
-    """Yield the parts of a run, which is told by ``of``; those of an earlier one are gone on from.
+    """Yield the parts of a run, identified by ``of``; an earlier run's parts are continued.
 
     Raise ``ValueError`` when the folder holds another run, or somebody works in it.
     """

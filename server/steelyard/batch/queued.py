@@ -35,7 +35,7 @@ _PATIENCE_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The durable queue of a state: a part is answered once, whoever dies, and fetched once."""
+    """The durable queue of a state: each part is answered once and fetched once, across crashes."""
 
     state: State
     store: FrameStore
@@ -120,7 +120,7 @@ class Queue:
 
 @contextmanager
 def open_queue(settings: Settings, say: Callable[[str], object] = print) -> Iterator[Queue]:
-    """Open the queue of the state that the settings name; ``say`` takes what a user should know."""
+    """Open the queue of the settings' state; ``say`` receives messages for the user."""
     state = open_state(state_url_of(settings))
     try:
         yield Queue(state, open_frames(settings, "bulk"), say=say)

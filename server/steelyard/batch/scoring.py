@@ -38,7 +38,7 @@ Progress = Callable[[int, int], object]
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What is asked about every row, and of whom.
+    """The questions for every row, and the model that answers them.
 
     ``client`` asks a server, for its families, routes and connected models. Without one a model of
     this process answers: what ``load`` gives, or else the one that ``steelyard.decide`` asks.
@@ -74,7 +74,7 @@ class Questions:
         }
 
     def identity(self) -> dict[str, Any]:
-        """Return what distinguishes these questions from others."""
+        """Return the fields that distinguish these questions from others."""
         of_version = {} if self.named is None else {"named": self.named}
         model: list[Any] = [self.model, self.temperature]
         if self.fallback:

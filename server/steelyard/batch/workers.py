@@ -138,7 +138,7 @@ def _pool(workers: Workers) -> ProcessPoolExecutor:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """What a process answers with, and what would close it when it is collected."""
+    """A process's opened model, and the closing that runs when it is collected."""
 
     decisions: tuple[Decision, ...]
     answer: Answer

@@ -1,1 +1,1 @@
-"""Credit that is bought: purchases, top-ups, referrals, refunds and what providers say of them."""
+"""Purchases of credit: payments, automatic top-ups, referrals, refunds and providers' events."""

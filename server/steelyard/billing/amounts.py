@@ -12,7 +12,7 @@ _CENT = NANO // 100
 
 
 def referral_nano_of(settings: Settings) -> int:
-    """Return what both sides of a referral get, in nano-USD."""
+    """Return the reward of a referral for each side, in nano-USD."""
     try:
         return from_usd(settings.referral_usd)
     except InvalidAmountError as error:

@@ -1,4 +1,4 @@
-"""The transactions of a purchase: its beginning, and what a provider's event does to it once."""
+"""The transactions of a purchase: start it, and apply each provider event once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def begin(
     key: str | None = None,
     is_top_up: bool = False,
 ) -> None:
-    """Write a purchase that nobody has paid yet."""
+    """Write a purchase that is not paid yet."""
     route = "top_up" if is_top_up else "purchase"
     posting = ledger.purchase(amount_nano)
     rows.insert_purchase(
@@ -62,7 +62,7 @@ def begin(
 
 
 def ask_of(purchase: Row[Any]) -> Ask:
-    """Return what a provider is asked about a purchase."""
+    """Return a provider's request for a purchase."""
     return Ask(
         purchase_id=purchase.id,
         account_id=purchase.account_id,
@@ -90,7 +90,7 @@ def take(
     now: float,
     referral_nano: int,
 ) -> Outcome:
-    """Store an event and do what it says, once: a second time changes nothing."""
+    """Store an event and apply it once: a second time changes nothing."""
     purchase = rows.lock_noticed(connection, provider, notice)
     known = rows.find_event(connection, provider, event_id)
     if known is not None:

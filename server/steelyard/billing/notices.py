@@ -1,4 +1,4 @@
-"""What a provider says of a purchase, in no provider's words, and how it may disagree."""
+"""A provider's notice of a purchase, independent of the provider, and how it may disagree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Notice(Struct, frozen=True, kw_only=True):
 
 
 class Ask(Struct, frozen=True, kw_only=True):
-    """What a provider is asked about: one purchase."""
+    """A request to a provider about one purchase."""
 
     purchase_id: str
     account_id: str
@@ -35,7 +35,7 @@ class Ask(Struct, frozen=True, kw_only=True):
 
 
 class Begun(Struct, frozen=True, kw_only=True):
-    """What a provider answers to a purchase."""
+    """A provider's response to a new purchase."""
 
     reference: str | None = None
     checkout_url: str | None = None
@@ -44,7 +44,7 @@ class Begun(Struct, frozen=True, kw_only=True):
 
 
 class Card(Struct, frozen=True, kw_only=True):
-    """A saved card: the provider's names of it, and what may be shown."""
+    """A saved card: the provider's identifiers, and the digits that may be displayed."""
 
     customer: str
     method: str
@@ -60,7 +60,7 @@ class ProviderEvent(Struct, frozen=True, kw_only=True):
 
 
 def disagreement(notice: Notice, *, account_id: str | None, amount_nano: int | None) -> str | None:
-    """Return what a notice says otherwise than the purchase it names; ``None`` where they agree."""
+    """Return how a notice contradicts the purchase it names; ``None`` where they agree."""
     if notice.unusable is not None:
         return notice.unusable
     if account_id is None or amount_nano is None:

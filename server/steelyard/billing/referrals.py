@@ -32,7 +32,7 @@ def code_of(connection: Connection, account_id: str, now: float) -> str:
 
 
 def earned(connection: Connection, account_id: str) -> tuple[int, int]:
-    """Return how many accounts redeemed a code, and what its owner got, in nano-USD."""
+    """Return how many accounts redeemed a code, and its owner's reward, in nano-USD."""
     row = connection.execute(
         select(func.count(), func.coalesce(func.sum(referrals.c.granted_nano), 0)).where(
             referrals.c.owner_account_id == account_id

@@ -1,4 +1,4 @@
-"""The room of what a person pays for."""
+"""The room of payments."""
 
 from __future__ import annotations
 

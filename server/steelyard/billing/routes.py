@@ -45,7 +45,7 @@ async def get_receipt(_: Request, call: Call) -> HTTPResponse:
 
 
 async def receive_event(request: Request, call: Call) -> HTTPResponse:
-    """Return what was done with a provider's event; its signature is over the bytes as sent."""
+    """Return the result of a provider's event; its signature covers the bytes as sent."""
     body = await read_bytes(request)
     headers = {name.lower(): value for name, value in request.headers.items()}
     service = call.service(PurchaseService)

@@ -1,4 +1,4 @@
-"""Buying credit: what the routes and ``steelyard billing`` do."""
+"""Purchases of credit, for the routes and ``steelyard billing``."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class PurchaseService:
         self._note = note
 
     def register_note(self, note: Note) -> None:
-        """Register what notes who did something with an account's money."""
+        """Register the function that records who changed an account's money."""
         self._note = note
 
     async def billing(self, caller: Caller) -> Billing:
@@ -241,7 +241,7 @@ class PurchaseService:
         return await self._writes.once(write, work)
 
     async def end_top_up(self, write: Write) -> EndedTopUp:
-        """End automatic purchases; what is under way stays."""
+        """End automatic purchases; a purchase in progress continues."""
         account_id = self._changing(write.caller)
 
         def work(connection: Connection) -> EndedTopUp:
@@ -283,7 +283,7 @@ class PurchaseService:
     async def receive(
         self, provider: str, body: bytes, headers: Mapping[str, str]
     ) -> ReceivedEvent:
-        """Do what a provider's verified event says, once."""
+        """Verify a provider's event and apply it once."""
         self._require_accounts()
         if provider != self.provider.name:
             raise NotFoundError(
@@ -299,7 +299,7 @@ class PurchaseService:
         return ReceivedEvent(outcome=outcome)
 
     def take(self, connection: Connection, event_id: str, notice: Notice) -> applying.Outcome:
-        """Do what a notice says, once for each event."""
+        """Apply a notice, once for each event."""
         return applying.take(
             connection,
             self.provider.name,
@@ -310,7 +310,7 @@ class PurchaseService:
         )
 
     def heard(self, purchase: Row[Any], begun: Begun) -> None:
-        """Write what a provider answered to a top-up, blocking."""
+        """Write a provider's response to a top-up, blocking."""
 
         def work(connection: Connection) -> None:
             rows.PURCHASES.change(connection, purchase.id, reference=begun.reference or purchase.id)
@@ -374,7 +374,7 @@ class PurchaseService:
         return self._state.write_now(work)
 
     def parked(self) -> list[ParkedNotice]:
-        """Return the events that disagree with what is known, the oldest first, blocking."""
+        """Return events that contradict their purchase, the oldest first, blocking."""
         return self._state.read_now(
             lambda connection: [
                 serializers.parked_event(row) for row in rows.parked_events(connection, 200)
@@ -444,7 +444,7 @@ class PurchaseService:
         return _get(connection, purchase_id)
 
     def _noted(self, connection: Connection, write: Write, action: str, subject: str) -> None:
-        """Write what somebody who is signed in did into the account's audit."""
+        """Write a signed-in user's change into the account's audit."""
         if self._note is not None and write.caller.session is not None:
             self._note(connection, write.caller, action, self._now(), subject)
 

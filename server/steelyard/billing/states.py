@@ -1,4 +1,4 @@
-"""The states of a purchase: what a provider's notice makes of each, and what that posts.
+"""The states of a purchase: the next state for each notice, and its postings.
 
 ``pending → paid | failed | expired`` and ``paid → refunded | disputed``; nothing else. Notices may
 come twice, late and in any order.
@@ -23,7 +23,7 @@ _LAPSED = ("failed", "expired")
 
 
 def step(state: PurchaseState, kind: NoticeKind) -> Step:
-    """Return what a notice does to a purchase in a state."""
+    """Return the step that a notice causes in a purchase's state."""
     if state == kind:
         return "ignore"
     if state == "pending":
@@ -37,7 +37,7 @@ def step(state: PurchaseState, kind: NoticeKind) -> Step:
 
 
 def posting(kind: NoticeKind, amount_nano: int) -> Posting:
-    """Return what an applied notice posts."""
+    """Return the posting of an applied notice."""
     if kind == "paid":
         return ledger.payment(amount_nano)
     if kind in _LAPSED:

@@ -110,7 +110,7 @@ def uncharged_top_ups(connection: Connection, provider: str, limit: int) -> list
 
 
 def topped_up_since(connection: Connection, account_id: str, since: float) -> int:
-    """Return what an account bought by itself since a time, in nano-USD."""
+    """Return the total of an account's automatic purchases since a time, in nano-USD."""
     return int(
         connection.execute(
             select(func.coalesce(func.sum(purchases.c.amount_nano), 0)).where(
@@ -140,7 +140,7 @@ def insert_event(connection: Connection, **values: Any) -> None:
 def end_event(
     connection: Connection, provider: str, event_id: str, outcome: str, reason: str | None = None
 ) -> None:
-    """Write what was done with an event that waited or was parked."""
+    """Write the result of an event that waited or was parked."""
     connection.execute(
         update(provider_events)
         .where(provider_events.c.provider == provider, provider_events.c.id == event_id)
@@ -245,7 +245,7 @@ def find_card(connection: Connection, account_id: str, provider: str) -> Row[Any
 def put_card(
     connection: Connection, account_id: str, *, provider: str, payment: str, customer: str
 ) -> None:
-    """Write whose card paid last; what it is is learnt later."""
+    """Write which payment used a card last; its details are fetched later."""
     connection.execute(delete(payment_methods).where(payment_methods.c.account_id == account_id))
     connection.execute(
         insert(payment_methods),
@@ -270,7 +270,7 @@ def unknown_cards(connection: Connection, provider: str, limit: int) -> list[Row
 
 
 def describe_card(connection: Connection, account_id: str, payment: str, card: Card) -> None:
-    """Write what the provider says of the card behind a payment."""
+    """Write the provider's description of the card behind a payment."""
     connection.execute(
         update(payment_methods)
         .where(payment_methods.c.account_id == account_id, payment_methods.c.payment == payment)
@@ -279,18 +279,18 @@ def describe_card(connection: Connection, account_id: str, payment: str, card: C
 
 
 def insert_billing_event(connection: Connection, **values: Any) -> None:
-    """Write what an account's owners should hear of."""
+    """Write a message for an account's owners."""
     connection.execute(insert(billing_events), values)
 
 
 def oldest_billing_event(connection: Connection) -> Row[Any] | None:
-    """Return what owners have waited for longest to hear of."""
+    """Return the oldest unsent message for owners."""
     query = select(billing_events).order_by(billing_events.c.created_at).limit(1)
     return connection.execute(query).first()
 
 
 def delete_billing_event(connection: Connection, event_id: str) -> bool:
-    """Remove what owners are told of; return whether nobody did before."""
+    """Remove a message to owners; return whether it was still there."""
     where = billing_events.c.id == event_id
     return connection.execute(delete(billing_events).where(where)).rowcount == 1
 

@@ -1,4 +1,4 @@
-"""Purchases, what providers said of them, automatic top-ups, and referrals."""
+"""Tables of purchases, providers' notices, automatic top-ups, and referrals."""
 
 from __future__ import annotations
 

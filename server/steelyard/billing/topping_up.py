@@ -1,4 +1,4 @@
-"""What time does to money: purchases expire, accounts that run low buy, new cards are learnt."""
+"""Periodic work on money: expire purchases, buy for accounts that run low, describe new cards."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TopUps:
         self._now = now
 
     def tick(self) -> None:
-        """Do what is due."""
+        """Do the work that is due."""
         if not self._state.read_now(rows.is_anything_waiting):
             return
         self._expire()

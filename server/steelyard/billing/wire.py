@@ -139,7 +139,7 @@ class Billing(Struct, frozen=True, kw_only=True):
 
 
 class Referral(Struct, frozen=True, kw_only=True):
-    """An account's own code, and what came of it."""
+    """An account's own code, and its rewards."""
 
     code: str
     referral_usd: Annotated[Usd, Meta(description="What both sides get; `0` where it is off.")]
@@ -161,7 +161,7 @@ class RedeemedReferral(Struct, frozen=True, kw_only=True):
 
 
 class ReceivedEvent(Struct, frozen=True, kw_only=True):
-    """What was done with a provider's event."""
+    """The result of a provider's event."""
 
     outcome: Literal["applied", "ignored", "waiting", "parked", "cleared"]
 
@@ -188,7 +188,7 @@ class TransactionsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class ParkedNotice(Struct, frozen=True, kw_only=True):
-    """What a payment provider said that does not agree with a purchase; no credit came of it."""
+    """A provider's notice that contradicts its purchase; it gave no credit."""
 
     id: str
     provider: str

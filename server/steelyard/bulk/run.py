@@ -51,7 +51,7 @@ class BulkRuns(Work):
     now: Callable[[], float] = time.time
 
     def pending(self, connection: Connection) -> list[PendingJob]:
-        """Return what may be taken."""
+        """Return the jobs that a worker may take."""
         return rows.pending(connection)
 
     def claim(self, connection: Connection, job: PendingJob) -> None:

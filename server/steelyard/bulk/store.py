@@ -77,13 +77,13 @@ def remove(connection: Connection, run_id: str, numbers: Collection[int], *, at:
 
 
 def end(connection: Connection, run_id: str) -> None:
-    """Remove a run, with what is left of it."""
+    """Remove a run and its remaining rows."""
     connection.execute(delete(bulk_partitions).where(_parts.run_id == run_id))
     connection.execute(delete(bulk_runs).where(bulk_runs.c.id == run_id))
 
 
 def pending(connection: Connection) -> list[PendingJob]:
-    """Return what a worker may take: the partitions that are held, and of each run the next."""
+    """Return the jobs a worker may take: the leased partitions, and the next of each run."""
     of_run = bulk_runs.c.id == _parts.run_id
     first = (
         select(_parts.run_id, func.min(_parts.number).label("number"))
@@ -144,7 +144,7 @@ def claim(connection: Connection, job: PendingJob) -> None:
 
 
 def find_mine(connection: Connection, job: PendingJob) -> Row[Any] | None:
-    """Return a partition that a run has, with what is asked; ``None`` where it was taken from it."""
+    """Return a run's leased partition with its request; ``None`` where the lease was lost."""
     return connection.execute(
         select(bulk_partitions, bulk_runs)
         .join(bulk_runs, bulk_runs.c.id == _parts.run_id)

@@ -18,7 +18,7 @@ LEVEL = 0.95
 
 
 class DecisionVotes:
-    """What was said of one decision, of all rows that ask it."""
+    """The votes on one decision, over all rows that ask it."""
 
     def __init__(self) -> None:
         self._votes: list[list[int]] = []

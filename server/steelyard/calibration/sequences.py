@@ -111,7 +111,7 @@ def lower_evidence(
 
 
 def mean_bets(values: ArrayLike, low: float, high: float) -> FloatArray:
-    """Return the logs of what each bet wins on values from 0 to 1, of shape (..., N_BETS).
+    """Return the log wealth of each bet on values from 0 to 1, of shape (..., N_BETS).
 
     The first half bets that the mean is above ``high``, the second that it is below ``low``.
     """
@@ -199,7 +199,7 @@ def average_evidence(parts: ArrayLike, capital: ArrayLike | None = None) -> Floa
 
 
 def tested_evidence(windows: ArrayLike, capital: ArrayLike, *, is_first: bool) -> FloatArray:
-    """Return what the tests of a window's shares are worth, each at its part of the chance.
+    """Return the evidence of a window's tests, each weighted by its share of the chance.
 
     It is on the scale of evidence: it reaches ``-log(alpha)`` where a p-value is under its part of
     ``alpha``.

@@ -23,7 +23,7 @@ class Provider(Protocol):
         """Return where a purchase is paid."""
 
     def charge(self, ask: Ask, card: Card | None) -> Begun:
-        """Charge a saved card, and return what came of it."""
+        """Charge a saved card, and return the result."""
 
     def refund(self, ask: Ask) -> Notice | None:
         """Send the money of a purchase back; ``None`` where an event will tell of it."""

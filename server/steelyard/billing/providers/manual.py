@@ -39,7 +39,7 @@ class ManualProvider:
         return None
 
     def read(self, body: bytes, headers: Mapping[str, str]) -> ProviderEvent:  # noqa: ARG002
-        """Refuse events: nobody signs a bank transfer."""
+        """Refuse events: a bank transfer has no signed notice."""
         raise NotFoundError(
             "Bank transfers send no events; an operator confirms them: steelyard billing confirm."
         )
