@@ -35,7 +35,7 @@ Examples:
 
 @click.group("alarm", epilog=_EPILOG)
 def command() -> None:
-    """Show where models no longer decide as they did, and say what is watched."""
+    """Show models whose decisions have changed, and the metrics that are watched."""
 
 
 @command.command("list", epilog=_EPILOG)
@@ -109,7 +109,7 @@ def rules(
     window: tuple[dt.datetime, dt.datetime] | None,
     server: Server,
 ) -> None:
-    """Show what is watched of which models, set or remove it; the alarms of what changes clear."""
+    """Show the watched metrics of each model, or set or remove a rule; the changed model's alarms clear."""
     if model is not None and removed is not None:
         raise click.UsageError("--set and --remove exclude each other; give one of them.")
     if model is None and (watches or evaluation or window or false_alarms or not enabled):

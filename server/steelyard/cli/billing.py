@@ -87,7 +87,7 @@ def refund(*, purchase: str, even_if_spent: bool, local: LocalAccounts) -> None:
 @click.option("--clear", metavar="EVENT", help="Put one away that was looked into, by its id.")
 @account_options
 def parked(*, clear: str | None, local: LocalAccounts) -> None:
-    """List what providers said that does not agree with a purchase; no credit came of it."""
+    """List provider events that contradict their purchase; they gave no credit."""
     with _opened(local) as money:
         if clear is not None:
             money.clear(clear)

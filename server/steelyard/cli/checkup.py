@@ -1,4 +1,4 @@
-"""What ``steelyard doctor`` looks at: each check gives findings, and none changes anything.
+"""The checks of ``steelyard doctor``: each yields findings, and none changes anything.
 
 A state that is not there yet is not made, and an older one is not migrated.
 """
@@ -59,7 +59,7 @@ def examine(
     *,
     deep: bool = False,
 ) -> Iterator[Finding]:
-    """Run every check and give what each found, in the order of the report."""
+    """Run every check and yield its findings, in the order of the report."""
     yield from _guarded("python", check_python)
     yield from _guarded("package", check_packages)
     try:
@@ -94,7 +94,7 @@ def check_python() -> Iterator[Finding]:
 
 
 def check_packages() -> Iterator[Finding]:
-    """Look at what is installed, the extras too."""
+    """Check the installed packages, extras included."""
     yield ok("package", f"steelyard {__version__} in {Path(__file__).parent.parent}")
     versions = {name: _installed(name) for name in REQUIRED}
     missing = [name for name, number in versions.items() if number is None]
@@ -232,7 +232,7 @@ def check_judges(settings: Settings) -> Iterator[Finding]:
 
 
 def check_readers(settings: Settings) -> Iterator[Finding]:
-    """Look at the folder of each reader: that its files are there, and what memory it takes."""
+    """Check each reader's folder: its files, and the memory it takes."""
     from steelyard.scoring.entailment.folder import read_folder
     from steelyard.scoring.shipped import default_name
     from steelyard.serving.auto import completed

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show_comparison(comparison: NamedComparison) -> None:
-    """Print the verdict, why, and what changes where at what price."""
+    """Print the verdict, its reasons, the changed rows and the price."""
     result = comparison.result
     of = f"{comparison.decision}@{comparison.version} against {comparison.against}"
     if result is None:

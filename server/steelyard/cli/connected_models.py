@@ -1,4 +1,4 @@
-"""``steelyard model add`` and what follows it: models of other servers, in a home's ``models.toml``."""
+"""``steelyard model add`` and its siblings: models of other servers, in a home's ``models.toml``."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def list_models(*, as_json: bool, home: str | None) -> None:
 @click.argument("name")
 @setting_option("home")
 def remove(*, name: str, home: str | None) -> None:
-    """Disconnect the model NAME, and delete its export; what it answered stays stored."""
+    """Disconnect the model NAME, and delete its export; its answers stay stored."""
     from steelyard.serving.connected.declared import read_file, read_models, write_models
 
     folder = home_folder(home)

@@ -22,7 +22,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The server that a command asks, and how it prints what it is answered."""
+    """The server that a command calls, and how its answers are printed."""
 
     url: str | None
     api_key: str | None
@@ -65,7 +65,7 @@ _DATASETS = ("dataset", "dataset_id")
 
 
 def dataset_id_of(server: Server, dataset: str) -> str:
-    """Return the id of the dataset of a name; what is none of a server's as it is."""
+    """Return the id of the dataset with a name; return other texts unchanged."""
     if dataset.startswith("ds_"):
         return dataset
     with server.connected() as client:

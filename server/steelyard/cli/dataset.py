@@ -187,7 +187,7 @@ def from_feedback(
     evaluation_fraction: float | None,
     server: Server,
 ) -> None:
-    """Make rows of stored decisions that got feedback: what really happened is the right answer.
+    """Make rows of stored decisions that got feedback: the outcome that really happened is the label.
 
     They are a new dataset, or the next version of one; a dataset takes each stored decision once.
     """
@@ -254,7 +254,7 @@ def rows(
     version: int | None,
     server: Server,
 ) -> None:
-    """Show a page of rows: the context, and what each row expects."""
+    """Show a page of rows: contexts and labels."""
     with connected(server) as client:
         page = client.datasets.search(
             dataset, text=text, partition=partition, version=version, offset=offset, limit=limit
@@ -368,7 +368,7 @@ def restore(*, dataset: str, server: Server) -> None:
 @setting_option("home")
 @setting_option("state_url")
 def archive(*, dataset: str, home: str | None, state_url: str | None) -> None:
-    """Put a dataset into the archive, as whoever runs the server.
+    """Archive a dataset, as the server's operator.
 
     Works on the state of this machine directly. An archived dataset is read and downloaded as
     before, and takes no new work until it is restored.
@@ -406,7 +406,7 @@ def delete(*, dataset: str, yes: bool, server: Server) -> None:
 @click.option("--to", "newer", type=int, help="The newer version. [default: the latest]")
 @server_options
 def diff(*, dataset: str, older: int | None, newer: int | None, server: Server) -> None:
-    """Show what a version adds to an older one, and which contexts it labels otherwise."""
+    """Show the rows a version adds to an older one, and the contexts it labels otherwise."""
     with connected(server) as client:
         answer = client.datasets.diff(dataset, older, newer)
     server.show(answer, _show_diff)

@@ -1,4 +1,4 @@
-"""What commands on datasets share: how refusals of rows and a dataset are shown."""
+"""Output that commands on datasets share: refused rows, and a dataset."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def show_dataset(dataset: Dataset) -> None:
 
 
 def show_from_feedback(made: DatasetFromFeedback) -> None:
-    """Show the dataset and what became of the stored decisions."""
+    """Show the dataset, and how many stored decisions became rows."""
     import msgspec
 
     show_dataset(made)

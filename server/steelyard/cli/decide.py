@@ -123,7 +123,7 @@ def _ask(payload: bytes | dict[str, Any], url: str) -> dict[str, Any]:
 
 
 def show_answer(answer: dict[str, Any]) -> None:
-    """Print one table a decision, what is doubtful, and a line on what answered."""
+    """Print a table for each decision, its doubts, and a line on the model that answered."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)

@@ -157,7 +157,7 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
 
 
 def _check_queue(ctx: click.Context, flags: dict[str, Any]) -> None:
-    """Refuse what goes with --queue alone, or not with it."""
+    """Refuse options that need --queue, or that exclude it."""
     if flags["is_queued"]:
         given = [name for name in ("workers", "engine", "threads") if flags[name] is not None]
         if given:

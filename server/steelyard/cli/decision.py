@@ -122,7 +122,7 @@ def history(*, name: str, server: Server) -> None:
 @click.option("--note", help="What changed, for people; also why the alias moves.")
 @server_options
 def push(*, files: tuple[Path, ...], alias: str | None, note: str | None, server: Server) -> None:
-    """Add what FILES say to the server: a new decision, or a version where it is another content.
+    """Send FILES to the server: each makes a decision, or a version where its content is new.
 
     Without FILES, every file of decisions/. A description, an owner or a dataset that a file leaves
     out stays; an empty text removes it.
@@ -460,5 +460,5 @@ def _describe_move(move: AliasMove) -> str:
 
 
 def _printable_lines(text: str) -> str:
-    """Return a text of lines without what a terminal would obey."""
+    """Return lines of text without the control characters that a terminal obeys."""
     return "\n".join(map(printable, text.splitlines()))

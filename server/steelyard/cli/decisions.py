@@ -21,7 +21,7 @@ Examples:
 
 @click.group("decisions", epilog=_EPILOG)
 def command() -> None:
-    """Export stored decisions, and what came true."""
+    """Export stored decisions and their feedback."""
 
 
 @command.command("export", epilog=_EPILOG)
@@ -54,7 +54,7 @@ def export(
     export_as: ExportAs,
     server: Server,
 ) -> None:
-    """Write the stored decisions, the newest first, a row each, with what was asked and came true."""
+    """Write the stored decisions, the newest first, a row each, with request and feedback."""
     with server.connected() as client:
         export_as.save(
             server,

@@ -86,7 +86,7 @@ def command(
     yes: bool,
     server: Server,
 ) -> None:
-    """Train the family NAME on what a teacher says of queries: label, finalize, train, judge.
+    """Train the family NAME on a teacher's answers to queries: label, finalize, train, evaluate.
 
     Run it again after an interruption or a review, and it goes on. Exit status: 1 when labeling
     failed, or the gate did not pass the new model.
@@ -129,7 +129,7 @@ def command(
 
 
 class _Purse:
-    """What may still be spent: a price is told, and asked about, before anything begins."""
+    """The remaining budget: a price is shown, and confirmed, before anything starts."""
 
     def __init__(self, most: str | None, *, needs_consent: bool) -> None:
         self._left = None if most is None else Decimal(most)
@@ -183,7 +183,7 @@ def _begin(
     teachers: Sequence[str],
     decisions: Any,
 ) -> LabelingJob:
-    """Start the labeling, at the price that was told."""
+    """Start the labeling, at the confirmed price."""
     from steelyard.errors import PriceChangedError
 
     given: dict[str, Any] = {

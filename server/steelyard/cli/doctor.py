@@ -1,4 +1,4 @@
-"""``steelyard doctor``: what works here, what does not, and what to do about it."""
+"""``steelyard doctor``: check the installation, and say how to mend it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def command(
 
 
 def show_finding(finding: Finding) -> None:
-    """Write a line for what was found, and one for what to do about it."""
+    """Write a line for a finding, and one for its remedy."""
     status = click.style(f"{finding.status:4}", fg=_COLOURS[finding.status])
     click.echo(f"{status}  {finding.check:14}  {printable(finding.message)}")
     if finding.advice is not None:

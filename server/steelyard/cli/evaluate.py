@@ -1,4 +1,4 @@
-"""``steelyard evaluate``: models scored on a dataset by a server, and what was measured."""
+"""``steelyard evaluate``: score models on a dataset at a server, and show the measures."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class StartsByDefault(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Take what names no command for the arguments of ``start``."""
+        """Take words that name no command for the arguments of ``start``."""
         if args and args[0] not in self.commands:
             args = ["start", *args]
         return super().resolve_command(ctx, args)
@@ -67,7 +67,7 @@ class StartsByDefault(click.Group):
 
 @click.group("evaluate", cls=StartsByDefault, epilog=_EPILOG)
 def command() -> None:
-    """Score models on a dataset's evaluation rows, and show what was measured.
+    """Score models on a dataset's evaluation rows, and show the measures.
 
     Asks the server of the setting url, with the key of the variable STEELYARD_API_KEY. Exit status:
     1 when an evaluation that is followed does not succeed.
@@ -105,7 +105,7 @@ def start(
     read_as: ReadAs,
     server: Server,
 ) -> None:
-    """Score models on DATASET (the word start may be left out); what was scored is reused.
+    """Score models on DATASET (the word start may be left out); earlier scores are reused.
 
     DATASET may be a file, as dataset import or dataset create takes it: all of its rows become the
     evaluation side of a dataset that has its name.
@@ -166,7 +166,7 @@ def list_evaluations(*, dataset: str, statuses: tuple[str, ...], server: Server)
 @_by
 @server_options
 def show(*, evaluation: str, by: str | None, server: Server) -> None:
-    """Show what EVALUATION measured, with 95 % intervals and reliability.
+    """Show the measures of EVALUATION, with 95 % intervals and reliability.
 
     With --by the figures of one origin of labels alone, and how many labels came from where.
     """
@@ -200,7 +200,7 @@ def cancel(*, evaluation: str, server: Server) -> None:
 @click.option("--follow", is_flag=True, help="Wait until it has ended.")
 @server_options
 def retry(*, evaluation: str, follow: bool, server: Server) -> None:
-    """Take EVALUATION up again after it failed or was cancelled, from what it has scored."""
+    """Resume EVALUATION after it failed or was cancelled, from its stored scores."""
     with server.connected() as client:
         answer = client.evaluations.retry(evaluation)
         if follow:

@@ -1,4 +1,4 @@
-"""``steelyard evaluation``: what an evaluation scored, to take along."""
+"""``steelyard evaluation``: export an evaluation's records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Examples:
 
 @click.group("evaluation", epilog=_EPILOG)
 def command() -> None:
-    """Export what an evaluation scored, and find thresholds; `steelyard evaluate` makes and shows them."""
+    """Export an evaluation's records, and find thresholds; `steelyard evaluate` makes and shows them."""
 
 
 command.add_command(evaluation_threshold.command)

@@ -22,7 +22,7 @@ _ENDINGS: dict[ExportFormat, str] = {"csv": ".csv", "parquet": ".parquet", "hf":
 
 @dataclass(frozen=True, slots=True)
 class ExportAs:
-    """Where an export goes, and as what."""
+    """The place and format of an export."""
 
     output: Path | None
     format: ExportFormat | None
@@ -50,7 +50,7 @@ class ExportAs:
 
 
 def export_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add where an export goes and as what: the argument ``export_as``."""
+    """Add the options for the place and format of an export, as the argument ``export_as``."""
 
     @click.option(
         "--output",

@@ -1,4 +1,4 @@
-"""How a command fails: what it says on the error stream, and its exit status."""
+"""Failures of a command: the message on the error stream, and the exit status."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def exit_status(error: Exception) -> int:
 
 @contextmanager
 def disk_failures() -> Iterator[None]:
-    """Raise as an error of ours what inside failed for want of room or of the right to write."""
+    """Raise failures for want of space or permission as errors of ours."""
     try:
         yield
     except OSError as error:
@@ -47,7 +47,7 @@ def disk_failures() -> Iterator[None]:
 
 
 def show_failure(error: Exception) -> None:
-    """Write to the error stream what failed, where, and what to change."""
+    """Write a failed command's error to the error stream: its place, and the remedy."""
     if not isinstance(error, SteelyardError):
         click.echo(f"Error: {error}", err=True)
         return
@@ -64,18 +64,18 @@ def show_failure(error: Exception) -> None:
 
 
 def show_notes(error: BaseException) -> None:
-    """Write what was done before it failed, such as the rows that a dataset has already."""
+    """Write notes on work done before the failure, such as rows that a dataset has already."""
     for note in getattr(error, "__notes__", ()):
         click.echo(f"  {printable(note)}", err=True)
 
 
 def is_problem(detail: Mapping[str, Any]) -> bool:
-    """Return whether a detail says what is wrong at one place of a request."""
+    """Return whether a detail describes a problem at one place of a request."""
     return isinstance(detail.get("path"), list | tuple) and isinstance(detail.get("message"), str)
 
 
 def _problems(error: SteelyardError) -> list[tuple[Sequence[str | int], str]]:
-    """Return places and what is wrong there: found here, or told by a server."""
+    """Return places and their problems: found here, or reported by a server."""
     violations = [
         (violation.path, violation.message) for violation in getattr(error, "violations", ())
     ]

@@ -39,7 +39,7 @@ Examples:
 
 
 def _training_options(command: _Command) -> _Command:
-    """Add what may be said of a fine-tune."""
+    """Add the options of a fine-tune."""
     for option in (
         click.option("--dataset-version", type=int, help="[default: the newest]"),
         click.option("--seed", type=int, help="Of every random choice. [default: the server's]"),
@@ -100,7 +100,7 @@ command.add_command(family_dossier.command)
 @command.command("list", epilog=_EPILOG)
 @server_options
 def list_families(*, server: Server) -> None:
-    """List every family: its switch, what it serves, and whether it can be continued."""
+    """List every family: its switch, the model it serves, and whether it can be continued."""
     from steelyard.client.display_families import FAMILY_COLUMNS, family_rows
 
     with _connected(server) as client:
@@ -113,7 +113,7 @@ def list_families(*, server: Server) -> None:
 @click.argument("name")
 @server_options
 def show(*, name: str, server: Server) -> None:
-    """Show NAME: its models, its fine-tunes, and what continuing it would do now."""
+    """Show NAME: its models, its fine-tunes, and the effect of continuing it now."""
     with _connected(server) as client:
         family = client.families.get(name)
     server.show(family, _show_family)
@@ -138,7 +138,7 @@ def estimate(
     server: Server,
     **training: Any,
 ) -> None:
-    """Show what starting NAME on DATASET would cost now; without DATASET, what continuing it would."""
+    """Show the price of starting NAME on DATASET now; without DATASET, of continuing it."""
     if dataset is None and (start_from is not None or method is not None):
         raise click.UsageError("--from and --method are for a new family; name its dataset.")
     if dataset is not None and base is not None:
@@ -271,7 +271,7 @@ def keep_warm(
 @click.option("--off", is_flag=True, help="End the shadow; what it answered stays.")
 @server_options
 def shadow(*, name: str, model: str | None, share: float, off: bool, server: Server) -> None:
-    """Score a share of what NAME answers with MODEL, seen by no caller; without MODEL, compare them."""
+    """Score a share of NAME's requests with MODEL, unseen by callers; without MODEL, compare them."""
     if off and model is not None:
         raise click.UsageError("Give MODEL or --off.")
     with _connected(server) as client:
@@ -326,7 +326,7 @@ def delete(*, name: str, yes: bool, server: Server) -> None:
 
 @contextmanager
 def _connected(server: Server) -> Iterator[Client]:
-    """Yield a client; what stands against a command is listed under its refusal."""
+    """Yield a client; obstacles to a command are listed under its refusal."""
     from steelyard.errors import InvalidRequestError, SteelyardError
 
     with server.connected() as client:
@@ -341,7 +341,7 @@ def _connected(server: Server) -> Iterator[Client]:
 
 
 def _show_obstacles(error: SteelyardError) -> None:
-    """List what answers, what is kept warm, or what a rollback would discard and cancel."""
+    """List models that answer, are kept warm, or would be discarded or cancelled by a rollback."""
     for detail in error.details or ():
         if is_problem(detail):  # shown with the refusal
             continue

@@ -61,7 +61,7 @@ def command(
 
 
 def show_bound(family: Family) -> None:
-    """Print what a family's answers are certified by."""
+    """Print the certificate of a family's answers."""
     bound = family.bound
     if bound is UNSET:
         click.echo(f"{family.id} has no bound; its answers are not certified.")

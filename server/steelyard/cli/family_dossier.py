@@ -1,4 +1,4 @@
-"""``steelyard family dossier``: what is stored about a family, in one file for whoever audits it."""
+"""``steelyard family dossier``: everything stored about a family, in one file for an auditor."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NOTE = (
 @click.option("--force", is_flag=True, help="Write over files that are there.")
 @server_options
 def command(*, name: str, output: Path | None, force: bool, server: Server) -> None:
-    """Write what is stored about the family NAME as an HTML and a JSON file.
+    """Write everything stored about the family NAME as an HTML and a JSON file.
 
     It has the questions, the data versions with their hashes and licences, reviews with who changed what, the fine-tunes and what
     happened to them, gates, held-out figures with calibration and slices, the bound, the shadow and

@@ -52,7 +52,7 @@ def command(*, name: str, false_alarms: float, remove: bool, server: Server) -> 
 
 
 def show_novelty(family: Family) -> None:
-    """Print what a family does with texts unlike its training rows."""
+    """Print how a family treats texts unlike its training rows."""
     if family.novelty is UNSET:
         click.echo(f"{family.id} answers texts unlike its training rows as any other.")
         return

@@ -1,4 +1,4 @@
-"""What a check of ``steelyard doctor`` finds."""
+"""Findings of the checks of ``steelyard doctor``."""
 
 from __future__ import annotations
 

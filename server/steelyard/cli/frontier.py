@@ -1,4 +1,4 @@
-"""``steelyard frontier``: the models of a dataset by what they achieve, cost and take."""
+"""``steelyard frontier``: a dataset's models by quality, price and latency."""
 
 from __future__ import annotations
 

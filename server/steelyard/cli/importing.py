@@ -247,7 +247,7 @@ class FileRows:
         self._read_as.keep(self.made.table.columns, refused)
 
     def show_sent(self, client: Client, stored: Dataset | None) -> None:
-        """Print which rows the server refused, and record who said what of those of a dataset."""
+        """Print the rows that the server refused, and record a dataset's annotators and their answers."""
         from steelyard.client.tables import record_answers
 
         self._show_refused()
@@ -275,7 +275,7 @@ def choose_columns(
     no_label: Sequence[str] = (),
     known: Sequence[dict[str, Any]] = (),
 ) -> Mapping:
-    """Return what the columns mean: as given, and as they seem where nothing is.
+    """Return the meaning of the columns: as given by options, else as guessed.
 
     ``labels`` is ``None`` where rows have none; ``known`` are the decisions that alone may be.
 
@@ -339,7 +339,7 @@ def choose_columns(
 
 
 def show_columns(made: Converted) -> None:
-    """Write to the error stream how a file was read, and what is left out."""
+    """Write to the error stream how a file was read, and its skipped rows."""
     table, mapping = made.table, made.mapping
     lines = [f"  context  {', '.join(mapping.context)}"]
     for label in mapping.labels:
@@ -370,6 +370,6 @@ def _kind(label: Label) -> str:
 
 
 def show_exported(made: Converted) -> None:
-    """Write to the error stream that a file is an export, and what is left out of it."""
+    """Write to the error stream that a file is an export, and its skipped records."""
     counts = ", ".join(f"{n:,} of {side}" for side, n in Counter(made.sides).items())
     show_read(made.table, [f"  An exported dataset: rows, as they were: {counts}."], made.refused)

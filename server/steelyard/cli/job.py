@@ -58,7 +58,7 @@ def list_jobs(*, statuses: tuple[str, ...], dataset: str | None, server: Server)
 @click.argument("job")
 @server_options
 def events(*, job: str, server: Server) -> None:
-    """List what happened to JOB, the oldest first."""
+    """List the events of JOB, the oldest first."""
     with server.connected() as client:
         answer = client.jobs.events(job)
     server.show(answer, _show_events)
@@ -75,7 +75,7 @@ def _show_events(events: JobEvents) -> None:
 
 
 def show_job(job: Job) -> None:
-    """Print what is to be said of a fine-tune, and its gate's verdict once it was judged."""
+    """Print the facts of a fine-tune, and its gate's verdict once there is one."""
     from steelyard.client.display_families import job_facts
 
     show_table(("FIELD", "VALUE"), job_facts(job))

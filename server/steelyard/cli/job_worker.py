@@ -75,7 +75,7 @@ def run(
     idle_s: float | None = None,
     on_ready: Callable[[JobRuntime], object] = lambda _: None,
 ) -> None:
-    """Run jobs until told to stop, by a signal or the event."""
+    """Run jobs until a signal or the event stops it."""
     from steelyard.app.job_runtime import open_worker
     from steelyard.http.logs import configure_logging
 

@@ -140,7 +140,7 @@ def _pull_reader(
 
 @contextmanager
 def _progress() -> Iterator[tuple[Callable[[int], None], Callable[[int], None]]]:
-    """Yield what shows a bar for so many bytes, and what moves it to so many."""
+    """Yield a function that opens a progress bar for a number of bytes, and one that moves it."""
     with ExitStack() as shown:
         bars: list[Callable[[int], None]] = []
 

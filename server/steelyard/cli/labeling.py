@@ -162,7 +162,7 @@ def sources(*, server: Server) -> None:
 @click.argument("source")
 @server_options
 def delete(*, source: str, server: Server) -> None:
-    """Delete SOURCE and what teachers said of it, for good; its datasets stay."""
+    """Delete SOURCE and its teachers' answers for good; its datasets stay."""
     with server.connected() as client:
         deleted = client.labeling.delete_source(source)
     server.show(deleted, lambda source_row: click.echo(f"Deleted {printable(source_row.id)}."))
@@ -222,7 +222,7 @@ def list_jobs(*, statuses: tuple[str, ...], server: Server) -> None:
 @click.option("--disagreements", is_flag=True, help="Only rows on which teachers differ.")
 @server_options
 def results(*, job: str, disagreements: bool, server: Server) -> None:
-    """List the rows of JOB with what each teacher said of them."""
+    """List the rows of JOB with each teacher's answers."""
     with server.connected() as client:
         job_results = [
             result

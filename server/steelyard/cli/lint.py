@@ -1,4 +1,4 @@
-"""``steelyard lint``: what about a request makes its answers worse; no model is loaded."""
+"""``steelyard lint``: find wording that makes a request's answers worse; no model is loaded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.pass_context
 def command(ctx: click.Context, /, **flags: Any) -> None:
-    """Show what about the decisions of a request makes their answers worse.
+    """Show the wording in a request's decisions that makes their answers worse.
 
     The request is given as to steelyard decide: a JSON file (- reads it from the input stream), or,
     for one decision, flags. Exit status: 0, or 1 with --strict when a finding is a warning; infos

@@ -1,4 +1,4 @@
-"""The state opened by a command, beside a server that may run on it, and tables of what is in it."""
+"""The state opened by a command, beside a server that may run on it, and tables of its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``steelyard model``: what the shipped model is, and the models of other servers."""
+"""``steelyard model``: describe the shipped model, and manage models of other servers."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def command(
     output: Path | None,
     server: Server,
 ) -> None:
-    """Order unlabelled ROWS by what their labels would teach, and give the first.
+    """Order unlabelled ROWS by how much their labels would teach, and print the first.
 
     ROWS is a file of JSON Lines, a source (src_…), or a labeling job (lab_…), whose teachers' doubts
     and disagreement then count. Rows come first that a model doubts and that are unlike the ones
@@ -99,7 +99,7 @@ _Probabilities = list[list[list[float]]]
 def _read(
     client: Client, rows: str, shared: Any
 ) -> tuple[list[dict[str, Any]], list[_Probabilities] | None]:
-    """Return queries, and of a labeling job what its teachers said."""
+    """Return queries, with the teachers' answers where they come from a labeling job."""
     from msgspec import UNSET
 
     if rows.startswith("lab_"):
@@ -155,7 +155,7 @@ def _read_file(path: Path) -> list[dict[str, Any]]:
 def _ask(
     client: Client, shipped: BaseModel, model: str | None, query: dict[str, Any]
 ) -> _Probabilities:
-    """Return what a model says of a row; nothing of one that asks nothing."""
+    """Return a model's probabilities for a row; an empty list for a row without decisions."""
     if "decisions" not in query:
         return []
     if model is not None:

@@ -1,4 +1,4 @@
-"""``steelyard route``: models asked in order, each for what the one before is not sure of."""
+"""``steelyard route``: models asked in order, each where the one before is unsure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SIDES: tuple[Literal["training", "evaluation"], ...] = ("training", "evaluation
 
 @click.group("route", epilog=_EPILOG)
 def command() -> None:
-    """Fit, list and remove routes: a cheap model decides what it is sure of, another the rest."""
+    """Fit, list and remove routes: a cheap model decides where it is sure, another decides the rest."""
 
 
 @command.command("fit", epilog=_EPILOG)
@@ -191,7 +191,7 @@ def show(*, name: str, as_json: bool, home: str | None) -> None:
 @click.argument("name")
 @setting_option("home")
 def remove(*, name: str, home: str | None) -> None:
-    """Remove the route NAME; its models stay, and what it answered stays stored."""
+    """Remove the route NAME; its models and its stored answers stay."""
     from steelyard.serving.connected.declared import read_file, write_routes
 
     folder = home_folder(home)

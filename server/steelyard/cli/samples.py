@@ -28,7 +28,7 @@ def sample_file(name: str) -> Path | None:
 
 
 def load_samples(url: str, home: Path) -> None:
-    """Load the samples that were never loaded into a home, telling what was done."""
+    """Load the samples that were never loaded into a home, and report them."""
     marks = home / LOADED
     for name in SAMPLES:
         file = sample_file(name)

@@ -98,7 +98,7 @@ def serve(
     on_ready: Callable[[Running], None] = Running.tell,
     moves_port: bool = False,
 ) -> None:
-    """Serve until told to stop; on a free port where the own one is taken and may be left."""
+    """Serve until stopped; on a free port where the default one is taken."""
     from steelyard.serving.fitted import fitted
     from steelyard.settings import home_of
 

@@ -1,4 +1,4 @@
-"""What ``steelyard doctor`` looks at in the state: its databases, its tables and the files it names."""
+"""The checks of ``steelyard doctor`` on the state: its databases, tables and files."""
 
 from __future__ import annotations
 

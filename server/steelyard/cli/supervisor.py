@@ -174,7 +174,7 @@ class Supervisor:
                 process.send_signal(number)
 
     def _forget(self, pid: int) -> None:
-        """Drop what a dead worker said of the present, such as the length of its queue."""
+        """Remove a dead worker's gauges, such as the length of its queue."""
         for path in self._metrics.glob(f"gauge_live*_{pid}.db"):
             path.unlink(missing_ok=True)
 

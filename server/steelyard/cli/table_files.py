@@ -1,4 +1,4 @@
-"""The options of every command that reads a table, and what is told of one that was read."""
+"""The options of every command that reads a table, and its report."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ReadAs:
     left_out: list[Refused] = field(default_factory=list)
 
     def read(self, file: Path, shape: str | None = None) -> Table:
-        """Return a file as a table; what cannot be read is a mistake in the call."""
+        """Return a file as a table; a file that cannot be read is a usage error."""
         from steelyard.client.tables import read_table
 
         try:
@@ -155,7 +155,7 @@ def has_rows(file: Path) -> bool:
 
 
 def show_read(table: Table, details: Sequence[str], refused: Sequence[Refused]) -> None:
-    """Write to the error stream how a file was read, and what is left out of it."""
+    """Write to the error stream how a file was read, and its skipped rows."""
     n_rows = len(table.rows) + len(table.refused)
     lines = [f"Read as {table.read_as}" + (f": {n_rows:,} rows." if table.rows else ".")]
     lines += [f"  note     {note}" for note in table.notes]

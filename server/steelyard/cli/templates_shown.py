@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def show_templates(templates: Sequence[Template]) -> None:
-    """Print what each is for, and how models answer its rows."""
+    """Print each template's use, and how well models answer its rows."""
     show_table(
         ("TEMPLATE", "ROWS", "NEEDS", "FOR"),
         [

@@ -28,7 +28,7 @@ def printable(text: str) -> str:
 
 
 def write_any_text() -> None:
-    """Make the output stream accept any text: what its encoding lacks is escaped.
+    """Make the output stream accept any text: characters that its encoding lacks are escaped.
 
     JSON is written as bytes, in UTF-8 whatever the stream's encoding.
     """
@@ -39,7 +39,7 @@ def write_any_text() -> None:
 
 @contextmanager
 def progress_bar(label: str, length: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on the error stream; yield what is told how many are done."""
+    """Show a bar on the error stream; yield a function that takes the number done."""
     import click
 
     with click.progressbar(length=length, label=label, file=sys.stderr) as bar:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def bytes_bar(title: str, total: int | None = None) -> Iterator[Progress]:
-    """Yield what takes the bytes that were moved so far; ``total`` is ``None`` where nobody knows."""
+    """Yield a function that takes the bytes moved so far; ``total`` is ``None`` where it is unknown."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 

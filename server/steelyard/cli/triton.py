@@ -322,7 +322,7 @@ class _Following:
         self._trouble = ""
 
     def write(self) -> list[str]:
-        """Write what is in use, tell once what is left out, and return the base models' names."""
+        """Write the models in use, report skipped ones once, and return the base models' names."""
         from steelyard.triton.sources import find_sources
 
         # Read first: what comes into use while these are written is then seen by the next look.
@@ -336,7 +336,7 @@ class _Following:
         return [source.name for source in sources.sources if source.adapter is None]
 
     def __call__(self) -> None:
-        """Look, when it is time; trouble is told once, and the server goes on."""
+        """Look for changes when it is time; trouble is reported once, and the server goes on."""
         import time
 
         from steelyard.errors import SteelyardError
@@ -375,7 +375,7 @@ def _serve(server: TritonHost, stopping: threading.Event, follow: Callable[[], N
 
 @contextmanager
 def _stopping() -> Iterator[threading.Event]:
-    """Yield an event that SIGINT and SIGTERM set; a second one ends what runs at once."""
+    """Yield an event that SIGINT and SIGTERM set; a second signal ends the process at once."""
     event = threading.Event()
 
     def hear(*_: object) -> None:

@@ -120,7 +120,7 @@ def command(
 def _panel(
     running: Running, workbench: str | None, settings: Settings, signs_in: str | None
 ) -> str:
-    """Return what a person wants to know of what was started."""
+    """Return the addresses and hints to print after the start."""
     entries = {
         "API": running.url,
         **({} if workbench is None else {"Workbench": workbench}),

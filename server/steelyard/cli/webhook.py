@@ -93,7 +93,7 @@ def change(
     rotate_secret: bool,
     server: Server,
 ) -> None:
-    """Change WEBHOOK; what is left out stays."""
+    """Change WEBHOOK; fields left out stay."""
     with server.connected() as client:
         changed = client.webhooks.change(
             webhook,
@@ -148,7 +148,7 @@ def redeliver(*, webhook: str, delivery: str, server: Server) -> None:
 @click.argument("webhook")
 @server_options
 def test(*, webhook: str, server: Server) -> None:
-    """Send WEBHOOK the event webhook.test, and wait for what becomes of it."""
+    """Send WEBHOOK the event webhook.test, and wait for its delivery."""
     from itertools import islice
 
     with server.connected() as client:

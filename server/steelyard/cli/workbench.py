@@ -85,7 +85,7 @@ def command(
 
 
 def is_installed() -> bool:
-    """Whether the workbench and what draws it are installed; nothing is imported."""
+    """Whether the workbench and its plotting packages are installed; nothing is imported."""
     return all(find_spec(name) is not None for name in (_MODULE, "panel", "panel_material_ui"))
 
 

@@ -22,7 +22,7 @@ _STDIN, _STDOUT = 0, 1
 
 
 def main(descriptor: int) -> int:
-    """Serve until told to stop; return the exit status."""
+    """Serve until stopped; return the exit status."""
     try:
         settings = read_settings(json.loads(_first_line()))
         threading.Thread(

@@ -1,4 +1,4 @@
-"""What can be asked about alarms: each function gives the call for one route."""
+"""Calls of the alarm routes: one function a route."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def acknowledge(alarm_id: str, *, idempotency_key: str | None = None) -> Call[Al
 
 
 def rules() -> Call[AlarmRules]:
-    """Return what is watched of which models: ``GET /v1/alarms/rules``."""
+    """Return each model's watched metrics: ``GET /v1/alarms/rules``."""
     return read(f"{_ALARMS}/rules", AlarmRules)
 
 
@@ -48,7 +48,7 @@ def set_rule(
     until: float | None = None,
     idempotency_key: str | None = None,
 ) -> Call[AlarmRules]:
-    """Set what is watched of a model; its alarms clear, and it is watched anew: ``PUT /v1/alarms/rules``.
+    """Set a model's watched metrics; its alarms clear, and watching begins anew: ``PUT /v1/alarms/rules``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One call of the API as a value: what is sent, and the type of what comes back.
+"""One call of the API as a value: its request, and the type of its response.
 
 A call's bytes are made once, so that every attempt sends the same, and checked as the server would
 check them: what JSON cannot say is refused before anything is sent.
@@ -32,7 +32,7 @@ _MAX_KEY = 255
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[_Answer_co]):
-    """One call: what is sent, and the type that the answer is decoded to, ``bytes`` for it as it is.
+    """One call: its request, and the type its answer is decoded to, ``bytes`` for the raw body.
 
     A call without an ``idempotency_key`` changes nothing, so that every call may be repeated. One that
     ``is_scored`` runs a model, so that the server may take its whole deadline.
@@ -185,7 +185,7 @@ class Page(Protocol[_Item_co]):
 
     @property
     def data(self) -> Sequence[_Item_co]:
-        """What is on it."""
+        """The items of the page."""
 
     @property
     def has_more(self) -> bool:

@@ -1,4 +1,4 @@
-"""What can be asked for somebody signed in: each function gives the call for one route."""
+"""Calls of a signed-in user: one function a route."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def start_oidc(redirect_uri: str) -> Call[OidcSignIn]:
 
 
 def verify_oidc(state: str, code: str, redirect_uri: str) -> Call[SignedInUser]:
-    """Sign in with what came back from the identity provider: ``POST /v1/auth/oidc/verify``."""
+    """Sign in with the identity provider's reply: ``POST /v1/auth/oidc/verify``."""
     fields = {"state": state, "code": code, "redirect_uri": redirect_uri}
     return write("/v1/auth/oidc/verify", SignedInUser, fields, key=None)
 
 
 def start_passkey(origin: str) -> Call[PasskeyChallenge]:
-    """Return what a browser is asked to sign with a passkey: ``POST /v1/auth/passkey``.
+    """Return the challenge for a passkey: ``POST /v1/auth/passkey``.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def start_passkey(origin: str) -> Call[PasskeyChallenge]:
 
 
 def verify_passkey(credential: Mapping[str, Any]) -> Call[SignedInUser]:
-    """Sign in with what a passkey signed: ``POST /v1/auth/passkey/verify``.
+    """Sign in with a passkey's signature: ``POST /v1/auth/passkey/verify``.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def passkeys() -> Call[PasskeyList]:
 
 
 def start_adding_passkey(origin: str) -> Call[PasskeyChallenge]:
-    """Return what a browser is asked to make: ``POST /v1/account/passkeys/challenge``.
+    """Return the challenge for a new passkey: ``POST /v1/account/passkeys/challenge``.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def end_other_sessions() -> Call[EndedSessions]:
 
 
 def audit_page(*, page_size: int = 200, cursor: str | None = None) -> Call[AuditPage]:
-    """List what was done in the console, newest first: ``GET /v1/account/audit``."""
+    """List actions in the console, newest first: ``GET /v1/account/audit``."""
     return read(f"{_ACCOUNT}/audit", AuditPage, limit=page_size, cursor=cursor)
 
 
@@ -203,7 +203,7 @@ def create_key(
     monthly_cap_usd: str | None = None,
     expires_at: float | None = None,
 ) -> Call[NewApiKey]:
-    """Make an API key, whose ``secret`` is told here and never again: ``POST /v1/account/keys``.
+    """Make an API key. Its ``secret`` is returned here only: ``POST /v1/account/keys``.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def create_key(
 def change_key(
     key_id: str, *, name: str | None = None, monthly_cap_usd: str | UnsetType | None = UNSET
 ) -> Call[ApiKey]:
-    """Change an API key's name or cap; what is left out stays: ``PATCH /v1/account/keys/{key}``.
+    """Change an API key's name or cap; fields left out stay: ``PATCH /v1/account/keys/{key}``.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def confirm_purchase(purchase_id: str) -> Call[Purchase]:
 
 
 def notices() -> Call[ParkedNoticeList]:
-    """Return what providers said that does not agree: ``GET /v1/operator/notices``."""
+    """Return provider events that contradict their purchase: ``GET /v1/operator/notices``."""
     return read(f"{_OPERATOR}/notices", ParkedNoticeList)
 
 

@@ -1,4 +1,4 @@
-"""What can be asked of datasets: each function gives the call for one route."""
+"""Calls of the dataset routes: one function a route."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def from_feedback(
 
 
 def check_rows(parts: Mapping[str, bytes]) -> Call[DatasetCheck]:
-    """Return what is wrong with rows, and store nothing: ``POST /v1/datasets/check``."""
+    """Return the problems of rows, and store nothing: ``POST /v1/datasets/check``."""
     return _upload(f"{_PATH}/check", (), parts, DatasetCheck, None)
 
 
@@ -297,7 +297,7 @@ def facets_of(
 def diff_versions(
     dataset_id: str, older: int | None = None, newer: int | None = None
 ) -> Call[dict[str, Any]]:
-    """Return what the latest version, or ``newer``, adds to an older: ``GET …/{dataset}/diff``.
+    """Return the changes of the latest version, or ``newer``, since an older: ``GET …/{dataset}/diff``.
 
     ``older`` is the version before the newer one when left out.
     """
@@ -329,7 +329,7 @@ def _upload(
 
 
 def _form(fields: tuple[tuple[str, str], ...], parts: Mapping[str, bytes]) -> tuple[bytes, str]:
-    """Return a multipart form and its type; the boundary is a hash of what is in it."""
+    """Return a multipart form and its type; the boundary is a hash of its content."""
     sections = [(f'form-data; name="{name}"', value.encode()) for name, value in fields]
     for name, data in parts.items():
         sections.append((f'form-data; name="{name}"; filename="{name}.jsonl"', data))

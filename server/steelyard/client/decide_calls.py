@@ -1,4 +1,4 @@
-"""What can be asked of the API: each function gives the call for one route.
+"""Calls of deciding: one function a route.
 
 The clients' methods are made of these, so the signatures and the help here are theirs.
 """
@@ -108,7 +108,7 @@ def estimate(
     temperature: float | None = None,
     explain: bool | None = None,
 ) -> Call[EstimateResponse]:
-    """Return what ``decide`` would cost at most: ``POST /v1/decide/estimate``; nothing runs."""
+    """Return the highest price of ``decide``: ``POST /v1/decide/estimate``; nothing runs."""
     required = {"context": context, "decisions": decisions}
     options = {
         "model": model,
@@ -147,7 +147,7 @@ def playground(
 
 
 def lint(context: Context, decisions: Decisions) -> Call[LintAnswer]:
-    """Return what about decisions makes their answers worse: ``POST /v1/lint``; no model runs."""
+    """Return wording that makes answers worse: ``POST /v1/lint``; no model runs."""
     body = encode_body({"context": context, "decisions": decisions})
     return Call("POST", "/v1/lint", LintAnswer, body, may_compress=False)
 
@@ -160,7 +160,7 @@ def feedback(
     who: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[FeedbackResponse]:
-    """Return what really happened: ``POST /v1/feedback``.
+    """Report the outcome that really happened: ``POST /v1/feedback``.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def systemone(
 def systemone_estimate(
     state: Context, questions: Questions, *, model: str = JEV_LATEST
 ) -> Call[EstimateResponse]:
-    """Return what ``systemone`` would cost at most: ``POST /v1/systemone/estimate``; nothing runs."""
+    """Return the highest price of ``systemone``: ``POST /v1/systemone/estimate``; nothing runs."""
     body = encode_body({"model": model, "state": state, "questions": questions})
     return Call("POST", "/v1/systemone/estimate", EstimateResponse, body)
 
@@ -255,7 +255,7 @@ def get_model_ready(model: str) -> Call[ModelReadiness]:
 
 
 def capabilities() -> Call[Discovery]:
-    """Return what the server can do, its bounds and its prices: ``GET /v1/onehot``."""
+    """Return the server's features, bounds and prices: ``GET /v1/onehot``."""
     return read("/v1/onehot", Discovery)
 
 
@@ -364,7 +364,7 @@ def decision_log(
 
 
 class DecisionFilters(TypedDict, total=False):
-    """Which stored decisions; all of them without any. What each means is in ``decision_log``."""
+    """Filters of stored decisions; all of them without any. ``decision_log`` explains each."""
 
     since: float | None
     until: float | None

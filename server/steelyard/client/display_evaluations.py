@@ -160,7 +160,7 @@ def _(records: RecordList) -> str:
 
 @to_frame.register
 def _(detail: EvaluationDetail) -> Any:
-    """Return every measure as a row: what it is of, its name, value, interval and n."""
+    """Return every measure as a row: its decision, name, value, interval and n."""
     import polars as pl  # noqa: PLC0415
 
     rows = [("overall", "all", *row) for row in _measure_rows(detail.overall)]
@@ -263,7 +263,7 @@ def show_measure(measure: Measure | None) -> str:
 
 
 def flip_cells(flip: FlippedRecord) -> tuple[str, ...]:
-    """Return a flip in a table: its decision, what happened, what is right, both answers."""
+    """Return the cells of a flip: its decision, the kind of flip, the label, both answers."""
     return (
         flip.decision_id,
         flip.flip,

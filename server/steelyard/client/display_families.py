@@ -87,7 +87,7 @@ def _(events: JobEvents) -> str:
 
 @to_frame.register
 def _(family: Family) -> Any:
-    """Return a row a model of the line: its number, what became of it and its figures."""
+    """Return a row for each model of the line: its number, state and figures."""
     import polars as pl  # noqa: PLC0415  a client without frames needs none
 
     return pl.DataFrame(
@@ -181,7 +181,7 @@ def job_rows(jobs: Sequence[Job]) -> list[tuple[str, ...]]:
 
 
 def job_facts(job: Job) -> list[tuple[str, str]]:
-    """Return what is to be said of a fine-tune, as names and texts."""
+    """Return the facts of a fine-tune, as names and texts."""
     training = job.hyperparameters
     facts = [
         ("id", job.id),
@@ -208,7 +208,7 @@ def job_facts(job: Job) -> list[tuple[str, str]]:
 
 
 def describe_family(family: Family) -> str:
-    """Return in one line what a family does now."""
+    """Return a family's state in one line."""
     words = [f"is {_switch_text(family)}"]
     if family.served is None:
         words.append("serves no model")

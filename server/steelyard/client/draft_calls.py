@@ -1,4 +1,4 @@
-"""What can be asked about drafts: each function gives the call for one route."""
+"""Calls of the draft routes: one function a route."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def redo(
     last: int | None = None,
     idempotency_key: str | None = None,
 ) -> Call[EditReceipt]:
-    """Redo what the reviewer undid last, or entries named as for ``undo``: ``POST …/{draft}/redo``.
+    """Redo the edit the reviewer undid last, or entries named as for ``undo``: ``POST …/{draft}/redo``.
 
     Raises
     ------
@@ -356,7 +356,7 @@ def assignments(draft_id: str) -> Call[Assignments]:
 def move_assigned(
     draft_id: str, from_: str, to: str | None = None, *, idempotency_key: str | None = None
 ) -> Call[MovedAssignment]:
-    """Hand what a reviewer has not done to another: ``POST …/{draft}/assignments/move``.
+    """Move a reviewer's unfinished rows to another: ``POST …/{draft}/assignments/move``.
 
     Parameters
     ----------
@@ -379,7 +379,7 @@ def answer(
     reviewer: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[AnswerReceipt]:
-    """Answer what a row is that another labels too: ``POST /v1/drafts/{draft}/answers``.
+    """Answer a row that several people label: ``POST /v1/drafts/{draft}/answers``.
 
     Neither sees what the other says. What both say becomes the row's label; where they differ, the
     row comes into the queue ``disagreement``, to be decided by an ordinary edit.
@@ -408,7 +408,7 @@ def import_answers(
     *,
     idempotency_key: str | None = None,
 ) -> Call[ImportedAnswers]:
-    """Record who said what of rows elsewhere: ``POST /v1/drafts/{draft}/answers/import``.
+    """Record answers that people gave elsewhere: ``POST /v1/drafts/{draft}/answers/import``.
 
     A row of one person is labelled in their name. Answers of several are kept apart, as those of
     ``answer``: what all say becomes the row's label, and a row on which they differ comes into the

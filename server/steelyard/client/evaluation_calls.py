@@ -1,4 +1,4 @@
-"""What can be asked about evaluations: each function gives the call for one route."""
+"""Calls of the evaluation routes: one function a route."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def detail(evaluation_id: str) -> Call[EvaluationDetail]:
 
 
 class RecordFilters(TypedDict, total=False):
-    """Which scored decisions, and in what order; all of them, as the dataset has them, without any.
+    """Filters and order of scored decisions; all, in the dataset's order, without any.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def frontier(
     false_negative: float | None = None,
     action_costs: ActionCosts | None = None,
 ) -> Call[Frontier]:
-    """Return a dataset's models by what they achieve and take: ``GET /v1/evaluations/frontier``.
+    """Return a dataset's models by quality, price and latency: ``GET /v1/evaluations/frontier``.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def try_policy(
     action_costs: ActionCosts | None = None,
     abstain_below: float | None = None,
 ) -> Call[PolicyReport]:
-    """Return what a policy would have done: ``POST /v1/evaluations/{id}/policy``; nothing changes.
+    """Return the actions of a policy on past answers: ``POST /v1/evaluations/{id}/policy``; nothing changes.
 
     Parameters
     ----------

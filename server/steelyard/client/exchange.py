@@ -156,14 +156,14 @@ class Exchange(Generic[_Answer]):
         return True
 
     def check(self, response: httpx.Response) -> None:
-        """Raise what the server refused with, if it did."""
+        """Raise the error of a refused response."""
         if self._session is not None:
             self._session.keep(response)
         if not response.is_success:
             raise self._refusal(response)
 
     def answer(self, response: httpx.Response) -> _Answer:
-        """Return the answer that a response holds, or raise what the server refused with."""
+        """Return the decoded answer of a response, or raise the server's error."""
         self.check(response)
         if self._call.answer is bytes:
             return cast("_Answer", response.content)

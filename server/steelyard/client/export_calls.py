@@ -1,4 +1,4 @@
-"""What can be exported to the disk: each function gives the call for one export, and where it goes."""
+"""Exports to the disk: one function an export, with its call and its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a call ends without a server's word: what only a client raises, beside ``steelyard.errors``."""
+"""Errors that only a client raises, beside ``steelyard.errors``: no server answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked about families and their models: each function gives the call for one route."""
+"""Calls of the routes of families and their models: one function a route."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def estimate(
     hyperparameters: Training | None = None,
     dataset_version: int | None = None,
 ) -> Call[FineTuneEstimate]:
-    """Return what ``create`` with these would cost now: ``POST /v1/families/estimate``; holds nothing."""
+    """Return the present price of ``create`` with these arguments: ``POST /v1/families/estimate``; holds nothing."""
     fields = _start(family, dataset_id, start_from, method, hyperparameters, dataset_version)
     return Call("POST", f"{_PATH}/estimate", FineTuneEstimate, encode_body(fields))
 
@@ -80,7 +80,7 @@ def list_families() -> Call[FamilyList]:
 
 
 def get(family: str) -> Call[Family]:
-    """Return a family with its fine-tunes, and what continuing it would do now: ``GET …/{family}``."""
+    """Return a family with its fine-tunes, and the effect of continuing it now: ``GET …/{family}``."""
     return read(_path(family), Family)
 
 
@@ -262,7 +262,7 @@ def estimate_continue(
     dataset_version: int | None = None,
     base: str | None = None,
 ) -> Call[FineTuneEstimate]:
-    """Return what ``continue_`` with these would cost now: ``POST …/{family}/continue/estimate``."""
+    """Return the present price of ``continue_`` with these arguments: ``POST …/{family}/continue/estimate``."""
     fields = {
         "hyperparameters": hyperparameters or {},
         "dataset_version": dataset_version,
@@ -318,7 +318,7 @@ def shadow(family: str, model: str, share: float = 0.1) -> Call[Shadow]:
 
 
 def end_shadow(family: str) -> Call[EndedShadow]:
-    """End a family's shadow; what it answered stays: ``DELETE …/{family}/shadow``."""
+    """End a family's shadow; its answers stay: ``DELETE …/{family}/shadow``."""
     return remove(f"{_path(family)}/shadow", EndedShadow)
 
 

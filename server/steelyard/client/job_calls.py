@@ -1,4 +1,4 @@
-"""What can be asked about fine-tunes: each function gives the call for one route."""
+"""Calls of the fine-tune routes: one function a route."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def get(job_id: str) -> Call[Job]:
 
 
 def events(job_id: str) -> Call[JobEvents]:
-    """Return what happened to a fine-tune, oldest first: ``GET …/jobs/{job}/events``."""
+    """Return the events of a fine-tune, oldest first: ``GET …/jobs/{job}/events``."""
     return read(f"{_PATH}/{segment(job_id)}/events", JobEvents)
 
 

@@ -1,4 +1,4 @@
-"""What an operator can ask about judges: each function gives the call for one route."""
+"""An operator's calls of the judge routes: one function a route."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def download(name: str) -> Call[Judge]:
 
 
 def stop(name: str) -> Call[Judge]:
-    """End what runs for a judge; a download goes on later: ``POST /v1/judges/{judge}/stop``."""
+    """Stop a judge's work; a download can be resumed: ``POST /v1/judges/{judge}/stop``."""
     return write(f"{_JUDGES}/{segment(name)}/stop", Judge, {}, key=None)
 
 
@@ -46,5 +46,5 @@ def calibrate(name: str, dataset_id: str, *, rows: int | None = None) -> Call[Ju
 
 
 def use_in_route(name: str, route: str = "auto") -> Call[Judge]:
-    """Use a judge in a route, for what the shipped model is not sure of: ``POST /v1/judges/{judge}/route``."""
+    """Use a judge in a route, where the shipped model is unsure: ``POST /v1/judges/{judge}/route``."""
     return write(f"{_JUDGES}/{segment(name)}/route", Judge, {"route": route}, key=None)

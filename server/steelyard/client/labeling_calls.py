@@ -1,4 +1,4 @@
-"""What can be asked about labeling: each function gives the call for one route."""
+"""Calls of the labeling routes: one function a route."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def source_rows_page(
 
 
 def delete_source(source_id: str) -> Call[DeletedSource]:
-    """Delete a source and what teachers said of it: ``DELETE /v1/labeling/sources/{source}``."""
+    """Delete a source and its teachers' answers: ``DELETE /v1/labeling/sources/{source}``."""
     return remove(f"{_SOURCES}/{segment(source_id)}", DeletedSource)
 
 
@@ -114,7 +114,7 @@ def get(job_id: str) -> Call[LabelingJob]:
 def results_page(
     job_id: str, *, offset: int = 0, limit: int | None = None
 ) -> Call[LabelingResults]:
-    """Return at most 200 rows with what teachers said of them: ``GET …/{job}/results``."""
+    """Return at most 200 rows with their teachers' answers: ``GET …/{job}/results``."""
     return read(f"{_path(job_id)}/results", LabelingResults, offset=offset, limit=limit)
 
 

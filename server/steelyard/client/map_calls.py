@@ -1,4 +1,4 @@
-"""What can be asked about maps of datasets: each function gives the call for one route."""
+"""Calls of the map routes: one function a route."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def points(map_id: str) -> Call[MapPoints]:
 
 
 def values(map_id: str, decision: str, *, evaluation: str | None = None) -> Call[MapValues]:
-    """Return what is known of each point, as columns: ``GET /v1/maps/{map}/values``.
+    """Return the values of each point, as columns: ``GET /v1/maps/{map}/values``.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def values(map_id: str, decision: str, *, evaluation: str | None = None) -> Call
 
 
 def cancel(map_id: str, *, idempotency_key: str | None = None) -> Call[DatasetMap]:
-    """Stop a map; asked for again, it goes on from what it has: ``POST …/{map}/cancel``."""
+    """Stop a map; a new request resumes it: ``POST …/{map}/cancel``."""
     return write(f"{_path(map_id)}/cancel", DatasetMap, {}, key=idempotency_key)
 
 

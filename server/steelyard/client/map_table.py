@@ -1,4 +1,4 @@
-"""The points of a map as a table: what a row is, where it lies, and what is known of it."""
+"""The points of a map as a table: rows, coordinates and values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AT_ONCE = 10_000
 def write_points(
     points: MapPoints, values: MapValues | None, path: Path, format_: ExportFormat, *, force: bool
 ) -> Path:
-    """Write a map's points to a file, and what is known of them; return its path."""
+    """Write a map's points and their values to a file; return its path."""
     with export_file(path, format_, force=force) as file:
         for piece in export_pieces(table_of(points, values), format_):
             file.write(piece)

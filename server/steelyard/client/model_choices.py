@@ -36,7 +36,7 @@ class ModelChoice(Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """The name with what there is to say of it."""
+        """The name with its remarks."""
         return ", ".join(part for part in (self.name, self.reason or self.note) if part)
 
 

@@ -1,4 +1,4 @@
-"""What can be asked about named decisions: each function gives the call for one route."""
+"""Calls of the routes of named decisions: one function a route."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def change(
     dataset_id: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[NamedDecision]:
-    """Change what people know of it: ``PATCH …/{decision}``; an empty text removes."""
+    """Change a decision's description or owner; an empty text removes: ``PATCH …/{decision}``."""
     fields = {"description": description, "owner": owner, "dataset_id": dataset_id}
     return write(_path(name), NamedDecision, fields, key=idempotency_key, method="PATCH")
 
@@ -280,7 +280,7 @@ def _path(*parts: str) -> str:
 
 
 def growth(name: str) -> Call[Growth]:
-    """Return what a decision may do by itself, and why it waits: ``GET …/{decision}/growth``."""
+    """Return a decision's growth policy, and why it waits: ``GET …/{decision}/growth``."""
     return read(_path(name, "growth"), Growth)
 
 
@@ -297,7 +297,7 @@ def grow(
     max_price_usd: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[Growth]:
-    """Set what a decision may do by itself, from rows to a family of its own: ``PUT …/{decision}/growth``.
+    """Set a decision's growth policy, from rows to its own family: ``PUT …/{decision}/growth``.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ def grow(
 
 
 def stop_growing(name: str, *, idempotency_key: str | None = None) -> Call[Growth]:
-    """Stop a growth; what it made stays: ``DELETE …/{decision}/growth``."""
+    """Stop a growth; its datasets and families stay: ``DELETE …/{decision}/growth``."""
     return remove(_path(name, "growth"), Growth, key=idempotency_key)
 
 

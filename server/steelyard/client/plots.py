@@ -30,7 +30,7 @@ _GREY, _ORANGE = "#888888", "#d55e00"
 
 
 class EvaluationPlots:
-    """What an evaluation's detail draws; every figure is Bokeh's."""
+    """Plots of an evaluation's detail, as Bokeh figures."""
 
     def __init__(self, detail: EvaluationDetail) -> None:
         self._detail = detail
@@ -127,7 +127,7 @@ def _(detail: EvaluationDetail) -> EvaluationPlots:
 @to_plots.register
 def _(curve: CostCurve) -> Callable[[], Any]:
     def plot() -> Any:
-        """Draw what a decision costs by threshold."""
+        """Draw a decision's cost by threshold."""
         points = [
             (point.threshold, *_ends(point.cost))
             for point in curve.points

@@ -1,4 +1,4 @@
-"""What can be asked about prompt tuning: each function gives the call for one route."""
+"""Calls of the prompt tuning routes: one function a route."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator can ask about routes: each function gives the call for one route of the API."""
+"""An operator's calls of the routes of models: one function a route of the API."""
 
 from __future__ import annotations
 

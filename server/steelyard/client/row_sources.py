@@ -229,7 +229,7 @@ def _row_of(
 
 
 def _exported(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an exported row has beside texts: its context's values, images and options."""
+    """Return an exported row's fields beside texts: its context's values, images and options."""
     row: dict[str, Any] = {}
     if not record["is_text"]:
         row["context"] = json.loads(record["context"])

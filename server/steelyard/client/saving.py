@@ -1,4 +1,4 @@
-"""Exports written to the disk: whole or not at all, and never over what is there unasked."""
+"""Exports written to the disk: complete or not at all, and never over other files unasked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def format_of(path: Path, chosen: ExportFormat | None = None) -> ExportFormat:
 
 
 def check_free(path: Path, *, force: bool) -> None:
-    """Refuse to write over what is there; with ``force``, over what was not exported.
+    """Refuse to overwrite a file; with ``force``, a file that was not exported.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def check_free(path: Path, *, force: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
-    """An export that is written to the disk: what is asked, and where it goes."""
+    """An export written to the disk: its call, and its file."""
 
     call: Call[bytes]
     path: Path
@@ -105,7 +105,7 @@ def export_file(path: Path, format_: ExportFormat, *, force: bool) -> Iterator[B
 
 
 def _replace(made: Path, path: Path) -> None:
-    """Put what was made in its place; a folder, which cannot be written over, is put aside first."""
+    """Move an export to its place; an existing folder is put aside first."""
     aside = made.with_suffix(".replaced")
     if path.is_dir() or (path.exists() and made.is_dir()):
         path.rename(aside)

@@ -27,7 +27,7 @@ class SessionToken:
         return f"{type(self).__name__}({'signed in' if self.value else 'signed out'})"
 
     def headers(self) -> dict[str, str]:
-        """Return what goes out with every call."""
+        """Return the headers of every call."""
         headers = {"X-Steelyard-Console": "1"}
         if self.value:
             headers["Cookie"] = f"{_COOKIE}={self.value}"

@@ -24,7 +24,7 @@ def unsure_queries(
     limit: int = MAX_QUERIES,
     on_query: Callable[[int], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """Return what was asked where no feedback came and a top probability was at most so high.
+    """Return stored requests without feedback whose top probability was at most a bound.
 
     The newest first; each context with its decisions once. ``on_query`` is called with how many
     there are by now.

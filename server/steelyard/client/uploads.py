@@ -1,4 +1,4 @@
-"""Rows sent in as many calls as their size needs: which calls, and what their answers mean.
+"""Rows sent in as many calls as their size needs, and the combined answer.
 
 It does no input or output, for the client that blocks and the one that does not.
 """
@@ -113,7 +113,7 @@ class Upload(Generic[_Made]):
             raise
 
     def result(self) -> _Made:
-        """Return what was made; raise when there was no row, or none that is new."""
+        """Return the dataset; raise when there was no row, or no new one."""
         if self.made is None:
             raise self._nothing_new or ValueError(
                 "There are no rows; give examples, training or evaluation."
@@ -158,7 +158,7 @@ class Upload(Generic[_Made]):
         return hashlib.sha256(f"{place}:{self._idempotency_key}".encode()).hexdigest()
 
     def _loads(self) -> Iterator[dict[str, Piece]]:
-        """Yield what goes out in each call: a piece, or one of each side where both fit in one."""
+        """Yield the parts of each call: a piece, or one of each side where both fit."""
         load: dict[str, Piece] = {}
         for part, rows in self._parts.items():
             for piece in pieces_of(rows, self._columns, self._piece_bytes):

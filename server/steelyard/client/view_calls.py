@@ -1,4 +1,4 @@
-"""What can be asked about saved views: each function gives the call for one route."""
+"""Calls of the saved-view routes: one function a route."""
 
 from __future__ import annotations
 

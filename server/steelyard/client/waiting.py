@@ -1,4 +1,4 @@
-"""What is waited for: when the wait is over, when it is in vain, and what a bar shows meanwhile."""
+"""Waiting for work: when it is done, when it failed, and the bar meanwhile."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Patience:
         self._ends_at = None if timeout_s is None else time.monotonic() + timeout_s
 
     def check(self, state: str) -> None:
-        """Raise when the time is over; ``state`` is what is so at the moment, as a clause."""
+        """Raise when the time is over; ``state`` describes the present, as a clause."""
         if self._ends_at is not None and time.monotonic() >= self._ends_at:
             raise NoAnswerInTimeError(
                 f"After {self._timeout_s:g} s {state}; it goes on, so wait again."

@@ -1,4 +1,4 @@
-"""What comes in pages and is more than their items in a row: which page is next, and what is taken."""
+"""Pages with more than items: the next page, and the content of each."""
 
 from __future__ import annotations
 

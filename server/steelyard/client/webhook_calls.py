@@ -1,4 +1,4 @@
-"""What can be asked about webhooks: each function gives the call for one route."""
+"""Calls of the webhook routes: one function a route."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def create(
     description: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[Webhook]:
-    """Make a webhook, whose ``secret`` is told here and never again: ``POST …/webhooks``.
+    """Make a webhook. Its ``secret`` is returned here only: ``POST …/webhooks``.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def change(
     rotate_secret: bool = False,
     idempotency_key: str | None = None,
 ) -> Call[Webhook]:
-    """Change a webhook; what is left out stays: ``PATCH …/webhooks/{webhook}``.
+    """Change a webhook; fields left out stay: ``PATCH …/webhooks/{webhook}``.
 
     Parameters
     ----------

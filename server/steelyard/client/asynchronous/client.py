@@ -1,4 +1,4 @@
-"""The client itself: its calls, its connections, and what tries again."""
+"""The client: its calls, its connections and its retries."""
 
 from __future__ import annotations
 

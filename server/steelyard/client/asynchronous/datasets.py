@@ -52,7 +52,7 @@ class AsyncDatasets(AsyncResource):
         targets: str | None = None,
         rewards: str | None = None,
     ) -> DatasetCheck:
-        """Return what is wrong with rows, as ``create`` would find it, and store nothing.
+        """Return the problems that ``create`` would find in rows, and store nothing.
 
         The first 15 MiB are looked at.
         """

@@ -44,7 +44,7 @@ class AsyncLabeling(AsyncJobResource[LabelingJob]):
                 return
 
     async def results(self, job_id: str) -> AsyncIterator[LabelingResult]:
-        """Iterate over the rows of a job with what teachers said of them."""
+        """Iterate over the rows of a job with its teachers' answers."""
         offset = 0
         while True:
             page = await self.send(calls.results_page(job_id, offset=offset, limit=200))

@@ -290,7 +290,7 @@ class AsyncPromptTuning(AsyncJobResource[PromptTuningJob]):
 
 
 class AsyncAlarms(AsyncResource):
-    """What is watched of an account's models, and what is no longer as it was: ``client.alarms``."""
+    """Watched metrics of an account's models, and their alarms: ``client.alarms``."""
 
     list = pages(alarm_calls.page)
     get = _method(alarm_calls.get)

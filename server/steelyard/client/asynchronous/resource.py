@@ -1,4 +1,4 @@
-"""What the parts of a client share: they send calls through it, and read what comes in pages."""
+"""The base of a client's parts: sends their calls, and reads pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client itself: its calls, its connections, and what tries again."""
+"""The client: its calls, its connections and its retries."""
 
 # Made of asynchronous/client.py by scripts/blocking_client.py: edit that one.
 

@@ -45,7 +45,7 @@ class Labeling(JobResource[LabelingJob]):
                 return
 
     def results(self, job_id: str) -> Iterator[LabelingResult]:
-        """Iterate over the rows of a job with what teachers said of them."""
+        """Iterate over the rows of a job with its teachers' answers."""
         offset = 0
         while True:
             page = self.send(calls.results_page(job_id, offset=offset, limit=200))

@@ -1,4 +1,4 @@
-"""Files of any common format as rows of a dataset: read as a table, mapped, and told about."""
+"""Files of any common format as rows of a dataset: read as a table, mapped, and reported."""
 
 from steelyard.client.tables.converted import Converted, Mapping, read_lines
 from steelyard.client.tables.exported import is_exported, read_exported

@@ -1,4 +1,4 @@
-"""What a cell of a table says: plain values, and names of outcomes."""
+"""The content of a table's cell: plain values, and names of outcomes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plain(value: Any) -> Any:
 
 
 def answer_of(cell: Any) -> Any:
-    """Return what a cell answers: a name, a list of names, or the share of each.
+    """Return a cell's answer: a name, a list of names, or the share of each.
 
     Programs write ``{"choices": […]}``, ``{"label": …, "score": …}``, or a list of these with a score each.
 

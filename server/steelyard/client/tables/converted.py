@@ -32,7 +32,7 @@ class Mapping:
     split: str | None = None
 
     def __post_init__(self) -> None:
-        """Name decisions apart whose columns differ only in what ids do not take."""
+        """Rename decisions whose columns differ only in characters that ids do not allow."""
         taken: set[str] = set()
         labels = []
         for label in self.labels:
@@ -47,7 +47,7 @@ class Mapping:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The rows of a file; called with what a server refuses of them, as ``on_refused``.
+    """The rows of a file; called with the server's refusals, as ``on_refused``.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Converted:
     _reasons: dict[int, list[str]] = field(default_factory=dict)
 
     def __call__(self, part: str, line: int, problem: Dict[str, Any]) -> None:
-        """Note what a server refuses of a row: its side or part, and its line there from 0."""
+        """Note a refused row: its side or part, its line there from 0, and the problem."""
         number = self._places_of(part)[line]
         _, _, reason = str(problem.get("message", "")).partition(": ")
         column = self._columns_of(list(problem.get("path", ()))[3:])

@@ -72,7 +72,7 @@ class Label:
 
     @property
     def note(self) -> str:
-        """What a user should know of its values: those that are no label, or look like none or several."""
+        """A note for the user on its values: blanks, doubtful labels, or several labels in one."""
         return " ".join(filter(None, (self.joined_note, self._no_label_note())))
 
     @property
@@ -107,7 +107,7 @@ class Label:
 
     @property
     def like_none(self) -> list[str]:
-        """The outcomes that may mean that nobody labelled a row."""
+        """The outcomes that may mean an unlabelled row."""
         if self.definition is not None:
             return []
         return sorted(name for name in self.outcomes if name.lower() in _LIKE_NONE)
@@ -124,7 +124,7 @@ class Label:
 
     @property
     def joined_note(self) -> str:
-        """What a user should know of outcomes that look like several."""
+        """A note for the user on cells that look like several outcomes."""
         joined = self.joined
         if not joined:
             return ""
@@ -307,7 +307,7 @@ def known_decisions(client: Client, dataset: Dataset) -> list[dict[str, Any]]:
 
 
 def question_of(column: str, kind: Kind) -> str:
-    """Return what is asked of a column where nobody says it."""
+    """Return the default question about a column."""
     words = _words(column)
     if kind == "binary":
         return f"{words[:1].upper()}{words[1:]}?"

@@ -1,4 +1,4 @@
-"""What the columns of a table mean: guessed, changed by whoever knows, and turned into rows."""
+"""The meaning of a table's columns: guessed, changed by the user, and turned into rows."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def guess_mapping(
     context: Sequence[str] = (),
     named: Collection[str] = (),
 ) -> Mapping:
-    """Return what the columns seem to mean.
+    """Return the guessed meaning of the columns.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def convert(table: Table, mapping: Mapping) -> Converted:
 
 
 def _answers_of(replies: Sequence[Reply], mapping: Mapping) -> list[dict[str, Any]]:
-    """Return what people answered of a row; nothing where nobody is named and nothing written."""
+    """Return people's answers to a row; an empty list without annotators or labels."""
     if not any(reply.by or reply.notes for reply in replies):
         return []
     answers = []
@@ -209,7 +209,7 @@ def _answers_of(replies: Sequence[Reply], mapping: Mapping) -> list[dict[str, An
 
 
 class _Questions:
-    """What rows are asked, as JSON: written once for rows that have the same labels."""
+    """The decisions of rows, as JSON: written once for rows with the same labels."""
 
     def __init__(self, mapping: Mapping, at: dict[str, int]) -> None:
         self._mapping, self._at = mapping, at
@@ -254,7 +254,7 @@ def _row(
 
 
 def _beside(cell: Any) -> Any:
-    """Return a cell as metadata has it: lists and objects as JSON; ``None`` for what is too long."""
+    """Return a cell as metadata: lists and objects as JSON; ``None`` where it is too long."""
     value = plain(cell)
     if isinstance(value, dict | list):
         value = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
@@ -262,7 +262,7 @@ def _beside(cell: Any) -> Any:
 
 
 def _splits(table: Table, mapping: Mapping) -> tuple[list[str | None], list[str]]:
-    """Return the split of each row, and its file where there are several; none where none is told."""
+    """Return the split of each row, and its file where there are several; ``None`` where unnamed."""
     files = [part.file for part in table.row_parts()] if len(table.parts) > 1 else []
     if mapping.split is not None:
         return [text_of(cell) or None for cell in table.column(mapping.split)], files
@@ -287,7 +287,7 @@ def _sides(splits: Sequence[str | None]) -> tuple[dict[str | None, Side] | None,
 def _held_out(
     table: Table, mapping: Mapping, at: dict[str, int], sides: Dict[str | None, Side]
 ) -> dict[int, int]:
-    """Return the contexts of the evaluation side, by what is left of each without its looks."""
+    """Return the contexts of the evaluation side, by their normalised text."""
     splits, _ = _splits(table, mapping)
     contexts: dict[int, int] = {}
     for split, (_, cells) in zip(splits, table.rows, strict=True):
@@ -306,7 +306,7 @@ def _key(context: Any) -> str:
 
 
 def _near(context: Any) -> int:
-    """Return what is equal of contexts that say the same: without case, blanks, markup and quoted mail."""
+    """Return a hash of a context without case, blanks, markup and quoted mail."""
     return hash(" ".join(own_text(context).casefold().split()))
 
 

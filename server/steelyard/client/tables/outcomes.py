@@ -1,4 +1,4 @@
-"""Outcomes of a column as a person edits them: variants of one name, names, and what each means."""
+"""Edits to the outcomes of a column: joined spellings, names and descriptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPACES = re.compile(r"[\s_\-./]+")
 
 @dataclass(frozen=True, slots=True)
 class OutcomeEdit:
-    """What a person says of one value of a column.
+    """An edit to one value of a column.
 
     Attributes
     ----------

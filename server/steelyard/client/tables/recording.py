@@ -1,4 +1,4 @@
-"""Who said what of imported rows, recorded in a draft for Review."""
+"""The annotators of imported rows and their answers, recorded in a draft for Review."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Answers = list[dict[str, Any]]
 
 @dataclass(slots=True)
 class Recorded:
-    """A draft with what people said of rows.
+    """A draft with people's answers to rows.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Recorded:
 
     @property
     def summary(self) -> str:
-        """What was recorded, in words."""
+        """The recorded answers, in words."""
         text = (
             f"Who said what is in the draft {self.draft_id} (Review): {self.n_rows:,} rows, "
             f"{self.n_several:,} of several people, who differ on {self.n_disputed:,}."
@@ -59,7 +59,7 @@ class Recorded:
 
 
 def record_answers(client: Client, dataset: Dataset, made: Converted) -> Recorded | None:
-    """Record in a new draft what people said of the rows of a file; ``None`` where nobody is known.
+    """Record the answers of a file's annotators in a new draft; ``None`` where none are named.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def _batches(by_row: Mapping[int, _Answers]) -> Iterator[_Answers]:
 
 
 def _key(context: Any, targets: Mapping[str, Any]) -> str:
-    """Return what tells a row from others: its context and its labels, however they are written."""
+    """Return a key of a row: its context and its labels, in normal form."""
     labels = [
         (decision, outcome, round(share, 3))
         for decision, label in sorted(targets.items())

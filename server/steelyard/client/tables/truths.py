@@ -1,4 +1,4 @@
-"""One right answer for each question about a context: rows that say another are left out, and told."""
+"""One right answer for each question about a context: rows that contradict an earlier one are skipped."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _context(row: _Row | None) -> int:
 
 
 def _truths(row: _Row) -> Iterator[tuple[int, int, str]]:
-    """Yield what tells the question of each label from others, its truth, and its decision's id."""
+    """Yield for each label a key of its question, its truth, and its decision's id."""
     if not isinstance(row.targets, dict) or not isinstance(row.decisions, list | tuple):
         return
     context = _context(row)
