@@ -100,7 +100,7 @@ class TemperatureTable:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> TemperatureTable:
-        """Read a table from what ``to_dict`` gave, straight or through JSON.
+        """Read a table from the dict of ``to_dict``, directly or through JSON.
 
         Raises
         ------

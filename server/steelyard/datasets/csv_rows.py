@@ -65,7 +65,7 @@ class CsvReader:
     def _records(
         self, chunks: Iterable[bytes], part: str, max_line_bytes: int
     ) -> Iterator[tuple[int, list[str]]]:
-        """Yield every record that can be read; what cannot be read goes to the findings."""
+        """Yield every record that can be parsed; the others become findings."""
         for record in split_records(self._texts(chunks, part, max_line_bytes)):
             if isinstance(record, Refused):
                 self._note(part, record.line, record.reason, "invalid_csv")

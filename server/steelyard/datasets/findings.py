@@ -1,4 +1,4 @@
-"""What is wrong with rows that were sent, line by line, and the refusal it makes."""
+"""Problems in sent rows, line by line, and the refusal made of them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Findings:
         violations: Iterable[Violation],
         code: FindingCode = "invalid_example",
     ) -> None:
-        """Note what is wrong with a line; paths start at the row."""
+        """Note a problem of a line; paths start at the row."""
         for violation in violations:
             self.n_found += 1
             self._codes.add(code)

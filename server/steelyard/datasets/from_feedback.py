@@ -1,4 +1,4 @@
-"""Feedback made rows: what really happened to stored decisions, for the next fine-tune to learn.
+"""Feedback as rows: outcomes of stored decisions, for the next fine-tune to learn.
 
 A row asks what the stored decision asked, as far as something was observed of it, and its targets
 are what was observed. Its metadata names the stored decision, so that a dataset takes each once.
@@ -61,7 +61,7 @@ _CACHED_WORDINGS = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the dataset has: its wordings, and the stored decisions that are rows of it."""
+    """A dataset's wordings, and the stored decisions that are rows of it already."""
 
     wordings: Mapping[str, Collection[bytes]]
     stored_ids: frozenset[str]

@@ -1,4 +1,4 @@
-"""Rows of datasets made of feedback: what really happened to stored decisions, as targets."""
+"""Wire forms of rows made of feedback: outcomes of stored decisions, as targets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RowsFromFeedback(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class FeedbackRowCounts(Struct, frozen=True, kw_only=True):
-    """What became of the stored decisions that were asked for."""
+    """How many of the requested stored decisions became rows, and why others did not."""
 
     stored: Annotated[int, Meta(description="Stored decisions in the range, of the model.")]
     added: Annotated[int, Meta(description="Rows that the dataset gained.")]
@@ -79,6 +79,6 @@ class FeedbackRowCounts(Struct, frozen=True, kw_only=True):
 
 
 class DatasetFromFeedback(Dataset, frozen=True, kw_only=True):
-    """The dataset that gained the rows, and what was left out."""
+    """The dataset with the new rows, and the decisions left out."""
 
     feedback: FeedbackRowCounts

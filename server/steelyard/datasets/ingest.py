@@ -147,7 +147,7 @@ class RowReader:
         return row
 
     def compare_task(self, task: Task) -> list[Violation]:
-        """Return what a task asks that the dataset does not, or words otherwise."""
+        """Return the differences between a task's decisions and those of the dataset."""
         if self._definitions is None:
             return []
         mismatches = []

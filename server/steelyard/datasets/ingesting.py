@@ -61,7 +61,7 @@ class RowBounds:
 
 @dataclass(frozen=True, slots=True)
 class MadeRows(Generic[Answer]):
-    """What stands behind rows that a use case made itself, of a request without any."""
+    """The origin of rows that a use case made by itself."""
 
     #: Returns the answer, in the transaction that makes the dataset.
     answer: Callable[[Connection, Dataset], Answer]
@@ -82,7 +82,7 @@ class SentRows:
     used_at: float | None = None
 
     def named(self, write: Write) -> Write:
-        """Return a write with the digest of what was sent."""
+        """Return a write with the digest of its content."""
         return replace(write, digest=self.sha256)
 
     @property
@@ -132,7 +132,7 @@ def write_version(
 
 
 def check_rows(sent: SentRows, bounds: RowBounds) -> DatasetCheck:
-    """Return what rows would make and what is wrong with them; it blocks and stores nothing.
+    """Return the rows a request would make, and their problems; it blocks and stores nothing.
 
     What shows only beside other rows, such as duplicates and conflicts of sides, is not looked at.
     """

@@ -1,4 +1,4 @@
-"""Reading what a row says is right: the targets or the rewards of its decisions."""
+"""Read the right answers of a row: the targets or the rewards of its decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cutting a stream of bytes into lines, with a bound on what one line may take."""
+"""Cut a stream of bytes into lines, with a bound on the bytes of one line."""
 
 from __future__ import annotations
 

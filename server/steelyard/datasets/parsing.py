@@ -25,7 +25,7 @@ async def parse(
     *arguments: Arguments.args,
     **options: Arguments.kwargs,
 ) -> Result:
-    """Do work of an account on a thread, after what the account sent before."""
+    """Do an account's work on a thread, after the account's earlier work."""
     loop = asyncio.get_running_loop()
     run = functools.partial(contextvars.copy_context().run, work, *arguments, **options)
     place, before = (loop, account), _last.get((loop, account))

@@ -142,7 +142,7 @@ class DatasetRows:
         return await asyncio.to_thread(self._rows.facets, at.manifest, partition=query.partition)
 
     async def diff(self, caller: Caller, dataset_id: str, query: DiffQuery) -> VersionDiff:
-        """Return what a version has that an older one has not."""
+        """Return the differences of a version from an older one."""
         newer = await self._at(caller, dataset_id, query.to)
         from_ = max(1, newer.version - 1) if query.from_ is None else query.from_
         if from_ > newer.version:
@@ -180,7 +180,7 @@ class DatasetRows:
         )
 
     def close(self) -> None:
-        """End what runs behind requests."""
+        """Stop the work behind requests."""
         self._vectors.close()
 
     def _vector_of(self, at: DatasetAt, request: SimilarRows, embed: Embed) -> Vectors:

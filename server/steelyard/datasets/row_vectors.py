@@ -1,4 +1,4 @@
-"""Vectors of rows that nobody embedded yet: made one part at a time, behind the requests for them."""
+"""Vectors of rows that have none yet: computed a part at a time, behind the requests for them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RowVectors:
         self._making: dict[str, _Making] = {}
 
     async def make(self, parts: Sequence[Part], embed: Embed) -> None:
-        """Make what vectors some parts lack; other parts of other callers come in between."""
+        """Compute the missing vectors of some parts; other callers' parts come in between."""
         for part in parts:
             making = self._join(part, embed)
             try:
@@ -45,7 +45,7 @@ class RowVectors:
                 self._leave(part, making)
 
     def close(self) -> None:
-        """End what runs."""
+        """Stop running work."""
         self._stopped.set()
         self._pool.shutdown(cancel_futures=True)
 

@@ -1,4 +1,4 @@
-"""Searches over the rows of a version: what may be asked, and what is answered."""
+"""Searches over the rows of a version: queries and answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SearchRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def filter(self) -> Filter | None:
-        """What ``where`` and ``text`` ask for together."""
+        """The filter of ``where`` and ``text`` together."""
         return with_words(self.where, self.text)
 
 
@@ -66,7 +66,7 @@ class FoundRows(Struct, frozen=True, kw_only=True):
 
 
 class SimilarRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What rows are to be like: one of the dataset's, or any context; one of the two is given."""
+    """The query of a similarity search: a row of the dataset, or any context; one of the two."""
 
     row: Annotated[Offset | None, Meta(description="A row's place in the dataset, from 0.")] = None
     context: Annotated[
@@ -86,7 +86,7 @@ class SimilarRow(Struct, frozen=True, kw_only=True):
 
 
 class FoundSimilar(Struct, frozen=True, kw_only=True):
-    """The rows most like what was asked for, the most alike first."""
+    """The rows most similar to the query, the most similar first."""
 
     data: list[SimilarRow]
     version: int
@@ -102,7 +102,7 @@ class Relabelled(Struct, frozen=True, kw_only=True):
 
 
 class VersionDiff(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """What one version has that an older one has not, and how many rows it has no more.
+    """The differences between two versions, with the number of removed rows.
 
     A row whose labels were changed in a review is one removed and one added.
     """
@@ -130,7 +130,7 @@ def read_search(payload: object) -> SearchRows:
 
 
 def read_similar(payload: object) -> SimilarRows:
-    """Read what rows are to be like, or refuse it; as ``read_search``."""
+    """Read the query of a similarity search, or refuse it; as ``read_search``."""
     violations = Violations()
     fields = open_payload(payload, SimilarRows, violations)
     if (fields.get("row") is None) == (fields.get("context") is None):

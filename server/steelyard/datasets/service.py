@@ -111,7 +111,7 @@ class DatasetService:
         self._turns = WeakValueDictionary()
 
     def register_reader(self, check: ReaderCheck, erase: Eraser | None = None) -> None:
-        """Register a check for work that still reads a dataset, and what is erased with it."""
+        """Register a check for work that reads a dataset, and the erasure of its data."""
         self._readers.append(check)
         if erase is not None:
             self._erasers.append(erase)
@@ -160,7 +160,7 @@ class DatasetService:
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
     async def check(self, caller: Caller, sent: SentRows) -> DatasetCheck:
-        """Return what rows would make and what is wrong with them; nothing is stored."""
+        """Return the rows a request would make, and their problems; nothing is stored."""
         return await parse(caller.account_id, check_rows, sent, self._bounds)
 
     async def add_rows(
@@ -233,7 +233,7 @@ class DatasetService:
         )
 
     async def get(self, caller: Caller, dataset_id: str) -> Dataset:
-        """Return a dataset, with what prompt tuning can tune in it."""
+        """Return a dataset, with the decisions that prompt tuning can tune."""
         row, manifest = await self._read(caller, dataset_id)
         doubted = await self._doubted(DatasetAt(row.id, row.name, manifest))
         dataset = msgspec.structs.replace(

@@ -135,7 +135,7 @@ def page_datasets(
 
 
 def insert_version(connection: Connection, row: VersionRow) -> None:
-    """Write a version; the dataset's own row is told of it apart."""
+    """Write a version; the dataset's own row is updated apart."""
     connection.execute(
         insert(dataset_versions),
         {
@@ -221,7 +221,7 @@ def erase_dataset(connection: Connection, dataset_id: str, at: float) -> None:
 
 
 def manifests(connection: Connection) -> Iterator[Manifest]:
-    """Yield what every version holds."""
+    """Yield the manifest of every version."""
     for row in connection.execute(select(dataset_versions.c.manifest)):
         yield _decode_manifest(row.manifest)
 

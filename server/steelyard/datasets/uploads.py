@@ -57,7 +57,7 @@ class UploadedFile:
 
 @dataclass(slots=True)
 class Upload:
-    """What came with a request that brings rows; a context manager that removes its files."""
+    """The files of an upload request; a context manager that removes them."""
 
     form: UploadForm
     fields: Mapping[str, str] = field(default_factory=dict)

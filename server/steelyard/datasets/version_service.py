@@ -55,7 +55,7 @@ class DatasetAt:
 
 
 class StoredExample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A stored row, decoded; what is kept beside it is passed over."""
+    """A stored row, decoded; fields beside it are skipped."""
 
     context: Any
     decisions: list[dict[str, Any]]

@@ -1,4 +1,4 @@
-"""Versions of a dataset: what one holds, where its rows are, and the hash that names them."""
+"""Versions of a dataset: their rows, the place of the rows, and the hash of each."""
 
 from __future__ import annotations
 

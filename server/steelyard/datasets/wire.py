@@ -71,7 +71,7 @@ class RowDecisionInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class RowInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One row: a decide request and what is right about it.
+    """One row: a decide request and its right answers.
 
     Exactly one of ``targets`` and ``rewards`` is given. From ``model`` on, fields are kept for the
     download and otherwise ignored.
@@ -183,7 +183,7 @@ class Split(Struct, frozen=True, kw_only=True):
 
 
 class InputReceipt(Struct, frozen=True, kw_only=True):
-    """What was received: its form, the SHA-256 of its bytes, and how many there were."""
+    """A receipt of an upload: its form, the SHA-256 of its bytes, and their number."""
 
     format: InputFormat
     sha256: str
@@ -199,7 +199,7 @@ class StorageWindow(Struct, frozen=True, kw_only=True):
 
 
 class LabelingLineage(Struct, frozen=True, kw_only=True):
-    """The labeling job that made a dataset, and what it chose."""
+    """The labeling job that made a dataset, and the answers it chose."""
 
     job_id: str
     source_id: str
@@ -226,7 +226,7 @@ class DecisionReadiness(Struct, frozen=True, kw_only=True):
 
 
 class PromptTuningReadiness(Struct, frozen=True, kw_only=True):
-    """What prompt tuning can tune: tunable decisions first, then the most asked."""
+    """The decisions that prompt tuning can tune: tunable ones first, then the most frequent."""
 
     decisions: list[DecisionReadiness]
     unlisted: Annotated[int, Meta(description="Decisions that did not fit in the list.")]
@@ -257,7 +257,7 @@ class Dataset(Shown, Struct, frozen=True, kw_only=True):
 
 
 class DatasetCheck(Struct, frozen=True, kw_only=True):
-    """What rows would make, and what is wrong with them; nothing is stored."""
+    """The rows a request would make, and their problems; nothing is stored."""
 
     rows: Annotated[int, Meta(description="Rows without anything wrong.")]
     lines: Annotated[int, Meta(description="Rows looked at.")]
@@ -301,7 +301,7 @@ class DatasetVersions(Struct, frozen=True, kw_only=True):
 
 
 class Example(Struct, frozen=True, kw_only=True):
-    """A row as it is stored: exactly what training reads, and the fields sent beside it."""
+    """A stored row, exactly as training reads it, with the fields sent beside it."""
 
     context: Any
     decisions: list[Any]
@@ -341,7 +341,7 @@ class LabelToCheck(Struct, frozen=True, kw_only=True):
 
 
 class LabelsToCheck(Struct, frozen=True, kw_only=True):
-    """Every doubted label that nobody dismissed."""
+    """Every doubted label that was not dismissed."""
 
     data: list[LabelToCheck]
 
@@ -396,7 +396,7 @@ class RowsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class ExportQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which rows of a dataset, and as what."""
+    """The rows of a dataset to export, and the format."""
 
     format: Annotated[
         ExportFormat,

@@ -1,4 +1,4 @@
-"""What decisions cost, by the ledger."""
+"""Costs of decisions, from the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The feedback use case: what really happened, kept with the decision it is about."""
+"""The feedback use case: the real outcome, stored with its decision."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FeedbackService:
         self._now = now
 
     async def record(self, write: Write, request: FeedbackRequest) -> FeedbackResponse:
-        """Record what happened; a second report on the same decision replaces the first.
+        """Record the outcome; a second report on the same decision replaces the first.
 
         A decision that has left the state for a file comes back, and stays with its feedback.
         """

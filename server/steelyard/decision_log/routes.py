@@ -1,4 +1,4 @@
-"""``/v1/decisions/log`` and ``/v1/decisions/summary``: what was answered, and what came true."""
+"""``/v1/decisions/log`` and ``/v1/decisions/summary``: answers and their outcomes."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _REACH = NormalDist().inv_cdf(0.975)
 
 
 class _Result(msgspec.Struct):
-    """What figures need of a result."""
+    """The fields of a result that figures need."""
 
     top: str
     action: str
@@ -62,7 +62,7 @@ _results = decoder_of(dict[str, _Result])
 
 @dataclass(slots=True)
 class _Point:
-    """What was added of a stretch of time."""
+    """The sums of a period."""
 
     answers: int = 0
     read: int = 0

@@ -62,7 +62,7 @@ _EXPORTED_AT_A_TIME = 64
 
 
 class _ShortResult(msgspec.Struct):
-    """What lists and figures need of a result."""
+    """The fields of a result that lists and figures need."""
 
     kind: Kind
     top: str

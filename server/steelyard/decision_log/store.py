@@ -73,7 +73,7 @@ class AnswerCriteria:
 
 
 class ShortAnswer(NamedTuple):
-    """An answer without what was asked, as a row of the state has it."""
+    """An answer without its request, as a row of the state has it."""
 
     id: str
     created_at: float
@@ -245,7 +245,7 @@ def count_decisions(connection: Connection, criteria: AnswerCriteria) -> int:
 
 
 def count_observed(connection: Connection, criteria: AnswerCriteria) -> int:
-    """Count what was observed of matching answers."""
+    """Count the observed outcomes of matching answers."""
     joined = feedback.join(decisions, feedback.c.decision_id == decisions.c.id)
     where = (*in_window(criteria), counts_as_observed(criteria.by))
     counted = select(func.count()).select_from(joined).where(*where)

@@ -1,4 +1,4 @@
-"""Answers kept for feedback, and what came true."""
+"""Tables of answers stored for feedback, and of outcomes."""
 
 from __future__ import annotations
 

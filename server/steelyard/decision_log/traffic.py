@@ -34,7 +34,7 @@ GroupKey: TypeAlias = tuple[str, str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """What was added, a decision a place; ``seen`` is 1 with feedback, ``right`` 1 if right."""
+    """Columns of sums, a decision a place; ``seen`` is 1 with feedback, ``right`` 1 if right."""
 
     bucket: IntArray
     group: IntArray
@@ -76,7 +76,7 @@ class Traffic:
         self._n_unstated += probability > _MORE_LIKELY
 
     def summary(self, server: ServerErrors | None) -> DecisionSummary:
-        """Return the figures of what was added."""
+        """Return the figures of the added answers."""
         columns = np.array(self._decisions, dtype=np.float64).reshape(-1, 6).T
         answers = np.array(self._answers, dtype=np.float64).reshape(-1, 2)
         first = math.floor(self.since / self.bucket_s)
@@ -133,7 +133,7 @@ def _buckets(
 
 
 def _place(group: tuple[GroupKey, list[int]]) -> tuple[int, str, str, str]:
-    """Return what groups are ordered by: answers are read in no order."""
+    """Return the sort key of groups, since answers are read in any order."""
     (model, version, decision), (n, *_) = group
     return -n, model, version or "", decision
 

@@ -1,4 +1,4 @@
-"""The log of stored decisions on the wire: what was answered, what came true, and figures of both."""
+"""Wire forms of the log of stored decisions: answers, outcomes, and figures of both."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class DecisionLogQuery(DecisionLogFilter, frozen=True, forbid_unknown_fields=Tru
 class ExportDecisionsQuery(
     DecisionLogFilter, frozen=True, forbid_unknown_fields=True, kw_only=True
 ):
-    """Which stored decisions, and as what."""
+    """The stored decisions to export, and the format."""
 
     format: Annotated[
         ExportFormat,
@@ -144,7 +144,7 @@ class FeedbackReport(Struct, frozen=True, kw_only=True):
 
 
 class StoredAnswer(Struct, frozen=True, kw_only=True):
-    """A stored answer in full: what was asked, what was answered, what came true."""
+    """A stored answer in full: its request, its answer, its outcome."""
 
     id: str
     created_at: float
@@ -278,7 +278,7 @@ class DecisionSummary(Struct, frozen=True, kw_only=True):
 
 
 class DecisionSeriesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which stored answers are told over time."""
+    """The stored answers to draw over time."""
 
     since: Annotated[
         Time | None, Meta(description="Answered at this time or later; a day before `until`.")
@@ -297,7 +297,7 @@ class DecisionSeriesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class SeriesOutcome(Struct, frozen=True, kw_only=True):
-    """An outcome whose share is told at each point."""
+    """An outcome whose share is reported at each point."""
 
     decision: str
     outcome: str
@@ -370,7 +370,7 @@ ObservedOutcome = (
 
 
 class FeedbackRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What really happened, for some or all decisions of one stored answer."""
+    """The real outcomes of some or all decisions of one stored answer."""
 
     decision_id: Annotated[Name, Meta(description="The `id` of a stored answer, `dec_…`.")]
     outcomes: Annotated[
@@ -397,7 +397,7 @@ class FeedbackRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class FeedbackResponse(Struct, frozen=True, kw_only=True):
-    """What was recorded."""
+    """The recorded outcomes."""
 
     decision_id: str
     recorded: Annotated[

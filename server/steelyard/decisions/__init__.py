@@ -1,1 +1,1 @@
-"""What a decision is: kinds, outcomes, rules of a valid request, policy, temperature, answers."""
+"""Decisions: kinds, outcomes, rules of a valid request, policy, temperature, answers."""

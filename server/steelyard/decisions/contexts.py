@@ -1,4 +1,4 @@
-"""What of a context a small model can read, and what it should be told of beside an answer.
+"""The text that a small model can read of a context, and warnings about it beside an answer.
 
 A model that was trained on plain English cannot tell that it does not know: of a message in German it
 says "no", and of a mail below the mail that it answers it reads both. Quoted mail and markup are left
@@ -67,7 +67,7 @@ class ReadContext:
 
 
 def read_context(context: str) -> ReadContext:
-    """Return what is read of a rendered context; the strings of one that is JSON are each read.
+    """Return the readable text of a rendered context; each string of a JSON context is read.
 
     >>> read_context("<p>Where is <b>my</b> parcel?</p>").text
     'Where is my parcel?'
@@ -131,7 +131,7 @@ FINDINGS: dict[str, Callable[[ReadContext], str | None]] = {
 
 
 def own_text(value: Any) -> str:
-    """Return what a context says itself: its strings without markup and without quoted mail.
+    """Return a context's own text: its strings without markup and without quoted mail.
 
     >>> own_text({"mail": "<p>Where is <b>my</b> parcel?</p>"})
     '{"mail": "Where is my parcel?"}'
@@ -186,7 +186,7 @@ class _Cleaner:
 
 
 def _without_markup(text: str) -> str:
-    """Return a text without tags, and without what its quotations hold."""
+    """Return a text without tags, and without its quoted blocks."""
     if "<" not in text or len(_TAG.findall(text, 0, _SAMPLE_CHARACTERS * 4)) < _LEAST_TAGS:
         return text
     from selectolax.lexbor import LexborHTMLParser  # noqa: PLC0415 (few contexts need it)

@@ -1,4 +1,4 @@
-"""Which sentences of a context an answer hangs on, and what its question is read as; pure.
+"""The sentences that an answer depends on, and the statements of its question; pure.
 
 A sentence's share is what the probability of the top outcome loses without it (leave-one-out, "occlusion":
 Zeiler and Fergus, 2014). It says how sensitive the answer is, and nothing of how the model comes to it.
@@ -84,7 +84,7 @@ def effects_of(
 def with_readings(
     answers: Mapping[str, DecisionResult], decisions: Sequence[Decision]
 ) -> dict[str, DecisionResult]:
-    """Return answers with what models that judge statements read each decision as."""
+    """Return answers with the statements that each decision is read as."""
     results = {}
     for decision in decisions:
         reading = read_decision(decision)

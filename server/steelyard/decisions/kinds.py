@@ -1,4 +1,4 @@
-"""What a valid decision is once read: its kind and its outcomes.
+"""A valid decision: its kind and its outcomes.
 
 Here: immutable domain types. Not here: checking (``steelyard.decisions.validation``) and choosing
 an action (``steelyard.decisions.policy``).

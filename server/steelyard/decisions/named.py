@@ -35,7 +35,7 @@ class Reference:
 
 
 def parse_reference(text: str) -> Reference | None:
-    """Return what a text names; ``None`` where it has another form.
+    """Return the reference in a text; ``None`` where it has another form.
 
     >>> parse_reference("support_triage"), parse_reference("support_triage@7").at
     (Reference(name='support_triage', at='production'), 7)
@@ -100,7 +100,7 @@ def read_named_model(
 
 
 def read_reference(text: Any, path: Path, violations: Violations) -> Reference | None:
-    """Return what a text names, or note that it has another form."""
+    """Return the reference in a text, or note that it has another form."""
     reference = parse_reference(text) if isinstance(text, str) else None
     if isinstance(text, str) and reference is None:
         violations.add(

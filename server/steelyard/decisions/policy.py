@@ -45,7 +45,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlatCosts(Sequence[float]):
-    """What an action costs that is right for one outcome, and costs the same for every other.
+    """The costs of an action that is right for one outcome and costs the same for every other.
 
     It stands for its row and takes the room of three numbers: prices of 255 outcomes are short to
     send and 65,025 costs.
@@ -83,7 +83,7 @@ class FlatCosts(Sequence[float]):
 
 @dataclass(frozen=True, slots=True)
 class ChosenAction:
-    """What a policy chose."""
+    """The action of a policy."""
 
     action: str
     expected_costs: dict[str, float] | None

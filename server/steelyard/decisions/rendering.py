@@ -1,4 +1,4 @@
-"""What the scorer reads: the texts of a request, in one form for training and for serving.
+"""The text that the scorer reads: a request's texts, in one form for training and serving.
 
 Here: the rendered form of a context, of questions and of outcomes. Not here: tokens and positions
 (``steelyard.scoring.packing``), validation (``steelyard.decisions.validation``).

@@ -1,4 +1,4 @@
-"""The room of what a decision is; its one route is the linter's."""
+"""The room of decisions; its one route is the linter's."""
 
 from __future__ import annotations
 

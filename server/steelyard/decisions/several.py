@@ -123,7 +123,7 @@ def _sets_at(decisions: Sequence[Any]) -> Iterator[LabelSet]:
 
 
 def _splits(questions: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
-    """Yield names that a set may have, with what stands before and behind the label of its first."""
+    """Yield possible names of a set, with the text before and behind the first label."""
     (id_, question), (_, following) = questions[:2]
     begins = _n_alike(question, following)
     ends = len(question) - _n_alike(question[::-1], following[::-1])

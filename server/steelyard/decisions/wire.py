@@ -1,4 +1,4 @@
-"""The decide call on the wire: what a caller sends and what it is answered.
+"""Wire forms of the decide call: its request and its answer.
 
 Here: the shapes, as msgspec structs that refuse unknown fields, from which the OpenAPI document is
 made. Not here: rules that look at two fields at once (``steelyard.decisions.validation``).
@@ -265,14 +265,14 @@ class RouteEntry(Struct, frozen=True, kw_only=True):
 
 
 class Certified(Struct, frozen=True, kw_only=True):
-    """How often answers with this mark are wrong at most, and with what confidence."""
+    """The highest error rate of answers with this mark, and its confidence."""
 
     error: float
     confidence: float
 
 
 class ReadAs(Struct, frozen=True, kw_only=True):
-    """What a yes/no question is read as by models that judge statements."""
+    """The statements that a yes/no question is read as by models that judge statements."""
 
     statement: Annotated[str, Meta(description="What a yes states.")]
     negation: Annotated[str, Meta(description="What a no states.")]
@@ -336,7 +336,7 @@ class TokenizerInfo(Struct, frozen=True, kw_only=True):
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """What a request used."""
+    """The tokens of a request."""
 
     input_tokens: int
     tokenizer: TokenizerInfo
@@ -345,7 +345,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class Charge(Struct, frozen=True, kw_only=True):
-    """What a request cost; amounts are exact decimal strings of dollars."""
+    """The cost of a request; amounts are exact decimal strings of dollars."""
 
     operation_id: str
     currency: Literal["USD"] = "USD"
@@ -368,7 +368,7 @@ class FallbackReport(Struct, frozen=True, kw_only=True):
 
 
 class AnswerWarning(Struct, frozen=True, kw_only=True):
-    """What about a request makes its answer less to be trusted."""
+    """A warning about a request that makes its answer less reliable."""
 
     code: Annotated[str, Meta(description="What it is, such as `unread_language`.")]
     message: Annotated[str, Meta(description="What was found, and what to do.")]
@@ -449,14 +449,14 @@ UsdAmount = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?\Z")]
 
 
 class ModelQuote(Struct, frozen=True, kw_only=True):
-    """What the request costs when this model answers it."""
+    """The price of the request at this model."""
 
     id: Annotated[str, Meta(description="A model that may answer: the one asked for is first.")]
     quote_usd: Annotated[UsdAmount, Meta(description="Exact dollars.")]
 
 
 class EstimateResponse(Struct, frozen=True, kw_only=True):
-    """What a request would cost at the prices of now; nothing runs and nothing is held."""
+    """The price of a request at present; nothing runs and nothing is held."""
 
     currency: Literal["USD"] = "USD"
     input_tokens: Annotated[int, Meta(ge=0, description="Input tokens, as they are billed.")]

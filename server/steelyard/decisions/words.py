@@ -36,7 +36,7 @@ def straighten(text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    r"""Return a text without what does not tell it from another: case, spacing, a last full stop.
+    r"""Return a text in normal form: lower case, single blanks, no last full stop.
 
     >>> normalise("  A late\nparcel. ")
     'a late parcel'
@@ -87,7 +87,7 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def singular(word: str) -> str:
-    """Return an English plural's singular, roughly; what matters is that both come out alike.
+    """Return an English plural's singular, roughly: both forms must become the same word.
 
     >>> [singular(word) for word in ("refunds", "queries", "boxes", "status", "class")]
     ['refund', 'query', 'box', 'status', 'class']

@@ -1,1 +1,1 @@
-"""What this server can do: models, recipes, bounds and prices."""
+"""Features of this server: models, recipes, bounds and prices."""

@@ -1,4 +1,4 @@
-"""The room of what this server can do."""
+"""The room of the server's features."""
 
 from __future__ import annotations
 

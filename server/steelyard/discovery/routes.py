@@ -9,7 +9,7 @@ from steelyard.serving.recipes_wire import RecipeList
 
 
 async def get_capabilities(call: Call) -> Discovery:
-    """Return what this server can do; the account's own models are among the models."""
+    """Return the server's features; the account's own models are among the models."""
     return await call.service(DiscoveryService).discover(call.caller)
 
 

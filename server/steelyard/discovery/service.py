@@ -1,4 +1,4 @@
-"""What this server can do: its models, recipes, bounds and prices, and what is busy now."""
+"""Features of this server: models, recipes, bounds and prices, and its present load."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedLimits:
-    """Bounds that callers can plan with; what the settings say comes from there."""
+    """Bounds that callers can plan with, taken from the settings."""
 
     decisions: int
     body_bytes: int
@@ -79,7 +79,7 @@ TeacherSource = Callable[[Caller], Awaitable[TeacherList]]
 
 
 class DiscoveryService:
-    """Reports what this server can do: of the base models itself, else what rooms add."""
+    """Reports the server's features: base models by itself, the others from rooms."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class DiscoveryService:
 def full_queues(
     limits: PublishedLimits, waiting: Callable[[Caller], Awaitable[Waiting]]
 ) -> WarningSource:
-    """Return what warns of queues of fine-tunes that are full."""
+    """Return a source of warnings about full queues of fine-tunes."""
 
     async def warn(caller: Caller) -> list[DiscoveryWarning]:
         counts = await waiting(caller)

@@ -1,4 +1,4 @@
-"""Discovery on the wire: what a server can do, its bounds and its prices."""
+"""Wire forms of discovery: a server's features, bounds and prices."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DiscoveryWarning(Struct, frozen=True, kw_only=True):
 
 
 class Discovery(Struct, frozen=True, kw_only=True):
-    """What this server can do."""
+    """The server's features."""
 
     models: list[Model]
     recipes: list[Recipe]

@@ -1,4 +1,4 @@
-"""What is refused about keys, credit and rates."""
+"""Errors of keys, credit and rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every error is: a code, a status, a sentence, and one body on the wire."""
+"""The base of every error: a code, a status, a sentence, and one body on the wire."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_DETAILS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing wrong with a request: where, what to change, and a stable word for programs.
+    """One problem of a request: its place, the change to make, and a stable word for programs.
 
     The first step of ``path`` is ``"body"`` or ``"query"``; ``type`` is such as ``out_of_range``.
 

@@ -1,4 +1,4 @@
-"""What is refused about datasets and their rows."""
+"""Errors of datasets and their rows."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class StorageAllowanceError(ConflictError):
 
 
 class VersionInUseError(ConflictError):
-    """A deletion of what work still reads."""
+    """A deletion of data that running work still reads."""
 
     code = "version_in_use"
 

@@ -1,4 +1,4 @@
-"""What is refused about evaluations, and about queues of jobs."""
+"""Errors of evaluations, and of queues of jobs."""
 
 from __future__ import annotations
 

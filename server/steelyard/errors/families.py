@@ -1,4 +1,4 @@
-"""What is refused about families, their models and their fine-tunes."""
+"""Errors of families, their models and their fine-tunes."""
 
 from __future__ import annotations
 

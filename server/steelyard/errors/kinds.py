@@ -1,4 +1,4 @@
-"""The kinds of error: what classes of one HTTP status have in common."""
+"""The kinds of error: classes that share an HTTP status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class UnauthenticatedError(SteelyardError, PermissionError):
 
 
 class PaymentRequiredError(SteelyardError, RuntimeError):
-    """A call that nobody has the money for."""
+    """A call without enough credit."""
 
     status = 402
 

@@ -1,4 +1,4 @@
-"""What is refused about labeling."""
+"""Errors of labeling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class JobFinalizedError(ConflictError):
 
 
 class SourceDeletedError(GoneError):
-    """A source of queries that was deleted for good, with what teachers said of it."""
+    """A source of queries that was deleted for good, with its teachers' answers."""
 
     code = "source_deleted"
 

@@ -1,4 +1,4 @@
-"""What is refused about maps of datasets."""
+"""Errors of maps of datasets."""
 
 from __future__ import annotations
 

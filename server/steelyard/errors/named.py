@@ -1,4 +1,4 @@
-"""What is refused about named decisions."""
+"""Errors of named decisions."""
 
 from __future__ import annotations
 

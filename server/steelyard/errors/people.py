@@ -1,4 +1,4 @@
-"""What is refused about signing in and about the console."""
+"""Errors of signing in and of the console."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class AccountNeededError(ConflictError):
 
 
 class PasskeysOffError(UnavailableError):
-    """A passkey where the server lacks what reads them."""
+    """A passkey where the server lacks the package that verifies it."""
 
     code = "passkeys_off"
     retryable = False

@@ -1,4 +1,4 @@
-"""What is refused about prompt tuning."""
+"""Errors of prompt tuning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused about buying credit."""
+"""Errors of buying credit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class InvalidSignatureError(UnauthenticatedError):
 
 
 class PaymentProviderError(UnavailableError):
-    """A payment provider that does not answer, or refuses what it is asked."""
+    """A payment provider that does not answer, or refuses the request."""
 
     code = "payment_provider_unavailable"
     default_retry_after_s = 5.0
@@ -40,7 +40,7 @@ class NoPaymentMethodError(ConflictError):
 
 
 class PurchaseStateError(ConflictError):
-    """A purchase that is in no state for what was asked."""
+    """A purchase whose state does not allow the request."""
 
     code = "purchase_state"
 

@@ -1,4 +1,4 @@
-"""What is refused about any request, and what may become of one."""
+"""Errors of any request."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CrossSiteError(SteelyardError, PermissionError):
 
 
 class InvalidRequestError(UnprocessableError):
-    """A request with something wrong in it; ``details`` says what, field by field.
+    """A request with mistakes; ``details`` lists them, field by field.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class InternalError(SteelyardError, RuntimeError):
 
 
 class DataDamagedError(SteelyardError, RuntimeError):
-    """What is stored and can no longer be read: missing, cut off, or not what was written."""
+    """Stored data that can no longer be read: missing, cut off, or changed."""
 
     code = "data_damaged"
     status = 500

@@ -1,4 +1,4 @@
-"""What is refused about drafts of reviews."""
+"""Errors of review drafts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused about a decision and the model that answers it."""
+"""Errors of a decision and the model that answers it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused about saved views."""
+"""Errors of saved views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused about webhooks."""
+"""Errors of webhooks."""
 
 from __future__ import annotations
 

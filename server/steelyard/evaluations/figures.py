@@ -1,4 +1,4 @@
-"""What an evaluation measured, and what follows from it: detail, records, comparisons, what-ifs.
+"""The measures of an evaluation and figures made of them: detail, records, comparisons, what-ifs.
 
 Everything here rests on the stored predictions of evaluations that succeeded. Those read last are
 kept in memory, since a reader asks several things of the same evaluation. Predictions tell of rows:
@@ -92,7 +92,7 @@ _NEAR = 256
 
 
 class OverallDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """What of an ``EvaluationDetail`` is of all decisions together."""
+    """The parts of an ``EvaluationDetail`` that cover all decisions together."""
 
     overall: Measures
     input_tokens: int | None = None
@@ -103,7 +103,7 @@ _decode_overall = decoder_of(OverallDetail).decode
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scored:
-    """The records of an evaluation, what each measures, what they can be cut by, and their rows."""
+    """The records of an evaluation, their measures, their slices, and their rows."""
 
     records: Records
     measures: RecordMeasures
@@ -207,7 +207,7 @@ class EvaluationFigures:
     async def try_policy(
         self, caller: Caller, evaluation_id: str, trial: PolicyTrial
     ) -> PolicyReport:
-        """Return what a policy would have done on the scored decisions."""
+        """Return the actions of a policy on the scored decisions."""
         row = await self._succeeded(caller, evaluation_id)
         return await self._resampling.take(lambda: asyncio.to_thread(self._try_policy, row, trial))
 
@@ -220,20 +220,20 @@ class EvaluationFigures:
     async def outcome_threshold(
         self, caller: Caller, evaluation_id: str, trial: ThresholdTrial
     ) -> OutcomeThreshold:
-        """Return from which probability on to act on an outcome, and what each threshold does."""
+        """Return the probability from which to act on an outcome, and the effect of each threshold."""
         row = await self._succeeded(caller, evaluation_id)
         _check_has_targets(row)
         return await self._resampling.take(lambda: asyncio.to_thread(self._threshold, row, trial))
 
     async def overall(self, row: Row[Any]) -> OverallDetail:
-        """Return what a succeeded evaluation measured over all its decisions."""
+        """Return the measures of a succeeded evaluation over all its decisions."""
         stored = await asyncio.to_thread(self._store.read, f"{row.detail_sha256}.json")
         return _decode_overall(stored)
 
     async def expected_cost(
         self, row: Row[Any], decision_id: str, action_costs: Costs, *, path: Path
     ) -> Measure:
-        """Return what the cheapest actions cost on average; ``path`` is that of the costs."""
+        """Return the mean cost of the cheapest actions; ``path`` is that of the costs."""
 
         def work() -> Measure:
             scored = self._scored(row)
@@ -374,7 +374,7 @@ def _check_query(query: RecordFilter) -> None:
 
 
 def _check_streamed(query: RecordFilter) -> None:
-    """Refuse what needs every decision in memory, of more than are held there."""
+    """Refuse a query that needs every decision in memory, where there are too many."""
     violations = Violations()
     refused = {"order": query.order != "row", "slice_by": query.slice_by is not None}
     for name in [name for name, is_requested in refused.items() if is_requested]:
@@ -442,7 +442,7 @@ def _ordered(scored: _Scored, indexes: IndexArray, order: RecordOrder) -> IndexA
 
 @contextmanager
 def _measured(path: Path = (*BODY, "decision_id")) -> Iterator[None]:
-    """Raise what cannot be measured as a refusal, and not as a fault of the server.
+    """Raise a measure that is not defined as a refusal, and not as a fault of the server.
 
     ``path`` says where the request names the decision.
     """

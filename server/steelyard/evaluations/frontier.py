@@ -1,4 +1,4 @@
-"""The frontier of a dataset: its models by what they achieve and what they take."""
+"""The frontier of a dataset: its models by quality, price and latency."""
 
 from __future__ import annotations
 

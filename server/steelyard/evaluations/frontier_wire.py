@@ -1,4 +1,4 @@
-"""The frontier on the wire: what each model of a dataset achieves, and what it takes."""
+"""Wire forms of the frontier: each model's quality, price and latency."""
 
 from __future__ import annotations
 

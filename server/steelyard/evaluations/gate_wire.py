@@ -32,7 +32,7 @@ _SLICES = {"decision_worse": "by_decision", "outcome_worse": "by_outcome"}
 
 
 class GateChange(Struct, frozen=True, kw_only=True):
-    """What the gate compares: after minus before, with a 95 % interval."""
+    """The gate's comparison: after minus before, with a 95 % interval."""
 
     before: float
     after: float
@@ -196,7 +196,7 @@ class Gate(Framed, Plotted, Struct, frozen=True, kw_only=True):
 
 
 def labels_of(gate: Gate) -> str | None:
-    """Return by whom the held-out labels came and which count, in words; None where no row says it."""
+    """Return the origin of the held-out labels and which count, in words; None where rows do not say."""
     if gate.labels is UNSET:
         return None
 
@@ -227,13 +227,13 @@ def is_unchanged(group: GateGroup) -> bool:
 
 
 def measure_of(gate: Gate) -> str:
-    """Return what a gate compares: ``loss`` with targets, ``scaled_reward`` with rewards."""
+    """Return the measure of a gate: ``loss`` with targets, ``scaled_reward`` with rewards."""
     is_reward = any(group.scaled_reward is not UNSET for group in gate.groups.values())
     return "scaled_reward" if is_reward else "loss"
 
 
 def paired_change(group: GateGroup | GateSlice) -> GateChange | None:
-    """Return what was compared on a group; ``None`` where there was too little."""
+    """Return the comparison on a group; ``None`` where there was too little."""
     for change in (group.loss, group.scaled_reward):
         if change is not UNSET:
             return change

@@ -38,7 +38,7 @@ class ModelResolver(Protocol):
         """Return the model that a call to a name would be answered by, or refuse the name."""
 
     async def key_of(self, account_id: str, model_id: str) -> str | None:
-        """Return what decides the answers of a model now; ``None`` when it is no longer here."""
+        """Return the key of a model's present weights; ``None`` when it is not here."""
 
     async def bases_of(self, account_id: str) -> Mapping[str, str]:
         """Return the base model of each of an account's models that are here."""
@@ -53,7 +53,7 @@ class ModelResolver(Protocol):
         """Note that an evaluation named a family or a number; returns at once."""
 
     def use_in(self, connection: Connection, account_id: str, name: str) -> Callable[[], None]:
-        """Note it in a transaction of the caller's; what is returned is called after its commit."""
+        """Note the use in the caller's transaction; call the returned function after its commit."""
 
 
 class EvaluatedModels:
@@ -64,7 +64,7 @@ class EvaluatedModels:
         self._tuned = tuned
 
     def register_tuned(self, tuned: ModelResolver) -> None:
-        """Register what finds tuned models, which stand above evaluations."""
+        """Register the finder of tuned models, which stand above evaluations."""
         self._tuned = tuned
 
     async def find(self, caller: Caller, name: str) -> EvaluatedModel:
@@ -78,7 +78,7 @@ class EvaluatedModels:
         )
 
     async def key_of(self, account_id: str, model_id: str) -> str | None:
-        """Return what decides the answers of a model now; ``None`` when it is no longer here."""
+        """Return the key of a model's present weights; ``None`` when it is not here."""
         hosted = self._registry.find(model_id)
         if hosted is not None:
             return hosted.evaluation_key
@@ -120,7 +120,7 @@ class EvaluatedModels:
     def use_in(
         self, connection: Connection, account_id: str, name: str
     ) -> Callable[[], None] | None:
-        """Note it in a transaction of the caller's; what is returned is called after its commit."""
+        """Note the use in the caller's transaction; call the returned function after its commit."""
         return None if self._tuned is None else self._tuned.use_in(connection, account_id, name)
 
 

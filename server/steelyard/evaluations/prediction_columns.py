@@ -84,7 +84,7 @@ def records_of(table: pa.Table, supervision: Supervision) -> Records:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What the requests of an evaluation took: one value a row."""
+    """Time and tokens of an evaluation's requests: one value a row."""
 
     latencies_ms: list[float]
     #: ``None`` where a row's were not counted.
@@ -92,7 +92,7 @@ class Effort:
 
 
 def effort_of(table: pa.Table) -> Effort:
-    """Return what the requests took, from predictions in the order of their rows."""
+    """Return time and tokens of requests, from predictions in the order of their rows."""
     _, firsts = np.unique(table["row"].to_numpy(), return_index=True)
     rows = table.select(["latency_ms", "input_tokens"]).take(firsts)
     tokens = rows["input_tokens"]

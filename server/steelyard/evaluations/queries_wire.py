@@ -1,4 +1,4 @@
-"""What is asked of evaluations, on the wire: requests and queries."""
+"""Wire forms of requests and queries on evaluations."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EvaluationsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class RecordFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which scored decisions of an evaluation, and in what order."""
+    """The scored decisions of an evaluation to return, and their order."""
 
     decision: Annotated[str | None, Meta(description="Id of the one decision; all by default.")] = (
         None
@@ -102,7 +102,7 @@ class RecordsQuery(RecordFilter, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class ExportRecordsQuery(RecordFilter, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which scored decisions of an evaluation, and as what."""
+    """The scored decisions of an evaluation to export, and the format."""
 
     format: Annotated[
         ExportFormat,
@@ -156,7 +156,7 @@ class CostTrial(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class FrontierQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which models to hold against each other, and by what."""
+    """The models to compare, and the measure."""
 
     dataset: Annotated[str, Meta(min_length=1, max_length=64, description="Id of the dataset.")]
     measure: Annotated[

@@ -1,4 +1,4 @@
-"""``/v1/evaluations``: models scored on a dataset's evaluation rows, and what was measured."""
+"""``/v1/evaluations``: models scored on a dataset's evaluation rows, and their measures."""
 
 from __future__ import annotations
 

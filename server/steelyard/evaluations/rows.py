@@ -1,4 +1,4 @@
-"""Evaluation rows made ready for the scorer, and what is known of each row beside its scores.
+"""Evaluation rows prepared for the scorer, and the properties of each row beside its scores.
 
 The decisions of a dataset are few and its rows many, so a list of decisions is read, rendered and
 counted once.
@@ -147,7 +147,7 @@ class RowRenderer:
 
 
 def slices_of(table: pa.Table) -> dict[str, list[str | None]]:
-    """Return what predictions can be cut by beside their kind, as a value for each."""
+    """Return the slices of predictions beside their kind, a value for each prediction."""
     slices: dict[str, list[str | None]] = {
         "context length": list(length_buckets(table["context_tokens"].to_pylist()))
     }

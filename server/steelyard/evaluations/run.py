@@ -75,7 +75,7 @@ class EvaluationRuns(TableWork):
     now: Callable[[], float] = time.time
 
     def pending(self, connection: Connection) -> list[PendingJob]:
-        """Return every evaluation that has not ended, or of a large one what may be taken of it."""
+        """Return every evaluation that has not ended, or of a large one the parts that may be taken."""
         return partitions.pending(connection)
 
     def claim(self, connection: Connection, job: PendingJob) -> None:
@@ -90,7 +90,7 @@ class EvaluationRuns(TableWork):
         return EvaluationRun(job, self)
 
     def share(self, job: PendingJob) -> Share:
-        """Return what a run is to score.
+        """Return the rows that a run is to score.
 
         Raises
         ------
@@ -254,7 +254,7 @@ class EvaluationRun(Run):
             raise LostRunError
 
     def _finish(self, row: Row[Any]) -> None:
-        """Measure what was scored, and keep it."""
+        """Compute the measures of the scored rows, and store them."""
         work = self._work
         split, parts = work.state.read_now(
             lambda connection: (
@@ -321,7 +321,7 @@ def _put(
 
 
 def _latency_ms(future: Future[list[ScoredDecision]], at: float) -> float | None:
-    """Return how long a server took to answer, with what had to be asked again.
+    """Return a server's time to answer, retries included.
 
     Not where passes are shared: the time of a pass says nothing of one row's.
     """
@@ -330,7 +330,7 @@ def _latency_ms(future: Future[list[ScoredDecision]], at: float) -> float | None
 
 
 def _take(finished: queue.SimpleQueue[_Finished]) -> Iterator[_Finished]:
-    """Yield what has finished, waiting a moment for the first."""
+    """Yield finished requests, waiting a moment for the first."""
     try:
         yield finished.get(timeout=_LOOK_S)
         while True:

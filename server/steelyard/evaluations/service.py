@@ -195,7 +195,7 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
 
     @staticmethod
     def reader_of(connection: Connection, dataset_id: str) -> str | None:
-        """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
+        """Return the work that reads a dataset, as ``DatasetService.register_reader`` asks."""
         return "an evaluation" if rows.EVALUATIONS.has_unfinished(connection, dataset_id) else None
 
     async def _find_models(self, caller: Caller, names: Sequence[str]) -> list[EvaluatedModel]:

@@ -1,4 +1,4 @@
-"""Thresholds of an outcome on the wire: what is asked for, and what was found."""
+"""Wire forms of an outcome's thresholds: requests and results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ThresholdTrial(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class CertifiedPrecision(Struct, frozen=True, kw_only=True):
-    """That what is sent to an outcome is right at least so often, and with what confidence."""
+    """The least precision of answers sent to an outcome, and its confidence."""
 
     precision: float
     confidence: float
@@ -56,7 +56,7 @@ class OutcomePoint(Struct, frozen=True, kw_only=True):
 
 
 class OutcomeThreshold(Struct, frozen=True, kw_only=True):
-    """From which probability on to act on an outcome, and what each threshold does."""
+    """The probability from which to act on an outcome, and the effect of each threshold."""
 
     decision_id: str
     outcome: str

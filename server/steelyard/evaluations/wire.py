@@ -1,4 +1,4 @@
-"""Evaluations on the wire: how they stand, and what was measured.
+"""Wire forms of evaluations: their state and their measures.
 
 Every measured figure is a ``Measure``: its value, how many decisions it rests on, and a 95 %
 interval.
@@ -26,7 +26,7 @@ MAX_RECORDS, DEFAULT_RECORDS = 500, 100
 
 
 class EvaluationMetrics(Struct, frozen=True, kw_only=True):
-    """What an evaluation measured, as plain numbers.
+    """The measures of an evaluation, as plain numbers.
 
     ``accuracy``, ``loss``, ``brier`` and ``ece`` stand with targets, ``expected_reward`` with
     rewards, and ``latency_ms`` where requests were sent.
@@ -249,7 +249,7 @@ class SliceTable(Struct, frozen=True, kw_only=True):
 
 
 class CoveragePoint(Struct, frozen=True, kw_only=True):
-    """What is left when every decision with a top probability below ``threshold`` is abstained."""
+    """The share left when every decision with a top probability below ``threshold`` is abstained."""
 
     threshold: float
     n: Annotated[int, Meta(description="Decisions answered.")]
@@ -262,7 +262,7 @@ class CoveragePoint(Struct, frozen=True, kw_only=True):
 
 
 class Latency(Struct, frozen=True, kw_only=True):
-    """How long a connected model took to answer a row, with what had to be asked again."""
+    """How long a connected model took to answer a row, retries included."""
 
     p50: Annotated[float, Meta(description="Milliseconds: half of the rows took less.")]
     p95: float
@@ -310,7 +310,7 @@ class EvaluationDetail(Framed, Plotted, Struct, frozen=True, kw_only=True):
 
 
 class CostPoint(Struct, frozen=True, kw_only=True):
-    """What acting costs on average at one threshold."""
+    """The mean cost of acting at one threshold."""
 
     threshold: float
     coverage: Annotated[float, Meta(description="Share of decisions acted on, 0 to 1.")]
@@ -350,7 +350,7 @@ class ActionShare(Struct, frozen=True, kw_only=True):
 
 
 class PolicyReport(Struct, frozen=True, kw_only=True):
-    """What a policy would have done on the decisions of an evaluation."""
+    """The actions of a policy on the decisions of an evaluation."""
 
     n: int
     coverage: Annotated[Measure, Meta(description="Share of decisions acted on.")]

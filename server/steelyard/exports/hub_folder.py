@@ -56,7 +56,7 @@ def coded(table: ExportTable, batch: pa.RecordBatch, schema: pa.Schema) -> pa.Re
 
 
 def card(table: ExportTable, splits: Sequence[str], *, has_rows: bool = True) -> str:
-    """Return the card, whose front matter says what the columns and the parts are."""
+    """Return the card, whose front matter describes the columns and the parts."""
     lines = ["---", f"pretty_name: {_yaml(table.title)}", "configs:", "- config_name: default"]
     lines += ["  data_files:"]
     for split in splits:
@@ -100,7 +100,7 @@ def _scalar(type_: pa.DataType) -> str:
 
 
 def _yaml(text: str) -> str:
-    """Return a text as YAML takes it: JSON, with what is not printed escaped."""
+    """Return a text as YAML takes it: JSON, with unprintable characters escaped."""
     return _UNPRINTABLE.sub(_escape, json.dumps(text, ensure_ascii=False))
 
 

@@ -1,4 +1,4 @@
-"""What is exported: columns, and batches of rows that are made as they are asked for."""
+"""A table to export: columns, and batches of rows that are made on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing a table piece by piece: what is in memory does not grow with its rows."""
+"""Write a table piece by piece: memory does not grow with its rows."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _Sink(io.RawIOBase):
         return self._written
 
     def take(self) -> bytes:
-        """Return what was written since the last time."""
+        """Return the bytes written since the last call."""
         data = b"".join(self._pieces)
         self._pieces, self.held = [], 0
         return data

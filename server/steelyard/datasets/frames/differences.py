@@ -1,4 +1,4 @@
-"""What a version has that an older version of the same dataset has not."""
+"""The differences between two versions of a dataset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEY = ("context_sha256", "decision")
 
 
 def compare_versions(store: FrameStore, older: Manifest, newer: Manifest) -> VersionDiff:
-    """Return what rows a version adds to an older one and takes away, and what it labels otherwise."""
+    """Return the rows that a version adds and removes against an older one, and those with another label."""
     facets = RowStore(store).facets(newer, where=IndexFilter(at_least=older.next_index))
     frame = scan(store, newer)
     is_added = pl.col("index") >= older.next_index

@@ -1,4 +1,4 @@
-"""A version's rows as a table to export: what the import, notebooks and other tools read."""
+"""A version's rows as a table to export, as the import, notebooks and other tools read it."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def filter_expression(where: Filter, method: Method) -> pl.Expr:
 
 
 def sort_expressions(order: Sort, method: Method) -> tuple[list[pl.Expr], list[bool]]:
-    """Return what rows are sorted by, first key first, and which of the keys descend.
+    """Return the sort keys of rows, the first key first, and which of them descend.
 
     Nulls are to come last; the last key is the index, which ascends.
     """
@@ -125,7 +125,7 @@ def _any_entry(holds: pl.Expr) -> pl.Expr:
 
 
 def _value_of(decision: str, outcome: str, method: Method) -> pl.Expr:
-    """Return what a label gives an outcome; null where the decision has no label, or no such one."""
+    """Return the value of a label for an outcome; null where the decision or the outcome has no label."""
     is_named = _entry("decision").eq(decision) & _entry("outcome").eq(outcome)
     value = pl.col("labels").list.eval(_entry("value").filter(is_named)).list.first()
     if method == "reward":

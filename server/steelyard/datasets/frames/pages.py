@@ -94,7 +94,7 @@ class RowStore:
         return heapq.merge(*streams, key=lambda row: row.index)
 
     def iterate_side(self, manifest: Manifest, side: Side, start: int = 0) -> Iterator[StoredRow]:
-        """Return the rows of a side from one on; what is before it is not read."""
+        """Return the rows of a side from a place on, without reading the rows before."""
         for part in manifest.parts_of(side):
             if start < part.rows:
                 yield from self._stream(manifest, [part], start)

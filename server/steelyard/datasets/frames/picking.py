@@ -62,7 +62,7 @@ class EvaluationPick:
         self.n_offered += len(ranks)
 
     def settle(self, fraction: float) -> None:
-        """Pick a share of what was offered, as ``count_evaluation`` counts it."""
+        """Pick a share of the offered rows, as ``count_evaluation`` counts it."""
         self.n_picked = count_evaluation(self.n_offered, fraction)
         if self.n_picked == 0:
             return

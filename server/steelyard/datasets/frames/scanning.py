@@ -39,7 +39,7 @@ def load_definitions(store: FrameStore, manifest: Manifest) -> list[Definition]:
 
 
 def load_retired(store: FrameStore, manifest: Manifest | None) -> pl.DataFrame | None:
-    """Return what is still known of rows that were removed; ``None`` when there are none."""
+    """Return the hashes of removed rows; ``None`` when there are none."""
     if manifest is None or manifest.retired is None:
         return None
     return pl.read_parquet(io.BytesIO(store.read(f"{manifest.retired}.parquet")))

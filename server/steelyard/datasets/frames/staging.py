@@ -50,7 +50,7 @@ class StagedRows:
                 start += len(batch)
 
     def keys(self, contexts: range) -> pl.DataFrame:
-        """Return what tells rows apart, of the rows on some contexts."""
+        """Return the keys of rows, for the rows on some contexts."""
         tables = []
         for start, batch in self.batches(("context_sha256", "row_sha256", "named")):
             is_in = _is_in(batch["context_sha256"], contexts)

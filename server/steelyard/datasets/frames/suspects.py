@@ -1,4 +1,4 @@
-"""Rows whose label is not what models of the other rows predict.
+"""Rows whose label differs from the prediction of models fitted on the other rows.
 
 A linear model of the contexts' vectors learns from four fifths of the rows and predicts the fifth;
 where its prediction contradicts a label by the rule of ``confident``, the label is suspect.
@@ -43,7 +43,7 @@ _SCHEMA = {"index": pl.Int64, "score": pl.Float32, "expected": pl.String}
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """What models expect of a decision whose label is suspect."""
+    """The outcome that models expect of a decision with a suspect label."""
 
     outcome: str
     probability: float
@@ -52,7 +52,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class SuspectTable:
-    """What was found, by place.
+    """Suspect labels, by place.
 
     ``score`` is how much likelier another outcome is than the label of the row's worst decision: 0
     where none is suspect, NaN where too few rows have labels. ``expected`` is JSON, by decision.
@@ -63,7 +63,7 @@ class SuspectTable:
 
 
 def load_suspects(store: FrameStore, manifest: Manifest, scorer: str) -> SuspectTable | None:
-    """Return what was found before; ``None`` when nobody looked, or what is kept is damaged."""
+    """Return stored suspects; ``None`` when there are none yet, or the file is damaged."""
     name = _name_of(manifest, scorer)
     stored = store.find(name)
     if stored is None:
@@ -83,7 +83,7 @@ def find_suspects(
     scorer: str,
     progress: Callable[[int], None] = lambda _: None,
 ) -> SuspectTable:
-    """Hold every label against a prediction, and keep what was found beside the version.
+    """Compare every label with a prediction, and store the suspects beside the version.
 
     It blocks, for as long as the contexts take to be embedded once.
     """
@@ -113,7 +113,7 @@ def _judge(
     vectors: Vectors,
     progress: Callable[[], None],
 ) -> pl.DataFrame:
-    """Return the score of every row, and what is expected where its label is doubted."""
+    """Return the score of every row, and the expected outcome of doubted labels."""
     is_sample = np.isin(indexes, _sample(indexes, manifest))
     # By the vector, so that equal contexts are held out together.
     folds = np.array([zlib.crc32(vector.tobytes()) % FOLDS for vector in vectors], dtype=np.intp)

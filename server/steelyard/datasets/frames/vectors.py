@@ -71,7 +71,7 @@ def vectors_of(
 
 
 def stored_vectors(store: FrameStore, part: Part, scorer: str) -> Vectors | None:
-    """Return the vectors of a part's rows; ``None`` where nobody made them yet."""
+    """Return the vectors of a part's rows; ``None`` where they were not computed yet."""
     name = _name_of(part, scorer)
     stored = store.find(name)
     if stored is None:
@@ -85,7 +85,7 @@ def stored_vectors(store: FrameStore, part: Part, scorer: str) -> Vectors | None
 
 
 def scorer_of(evaluation_key: str) -> str:
-    """Return what vectors are kept under, of a model with a key."""
+    """Return the key of a model's stored vectors."""
     return hashlib.sha256(evaluation_key.encode()).hexdigest()[:16]
 
 

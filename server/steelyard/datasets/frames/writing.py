@@ -92,7 +92,7 @@ class VersionWriter:
     def finish(
         self, *, fraction: float = DEFAULT_FRACTION, min_rows: int = 1, max_rows: int | None = None
     ) -> Manifest:
-        """Store what was staged, durably; nothing of it when it is refused."""
+        """Store the staged rows durably; none of them when the version is refused."""
         self._staged.close()
         if self._staged.n_rows == 0:
             raise errors.NoRowsError("There are no rows; send at least one.")

@@ -61,7 +61,7 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """What the footer says of a group."""
+    """The statistics of a group in the footer."""
 
     first_at: float
     last_at: float

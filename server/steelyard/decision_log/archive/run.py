@@ -34,7 +34,7 @@ _AT_ONCE, _PAUSE_S = 500, 0.01
 
 @dataclass(eq=False, slots=True)
 class ArchiveRuns(TableWork):
-    """Moves of closed days as a kind of job; what a column of ``referring_columns`` names stays."""
+    """Moves of closed days as a kind of job; rows that ``referring_columns`` name stay."""
 
     name: ClassVar[str] = "decision_archive"
     table: ClassVar[Table] = decision_archivings
@@ -111,7 +111,7 @@ class ArchiveRun(Run):
         self._keep(partial(rows.record_file, job=self.job, day=day, file=written))
 
     def _clear(self, sha256: str) -> None:
-        """Remove the rows of a file, once it is known to be what was written."""
+        """Remove the rows of a file, once the file is verified."""
         work = self._work
         work.files.check(sha256)
         everything = AnswerCriteria(account_id=self.job.account_id, newest_first=False)

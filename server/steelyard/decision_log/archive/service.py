@@ -20,7 +20,7 @@ _READING_S = 3600.0
 
 
 class Archiving:
-    """Queues closed days to be moved, and forgets what is over."""
+    """Queues closed days to be moved, and removes expired ones."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The linter: what about the wording or the form of valid decisions makes their answers worse.
+"""The linter: wording and forms of valid decisions that make their answers worse.
 
 It looks at words and structure; no model runs. ``registry`` lists the rules, ``findings`` applies
 them. The rules live by theme in ``questions``, ``references``, ``outcomes``, ``rubrics``,

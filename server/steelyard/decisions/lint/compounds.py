@@ -1,4 +1,4 @@
-"""Two questions in one: what *and* and *or* join, and how to tell predicates from things.
+"""Two questions in one: the parts that *and* and *or* join, and telling predicates from things.
 
 ``A refund or a replacement`` is one thing asked about, ``asks for a refund and threatens to leave``
 are two. Only what can be told from the words beside the conjunction counts as two; the rest passes.

@@ -1,4 +1,4 @@
-"""Rules about the context; each is told on the first decision, as answers tell it."""
+"""Rules about the context; each reports on the first decision, as answers do."""
 
 from __future__ import annotations
 

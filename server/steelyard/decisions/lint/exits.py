@@ -1,4 +1,4 @@
-"""Ways out of a set of outcomes: what a case that fits none of the others is answered with.
+"""Ways out of a set of outcomes: the answer for a case that fits none of the others.
 
 Either an outcome says so (``other``, ``unclear``, ``no issue``), or the outcomes leave nothing
 over: yes and no, a scale, accepted and rejected, spam and not spam.

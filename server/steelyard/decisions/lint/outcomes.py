@@ -1,4 +1,4 @@
-"""Rules about the outcomes of a single decision: that they are told apart and leave nothing out."""
+"""Rules about the outcomes of a single decision: they are distinct and leave nothing out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about what a question points to: other decisions, which it cannot see, and fields."""
+"""Rules about references of a question: other decisions, which it cannot see, and fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules by name, in the order in which their findings are told."""
+"""The rules by name, in the order of their findings."""
 
 from __future__ import annotations
 

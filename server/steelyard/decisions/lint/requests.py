@@ -1,4 +1,4 @@
-"""Rules about a request as a whole; each is told on the first decision that it concerns."""
+"""Rules about a request as a whole; each reports on the first decision that it concerns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``POST /v1/lint``: what about a decide request makes its answers worse; no model runs."""
+"""``POST /v1/lint``: wording that makes a request's answers worse; no model runs."""
 
 from __future__ import annotations
 

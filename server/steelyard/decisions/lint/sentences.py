@@ -1,4 +1,4 @@
-"""Questions as sentences: which of them ask, and what in them is only reported.
+"""Questions as sentences: which of them ask, and which parts are reported speech.
 
 A question's text often has more than the question: how to read a case, what counts. Rules about
 asking look at the sentences that ask. Quoted text is left out of them: it is somebody else's.
@@ -93,7 +93,7 @@ class Sentence:
         return self.words[0] if self.words else ""
 
     def is_reported(self, place: int) -> bool:
-        """Return whether the words from a place on are what somebody says, thinks or wants.
+        """Return whether the words from a place on report somebody's words, thoughts or wishes.
 
         >>> read_sentence("Does she say that it never came?").is_reported(5)
         True
@@ -114,7 +114,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class QuestionText:
-    """What a question says."""
+    """The words of a question."""
 
     raw: str
     sentences: tuple[Sentence, ...]

@@ -1,4 +1,4 @@
-"""The lint use case: check a request as decide does, and say what about it makes answers worse.
+"""The lint use case: check a request as decide does, and warn of wording that makes answers worse.
 
 No model runs and nothing is stored. Models are not looked up: a name of any model will do.
 """
@@ -33,7 +33,7 @@ def lint_dict(payload: bytes | bytearray | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_warnings(request: ValidRequest) -> list[LintWarning]:
-    """Find what about a request's decisions makes their answers worse.
+    """Return warnings about wording that makes a request's answers worse.
 
     >>> from steelyard.decisions.validation import read_request
     >>> decision = {"id": "late", "kind": "binary", "question": "Is the parcel not late?"}

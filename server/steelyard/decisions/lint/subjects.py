@@ -1,4 +1,4 @@
-"""What a rule looks at: one decision, read for its wording, and the request it is part of."""
+"""The subject of a rule: one decision, read for its wording, and its request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DecisionKey = tuple[str, str, tuple[tuple[str, str], ...]]
 
 
 class RequestText:
-    """What the rules ask of a whole request, read once."""
+    """The texts of a whole request, read once for the rules."""
 
     def __init__(self, request: ValidRequest) -> None:
         self.context = request.context
@@ -81,7 +81,7 @@ class RequestText:
 
     @cached_property
     def alike(self) -> dict[DecisionKey, list[Decision]]:
-        """The decisions by what they ask."""
+        """The decisions by their question and outcomes."""
         decisions_by_key: dict[DecisionKey, list[Decision]] = {}
         for decision in self.decisions:
             decisions_by_key.setdefault(decision_key(decision), []).append(decision)
@@ -135,7 +135,7 @@ class Subject:
 
 
 def decision_key(decision: Decision) -> DecisionKey:
-    """Return what a decision asks, its order of outcomes aside where order does not matter."""
+    """Return a key of a decision's question and outcomes; their order counts where it matters."""
     outcomes = [
         (name, "" if description is None else normalise(render_value(description)))
         for name, description in zip(

@@ -1,4 +1,4 @@
-"""The word classes that a token may have, and what reading it so costs."""
+"""The word classes that a token may have, and the cost of each."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ _FORMS = (("E", "participle"), ("W", "past"), ("I", "gerund"), ("Z", "third"))
 
 
 def classes_of(token: Token, *, is_first: bool = False) -> dict[str, float]:
-    """Return the classes of a token, each a letter, with what each costs.
+    """Return the classes of a token, each a letter, with its cost.
 
     A adverb, B word before a determiner, C conjunction, D determiner, E past participle, F "of",
     G genitive, H preposition of place or time, I gerund, L adverb that may end a subject,
@@ -223,7 +223,7 @@ def _cost(share: float) -> float:
 
 
 def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
-    """Return the classes of tokens, with what their neighbours say of them."""
+    """Return the classes of tokens, with costs changed by their neighbours."""
     classes = [classes_of(token) for token in tokens]
     for token, own, after, following in zip(tokens, classes, classes[1:], tokens[1:], strict=False):
         if token.word in _APPEAR and following.word == "like":

@@ -8,7 +8,7 @@ from steelyard.decisions.statements.reading import Reading, read_question
 
 
 def read_decision(decision: Decision | RenderedDecision) -> Reading | None:
-    """Return what *yes* and *no* to a decision state; None of another kind, or where no rule is sure.
+    """Return the statements of *yes* and *no* to a decision; None of another kind, or where no rule is sure.
 
     A statement and an opposite of the caller's are taken as they are.
 

@@ -191,7 +191,7 @@ def _denied_subject(clause: Clause) -> Tokens | None:
 
 
 def _both_of_there(clause: Clause) -> tuple[str, str]:
-    """Return what there is, and that there is none."""
+    """Return the statement that something exists, and its denial."""
     rest = clause.rest
     verbs: Tokens = ()
     while rest and rest[0].word in {"be", "been", "have", "also", "really"}:

@@ -19,7 +19,7 @@ _SHORTEST = 3
 
 
 def statement_of_outcome(question: str, name: str, description: str | None = None) -> str:
-    """Return what it states that a question has an outcome, or a level with its line of a rubric.
+    """Return the statement that an outcome is the answer, or a level with its line of the rubric.
 
     A description that is a sentence is the statement; else the question and the name make one.
 
@@ -52,7 +52,7 @@ def _is_sentence(description: str) -> bool:
 
 
 def _subject_of(tokens: Tokens) -> Tokens:
-    """Return what a question asks for as a noun with its clause.
+    """Return the noun that a question asks for, with its clause.
 
     Raises
     ------

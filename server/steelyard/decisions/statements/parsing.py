@@ -87,7 +87,7 @@ _State = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The number of words of a subject, what reading them so costs, and how far the next is."""
+    """The number of words of a subject, the cost of that reading, and the distance to the next."""
 
     size: int
     cost: float
@@ -121,14 +121,14 @@ def split_subject(tokens: Sequence[Token], start: str) -> Split | None:
 
 
 def subject_cost(tokens: Sequence[Token]) -> float:
-    """Return what reading all of some words as one subject costs."""
+    """Return the cost of reading some words as one subject."""
     return _subject_costs(classes_in_order(tokens))[-1]
 
 
 def _subject_costs(
     classes: Sequence[dict[str, float]], *, before_base: bool = False
 ) -> list[float]:
-    """Return, for each number of words from one, what reading them as a subject costs."""
+    """Return the cost of reading the first n words as a subject, for each n from 1."""
     states: dict[_State, float] = {
         (name, _OPEN if name == "R" else _NONE): cost + _FIRST[name]
         for name, cost in classes[0].items()
@@ -154,7 +154,7 @@ def _last_cost(states: dict[_State, float], *, before_base: bool) -> float:
 
 
 def rest_cost(classes: Sequence[dict[str, float]], start: str) -> float:
-    """Return what reading words as the rest of a question costs."""
+    """Return the cost of reading words as the rest of a question."""
     states: dict[_State, float] = {
         (name, _OPEN if name == "R" else _NONE): cost + STARTS[start][name]
         for name, cost in classes[0].items()

@@ -99,7 +99,7 @@ _FALSE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What *yes* to a question states, and what *no* does."""
+    """The statements of *yes* and *no* to a question."""
 
     statement: str
     negation: str

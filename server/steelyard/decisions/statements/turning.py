@@ -138,7 +138,7 @@ def clause_of_statement(tokens: Tokens) -> Clause:
 
 
 def _clauses_at(tokens: Tokens, place: int) -> Iterator[tuple[float, Clause]]:
-    """Yield the clauses whose verb stands at a place, with what reading each costs."""
+    """Yield the clauses whose verb stands at a place, with the cost of each reading."""
     subject, rest = tokens[:place], tokens[place + 1 :]
     word = tokens[place].word
     auxiliary = CONTRACTIONS.get(word, word)

@@ -172,7 +172,7 @@ class OutputTokensDetails(Struct, frozen=True, kw_only=True):
 
 
 class DecisionsUsage(Struct, frozen=True, kw_only=True):
-    """What a request used; ``output_tokens`` is its number of questions."""
+    """The tokens of a request; ``output_tokens`` is its number of questions."""
 
     input_tokens: int
     output_tokens: int
@@ -200,7 +200,7 @@ class DecisionsResponse(Struct, frozen=True, kw_only=True):
 
 
 class DecisionsErrorInfo(Struct, frozen=True, kw_only=True):
-    """What went wrong: OpenAI's ``type`` and ``param`` beside the fields of every other route."""
+    """An error: OpenAI's ``type`` and ``param`` beside the fields of every other route."""
 
     message: str
     type: str

@@ -193,7 +193,7 @@ def read_systemone(
 def translate_systemone(
     payload: bytes | bytearray | Mapping[str, Any], *, most: int = MAX_DECISIONS
 ) -> TranslateResponse:
-    """Return the decide request that asks what a SystemOne request asks, with notes."""
+    """Return the decide request of a SystemOne request, with notes."""
     read = read_systemone(payload, most=most)
     if isinstance(read, NamedRequest):
         named = {"decision": str(read.reference), "context": read.context}

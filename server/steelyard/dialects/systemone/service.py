@@ -41,7 +41,7 @@ class SystemOneService:
     async def estimate(
         self, caller: Caller, read: Questionnaire | NamedRequest
     ) -> EstimateResponse:
-        """Return what a request would cost at most; nothing runs, and nothing is held."""
+        """Return the highest price of a request; nothing runs, and nothing is held."""
         request = read if isinstance(read, NamedRequest) else self._request(read)
         return await self._decisions.estimate(caller, request)
 

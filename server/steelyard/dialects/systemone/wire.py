@@ -1,4 +1,4 @@
-"""The SystemOne calls on the wire: TypeSafe's request and answer, and what translating one gives.
+"""Wire forms of the SystemOne calls: TypeSafe's request and answer, and their translation.
 
 Clients of that service send these shapes unchanged; what a field may hold beyond its type is checked
 by ``steelyard.dialects.systemone.mapping``. An optional field may be left out or be ``null``.
@@ -106,7 +106,7 @@ Answer = NoulAnswer | ChoiceAnswer | ScoreAnswer
 
 
 class SystemOneUsage(Struct, frozen=True, kw_only=True):
-    """What a request used; ``output_tokens`` is its number of questions."""
+    """The tokens of a request; ``output_tokens`` is its number of questions."""
 
     input_tokens: int
     output_tokens: int
@@ -158,7 +158,7 @@ class SystemOneErrorBody(ErrorBody, frozen=True, kw_only=True):
 
 
 class TranslateResponse(Struct, frozen=True, kw_only=True):
-    """The decide request that asks the same, and what changed on the way."""
+    """The equivalent decide request, and the changes made in translating."""
 
     request: Annotated[
         dict[str, Any],

@@ -75,7 +75,7 @@ class Pairing:
         return len(self.before_rows)
 
     def take(self, pairs: IndexArray) -> Pairing:
-        """Return some of the pairs; what is unpaired is of the whole."""
+        """Return some of the pairs; the unpaired rows are those of the whole."""
         return Pairing(
             self.before_rows[pairs],
             self.after_rows[pairs],
@@ -201,7 +201,7 @@ def compare_evaluations(
 
 
 def paired_measures(pairing: Pairing, bootstrap: Bootstrap) -> PairedMeasures:
-    """Return what changed over one pair or more; measures that count none of them are left out.
+    """Return the changes over one pair or more; measures without a value are left out.
 
     McNemar's test takes decisions for independent of each other; where several share a context it
     is too sure of itself, and the interval of the change of accuracy is the one to trust.
@@ -329,7 +329,7 @@ def _comparison_table(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Flipped:
-    """Pairs that are answered otherwise, the surest first, and how each is told."""
+    """Pairs whose answer changed, the surest first, and the kind of each change."""
 
     before: Records
     after: Records

@@ -1,4 +1,4 @@
-"""Figures against a threshold: how much is answered and how well, "yes" or "no", at what cost.
+"""Figures against a threshold: share answered and its quality, "yes" or "no", cost.
 
 All curves are over the same 101 thresholds, 0 to 1 in steps of 0.01.
 """
@@ -35,7 +35,7 @@ _CELLS_AT_A_TIME = 4_000_000
 def coverage_curve(
     measures: RecordMeasures, context_codes: IndexArray, bootstrap: Bootstrap
 ) -> list[CoveragePoint]:
-    """Return what is left, and how good it is, when unsure decisions are abstained.
+    """Return the remaining share and its quality when unsure decisions are abstained.
 
     A decision is answered when its top probability is not below the threshold.
 

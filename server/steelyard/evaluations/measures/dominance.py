@@ -1,4 +1,4 @@
-"""Which of several models nothing beats: the best figure that there is for what it takes."""
+"""Which of several models are not dominated: the best quality at their price and latency."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a model achieves and takes; a smaller ``loss`` is better, ``None`` is not known."""
+    """A model's quality and price; a smaller ``loss`` is better, ``None`` is unknown."""
 
     loss: float
     price: float | None

@@ -111,7 +111,7 @@ _MAX_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the gate found, as the wire shows it, and a sentence for each reason, for a person."""
+    """The gate's verdict in wire form, and a sentence for each reason, for a person."""
 
     gate: Gate
     sentences: tuple[str, ...]

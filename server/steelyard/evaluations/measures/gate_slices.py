@@ -95,7 +95,7 @@ def holm(p_values: list[float | None]) -> list[float | None]:
 
 
 def compared_measure(measures: RecordMeasures) -> str:
-    """Name what the gate compares: ``loss`` with targets, ``scaled_reward`` with rewards."""
+    """Return the gate's measure: ``loss`` with targets, ``scaled_reward`` with rewards."""
     return "loss" if measures.right == "accuracy" else "scaled_reward"
 
 

@@ -1,4 +1,4 @@
-"""What a policy would have done on decisions already scored, and what that would have cost.
+"""The actions of a policy on decisions already scored, and their cost.
 
 The what-if of ``action_costs`` and ``abstain_below`` on the records of one decision. The decide
 call does the same for one answer (``steelyard.decisions.policy``); a test holds the two to the same
@@ -42,7 +42,7 @@ Costs: TypeAlias = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActedCosts:
-    """The cheapest action on each of n records by its probabilities, and what it costs.
+    """The cheapest action on each of n records by its probabilities, and its cost.
 
     ``paid`` is the cost under the targets, ``promised`` that under the probabilities; ``costs``,
     (n, n_actions), is what every action costs under the targets. ``ranges`` are the least and the
@@ -103,7 +103,7 @@ def policy_report(
     measures: RecordMeasures | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> PolicyReport:
-    """Return what a policy would have done on one decision's records.
+    """Return the actions of a policy on one decision's records.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def policy_cost_curve(
 def expected_cost(
     records: Records, decision_id: str, action_costs: Costs, *, path: Path
 ) -> Measure:
-    """Return what the cheapest actions cost on average; refuses as ``acted_costs``.
+    """Return the mean cost of the cheapest actions; refuses as ``acted_costs``.
 
     Raises ``LookupError`` when no record is of that decision.
     """

@@ -1,4 +1,4 @@
-"""Scored decisions, and what each measures by itself.
+"""Scored decisions, and the measures of each.
 
 Loss and Brier score are those of ``steelyard.calibration.metrics``; means over records and their
 intervals are in ``steelyard.evaluations.measures.summary``.
@@ -106,7 +106,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordMeasures:
-    """What each of n records measures by itself.
+    """The measures of each of n records.
 
     ``values`` has for targets ``accuracy``, ``loss`` and ``brier``, for rewards
     ``expected_reward``, ``scaled_reward`` and ``picked_best``; ``counted`` says which records each

@@ -1,4 +1,4 @@
-"""From which probability on to act on one outcome: by precision, certified, or by what errors cost.
+"""The probability from which to act on an outcome: by precision, certified, or by costs of errors.
 
 A decision is sent to an outcome where that is the likeliest one and not less probable than the
 threshold, as a policy's ``outcome_thresholds`` has it.
@@ -33,7 +33,7 @@ def outcome_threshold(
     trial: ThresholdTrial,
     bootstrap: Bootstrap | None = None,
 ) -> OutcomeThreshold:
-    """Return the threshold of an outcome that a trial asks for, and what each threshold does.
+    """Return the threshold of an outcome that a trial asks for, and the effect of each threshold.
 
     Raises ``LookupError`` when no record is of that decision, and ``InvalidRequestError`` when the
     trial does not fit it.
