@@ -1,4 +1,4 @@
-"""What rooms are opened on: a state with its settings and files, and what other rooms opened before."""
+"""The house that rooms are opened in: a state with its settings and files, and the other rooms' services."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Closable(Protocol):
-    """What is closed when its process ends."""
+    """An object that is closed when its process ends."""
 
     def close(self) -> None:
         """Stop."""
@@ -29,7 +29,7 @@ class Closable(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class House:
-    """What a process of this server has; ``services`` are those of all rooms by their classes."""
+    """The objects of a server process; ``services`` are those of all rooms by their classes."""
 
     settings: Settings
     state: State
@@ -67,7 +67,7 @@ class House:
         return self.settings.accounts == "on"
 
     def close_at_end(self, *opened: Closable) -> None:
-        """Close what was opened when this process ends."""
+        """Close an opened object when this process ends."""
         for closable in opened:
             self.closing.callback(closable.close)
 

@@ -1,4 +1,4 @@
-"""Ids of the things Steelyard mints: a prefix that says what it is, then time, then randomness."""
+"""Ids of stored things: a prefix for the kind, then time, then randomness."""
 
 from __future__ import annotations
 

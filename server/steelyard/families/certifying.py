@@ -1,4 +1,4 @@
-"""Answers of a family that abstains: on what its bound does not certify, on texts unlike any seen."""
+"""Answers of a family that abstains: below its certified bound, and on texts unlike its training rows."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _ROUTE_OF_HOURS = "keep-warm"
 
 
 class Purse:
-    """What the steps of one transaction hold and settle, counted and then written."""
+    """The holds and charges of one transaction, counted and then written."""
 
     def __init__(self, connection: Connection, account_id: str, now: float) -> None:
         self._connection = connection
@@ -37,7 +37,7 @@ class Purse:
         return dataclasses.replace(conditions, available_nano=left)
 
     def take(self, change: LineageChange, key_id: str | None) -> None:
-        """Note what a step holds and settles, and the API key that asked for it, if any."""
+        """Note the hold or charge of a step, and the API key behind it, if any."""
         for effect in change.effects:
             if isinstance(effect, Hold):
                 self._change_nano -= effect.reserved_nano
@@ -56,7 +56,7 @@ class Purse:
                 self._hold(effect, key_id=key_id, what=what)
 
     def _hold(self, effect: Hold, *, key_id: str | None, what: str) -> None:
-        """Hold what an effect asks for; that credit covers it was looked at before."""
+        """Write an effect's hold; the caller has checked that credit covers it."""
         holds.hold(
             self._connection,
             self._operation_id(effect.reference),
@@ -69,7 +69,7 @@ class Purse:
         )
 
     def _settle(self, effect: Settle) -> None:
-        """Charge a part of what is held and free the rest; a second time changes nothing."""
+        """Charge a part of a hold and release the rest; a second call changes nothing."""
         holds.settle(
             self._connection,
             self._operation_id(effect.reference),

@@ -22,7 +22,7 @@ _NOBODY = Share()
 
 
 class ConnectedBase:
-    """A connected model as the scorer under heads: what it is; ``HeadsQueue`` asks it."""
+    """A connected model as the scorer under heads; ``HeadsQueue`` asks it."""
 
     def __init__(self, hosted: HostedModel) -> None:
         self.name = hosted.name
@@ -94,7 +94,7 @@ class HeadsQueue:
         return answer
 
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002  what is left takes milliseconds
-        """Answer what the base has answered; later answers are refused."""
+        """Wait for the base's running answers; later answers are refused."""
         self._heads.shutdown()
         return True
 

@@ -1,4 +1,4 @@
-"""Rows of fine-tunes, beside what their account's lineage says of them: who runs one and what it made.
+"""Rows of fine-tunes, beside their account's lineage: who runs one, and the model it made.
 
 What a status means, and when it changes, is the lineage's business (``steelyard.families``): their
 writer keeps ``status`` and ``body`` (``steelyard.families.store``). A fine-tune that runs
@@ -36,12 +36,12 @@ FINE_TUNES = JobStore(
 
 
 def job_of(row: Row[Any]) -> FineTune:
-    """Return what the lineage says of a fine-tune's row."""
+    """Return the lineage's entry for a fine-tune's row."""
     return _decode_job(row.body)
 
 
 def events_of(connection: Connection, job_id: str) -> list[JobEvent]:
-    """Return what happened to a fine-tune, oldest first."""
+    """Return the events of a fine-tune, oldest first."""
     records = connection.execute(
         select(*(fine_tune_events.c[name] for name in JobEvent.__struct_fields__))
         .where(fine_tune_events.c.job_id == job_id)

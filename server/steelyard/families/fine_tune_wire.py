@@ -37,7 +37,7 @@ EventType = Literal[
 
 
 class ResolvedHyperparameters(Struct, frozen=True, kw_only=True):
-    """What a fine-tune trains with, nothing left open."""
+    """The hyperparameters of a fine-tune, all resolved."""
 
     steps: int
     learning_rate: float
@@ -54,19 +54,19 @@ class JobError(Struct, frozen=True, kw_only=True):
 
 
 class JobMetrics(Shown, Struct, frozen=True, kw_only=True):
-    """What was measured of a fine-tune that ended."""
+    """The measures of a fine-tune that ended."""
 
     gate: Gate
 
 
 class JobLimits(Struct, frozen=True, kw_only=True):
-    """What a row may ask at most."""
+    """The bounds of a row."""
 
     max_questions: Annotated[int, Meta(description="The most decisions of a row.")]
 
 
 class JobSplit(Struct, frozen=True, kw_only=True):
-    """What a fine-tune trains and is judged on."""
+    """The rows that a fine-tune trains on and those that judge it."""
 
     train_rows: int
     validation_rows: int

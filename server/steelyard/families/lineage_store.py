@@ -1,4 +1,4 @@
-"""Lineage kept in the state: every change of it in one transaction, and what follows.
+"""Lineage in the state: each change is one transaction, with its effects.
 
 Engines and workers are told after the commit. A process that dies between the two leaves a state
 that ``LineageStore.tick`` of any server process brings into effect.
@@ -85,7 +85,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class _Watch:
-    """What a process looks after of an account's lineage at a revision."""
+    """A process's copy of an account's lineage at a revision."""
 
     revision: int
     due_at: float | None
@@ -125,12 +125,12 @@ class LineageStore:
 
     @property
     def rules(self) -> LineageRules:
-        """What holds for every account now."""
+        """The present rules of every account."""
         return self._rules()
 
     @property
     def engines(self) -> TunedModels | None:
-        """What loads models in this process."""
+        """The loader of models in this process."""
         return self._engines
 
     def apply_now(self, account_id: str, command: Command) -> Lineage:
@@ -212,7 +212,7 @@ class LineageStore:
         return self._apply(connection, account_id, [(use, None), (pass_time, None)])
 
     def tick(self) -> None:
-        """Do what is due, on every account, and load what should be loaded here; blocking.
+        """Do due work on every account, and load models that should be loaded here; blocking.
 
         To be called about once a second by a process whose engines answer.
         """
@@ -244,7 +244,7 @@ class LineageStore:
             self.apply_now(account_id, lambda lineage, _: LineageChange(lineage, ()))
 
     def _load_missing(self, account_id: str) -> None:
-        """Load what is kept warm, and once in this process what answers: calls load it otherwise."""
+        """Load the warm models, and once in this process the answering ones: calls load them otherwise."""
         watch, engines = self._watches.get(account_id), self._engines
         if watch is None or engines is None:
             return

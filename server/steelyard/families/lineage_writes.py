@@ -27,7 +27,7 @@ Result = TypeVar("Result", bound=Struct)
 
 
 class LineageWrites:
-    """Applies what callers ask to the lineage of their accounts, once for each key."""
+    """Applies callers' commands to the lineage of their accounts, once for each key."""
 
     def __init__(self, lineages: LineageStore, keyed: KeyedWrites, *, warm_wait_s: float) -> None:
         self._lineages = lineages
@@ -70,7 +70,7 @@ class LineageWrites:
         *,
         window_s: float = SECONDS_AN_HOUR,
     ) -> Result:
-        """Apply a command once for its key, and return what was made of its result."""
+        """Apply a command once for its key, and return the converted result."""
         written: list[Applied] = []
         caller = write.caller
 

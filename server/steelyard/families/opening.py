@@ -1,4 +1,4 @@
-"""What answers for families, and what loads their models."""
+"""Open the services of families, and the loader of their models."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def open_base(house: House) -> tuple[object, ...]:
 
 
 def open_families(house: House) -> tuple[object, ...]:
-    """Return what answers for families and for their fine-tunes."""
+    """Return the services of families and of their fine-tunes."""
     settings, datasets = house.settings, house.get(DatasetService)
     lineages = house.get(LineageStore)
     writes = LineageWrites(lineages, house.writes, warm_wait_s=settings.warm_wait_s)

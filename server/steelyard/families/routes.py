@@ -1,4 +1,4 @@
-"""``/v1/families``: lines of models by name, their switch, their keep warm, and what grows them.
+"""``/v1/families``: model lines by name, with their switch, keep warm, and fine-tunes.
 
 The oldest clients start a family at ``/v1/fine-tuning/jobs``; that address is answered here too.
 """
@@ -83,7 +83,7 @@ _LOAD_ERRORS = (errors.ModelUnavailableError, errors.ModelWarmingError, errors.W
 
 
 async def _forecast(call: Call) -> Continue:
-    """Return what continuing a family would do, with a draft sealed as the next version."""
+    """Return the effect of continuing a family, with a draft sealed as the next version."""
     draft = call.query.draft
     ahead = await call.service(DraftSeals).preview(call.caller, draft) if draft else None
     return await call.service(FamilyService).forecast(call.caller, call.path["family"], ahead)

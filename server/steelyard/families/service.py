@@ -118,7 +118,7 @@ class FamilyService:
         return await self._queue(write, command, order)
 
     async def estimate(self, caller: Caller, request: EstimateFamily) -> FineTuneEstimate:
-        """Return what starting a family would cost."""
+        """Return the price of starting a family."""
         plan, _ = await self._plan_start(caller, request)
         return self._estimate_to_wire(plan)
 
@@ -144,7 +144,7 @@ class FamilyService:
     async def estimate_continue(
         self, caller: Caller, name: str, request: EstimateContinue
     ) -> FineTuneEstimate:
-        """Return what continuing a family would cost."""
+        """Return the price of continuing a family."""
         plan, _ = await self._plan_continue(caller, name, request)
         return self._estimate_to_wire(plan)
 
@@ -168,7 +168,7 @@ class FamilyService:
         )
 
     async def get(self, caller: Caller, name: str) -> Family:
-        """Return a family with its fine-tunes, and what continuing it would take."""
+        """Return a family with its fine-tunes, and the price of continuing it."""
         lineage = (await self._lineages.read(caller.account_id)).lineage
         family = find_family(lineage, name)
         growth = await self._plans.growth(caller, _basis_of(lineage, family))
@@ -177,7 +177,7 @@ class FamilyService:
         return family_to_wire(lineage, family, self._lineages.view(), growth=growth, with_jobs=True)
 
     async def forecast(self, caller: Caller, name: str, ahead: Manifest | None) -> Continue:
-        """Return what continuing a family would do now, or with a next version of its dataset."""
+        """Return the effect of continuing a family now, or with a next version of its dataset."""
         lineage = (await self._lineages.read(caller.account_id)).lineage
         family = find_family(lineage, name)
         if ahead is not None and ahead.dataset_id != family.dataset_id:
@@ -243,12 +243,12 @@ class FamilyService:
         return await self._writes.once(write, command, lambda *_: DeletedFamily(id=name))
 
     def tick(self) -> None:
-        """Do what is due on every account, blocking; see ``LineageStore.tick``."""
+        """Do due work on every account, blocking; see ``LineageStore.tick``."""
         self._lineages.tick()
 
     @staticmethod
     def reader_of(connection: Connection, dataset_id: str) -> str | None:
-        """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
+        """Return the work that reads a dataset, as ``DatasetService.register_reader`` asks."""
         return "a fine-tune" if FINE_TUNES.has_unfinished(connection, dataset_id) else None
 
     async def _plan_start(
@@ -415,7 +415,7 @@ class FamilyService:
 
 
 def _basis_of(lineage: Lineage, family: TunedFamily, requested: str | None = None) -> TuningBasis:
-    """Return what a family's next fine-tune trains from, on the base model asked for if any."""
+    """Return the base and dataset of a family's next fine-tune, on the requested base if any."""
     base = next_base(lineage, family, requested)
     return TuningBasis(
         base=base,

@@ -105,7 +105,7 @@ def load_lineage(connection: Connection, account_id: str) -> StoredLineage:
 def save_lineage(
     connection: Connection, account_id: str, before: StoredLineage, after: Lineage
 ) -> StoredLineage:
-    """Write what changed, as the next revision; the same value when nothing did."""
+    """Write the changes, as the next revision; return the same value without changes."""
     old = before.lineage
     if old == after:
         return before
@@ -164,7 +164,7 @@ def save_lineage(
 
 
 def artifact_of(connection: Connection, job_id: str) -> str | None:
-    """Return the hash of what a fine-tune made; ``None`` before it did."""
+    """Return the hash of a fine-tune's artifact; ``None`` before there is one."""
     sha256: str | None = connection.execute(
         select(fine_tunes.c.artifact_sha256).where(fine_tunes.c.id == job_id)
     ).scalar()
@@ -172,7 +172,7 @@ def artifact_of(connection: Connection, job_id: str) -> str | None:
 
 
 def insert_event(connection: Connection, job_id: str, event: JobEvent) -> None:
-    """Add to what happened to a fine-tune."""
+    """Add an event to a fine-tune."""
     connection.execute(
         insert(fine_tune_events), {"job_id": job_id, **msgspec.structs.asdict(event)}
     )
@@ -227,7 +227,7 @@ def _save(
     row_of: Callable[[str, Any], dict[str, Any]],
     **first: Any,
 ) -> None:
-    """Write the rows of what changed, and remove those that are gone; ``first`` is of new rows."""
+    """Write the changed rows, and remove the deleted ones; ``first`` is of new rows."""
     keys = table.primary_key.columns.keys()
 
     def same(row: dict[str, Any]) -> list[ColumnElement[bool]]:

@@ -1,4 +1,4 @@
-"""Families, their models, fine-tunes and what is kept warm."""
+"""Tables of families, their models, fine-tunes and keep warm."""
 
 from __future__ import annotations
 

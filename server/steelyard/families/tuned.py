@@ -82,7 +82,7 @@ class _Slot:
 
     @property
     def state(self) -> LoadState:
-        """What an engine holds of it."""
+        """Return its load state in this engine."""
         if self.failed_at is not None:
             return "failed"
         return "loaded" if self.ready.done() else "loading"
@@ -132,7 +132,7 @@ class TunedModels:
         self._is_closed = False
 
     def states(self) -> dict[str, LoadState]:
-        """Return what is held of each model, by adapter; one left out is not loaded."""
+        """Return each model's load state, by adapter; a missing one is not loaded."""
         with self._lock:
             self._forget_failures()
             return {adapter: slot.state for adapter, slot in self._slots.items()}
@@ -191,7 +191,7 @@ class TunedModels:
             self._pinned = frozenset(adapters)
 
     def forget(self, adapter: str) -> None:
-        """Release a model: what is in its queue is answered, then its engine is closed."""
+        """Release a model: its queue is answered, then its engine is closed."""
         with self._lock:
             slot = self._slots.get(adapter)
             if slot is not None:
@@ -272,7 +272,7 @@ class TunedModels:
                 del self._slots[adapter]
 
     def _make_room(self, n_more: int, spared: _Slot | None = None) -> None:
-        """Release what was asked longest ago until so many more fit; called with the lock.
+        """Release the least recently used models until so many more fit; called with the lock.
 
         What was left this moment may be asked for in the next, and is kept.
         """
@@ -292,7 +292,7 @@ class TunedModels:
             self._let_go(slot)
 
     def _let_go(self, slot: _Slot) -> None:
-        """Take a slot off the list, and close it once nobody uses it; called with the lock."""
+        """Remove a slot from the list, and close it once it is unused; called with the lock."""
         del self._slots[slot.model.adapter]
         slot.is_let_go = True
         self._close_unused(slot)
@@ -389,7 +389,7 @@ class TunedModels:
 
 
 def tuned_evaluation_key(artifact_sha256: str, base_key: str) -> str:
-    """Return the SHA-256 of what decides a tuned model's answers: its artifact and its base."""
+    """Return the SHA-256 that identifies a tuned model's answers: of its artifact and its base."""
     return hashlib.sha256(f"{artifact_sha256}\n{base_key}".encode()).hexdigest()
 
 

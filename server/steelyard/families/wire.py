@@ -64,7 +64,7 @@ MaxPrice = Annotated[
 
 
 class Hyperparameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How to train; what is left out is chosen by the server and told by the job."""
+    """How to train; the server chooses fields left out, and the job reports them."""
 
     steps: Annotated[
         Annotated[int, Meta(ge=MIN_STEPS, le=MAX_STEPS)] | None,
@@ -109,7 +109,7 @@ class StartFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class EstimateFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A family that is not started: what its first fine-tune would cost."""
+    """A family that is not started: the price of its first fine-tune."""
 
     refused_fields: ClassVar[dict[str, str]] = {
         "max_price_usd": "An estimate holds no money; send the bound when starting"
@@ -134,7 +134,7 @@ class ContinueFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class EstimateContinue(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A fine-tune that is not started: what continuing the family would cost."""
+    """A fine-tune that is not started: the price of continuing the family."""
 
     refused_fields: ClassVar[dict[str, str]] = {
         "max_price_usd": "An estimate holds no money; send the bound when continuing"
@@ -147,7 +147,7 @@ class EstimateContinue(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class ContinueQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What continuing a family is asked about."""
+    """The query of a family's continuation."""
 
     draft: Annotated[
         str,
@@ -192,7 +192,7 @@ class Rollback(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class BoundFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a family's answers may be wrong at most, and how surely; the rest abstain."""
+    """The highest error rate of a family's answers, and its confidence; the rest abstain."""
 
     error: Annotated[float, Meta(gt=0, lt=1, description="Such as 0.02: two answers of a hundred.")]
     confidence: Annotated[
@@ -265,7 +265,7 @@ class Move(Struct, frozen=True, kw_only=True):
 
 
 class Moved(Struct, frozen=True, kw_only=True):
-    """When a family last moved by itself, and from what."""
+    """When a family last moved by itself, and from which model."""
 
     at: float
     from_: Annotated[
@@ -303,7 +303,7 @@ class ModelVersion(Struct, frozen=True, kw_only=True, tag_field="status", tag="r
 
     @property
     def status(self) -> str:
-        """What became of it: ``ready``, ``discarded`` or ``deleted``."""
+        """Its state: ``ready``, ``discarded`` or ``deleted``."""
         return str(type(self).__struct_config__.tag)
 
 
@@ -324,7 +324,7 @@ class DeletedModelVersion(Struct, frozen=True, kw_only=True, tag_field="status",
 
     @property
     def status(self) -> str:
-        """What became of it: ``ready``, ``discarded`` or ``deleted``."""
+        """Its state: ``ready``, ``discarded`` or ``deleted``."""
         return str(type(self).__struct_config__.tag)
 
 
@@ -340,7 +340,7 @@ class ContinueRows(Struct, frozen=True, kw_only=True):
 
 
 class Continue(Struct, frozen=True, kw_only=True):
-    """What continuing a family would do now."""
+    """The effect of continuing a family now."""
 
     state: ContinueState
     version: Annotated[int, Meta(description="The newest version of the dataset.")]
@@ -373,7 +373,7 @@ class Continue(Struct, frozen=True, kw_only=True):
 
 
 class FamilyBound(Struct, frozen=True, kw_only=True):
-    """The top probability from which a family's answers are certified, and what it rests on."""
+    """The top probability from which a family's answers are certified, and the rows behind it."""
 
     error: float
     confidence: float

@@ -1,4 +1,4 @@
-"""What a growth reads: how often a model is right, labelled rows as vectors, and sure answers; it blocks."""
+"""The evidence of a growth: a model's accuracy, labelled rows as vectors, and sure answers; it blocks."""
 
 from __future__ import annotations
 

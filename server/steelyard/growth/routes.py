@@ -1,4 +1,4 @@
-"""``/v1/named-decisions/{name}/growth``: what a named decision may do by itself, and how far it is."""
+"""``/v1/named-decisions/{name}/growth``: a named decision's growth policy and progress."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Growths:
         )
 
     async def put(self, write: Write, name: str, request: SetGrowth) -> Growth:
-        """Set what a named decision may do by itself; one that grows goes on from where it is."""
+        """Set a named decision's growth policy; a running growth continues."""
         caller, now = write.caller, self._now()
         family = request.family or name.replace("_", "-")
         check_name(family, frozenset(self._house.get(ModelRegistry).names))
@@ -79,7 +79,7 @@ class Growths:
         return await self._writes.once(write, work)
 
     async def stop(self, write: Write, name: str) -> Growth:
-        """Stop a growth; what it made stays, and its shadow ends."""
+        """Stop a growth; its datasets and families stay, and its shadow ends."""
         caller, now = write.caller, self._now()
 
         def work(connection: Connection) -> Growth:

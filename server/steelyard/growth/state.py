@@ -36,5 +36,5 @@ class State(Struct):
 
 
 def subject_of(name: str) -> str:
-    """Return what shadows know a named decision by."""
+    """Return the shadow subject of a named decision."""
     return f"{MODEL_PREFIX}{name}"

@@ -1,4 +1,4 @@
-"""One turn of a growth: what is the next step of a named decision, and whether it may be taken.
+"""One turn of a growth: the next step of a named decision, and whether it may be taken.
 
 Every step is one of another room: rows of feedback, fine-tunes with their gate, shadows, comparisons,
 moves and alarms. A turn takes those that are ready, and says what the next one waits for.
@@ -213,7 +213,7 @@ class Turn:
     async def _estimate(
         self, dataset_id: str, n_rows: int, production: NamedVersion
     ) -> LearningEstimate | None:
-        """Return what the learning curve says; ``None``, and why it waits, where there is none yet."""
+        """Return the learning curve's estimate; ``None``, with the reason to wait, where there is none yet."""
         last = self._state.estimate
         if last is not None and n_rows < last.rows * _ANEW and last.chance < ENOUGH:
             return last

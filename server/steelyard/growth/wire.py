@@ -16,7 +16,7 @@ GrowthStage = Literal[
 
 
 class SetGrowth(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a named decision may do by itself, from gathering rows to moving `production`."""
+    """A named decision's growth policy, from gathering rows to moving `production`."""
 
     policy: Annotated[
         GrowthPolicy,
@@ -120,7 +120,7 @@ class GrowthStep(Struct, frozen=True, kw_only=True):
 
 
 class Growth(Struct, frozen=True, kw_only=True):
-    """What a named decision may do by itself, how far it is, and why it waits."""
+    """A named decision's growth policy, its progress, and why it waits."""
 
     decision: str
     policy: SetGrowth

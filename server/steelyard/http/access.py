@@ -99,7 +99,7 @@ def _is_for_session(request: Request, route: Route, services: Services) -> bool:
 
 
 async def _admit_session(request: Request, route: Route, services: Services) -> Caller:
-    """Return the caller that a browser's cookie stands for, and check what its role may."""
+    """Return the caller of a browser's cookie, and check the permissions of its role."""
     browser: Browser = request.ctx.browser
     if browser.token is not None:
         check_console_header(request)
@@ -173,7 +173,7 @@ def is_from_this_machine(request: Request) -> bool:
 
 
 def address_group(address: str) -> str:
-    """Return what an address is counted by: itself, or the /64 network of an IPv6 address.
+    """Return the key that an address is counted under: itself, or the /64 network of an IPv6 address.
 
     >>> address_group("192.0.2.7"), address_group("2001:db8::1:2")
     ('192.0.2.7', '2001:db8::/64')

@@ -1,4 +1,4 @@
-"""Browsers that are signed in: the cookie of a session, and what must come beside it.
+"""Signed-in browsers: the cookie of a session, and the headers that must come beside it.
 
 A page of another site can make a browser send its cookies here. It cannot set the header
 ``X-Steelyard-Console`` without asking first, which is refused, and it cannot hide its ``Origin``.
@@ -21,7 +21,7 @@ _MAX_AGE_S = 30 * 24 * 3600
 
 @dataclass(slots=True)
 class Browser:
-    """What a browser sends beside a call of the console, and the cookie that it is to keep."""
+    """A browser's credentials on a console call, and the cookie to set."""
 
     agent: str
     token: str | None

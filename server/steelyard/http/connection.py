@@ -77,7 +77,7 @@ class StrictHttp(Http):
 
 
 def head_problem(head: bytes) -> str | None:
-    r"""Return what is wrong with the head of a request, or ``None``; never a word of its content.
+    r"""Return the problem of a request's head, or ``None``; it quotes nothing of the content.
 
     >>> head_problem(b"GET / HTTP/1.1\r\nHost: localhost") is None
     True
@@ -150,7 +150,7 @@ class Connection(HttpProtocol):
     HTTP_CLASS = StrictHttp
 
     def data_received(self, data: bytes) -> None:
-        """Take what arrived; in the middle of a head it earns no more time."""
+        """Take received bytes; bytes in the middle of a head do not extend the deadline."""
         counted_from = self._time
         super().data_received(data)
         http = self.http  # not there before the connection's task has begun

@@ -21,7 +21,7 @@ def allow_any_origin(headers: MutableMapping[str, str]) -> None:
 
 
 class Preflights:
-    """Answers a browser that asks what a page may send to a public path.
+    """Answers a browser's preflight for a public path.
 
     Other requests, and other paths, go on: a keyed route answers its method's error.
     """

@@ -102,7 +102,7 @@ TRANSLATIONS: tuple[tuple[type[BaseException], Translation], ...] = (
 
 
 def translate(request: Request, error: BaseException) -> SteelyardError:
-    """Return the error of ours that an exception is; ``InternalError`` for what nobody expected."""
+    """Return our error for an exception; ``InternalError`` for an unexpected one."""
     if isinstance(error, SteelyardError):
         return error
     for kind, translation in TRANSLATIONS:
@@ -135,7 +135,7 @@ async def answer_error(request: Request, error: BaseException) -> HTTPResponse:
 
 
 def _headers(request: Request, error: SteelyardError) -> dict[str, str]:
-    """Return what a refusal says in headers: when to come back, as whom, and what still runs."""
+    """Return a refusal's headers: when to retry, how to authenticate, and the running operation."""
     headers = {}
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"

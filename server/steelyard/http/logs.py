@@ -120,7 +120,7 @@ class _JsonFormatter(JsonFormatter):
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether a record is not a framework's advice, as on modes that nobody here chose."""
+    """Whether a record is not a framework's hint, such as one on modes."""
     return record.levelno >= logging.ERROR or not record.name.startswith("sanic")
 
 

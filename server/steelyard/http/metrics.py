@@ -31,7 +31,7 @@ _METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"}
 
 
 class Usage(Protocol):
-    """What an answer that is paid for says of its work; the dialects' say output tokens."""
+    """The usage of a paid answer; that of the dialects has output tokens."""
 
     @property
     def input_tokens(self) -> int:
@@ -70,7 +70,7 @@ class Metrics:
         )
 
     def watch(self, read: Callable[[], None]) -> None:
-        """Register what reads figures that change without a request, whenever they are looked at.
+        """Register a reader of gauges that change without a request, called at each scrape.
 
         Where several processes share the figures, each reads its own once a second too: whoever is
         asked for them sees the other processes' as these wrote them.
@@ -97,7 +97,7 @@ class Metrics:
             self._input_tokens.inc(usage.input_tokens)
 
     async def keep_current(self) -> None:
-        """Read what changes without a request again and again, where other processes show it."""
+        """Refresh such gauges regularly, where other processes show them."""
         while self._are_shared:
             self._read()
             await asyncio.sleep(_REFRESH_S)

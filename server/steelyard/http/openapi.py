@@ -1,4 +1,4 @@
-"""The OpenAPI document: made from the routes and the structs, so that it says what they do.
+"""The OpenAPI document, made from the routes and the structs.
 
 ``python -m steelyard.app.openapi`` prints that of every route.
 """
@@ -437,7 +437,7 @@ _OPENED = 3
 
 
 def to_text(document: Mapping[str, Any]) -> str:
-    """Write the document as the committed copy has it, so that a change of it shows what changed."""
+    """Write the document in the form of the committed copy, so that a diff shows the change."""
     return _opened(document, 1) + "\n"
 
 

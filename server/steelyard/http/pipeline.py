@@ -1,4 +1,4 @@
-"""What every request goes through before and after its handler, in this order.
+"""The steps of every request before and after its handler, in this order.
 
 Before: the request's id, whether the server is stopping, the caller and its scope, its share of
 the minute, the idempotency key, the query, the body. Then the use case, or a handler that reads
@@ -125,7 +125,7 @@ async def _answer(request: Request, route: Route, call: Call) -> HTTPResponse | 
 
 
 async def _read(request: Request, route: Route, call: Call) -> Call:
-    """Add what a request's body says to its call."""
+    """Add the fields of a request's body to its call."""
     if route.request is not None:
         payload = await read_json_bytes(request, may_be_empty=route.may_be_empty)
         if len(payload) <= INLINE_BYTES:
@@ -137,7 +137,7 @@ async def _read(request: Request, route: Route, call: Call) -> Call:
 
 
 def open_call(route: Route, call: Call, payload: bytes | None = None) -> Call:
-    """Return a call with its body, and with the digest of what was sent if it has a key."""
+    """Return a call with its body, and the body's digest if it has a key."""
     value = body = None
     if payload is not None:
         value = decode_json(payload)
@@ -269,7 +269,7 @@ class Drain:
                 self._is_empty.set()
 
     async def finish(self, timeout_s: float) -> None:
-        """Refuse what comes, wait for what runs, and cut that off after the time given."""
+        """Refuse new requests, wait for running ones, and cancel them after the time given."""
         self.is_stopping = True
         try:
             async with asyncio.timeout(timeout_s):

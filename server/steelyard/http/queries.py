@@ -1,4 +1,4 @@
-"""Queries: text in the address, checked against a struct with every violation told."""
+"""Queries: text in the address, checked against a struct, with every violation reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the framework itself answers: the guide, the OpenAPI document and the figures."""
+"""The framework's own routes: the guide, the OpenAPI document and the metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a route is: one row that the router, the pipeline and the OpenAPI document all read.
+"""A route: one row that the router, the pipeline and the OpenAPI document all read.
 
 Also what a composed application hands to routes: ``Services``.
 """
@@ -61,7 +61,7 @@ class ServiceOf(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request to a route, read: what its use case takes its arguments from."""
+    """One request to a route, parsed: the source of its use case's arguments."""
 
     write: Write
     services: Services
@@ -145,7 +145,7 @@ class Route:
 
     @cached_property
     def reader(self) -> Callable[..., Any]:
-        """What makes of the decoded body what the use case takes."""
+        """The function that makes the use case's argument of the decoded body."""
         if self.read is not None:
             return self.read
         assert self.request is not None  # noqa: S101  only such routes have bodies that are read
@@ -153,7 +153,7 @@ class Route:
 
     @cached_property
     def keyed_as(self) -> str:
-        """What idempotency keys are kept under, such as ``POST /v1/decide``."""
+        """The scope of idempotency keys, such as ``POST /v1/decide``."""
         return f"{self.method} {self.alias_of or self.path}"
 
     @cached_property
@@ -168,7 +168,7 @@ class Route:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """What a request may call it with: HEAD too where that is GET."""
+        """The methods of the route: HEAD too where it has GET."""
         return ("GET", "HEAD") if self.method == "GET" else (self.method,)
 
     @property
@@ -205,7 +205,7 @@ class Limits(Protocol):
 
 
 class Services(Protocol):
-    """What an application answers with; ``steelyard.app`` composes it."""
+    """The services of an application; ``steelyard.app`` composes them."""
 
     @property
     def settings(self) -> Settings:

@@ -1,4 +1,4 @@
-"""Running an application in this process until it is told to stop, and stopping it without loss.
+"""Run an application in this process until a signal, and stop it without loss.
 
 ``serve_app`` is for any event loop and takes no signals; ``run_server`` is a whole process's.
 """
@@ -98,7 +98,7 @@ async def _make_routes(server: Any) -> None:
 
 
 async def _leave(app: Sanic[Any, Any], stop: Stop) -> None:
-    """Answer for a while yet, and refuse probes, so that whoever sends requests here stops."""
+    """Answer for a while yet, and refuse probes, so that proxies stop sending requests here."""
     drain: Drain = app.ctx.drain
     drain.is_leaving = True
     with suppress(TimeoutError):
@@ -162,7 +162,7 @@ def run_server(
 
 
 def _spare_collector() -> None:
-    """Keep Python's collector of cycles from what lives as long as the process, and call it less.
+    """Freeze the objects that live as long as the process, and run Python's cycle collector less.
 
     A request makes thousands of objects, hardly any in a cycle: at the interpreter's own threshold the
     collector takes a twentieth of what it costs.

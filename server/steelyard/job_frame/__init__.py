@@ -1,1 +1,1 @@
-"""What all kinds of jobs are alike in: their rows, how they are queued, read and stopped, their routes."""
+"""The common frame of all jobs: their rows, queue, reads, stops and routes."""

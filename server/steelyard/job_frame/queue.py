@@ -89,7 +89,7 @@ class JobQueue(Generic[Job, Page]):
         )
 
     async def cancel(self, write: Write, job_id: str) -> Job:
-        """Stop a job and free what it holds; one that has ended stays as it is."""
+        """Stop a job and release its hold; one that has ended stays as it is."""
 
         def work(connection: Connection) -> Job:
             row = self.jobs.require(connection, write.caller, job_id)

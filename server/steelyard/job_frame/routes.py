@@ -40,7 +40,7 @@ def job_routes(
     readers: tuple[str, ...] = (),
     page_errors: tuple[type[errors.SteelyardError], ...] = (),
 ) -> JobRoutes:
-    """Return the routes of jobs below a path; ``name`` is what the path calls a job's id."""
+    """Return the routes of jobs below a path; ``name`` is the path's parameter for a job's id."""
     route = partial(Route, access=Access.KEYED, tags=(tag,))
     return JobRoutes(
         route(

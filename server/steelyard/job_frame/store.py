@@ -166,7 +166,7 @@ class JobStore:
         status: str = "succeeded",
         **values: Any,
     ) -> bool:
-        """Write what a job made, and charge for it or free its money, without publishing it.
+        """Write a job's result, and charge for it or release its hold, without publishing it.
 
         Returns whether the run still counted.
         """
@@ -192,7 +192,7 @@ class JobStore:
         is_charged: bool = True,
         **values: Any,
     ) -> bool:
-        """Write and publish what a job made; returns whether the run still counted."""
+        """Write and publish a job's result; return whether the run still counted."""
         is_ours = self.end(connection, job, at=at, is_charged=is_charged, **values)
         if is_ours:
             self.publish_success(connection, job)

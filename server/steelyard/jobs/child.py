@@ -73,7 +73,7 @@ class WorkerChild:
         self._changed.set()
 
     def close(self) -> None:
-        """End the process; what it runs is taken up by the next. Nothing the second time."""
+        """End the process; the next one takes up its job. A second call does nothing."""
         self._stopping.set()
         self._changed.set()
         if self._thread is not None:

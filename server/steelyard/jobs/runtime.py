@@ -86,11 +86,11 @@ class JobRuntime:
         self.close()
 
     def wake(self) -> None:
-        """Look for work, and for what is to stop, now."""
+        """Look for new work and for stops now."""
         self._changed.set()
 
     def close(self) -> None:
-        """Stop: what runs is left to be taken up by another process, which counts no death for it."""
+        """Stop: running jobs are left to another process, which counts no death for them."""
         self._stopping.set()
         self._changed.set()
         self._thread.join()
@@ -112,7 +112,7 @@ class JobRuntime:
                 work.claim(connection, dataclasses.replace(pending, runner=None))
 
     def sweep(self) -> None:
-        """Remove what no job refers to."""
+        """Remove files without a job."""
         for work in self.work.values():
             work.sweep()
 
@@ -233,7 +233,7 @@ class JobRuntime:
             run.close()
 
     def _stop(self, work: Work, job: PendingJob) -> None:
-        """Stop a job: what runs here has a moment to keep what it did, what runs nowhere ends."""
+        """Stop a job: a running one has a moment to store its progress, a waiting one ends."""
         run = self._run
         if run is not None and run.job.key == job.key:
             if self._stop_asked_at is None:
@@ -291,7 +291,7 @@ def _advance(run: Run) -> bool:
 
 
 def _owner_error(work: Work, job: PendingJob, error: Exception) -> SteelyardError:
-    """Return what a job's owner is told of a failure; one of our own making is logged."""
+    """Return the error that a job's owner sees; a fault of ours is logged."""
     if isinstance(error, SteelyardError) and not isinstance(error, InternalError):
         return error
     _log.error("Job %s failed.", job.id, exc_info=error)

@@ -16,7 +16,7 @@ class SerialExecutor:
         self._lock = asyncio.Lock()
 
     async def take(self, start: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Start a work when it is its turn, and return what it gives.
+        """Start work when it is its turn, and return its result.
 
         Work that nobody wants any more still has its thread, and its turn, until it ends.
         """

@@ -36,7 +36,7 @@ class PendingJob:
 
     @property
     def key(self) -> tuple[str, int | None]:
-        """What one process runs at a time: a job, or a partition of one."""
+        """The unit that one process runs at a time: a job, or a partition of one."""
         return self.id, self.partition
 
 

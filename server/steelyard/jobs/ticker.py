@@ -1,4 +1,4 @@
-"""Threads that do something again and again: what lets time pass for lineage, and what sweeps."""
+"""Threads that run a function regularly, such as the passing of time in lineage, and sweeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kind of long work brings, and what the runtime needs to drive it.
+"""The interface between a kind of long work and the runtime.
 
 Where a job is and what it has done is in a table of its kind (``steelyard.jobs.store``). The
 runtime (``steelyard.jobs.runtime``) decides when it runs, and takes up what a dead process left.
@@ -46,7 +46,7 @@ class Run(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Free what the run holds."""
+        """Release the run's resources."""
 
 
 class Work(ABC):

@@ -1,4 +1,4 @@
-"""Double entry: what each step of paid work and of a purchase posts to an account's books.
+"""Double entry: the postings of paid work and of purchases in an account's books.
 
 What an account has: ``paid``, credit that was paid for, less what work in progress holds (negative:
 what it owes, or what promotional credit will cover), ``promotional``, credit that was given, and
@@ -58,7 +58,7 @@ def settlement(reserved_nano: int, amount_nano: int) -> Posting:
 
 
 def from_promotional(posting: Posting, promotional_nano: int) -> Posting:
-    """Return a posting of spent money with promotional credit spent before what was paid for."""
+    """Return a posting of spent money that takes promotional credit first."""
     covered = min(max(promotional_nano, 0), posting.get("revenue", 0))
     if covered <= 0:
         return posting
@@ -66,7 +66,7 @@ def from_promotional(posting: Posting, promotional_nano: int) -> Posting:
 
 
 def purchase(amount_nano: int) -> Posting:
-    """Return the posting of a purchase that nobody has paid yet."""
+    """Return the posting of a purchase that is not paid yet."""
     return _posting({"funding": -amount_nano, "purchases_pending": amount_nano})
 
 
@@ -81,7 +81,7 @@ def lapse(amount_nano: int) -> Posting:
 
 
 def refund(amount_nano: int) -> Posting:
-    """Return the posting of a paid purchase whose money went back; what was spent is owed."""
+    """Return the posting of a refunded purchase; the spent part becomes a debt."""
     return _posting({"paid": -amount_nano, "refunds": amount_nano})
 
 

@@ -18,7 +18,7 @@ Body = TypeVar("Body", bound=Struct)
 
 
 def check_price(price_nano: int, max_price_usd: str | None, what: str) -> None:
-    """Refuse a price above what the request would pay."""
+    """Refuse a price above the request's maximum."""
     if max_price_usd is not None and price_nano > from_usd(max_price_usd):
         raise PriceChangedError(
             f"{what} costs {to_usd(price_nano)} USD now, more than the {max_price_usd} USD that "
@@ -28,7 +28,7 @@ def check_price(price_nano: int, max_price_usd: str | None, what: str) -> None:
 
 
 def priced(shape: type[Body]) -> Callable[[object], Body]:
-    """Return what reads a body that may name a price."""
+    """Return a reader of bodies that may have a maximum price."""
     return functools.partial(_read_priced, shape=shape)
 
 

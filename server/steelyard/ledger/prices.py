@@ -1,4 +1,4 @@
-"""What an input token costs, by model."""
+"""The price of an input token, by model."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _SPENDABLE = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Spendable:
-    """What may be spent yet, in nano-USD."""
+    """The remaining spendable amount, in nano-USD."""
 
     available_nano: int
     left_of_cap_nano: int | None
@@ -108,13 +108,13 @@ def balances_of(connection: Connection, account_id: str) -> Counter[str]:
 
 
 def available(connection: Connection, account_id: str) -> int:
-    """Return what an account may spend now, in nano-USD; negative where it owes."""
+    """Return an account's spendable amount now, in nano-USD; negative where it owes."""
     # A sum of PostgreSQL's is a decimal.
     return int(connection.execute(_AVAILABLE, {"account": account_id}).scalar() or 0)
 
 
 def spendable(connection: Connection, account_id: str, key_id: str | None, month: str) -> Spendable:
-    """Return what an account, and an API key of it in a UTC month, may spend yet."""
+    """Return the spendable amount of an account, and of an API key of it in a UTC month."""
     # One statement: every paid request asks.
     row = _SPENDABLE.first(connection, {"account": account_id, "key": key_id, "of": month})
     available_nano, cap_nano, used_nano = row or (None, None, None)
@@ -125,7 +125,7 @@ def spendable(connection: Connection, account_id: str, key_id: str | None, month
 def add_to_month(
     connection: Connection, key_id: str, month: str, *, spent_nano: int = 0, held_nano: int = 0
 ) -> None:
-    """Add to what a key spent and holds in a UTC month; either may be negative."""
+    """Add to a key's spending and holds in a UTC month; either may be negative."""
     if spent_nano == held_nano == 0:
         return
     changes = {"spent": spent_nano, "held": held_nano}
@@ -137,7 +137,7 @@ def add_to_month(
 
 
 def spent_by_key(connection: Connection, key_ids: list[str], month: str) -> dict[str, int]:
-    """Return what keys spent in a UTC month, in nano-USD; a key that spent nothing may be absent."""
+    """Return the spending of keys in a UTC month, in nano-USD; keys without any may be absent."""
     rows = connection.execute(
         select(key_months.c.key_id, key_months.c.spent_nano).where(
             key_months.c.key_id.in_(key_ids), key_months.c.month == month

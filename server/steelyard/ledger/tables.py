@@ -1,4 +1,4 @@
-"""What keys spend by month, the ledger, and the balances that it sums to."""
+"""Tables of keys' monthly spending, the ledger, and its balances."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BookName(TypeDecorator[str]):
 
     @property
     def python_type(self) -> type[str]:
-        """What a book's name is."""
+        """The Python type of a book's name."""
         return str
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002

@@ -53,7 +53,7 @@ class Pairs:
 
 @dataclass(slots=True)
 class Layout:
-    """Where the points are after some iterations, with what the optimiser knows of their ways."""
+    """The points after some iterations, with the optimiser's momentum."""
 
     points: Floats
     mean: Floats
@@ -140,7 +140,7 @@ def iterate(layout: Layout, pairs: Pairs, n: int, is_stopped: Callable[[], bool]
 
 
 class _Force:
-    """Pairs of one kind: what they do to the points is two products with a sparse matrix."""
+    """Pairs of one kind: their force on the points is two products with a sparse matrix."""
 
     def __init__(self, partners: Places) -> None:
         n_rows, self._n = partners.shape

@@ -82,7 +82,7 @@ def nearest(
 
 
 def _groups(vectors: Floats, n: int, seed: int) -> list[tuple[Places, Places | None]]:
-    """Return groups of rows and what each is compared with; ``None`` for everything."""
+    """Return groups of rows and the rows each is compared with; ``None`` for all."""
     n_rows = len(vectors)
     everyone = np.arange(n_rows, dtype=np.int32)
     if n_rows <= _EXACT_ROWS:

@@ -25,7 +25,7 @@ class MapProgress(Struct, frozen=True, kw_only=True):
 
 
 class Made(Struct, frozen=True, kw_only=True):
-    """What is made of a map: hashes of files of vectors, of the pairs, and of the layout so far."""
+    """The finished parts of a map: hashes of files of vectors, of pairs, and of the layout so far."""
 
     blocks: tuple[str, ...] = ()
     pairs: str | None = None

@@ -107,11 +107,11 @@ class MapRun(Run):
         return True
 
     def close(self) -> None:
-        """Free what was read."""
+        """Release the loaded data."""
         self._taken = self._pairs = self._layout = None
 
     def _made(self, row: Row[Any]) -> Made:
-        """Return what is made of the map; nothing where a file of it was swept meanwhile."""
+        """Return the finished parts of the map; nothing where a file was removed meanwhile."""
         made = Made() if row.progress is None else decode_made(row.progress)
         if self._taken is None and not all(map(self._is_there, made.files)):
             return Made()

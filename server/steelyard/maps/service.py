@@ -142,7 +142,7 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
         return await asyncio.to_thread(self._points, row)
 
     async def values(self, caller: Caller, map_id: str, query: MapValuesQuery) -> MapValues:
-        """Return what is known of each point: its label, and how an evaluation's model answered."""
+        """Return the values of each point: its label, and the answer of an evaluation's model."""
         row = await self._ready(caller, map_id)
         at = await self._datasets.dataset_at(
             caller, row.dataset_id, row.dataset_version, is_new_work=False
@@ -159,7 +159,7 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
 
     @staticmethod
     def reader_of(connection: Connection, dataset_id: str) -> str | None:
-        """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
+        """Return the work that reads a dataset, as ``DatasetService.register_reader`` asks."""
         return "a map" if rows.MAPS.has_unfinished(connection, dataset_id) else None
 
     async def _ready(self, caller: Caller, map_id: str) -> Row[Any]:

@@ -39,7 +39,7 @@ def find_of(
 
 
 def requeue(connection: Connection, row: Row[Any], *, at: float) -> None:
-    """Queue a map again that failed or was cancelled; one that was cancelled keeps what it has."""
+    """Queue a failed or cancelled map again; a cancelled one keeps its finished parts."""
     connection.execute(
         update(dataset_maps)
         .where(dataset_maps.c.id == row.id)

@@ -1,4 +1,4 @@
-"""What the points of a map can be coloured by: labels of a decision, and how a model answered it."""
+"""The colours of a map's points: labels of a decision, and a model's answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steelyard.storage.frame_store import FrameStore
 def expected_outcomes(
     store: FrameStore, manifest: Manifest, decision: str, indexes: NDArray[np.int64]
 ) -> list[str | None]:
-    """Return what the labels of rows expect of a decision, in the order of ``indexes``; it blocks."""
+    """Return the labelled outcomes of rows, in the order of ``indexes``; it blocks."""
     entry = pl.element().struct
     is_top = entry.field("decision").eq(decision) & entry.field("is_top")
     outcome = pl.col("labels").list.eval(entry.field("outcome").filter(is_top)).list.first()

@@ -1,4 +1,4 @@
-"""Maps on the wire: a job that lays rows out, its points, and what they can be coloured by.
+"""Wire forms of maps: a job that lays rows out, its points, and their values.
 
 Times are Unix seconds. Columns of points are aligned: what stands at one place in each is of one row.
 """
@@ -57,7 +57,7 @@ class MapsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class MapValuesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What to tell of each point."""
+    """The values of each point to return."""
 
     decision: Annotated[Name, Meta(description="Id of a decision that rows ask.")]
     evaluation: Annotated[
@@ -105,7 +105,7 @@ class MapPoints(Struct, frozen=True, kw_only=True):
 
 
 class MapValues(Struct, frozen=True, kw_only=True):
-    """What is known of each point of a map, as columns in the order of its points."""
+    """The values of each point of a map, as columns in the order of its points."""
 
     map: str
     decision: str

@@ -38,7 +38,7 @@ class Agents:
         self._stops = asyncio.Event()
 
     async def answer(self, request: Request) -> HTTPResponse:
-        """Return what the protocol's application answers to a request."""
+        """Return the response of the protocol's application."""
         async with self._lock:
             if self._app is None:
                 self._app = await self._start(_address_of(request))

@@ -25,7 +25,7 @@ _MOST = 50
 
 
 class NamedArguments(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a named decision is asked about."""
+    """The context for a named decision."""
 
     context: ContextArgument
 
@@ -46,7 +46,7 @@ async def named_tools(client: AsyncClient) -> list[types.Tool]:
 
 
 async def ask_named(client: AsyncClient, tool: str, arguments: NamedArguments) -> DecideAnswer:
-    """Return what a named decision answers."""
+    """Return a named decision's answer."""
     return await client.decision(tool.removeprefix(PREFIX)).decide(arguments.context)
 
 

@@ -76,7 +76,7 @@ class _Server(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any] | None = None
     ) -> types.CallToolResult:
-        """Return what the API answers, or its refusal: code, message and each place."""
+        """Return the API's answer, or its refusal: code, message and each place."""
         try:
             is_named = name.startswith(PREFIX) and _DECIDE in self._names
             if name not in self._names and not is_named:
@@ -108,7 +108,7 @@ class _Server(MCPServer[Any]):
 
 
 def _described(name: str, tool: type[Tool]) -> types.Tool:
-    """Return what agents are told of a tool."""
+    """Return a tool's description for agents."""
     return types.Tool(
         name=name,
         description=tool.__doc__,
@@ -139,7 +139,7 @@ def make_server(
 
     @server.resource("steelyard://datasets/{dataset}", mime_type="application/json")
     async def dataset_card(dataset: str, ctx: Context[Any]) -> str:
-        """Return what a dataset asks, and how many rows of each kind it has."""
+        """Return a dataset's decisions, and its number of rows of each kind."""
         with _as_resource():
             async with server.client(ctx) as client:
                 return msgspec.json.encode(await client.datasets.get(dataset)).decode()
@@ -153,7 +153,7 @@ def make_server(
 
 
 def make_app(url: str, path: str) -> tuple[Any, Callable[[], AbstractAsyncContextManager[None]]]:
-    """Return an application of ASGI that has all tools at a path, and what it must run inside of.
+    """Return an ASGI application with all tools at a path, and the context to run it in.
 
     Hosts and origins are for whoever serves it to check.
     """
@@ -169,7 +169,7 @@ def make_app(url: str, path: str) -> tuple[Any, Callable[[], AbstractAsyncContex
 
 @contextmanager
 def _as_resource() -> Iterator[None]:
-    """Raise what the API refuses as the protocol does, which is no fault of this server."""
+    """Raise the API's refusals as the protocol's, and not as faults of this server."""
     try:
         yield
     except NotFoundError as error:

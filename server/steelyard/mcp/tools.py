@@ -34,12 +34,12 @@ _Dataset = Annotated[str, Meta(description="A dataset's id.")]
 
 
 class Tool(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One call of a tool: its fields are the arguments, and its docstring is what agents are told."""
+    """One call of a tool: its fields are the arguments, and its docstring is the description for agents."""
 
     changes: ClassVar[bool] = False
 
     async def ask(self, client: AsyncClient) -> Struct:
-        """Return what the API answers."""
+        """Return the API's answer."""
         raise NotImplementedError
 
     @classmethod
@@ -70,30 +70,30 @@ class Decide(Tool, frozen=True, kw_only=True):
     model: _ModelName = None
 
     async def ask(self, client: AsyncClient) -> DecideAnswer:
-        """Return what the API answers."""
+        """Return the API's answer."""
         return await client.decide(self.context, self.decisions, model=self.model)
 
 
 class Estimate(Tool, frozen=True, kw_only=True):
-    """Return what a decide would cost at most; nothing runs."""
+    """Return the highest price of a decide; nothing runs."""
 
     context: ContextArgument
     decisions: _Decisions
     model: _ModelName = None
 
     async def ask(self, client: AsyncClient) -> EstimateResponse:
-        """Return what the API answers."""
+        """Return the API's answer."""
         return await client.estimate(self.context, self.decisions, model=self.model)
 
 
 class Lint(Tool, frozen=True, kw_only=True):
-    """Return what about a wording makes its answers worse."""
+    """Return wording that makes answers worse."""
 
     context: ContextArgument
     decisions: _Decisions
 
     async def ask(self, client: AsyncClient) -> LintAnswer:
-        """Return what the API answers."""
+        """Return the API's answer."""
         return await client.lint(self.context, self.decisions)
 
 
@@ -101,7 +101,7 @@ class ListModels(Tool, frozen=True, kw_only=True):
     """Return the models that may be asked: base, connected and tuned ones."""
 
     async def ask(self, client: AsyncClient) -> ModelList:
-        """Return what the API answers."""
+        """Return the API's answer."""
         return await client.models.list()
 
 
@@ -109,7 +109,7 @@ class ListRecipes(Tool, frozen=True, kw_only=True):
     """Return ready-made decisions for common needs."""
 
     async def ask(self, client: AsyncClient) -> RecipeList:
-        """Return what the API answers."""
+        """Return the API's answer."""
         return await client.recipes()
 
 
@@ -121,12 +121,12 @@ class ExplainedModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ExplainAnswer(Tool, frozen=True, kw_only=True):
-    """Return what is known of a model's answers: its card, and the gate that it passed."""
+    """Return the facts behind a model's answers: its card, and the gate that it passed."""
 
     model: Annotated[str, Meta(description="As an answer names it.")]
 
     async def ask(self, client: AsyncClient) -> ExplainedModel:
-        """Return what the API answers."""
+        """Return the API's answer."""
         model = await client.models.get(self.model)
         if model.job_id is UNSET:
             return ExplainedModel(model=model)
@@ -142,7 +142,7 @@ class SearchRows(Tool, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=_MOST_ROWS)] = 10
 
     async def ask(self, client: AsyncClient) -> FoundRowsAnswer:
-        """Return what the API answers."""
+        """Return the API's answer."""
         return await client.datasets.search(self.dataset, text=self.text, limit=self.limit)
 
 
@@ -152,12 +152,12 @@ class GetEvaluation(Tool, frozen=True, kw_only=True):
     evaluation: Annotated[str, Meta(description="An evaluation's id.")]
 
     async def ask(self, client: AsyncClient) -> Evaluation:
-        """Return what the API answers."""
+        """Return the API's answer."""
         return await client.evaluations.get(self.evaluation)
 
 
 class RecordFeedback(Tool, frozen=True, kw_only=True):
-    """Store what really happened after a stored answer."""
+    """Store the real outcome of a stored answer."""
 
     changes: ClassVar[bool] = True
     answer: Annotated[str, Meta(description="Id of a stored answer, dec_….")]
@@ -166,7 +166,7 @@ class RecordFeedback(Tool, frozen=True, kw_only=True):
     ]
 
     async def ask(self, client: AsyncClient) -> FeedbackResponse:
-        """Return what the API answers."""
+        """Return the API's answer."""
         return await client.feedback(self.answer, self.outcomes)
 
 
@@ -178,7 +178,7 @@ class StartEvaluation(Tool, frozen=True, kw_only=True):
     models: Annotated[list[str], Meta(min_length=1, max_length=8)]
 
     async def ask(self, client: AsyncClient) -> EvaluationSubmission:
-        """Return what the API answers."""
+        """Return the API's answer."""
         return await client.evaluations.create(self.dataset, self.models)
 
 

@@ -51,7 +51,7 @@ class Resolved(Protocol):
 
     @property
     def bound(self) -> AnswerBound | None:
-        """What its answers are certified by, if anything."""
+        """The certificate of its answers, if any."""
         ...
 
     @property
@@ -61,7 +61,7 @@ class Resolved(Protocol):
 
 
 class Names(Protocol):
-    """What names mean; ``steelyard.models.service.FamilyModels`` is one."""
+    """Resolves names of models; ``steelyard.models.service.FamilyModels`` does."""
 
     async def resolve(self, caller: Caller, name: str) -> Resolved:
         """Return the model that answers calls to a name of the caller's, or refuse the call."""
@@ -105,7 +105,7 @@ class TunedCall:
 
     @property
     def evaluation_key(self) -> str:
-        """SHA-256 of what decides its answers."""
+        """SHA-256 of the weights that decide its answers."""
         return tuned_evaluation_key(self.resolved.artifact_sha256, self._base.evaluation_key)
 
     @property

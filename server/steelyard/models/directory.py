@@ -1,4 +1,4 @@
-"""How tuned models are told as models: in full, beside the base models that they stand on."""
+"""Descriptions of tuned models: in full, beside their base models."""
 
 from __future__ import annotations
 

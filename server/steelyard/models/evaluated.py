@@ -1,4 +1,4 @@
-"""Tuned models as evaluations score them: by what a name means when it is named, and by adapter."""
+"""Tuned models as evaluations score them: resolved by name when named, and by adapter."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class EvaluatedFamilies:
         self._lineages.note_use(account_id, name)
 
     def use_in(self, connection: Connection, account_id: str, name: str) -> Callable[[], None]:
-        """Note it in a transaction of the caller's; what is returned is called after its commit."""
+        """Note the use in the caller's transaction; call the returned function after its commit."""
         applied = self._lineages.use_in(connection, account_id, name)
         return functools.partial(self._lineages.follow, applied)
 

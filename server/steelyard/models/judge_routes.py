@@ -21,7 +21,7 @@ _Answer = TypeVar("_Answer", bound=Struct)
 
 
 def _check_operator(call: Call) -> None:
-    """Refuse a key that is not of whoever runs this server; sessions were checked already."""
+    """Refuse a key that is not an operator's; sessions were checked already."""
     if call.caller.session is None and not call.caller.is_operator:
         raise KeyScopeError(
             "Judges and routes are set up by whoever runs this server: sign in as an operator, or call with a key "
@@ -51,7 +51,7 @@ async def download_judge(call: Call) -> Judge:
 
 
 async def stop_judge(call: Call) -> Judge:
-    """End what runs for a judge."""
+    """Stop a judge's work."""
     return await call.service(JudgeSetup).stop(call.path["judge"])
 
 

@@ -62,7 +62,7 @@ _APPEARS_S = 5.0
 
 
 class JudgeSetup:
-    """Does what ``steelyard model pull``, ``check`` and ``calibrate`` do, in the server.
+    """Does the work of ``steelyard model pull``, ``check`` and ``calibrate`` in the server.
 
     Notes
     -----
@@ -115,7 +115,7 @@ class JudgeSetup:
         return await self._judge(name)
 
     async def stop(self, name: str) -> Judge:
-        """End what runs for a model; what was downloaded stays, and the next download goes on with it."""
+        """Stop a model's work; the downloaded part stays, and the next download resumes it."""
         judge = await self._judge(name)
         self._tasks.stop(name)
         return judge
@@ -126,7 +126,7 @@ class JudgeSetup:
         return await self._judge(name)
 
     async def use_in_route(self, name: str, request: RouteJudge) -> Judge:
-        """Use a connected model in a route, for what the shipped model is not sure of."""
+        """Use a connected model in a route, where the shipped model is unsure."""
         await asyncio.to_thread(self._use_in_route, name, request.route)
         return await self._judge(name)
 
@@ -240,7 +240,7 @@ class JudgeSetup:
         )
 
     def _declared(self) -> ModelsFile:
-        """Return what the server has: the home's file, the reader that ships, and the route auto."""
+        """Return the declared models: the home's file, the shipped reader, and the route auto."""
         return completed(self._tasks.declared(), default_name(self._settings))
 
     def _file(self, entry: CatalogueEntry | ReaderEntry) -> Path | None:

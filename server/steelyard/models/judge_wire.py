@@ -1,4 +1,4 @@
-"""Judges and connected models on the wire, and what is done to set one up."""
+"""Wire forms of judges and connected models, and of setting one up."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class JudgeCheck(Struct, frozen=True, kw_only=True):
 
 
 class JudgeCalibration(Struct, frozen=True, kw_only=True):
-    """What a calibration did on held-out rows, and whether it is in use."""
+    """The effect of a calibration on held-out rows, and whether it is in use."""
 
     dataset_id: str
     version: int
@@ -116,7 +116,7 @@ class CalibrateJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class RouteJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The route in which the shipped model decides what it is sure of, and another the rest."""
+    """The route in which the shipped model decides where it is sure, and another model the rest."""
 
     route: Annotated[
         Annotated[str, Meta(min_length=1, max_length=128)],

@@ -33,14 +33,14 @@ _BY_OUTCOME = ("policy", "weights", "costs", "abstain")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A context with its decisions, and what renamed outcomes were called before, by decision."""
+    """A context with its decisions, and the former names of renamed outcomes, by decision."""
 
     context: Any
     decisions: list[dict[str, Any]]
     names: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def name_of(self, decision: str, outcome: str) -> str:
-        """Return what an outcome is called in the row."""
+        """Return the outcome's name in the row."""
         return self.names.get(decision, {}).get(outcome, outcome)
 
 
@@ -50,7 +50,7 @@ Change = Callable[[Request, Mapping[str, str]], Request | None]
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """A kind of pressure: its name, what is done, and its changes, each a request of a row."""
+    """A kind of pressure: its name, its description, and its changes, each a request of a row."""
 
     name: str
     description: str

@@ -92,7 +92,7 @@ class RouteSetup:
         return self._describe(request.name, declared.get(request.name))
 
     async def remove(self, name: str) -> RemovedRoute:
-        """Remove a route, or what is known of a fit that failed."""
+        """Remove a route, or the record of a failed fit."""
         if self._tasks.is_running(name):
             raise ModelUnavailableError(f"The route {name} is being fitted; wait until that ends.")
         await asyncio.to_thread(self._remove, name)
@@ -139,7 +139,7 @@ class RouteSetup:
 
 
 def _hosted_models(registry: ModelRegistry, request: FitRoute) -> list[HostedModel]:
-    """Return the models of a request in its order; refuse what no route can ask."""
+    """Return the models of a request in its order; refuse models that a route cannot ask."""
     if len(set(request.models)) < len(request.models):
         raise _refused("models", "names a model twice; name each once.", "repeated")
     listed = [registry.find(name) for name in request.models]

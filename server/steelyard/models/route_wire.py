@@ -1,4 +1,4 @@
-"""Routes on the wire: models that are asked in order, each for what the one before is not sure of."""
+"""Wire forms of routes: models asked in order, each where the one before is unsure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RouteList(Struct, frozen=True, kw_only=True):
 
 
 class FitRoute(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A route that is to be fitted: its models, the rows, and what its thresholds keep to."""
+    """A route to fit: its models, the rows, and the goal of its thresholds."""
 
     name: _Name
     models: Annotated[
@@ -85,7 +85,7 @@ class FitRoute(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class RemovedRoute(Struct, frozen=True, kw_only=True):
-    """A route that is no more; its models stay, and so does what it answered."""
+    """A removed route; its models and its stored answers stay."""
 
     name: str
     deleted: bool

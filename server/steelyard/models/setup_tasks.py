@@ -1,4 +1,4 @@
-"""What runs in this server to set up judges and routes: each in a thread, and how far it is."""
+"""Running tasks that set up judges and routes: each in a thread, with its progress."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class SetupTasks:
             raise ModelUnavailableError(str(error)) from error
 
     def close(self) -> None:
-        """Keep the note of what runs as it is: what fails from now on fails for the server's end."""
+        """Keep the note of running tasks: failures from now on are due to the server's end."""
         with self._lock:
             self._is_closed = True
 
@@ -103,7 +103,7 @@ class SetupTasks:
         return self._tasks.get(name)
 
     def forget(self, name: str) -> None:
-        """Drop the task of what was removed."""
+        """Remove the task of a removed model."""
         self._tasks.pop(name, None)
 
     def names(self, kind: TaskKind) -> list[str]:
@@ -116,7 +116,7 @@ class SetupTasks:
         return task is not None and task.status == "running"
 
     def stop(self, name: str) -> None:
-        """End what runs under a name at its next report."""
+        """Stop the task under a name at its next report."""
         with self._lock:
             if self.is_running(name):
                 self._stopping.add(name)
@@ -182,7 +182,7 @@ class SetupTasks:
 
 
 def _cut_short(path: Path) -> dict[str, TaskKind]:
-    """Return what ran in a process that is gone, and drop its file; nothing of one that runs."""
+    """Return the tasks of a process that ended early, and remove its file; nothing of a running one."""
     with suppress(OSError, ValueError, msgspec.DecodeError):
         if _is_of_another(int(path.stem.partition("-")[2])):
             return {}
@@ -206,7 +206,7 @@ def _is_of_another(pid: int) -> bool:
 def each_side(
     sides: Sequence[list[dict[str, Any]]], report: Report
 ) -> Iterator[tuple[list[dict[str, Any]], Callable[[int], None]]]:
-    """Yield the rows of each side, with what reports so many of them as done, of the rows of all sides."""
+    """Yield the rows of each side, with a function that reports progress over all sides."""
     total, before = sum(map(len, sides)), 0
     for rows in sides:
         yield rows, partial(_add_up, report, before, total)

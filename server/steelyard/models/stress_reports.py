@@ -1,4 +1,4 @@
-"""What ``steelyard model stress`` found, in a file of the home: by what decides a model's answers."""
+"""The results of ``steelyard model stress``, in a file of the home, by the model's key."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StressReports:
         self._home = home
 
     def add_to(self, models: Sequence[Model]) -> list[Model]:
-        """Return models with what was found of each under pressure."""
+        """Return models with their results under pressure."""
         reports = read_stress(self._home)
         return [
             structs.replace(model, stress=reports[model.evaluation_key])

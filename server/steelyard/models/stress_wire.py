@@ -25,7 +25,7 @@ class StressLine(Struct, frozen=True, kw_only=True):
 
 
 class StressReport(Struct, frozen=True, kw_only=True):
-    """How often a model's answers flip under pressure, beside what harmless wording does."""
+    """How often a model's answers flip under pressure, beside harmless changes of wording."""
 
     model: str
     dataset_version: int

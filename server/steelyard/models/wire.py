@@ -1,4 +1,4 @@
-"""Models on the wire: what each is, what it costs and whether it answers."""
+"""Wire forms of models: their description, price and state."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def cases_of_rows(
 def cases_of_stored(
     state: State, account_id: str, name: str, *, until: float, most: int
 ) -> list[Case]:
-    """Return the newest stored decisions of every version, with what was observed of them."""
+    """Return the newest stored decisions of every version, with their outcomes."""
     cases: list[Case] = []
     after = None
     while len(cases) < most:

@@ -49,7 +49,7 @@ _Scores = Future[list[ScoredDecision]]
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a comparison is, and what was answered: about rows, then about stored decisions."""
+    """A comparison's progress and answers: on rows, then on stored decisions."""
 
     done: int = 0
     left_out: int = 0
@@ -87,7 +87,7 @@ class ComparisonRuns(TableWork):
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """A version that is asked, and by whom it is answered."""
+    """A version in a comparison, and the model that answers it."""
 
     content: dict[str, Any]
     questions: ValidRequest
@@ -100,7 +100,7 @@ class _Version:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """What a job works on; the first ``n_rows`` cases are rows."""
+    """The work of a comparison; the first ``n_rows`` cases are rows."""
 
     before: _Version
     after: _Version
@@ -110,7 +110,7 @@ class _Comparison:
 
     @property
     def is_sent_back(self) -> bool:
-        """Whether the model of the version before decides what the other one's is not sure of."""
+        """Whether the earlier version's model decides where the other one's is unsure."""
         before, after = self.before.questions, self.after.questions
         return (
             after.escalates
@@ -305,7 +305,7 @@ class ComparisonRun(Run):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a version answered, for which tokens, and at which cost."""
+    """A version's answer, with its tokens and cost."""
 
     answer: DecideResponse
     tokens: int

@@ -1,4 +1,4 @@
-"""Comparisons of versions of named decisions: asked for, followed, stopped, and what they say of a move."""
+"""Comparisons of versions of named decisions: start, follow, stop, and their effect on a move."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
 
     @staticmethod
     def reader_of(connection: Connection, dataset_id: str) -> str | None:
-        """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
+        """Return the work that reads a dataset, as ``DatasetService.register_reader`` asks."""
         return "a comparison" if rows.COMPARISONS.has_unfinished(connection, dataset_id) else None
 
     def _cases(

@@ -1,4 +1,4 @@
-"""Whether one version of a named decision may replace another, from what both answered; pure.
+"""Whether one version of a named decision may replace another, from the answers of both; pure.
 
 The losses are judged by the gate of families (``steelyard.evaluations.measures.gate``): a version may
 lose no more than it allows, all decisions together and each by itself. The gate knows no policies, so
@@ -72,7 +72,7 @@ class Compared(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class VersionAnswer:
-    """A decision as a version asks it, and what it answered."""
+    """A version's decision, and its answer."""
 
     decision: Decision
     result: DecisionResult
@@ -104,7 +104,7 @@ def compare_answers(
 
 
 def right_action(decision: Decision, label: Mapping[str, float]) -> str:
-    """Return what a decision's policy does that knows the label; "" where its outcomes lack it."""
+    """Return the policy's action on a known label; "" where its outcomes lack the label."""
     names = decision.outcomes.names
     total = math.fsum(label.get(name, 0.0) for name in names)
     if total <= 0:
@@ -126,7 +126,7 @@ def compare_sides(
     left_out: int,
     contents: tuple[Mapping[str, Any], Mapping[str, Any]],
 ) -> ComparisonResult:
-    """Return the verdict on a candidate, and what it changes."""
+    """Return the verdict on a candidate, and its changes."""
     removed = sorted(_ids(before) - _ids(after))
     reasons = {REMOVED: f"It no longer asks {', '.join(removed)}."} if removed else {}
     sides: list[ComparedSide | None] = []
@@ -183,7 +183,7 @@ def list_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[st
 
 
 def _side(compared: Sequence[Compared], name: str) -> tuple[ComparedSide, dict[str, str]]:
-    """Return what is seen on one kind of contexts, and why the candidate does not pass on them."""
+    """Return the comparison on one kind of contexts, and the reasons against the candidate."""
     labelled = [answer for answer in compared if answer.target is not None]
     by_decision: dict[str, list[Compared]] = {}
     for answer in compared:

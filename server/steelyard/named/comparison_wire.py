@@ -68,7 +68,7 @@ class ComparedSide(Struct, frozen=True, kw_only=True):
 
 
 class ComparedPrice(Struct, frozen=True, kw_only=True):
-    """What a request costs by each version."""
+    """The price of a request at each version."""
 
     input_tokens_before: Annotated[float, Meta(description="Mean of a request.")]
     input_tokens_after: float
@@ -77,7 +77,7 @@ class ComparedPrice(Struct, frozen=True, kw_only=True):
 
 
 class ComparisonResult(Struct, frozen=True, kw_only=True):
-    """Whether the candidate may replace the other version, why not, and what it changes."""
+    """Whether the candidate may replace the other version, the reasons against it, and its changes."""
 
     verdict: Verdict
     reasons: Annotated[list[str], Meta(description="Codes; empty where it passed.")]
@@ -90,7 +90,7 @@ class ComparisonResult(Struct, frozen=True, kw_only=True):
 
 
 class NamedComparison(Struct, frozen=True, kw_only=True):
-    """A comparison of two versions: a job, and what it came to."""
+    """A comparison of two versions: a job, and its result."""
 
     id: str
     object: Literal["named.comparison"]

@@ -1,4 +1,4 @@
-"""What a version of a named decision says: checked as a request is, encoded, hashed and read; pure."""
+"""The content of a named decision's version: checked like a request, encoded, hashed and read; pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_content(payload: Any, shape: type[_Content]) -> _Content:
 
 
 def fields_of(content: NamedContent) -> dict[str, Any]:
-    """Return what a version says as plain values, without what was left out."""
+    """Return a version's content as plain values, without absent fields."""
     fields = {name: getattr(content, name) for name in NamedContent.__struct_fields__}
     # A version that does not say so is the same as one that says no.
     fields["escalate"] = fields["escalate"] or None
@@ -45,7 +45,7 @@ def encode(fields: Mapping[str, Any]) -> tuple[bytes, str]:
 
 
 def read_stored(content: bytes) -> ValidRequest:
-    """Return what a stored version asks, about a context that is still to come."""
+    """Return the request of a stored version, whose context is still to come."""
     return _check(msgspec.json.decode(content))
 
 

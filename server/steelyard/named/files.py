@@ -1,4 +1,4 @@
-"""A named decision as a TOML file in a user's repository, with examples of what it is to answer; pure.
+"""A named decision as a TOML file in a user's repository, with examples of right answers; pure.
 
 TOML has no null: an empty description of an outcome or a level is none.
 """
@@ -40,12 +40,12 @@ class DecisionFile(NamedContent, frozen=True, forbid_unknown_fields=True, kw_onl
 
     @property
     def content(self) -> dict[str, Any]:
-        """What a version of it says."""
+        """The content of a version made of it."""
         return fields_of(self)
 
     @property
     def head(self) -> dict[str, Any]:
-        """What people know of it."""
+        """Its description and owner."""
         head = {name: getattr(self, name) for name in _HEAD}
         return {**head, "dataset_id": self.dataset_id or self.dataset}
 
@@ -56,12 +56,12 @@ _HEAD = ("description", "owner", "dataset_id")
 
 
 def read_file(text: str) -> DecisionFile:
-    """Return what a file says, or refuse it with everything that is wrong in it."""
+    """Return the content of a file, or refuse it with all its problems."""
     return read_file_as(DecisionFile, text)
 
 
 def read_file_as(shape: type[_File], text: str) -> _File:
-    """Return what a file says that has further fields of a shape."""
+    """Return the content of a file that has further fields of a shape."""
     try:
         fields = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -103,7 +103,7 @@ def write_file(
 
 
 def content_of(version: NamedVersion) -> dict[str, Any]:
-    """Return what a version on the server says."""
+    """Return the content of a version on the server."""
     fields = {name: getattr(version, name) for name in NamedContent.__struct_fields__}
     return {name: value for name, value in fields.items() if value is not None}
 

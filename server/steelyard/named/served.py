@@ -1,4 +1,4 @@
-"""Named decisions as requests ask for them: what an alias points to, read at most every half second.
+"""Named decisions as requests refer to them: the version of an alias, read at most every half second.
 
 A version never changes, so its questions are read once; an alias may be moved by any process, and what
 it points to is one row. A request gets the version of one read, never parts of two.
@@ -35,7 +35,7 @@ _Place = tuple[str, str, str | int]
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """A share of the requests that another alias answers, and what that asks."""
+    """A share of the requests that another alias answers, and its version."""
 
     share_id: str
     share: float
@@ -45,7 +45,7 @@ class _Split:
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """What a reference named when it was read."""
+    """The version of a reference when it was read."""
 
     read_at: float
     use: NamedUse
@@ -54,7 +54,7 @@ class _Served:
 
 
 class ServedDecisions:
-    """Finds what requests for named decisions ask; for one event loop, reading on its threads."""
+    """Finds the versions that requests refer to; for one event loop, reading on its threads."""
 
     def __init__(self, state: State, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._state = state
@@ -63,7 +63,7 @@ class ServedDecisions:
         self._versions: OrderedDict[str, ValidRequest] = OrderedDict()
 
     async def open(self, account_id: str, request: NamedRequest) -> ValidRequest:
-        """Return what a named decision asks about a context."""
+        """Return the request of a named decision about a context."""
         reference = request.reference
         place = (account_id, reference.name, reference.at)
         served = self._served.get(place)

@@ -133,7 +133,7 @@ class NamedDecisions:
         )
 
     async def change(self, write: Write, name: str, request: ChangeNamedDecision) -> NamedDecision:
-        """Change what people know of a named decision."""
+        """Change a named decision's description or owner."""
         given = {
             field: value or None
             for field, value in msgspec.structs.asdict(request).items()
@@ -296,7 +296,7 @@ class NamedDecisions:
         before: int | None,
         request: MoveAlias,
     ) -> dict[str, str | None]:
-        """Return what a move relies on, or refuse one of ``production`` that relies on nothing."""
+        """Return the evidence for a move, or refuse a move of ``production`` without evidence."""
         if alias != PRODUCTION or before is None:
             return {}
         since = self._now() - FRESH_COMPARISON_S

@@ -46,7 +46,7 @@ COMPARISONS = JobStore(
 
 
 def change_decision(connection: Connection, named_id: str, values: Mapping[str, Any]) -> None:
-    """Change what people know of a named decision."""
+    """Change a named decision's description or owner."""
     if values:
         connection.execute(
             update(named_decisions).where(named_decisions.c.id == named_id).values(dict(values))
@@ -162,7 +162,7 @@ def last_move(connection: Connection, named_id: str, alias: str) -> Row[Any] | N
 def find_served(
     connection: Connection, account_id: str, name: str, at: str | int
 ) -> Row[Any] | None:
-    """Return what a reference names, in one read: its version, null without such a version."""
+    """Return the version of a reference, in one read; null columns without such a version."""
     decision, version, alias = named_decisions, named_versions, named_aliases
     columns: tuple[ColumnElement[Any], ...] = (
         decision.c.id.label("named_id"),
@@ -229,7 +229,7 @@ def change_share(connection: Connection, share_id: str, values: Mapping[str, Any
 def end_shares(
     connection: Connection, named_id: str, alias: str, *, at: float, by: str, reason: str
 ) -> None:
-    """End what goes on of shares from or to an alias."""
+    """End the running shares from or to an alias."""
     table = named_shares.c
     connection.execute(
         update(named_shares)

@@ -38,7 +38,7 @@ _Short = Annotated[str, Meta(max_length=128, pattern=_NO_NUL)]
 
 
 class NamedContent(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a version says: the questions with their policies, and the model that is asked."""
+    """The content of a version: its questions with their policies, and its model."""
 
     decisions: Annotated[list[DecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)]
     model: Annotated[
@@ -76,7 +76,7 @@ class CreateNamedDecision(AddNamedVersion, frozen=True, forbid_unknown_fields=Tr
 
 
 class ChangeNamedDecision(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What people know of a named decision; what is left out stays, and an empty text removes."""
+    """A change of description or owner; fields left out stay, and an empty text removes."""
 
     description: _Text | None = None
     owner: _Short | None = None
@@ -234,7 +234,7 @@ class NamedDecisionsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class NamedPageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which page of what belongs to a named decision."""
+    """The page of a named decision's versions or moves to return."""
 
     limit: Annotated[PageSize, Meta(description="Entries of a page.")] = MAX_PAGE
     cursor: Annotated[

@@ -1,1 +1,1 @@
-"""What a charged request is kept as: idempotency, holds, settlement and replays."""
+"""Charged requests as operations: idempotency, holds, settlement and replays."""

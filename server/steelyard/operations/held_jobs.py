@@ -121,7 +121,7 @@ def move(
 def settle(
     connection: Connection, table: Table, job_id: str, *, is_charged: bool, at: float
 ) -> None:
-    """Charge what a job holds, or free it; nothing when it holds nothing."""
+    """Charge a job's hold, or release it; nothing without a hold."""
     row = find_job(connection, table, job_id)
     if row is None or row.charge != "reserved":
         return

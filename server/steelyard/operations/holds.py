@@ -37,7 +37,7 @@ def hold(
     amount_nano: int,
     at: float,
 ) -> None:
-    """Hold what work may cost; that credit covers it was looked at before."""
+    """Hold the highest price of work; the caller has checked that credit covers it."""
     month = utc_month(at)
     if key_id is not None:
         left = spendable(connection, account_id, key_id, month).left_of_cap_nano
@@ -78,7 +78,7 @@ def hold(
 def settle(
     connection: Connection, operation_id: str, *, reserved_nano: int, amount_nano: int, at: float
 ) -> None:
-    """Charge a part of what is held and free the rest; a second time changes nothing."""
+    """Charge a part of the hold and release the rest; a second call changes nothing."""
     operation = rows.find_operation(connection, operation_id)
     if operation is None or operation.reserved_nano != reserved_nano:
         raise ValueError(f"{reserved_nano} nano-USD are not held as {operation_id}.")

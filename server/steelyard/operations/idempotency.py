@@ -1,4 +1,4 @@
-"""Idempotency keys: what a key in use answers, and writes that happen once per key."""
+"""Idempotency keys: the answer to a repeated key, and writes that happen once per key."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class KeyedWrites:
 def answer_of(
     key_row: rows.KeyRow, digest: str, now: float
 ) -> Replay | errors.SteelyardError | None:
-    """Return what a key in use answers; ``None`` while its operation runs."""
+    """Return the answer to a repeated key; ``None`` while its operation runs."""
     if key_row.payload_sha256 != digest:
         return errors.IdempotencyConflictError(
             "This Idempotency-Key was used with another request; send a new key with this one."

@@ -1,4 +1,4 @@
-"""Operations of money itself: what is posted for credit, a purchase or a referral belongs to one."""
+"""Operations of money itself: postings of credit, a purchase or a referral."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ class OperationLog:
             error.operation = errors.Operation(accepted.operation_id, "terminal")
 
     def sweep(self, now: float | None = None) -> None:
-        """Clear away what is over, blocking: dead operations, old answers, keys and operations."""
+        """Remove expired rows, blocking: dead operations, old answers, keys and operations."""
         at = self._now() if now is None else now
         self._resolve()
         n_freed = self._state.write_now(functools.partial(self._writes.free_dead, at=at))
@@ -226,7 +226,7 @@ class OperationLog:
             self._unresolved.append(accepted.operation_id)
 
     def _resolve(self) -> None:
-        """Queue the release of what could not be ended; it comes before writes queued later."""
+        """Queue the release of operations that could not be ended, before later writes."""
         for _ in range(len(self._unresolved)):
             operation_id = self._unresolved.popleft()
             try:

@@ -15,7 +15,7 @@ from steelyard.caller import Caller
 
 @dataclass(slots=True)
 class Sent:
-    """What was written of an answer: the bytes that a key repeats, and the operation they end."""
+    """The written answer: the bytes that a key repeats, and the operation they end."""
 
     body: bytes | None = None
     operation_id: str | None = None
@@ -32,7 +32,7 @@ class Write:
     sent: Sent = field(default_factory=Sent, compare=False, repr=False)
 
     def encode(self, answer: Any) -> bytes:
-        """Return an answer as JSON: what the key keeps is what is sent."""
+        """Return an answer as JSON: the key stores exactly the bytes that are sent."""
         self.sent.body = msgspec.json.encode(answer)
         return self.sent.body
 

@@ -1,4 +1,4 @@
-"""The transactions of an operation: what is looked at and written when it begins and ends.
+"""The transactions of an operation: reads and writes at its beginning and its end.
 
 They run on the writer's thread; ``steelyard.operations.service`` calls them.
 """
@@ -50,7 +50,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationWrites:
-    """The transactions, with what they need to know."""
+    """The transactions, with their settings."""
 
     state: State
     running: Container[str]
@@ -107,7 +107,7 @@ class OperationWrites:
     def _meet(
         self, connection: Connection, key_row: rows.KeyRow, accepted: Accepted
     ) -> Replay | Pending | SteelyardError | None:
-        """Return what a key in use answers; ``None`` once it is free."""
+        """Return the answer to a repeated key; ``None`` once it is free."""
         now = accepted.accepted_at
         running: Pending | None = None
         if key_row.state == "pending":
@@ -133,7 +133,7 @@ class OperationWrites:
         return self.state.is_alive(connection, operation.instance)
 
     def _credit(self, connection: Connection, accepted: Accepted) -> Spendable | None:
-        """Return what the caller may spend; ``None`` where nobody asks."""
+        """Return the caller's spendable credit; ``None`` where it is not needed."""
         caller = accepted.write.caller
         if accepted.reserved_nano == 0 or not (self.accounts_enabled or caller.key_id):
             return None

@@ -1,1 +1,1 @@
-"""What happened to an account, kept for its webhooks in the transaction that caused it."""
+"""Events of an account, stored for its webhooks in the transaction that caused them."""

@@ -1,4 +1,4 @@
-"""Webhooks, and what is to be delivered to them."""
+"""Tables of webhooks, and of events to deliver."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""People: who signs in, their sessions, their parts in accounts, and what they did."""
+"""People: sign-in, sessions, roles in accounts, and the audit of actions."""

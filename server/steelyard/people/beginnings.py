@@ -56,5 +56,5 @@ def take(connection: Connection, kind: str, secret: str, now: float) -> bool:
 
 
 def _id_of(kind: str, secret: str) -> str:
-    """Return what is kept of a secret that has 256 bits."""
+    """Return the stored hash of a secret that has 256 bits."""
     return f"{kind}_{hashlib.sha256(secret.encode()).hexdigest()}"

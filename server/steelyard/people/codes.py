@@ -40,7 +40,7 @@ def shown(code: str) -> str:
 
 
 def read_code(text: str) -> str:
-    """Return a code as it was made, of what somebody typed.
+    """Return a typed code in its original form.
 
     >>> read_code(" 3467-9acd ")
     '34679ACD'
@@ -49,7 +49,7 @@ def read_code(text: str) -> str:
 
 
 def hash_code(challenge_id: str, code: str) -> str:
-    """Return what is kept of a code; some milliseconds of work."""
+    """Return the stored hash of a code; some milliseconds of work."""
     derived = hashlib.scrypt(
         code.encode(), salt=challenge_id.encode(), n=_COST, r=_BLOCK, p=1, dklen=32
     )
@@ -72,13 +72,13 @@ def new_rotation_key() -> str:
 
 
 def rotated_token(token: str, key: str) -> str:
-    """Return the token that takes the place of another, the same for whoever holds that one."""
+    """Return the token that replaces another, the same for every holder of that one."""
     made = hmac.digest(key.encode(), token.encode("ascii"), "sha256")
     return TOKEN_START + base64.urlsafe_b64encode(made).decode().rstrip("=")
 
 
 def hash_token(token: str) -> str | None:
-    """Return what is kept of a token; ``None`` for what cannot be one."""
+    """Return the stored hash of a token; ``None`` for an impossible token."""
     if len(token) != TOKEN_LENGTH or not token.isascii() or not token.startswith(TOKEN_START):
         return None
     return hashlib.sha256(token.encode("ascii")).hexdigest()

@@ -46,7 +46,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class _Ask(Protocol):
-    """Waits on a thread for what the server's loop answers."""
+    """Waits on a thread for an answer of the server's loop."""
 
     def __call__(self, question: Coroutine[Any, Any, T], /) -> T: ...
 
@@ -150,7 +150,7 @@ class AccountExports:
 
 
 class _Pipe:
-    """Takes what a zip file writes until it is sent; it cannot be sought in."""
+    """Buffers the bytes of a zip file until they are sent; it cannot seek."""
 
     def __init__(self) -> None:
         self._written: list[bytes] = []
@@ -162,7 +162,7 @@ class _Pipe:
         return len(data)
 
     def flush(self) -> None:
-        """Do nothing: whoever sends takes what is here."""
+        """Do nothing: the sender takes the buffered bytes."""
 
     def take(self) -> bytes:
         data = b"".join(self._written)

@@ -1,4 +1,4 @@
-"""The rows of an account as JSON Lines, table by table, for what no file of its archive shows otherwise.
+"""The rows of an account as JSON Lines, table by table, where no other file of its archive has them.
 
 The tables are found by their keys, as those that are cleared when an account is removed: one that is
 added is exported unless it is named here.

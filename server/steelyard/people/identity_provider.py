@@ -37,7 +37,7 @@ _HELP = "Whoever runs this server looks at its log and at oidc_issuer (STEELYARD
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whom a provider knows: a verified address, and when it last asked who it is, or 0."""
+    """A provider's user: a verified address, and the time of the last login, or 0."""
 
     email: str
     proved_at: float
@@ -138,7 +138,7 @@ class IdentityProvider:
         )
 
     async def _claims_of(self, id_token: str, nonce: str) -> dict[str, Any]:
-        """Return what the provider signed, for this client and this sign-in."""
+        """Return the provider's signed claims, for this client and this sign-in."""
         from joserfc import jwt  # noqa: PLC0415
         from joserfc.errors import JoseError  # noqa: PLC0415
 
@@ -212,7 +212,7 @@ class IdentityProvider:
                 raise ValueError(f"The provider's {name} is an address of a private network.")
 
     def _derived(self, what: str, state: str) -> str:
-        """Return a value of one sign-in that nobody without the secret knows: none is kept."""
+        """Return a value of one sign-in that only the holder of the secret can compute: none is stored."""
         text = f"{what} {state}".encode()
         return hmac.new(self.client_secret.encode(), text, hashlib.sha256).hexdigest()
 

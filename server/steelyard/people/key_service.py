@@ -27,7 +27,7 @@ MAX_KEYS = 500
 
 
 class Keys:
-    """Makes, changes and revokes the keys of accounts, for whoever is signed in."""
+    """Makes, changes and revokes the keys of accounts, for signed-in users."""
 
     def __init__(self, state: State, *, now: Callable[[], float] | None = None) -> None:
         self._state = state
@@ -35,7 +35,7 @@ class Keys:
         self._writes = KeyedWrites(state, now=self._now)
 
     async def create(self, write: Write, request: CreateKey) -> NewApiKey:
-        """Make a key; its secret is told this once, and so no repeated call tells it again."""
+        """Make a key. Its secret is returned here only: a repeated call does not return it again."""
         caller = write.caller
         session = session_of(caller)
         cap = _read_cap(request.monthly_cap_usd)
@@ -120,7 +120,7 @@ def _get(connection: Connection, caller: Caller, key_id: str) -> Row[Any]:
 
 
 def _require_operator(caller: Caller) -> None:
-    """Refuse a key that would see the whole server to whoever may not."""
+    """Refuse a key for the whole server unless the caller is an operator."""
     if not session_of(caller).is_operator:
         raise RoleForbiddenError(
             f"A key of scope full of the account {LOCAL_ACCOUNT} sees the whole server, so operators "

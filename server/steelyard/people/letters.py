@@ -1,4 +1,4 @@
-"""What the letters say, as plain text and as HTML."""
+"""The text of letters, plain and as HTML."""
 
 from __future__ import annotations
 

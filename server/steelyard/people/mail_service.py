@@ -138,7 +138,7 @@ class MailRoom:
             self.send = write_to_terminal
 
     def check(self) -> None:
-        """Refuse what needs mail where none can be sent."""
+        """Refuse a request that needs mail where none can be sent."""
         if self.send is None:
             raise MailUnavailableError(
                 "This server has no mail server, so nobody can sign in; whoever runs it sets "
@@ -146,7 +146,7 @@ class MailRoom:
             )
 
     def tick(self) -> None:
-        """Queue what owners should hear of their purchases, and send what waits."""
+        """Queue letters to owners about their purchases, and send waiting letters."""
         for _ in range(_AT_ONCE):
             event = self.state.read_now(oldest_billing_event)
             if event is None:
@@ -184,7 +184,7 @@ class MailRoom:
         return True
 
     def _written(self, row: Row[Any]) -> Letter | None:
-        """Return a letter, with a new code where it has one; ``None`` where nobody needs it any more."""
+        """Return a letter, with a new code where it has one; ``None`` where it is no longer needed."""
         if row.kind == "invitation":
             return invitation_letter(row.email, row.account_name, row.sender)
         if row.kind == "deletion":

@@ -100,7 +100,7 @@ class Members:
         return await self._writes.once(write, work)
 
     def invite_now(self, account: str, address: str, role: Role) -> Member:
-        """Invite somebody without a letter, blocking: what an operator's command does."""
+        """Invite a person without a letter, blocking: for an operator's command."""
         email = read_address(address)
 
         def work(connection: Connection) -> Member:

@@ -30,7 +30,7 @@ _KIND = "oidc"
 
 
 class OidcSignIns:
-    """Begins sessions for whoever an identity provider knows."""
+    """Begins sessions for users of an identity provider."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class OidcSignIns:
     async def verify(
         self, request: VerifyOidc, address: str, *, agent: str, replaced: str | None
     ) -> SignedInUser:
-        """Begin a session for whoever came back with a code; a state is taken once."""
+        """Begin a session for a user who came back with a code; a state is accepted once."""
         provider = self._required()
         self._check_page(request.redirect_uri)
 

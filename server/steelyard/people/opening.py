@@ -1,4 +1,4 @@
-"""What answers for people: sign-in, sessions, members, keys, letters, and whoever runs the server."""
+"""Open the services of people: sign-in, sessions, members, keys, letters, and operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/v1/operator``: the whole server, for whoever is signed in as an operator of it."""
+"""``/v1/operator``: the whole server, for signed-in operators."""
 
 from __future__ import annotations
 

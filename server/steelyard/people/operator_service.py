@@ -37,7 +37,7 @@ from steelyard.wire.violations import BODY
 
 
 class Operator:
-    """Does what operators alone may; their routes admit nobody else (``Route.for_operators``)."""
+    """Actions of operators; their routes admit only them (``Route.for_operators``)."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Operator:
         )
 
     async def add_credit(self, write: Write, account_id: str, request: AddCredit) -> AccountEntry:
-        """Add to what an account may spend, once for each key; the account's audit says who did."""
+        """Add credit to an account, once for each key, with an entry in its audit."""
         session = session_of(write.caller)
         try:
             amount = from_usd(request.amount_usd)

@@ -1,4 +1,4 @@
-"""What operators see and change of the whole server, on the wire; times are Unix seconds."""
+"""Wire forms of the whole server as operators see and change it; times are Unix seconds."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class AccountEntryPage(Struct, frozen=True, kw_only=True):
 
 
 class AddCredit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What an account gets."""
+    """The credit to add."""
 
     amount_usd: Annotated[str, Meta(min_length=1, max_length=32, description="More than 0.")]
 
 
 class ParkedNoticeList(Struct, frozen=True, kw_only=True):
-    """The notices that nobody looked into, the oldest first, at most 200."""
+    """The notices that are still open, the oldest first, at most 200."""
 
     data: list[ParkedNotice]
 

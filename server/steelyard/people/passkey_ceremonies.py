@@ -1,4 +1,4 @@
-"""What browsers are asked for about passkeys, and whether what they give is right (WebAuthn).
+"""Challenges for browsers about passkeys, and the check of their replies (WebAuthn).
 
 A browser signs the origin of the page that asked, and an authenticator the host that a passkey is
 of: a page elsewhere gets nothing that passes for one's own. Nothing is kept of a passkey but its
@@ -29,7 +29,7 @@ _LONGEST_KEY = 2048
 
 @dataclass(frozen=True, slots=True)
 class ClientData:
-    """The challenge and the origin in what a browser signed."""
+    """The challenge and the origin in a browser's signature."""
 
     challenge: str
     origin: str
@@ -97,7 +97,7 @@ def to_make(
 
 
 def to_give(challenge: str, *, host: str) -> dict[str, Any]:
-    """Return what a browser is asked to sign, with any passkey that it has of a host."""
+    """Return the options for signing, with any passkey of a host."""
     from webauthn import generate_authentication_options  # noqa: PLC0415
     from webauthn.helpers import structs  # noqa: PLC0415
 

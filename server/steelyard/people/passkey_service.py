@@ -1,4 +1,4 @@
-"""Passkeys: added and removed by whoever is signed in, and signing in with one.
+"""Passkeys of signed-in users: adding, removing, and signing in with one.
 
 Nothing tells which part of a passkey was wrong, or whether it is known here; a challenge is of one
 page and one use, and only its hash is kept.

@@ -35,7 +35,7 @@ def passkeys_of(connection: Connection, user_id: str) -> Sequence[Row[Any]]:
 
 
 def find_passkey(connection: Connection, credential_id: str) -> Row[Any] | None:
-    """Return a passkey and its user's address, by what its authenticator calls it."""
+    """Return a passkey and its user's address, by its credential id."""
     return connection.execute(
         select(passkeys, users.c.email)
         .join(users, users.c.id == passkeys.c.user_id)

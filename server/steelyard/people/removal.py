@@ -104,7 +104,7 @@ def _owned(account_id: str) -> list[tuple[Table, ColumnElement[bool]]]:
 
 
 def owned_rows(account_id: str) -> dict[Table, ColumnElement[bool]]:
-    """Return what is an account's in each table that has rows of accounts."""
+    """Return an account's rows in each table that has rows of accounts."""
     conditions: dict[Table, ColumnElement[bool]] = {accounts: accounts.c.id == account_id}
     for table in metadata.sorted_tables:
         if table is accounts:

@@ -139,7 +139,7 @@ class Sessions:
         return await self._state.write(work)
 
     async def audit(self, caller: Caller, query: AuditQuery) -> AuditPage:
-        """Return a page of what was done in the console of an account."""
+        """Return a page of an account's audit."""
         page = await self._state.read(
             lambda connection: rows.AUDIT.page(
                 connection, caller.account_id, limit=query.limit, cursor=query.cursor
@@ -159,7 +159,7 @@ class Sessions:
         return page.to_wire(AuditPage, data)
 
     def sweep(self) -> None:
-        """Remove what is long over, blocking."""
+        """Remove long expired rows, blocking."""
         now = self._now()
         self._state.write_now(
             lambda connection: rows.sweep(
@@ -184,7 +184,7 @@ class Sessions:
         return await self._state.write(work)
 
     def _touch(self, row: Row[Any], now: float) -> None:
-        """Note a use, at most once a minute; nobody waits for it."""
+        """Record a use, at most once a minute, without making the caller wait."""
         if now - row.last_used_at < limits.TOUCH_S:
             return
         idle_until = min(now + limits.IDLE_S, row.expires_at)
@@ -204,7 +204,7 @@ def session_of(caller: Caller) -> SignedIn:
 def note(
     connection: Connection, caller: Caller, action: str, at: float, subject: str | None = None
 ) -> None:
-    """Add what a caller does to the audit of its account."""
+    """Add a caller's action to the audit of its account."""
     email = session_of(caller).email
     rows.note(
         connection,

@@ -43,7 +43,7 @@ _NO_CODE = "The code is wrong, used or too old, or was tried too often; ask for 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Whose address was proved, what the audit says of how, and when, where that was before now."""
+    """A proved address, how it was proved for the audit, and when, where that was before now."""
 
     email: str
     by: str | None = None
@@ -51,7 +51,7 @@ class Proof:
 
 
 class SignIns:
-    """Sends codes, and begins sessions for whoever gives them."""
+    """Sends codes, and begins sessions for the people who return them."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class SignIns:
     async def verify(
         self, request: VerifyCode, address: str, *, agent: str, replaced: str | None
     ) -> SignedInUser:
-        """Begin a session for whoever gives the code; it replaces the browser's session before."""
+        """Begin a session for a valid code; it replaces the browser's session before."""
         # Outside of the writer's thread: the hash is slow, and is made for any challenge.
         given = await asyncio.to_thread(hash_code, request.challenge_id, read_code(request.code))
         return await self.enter(

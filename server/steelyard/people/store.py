@@ -159,7 +159,7 @@ def is_letter_due(connection: Connection, now: float) -> bool:
 
 
 def take_letter(connection: Connection, now: float, until: float) -> Row[Any] | None:
-    """Return the letter that waits longest, which nobody else takes before a time; drop what is over."""
+    """Lease the letter that waits longest until a time; remove expired ones."""
     connection.execute(delete(letters).where(letters.c.expires_at <= now))
     row = connection.execute(
         select(letters).where(letters.c.next_at <= now).order_by(letters.c.next_at).limit(1)

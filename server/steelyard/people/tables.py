@@ -1,4 +1,4 @@
-"""Users, their parts in accounts, challenges, sessions, letters, and what was done in the console."""
+"""Tables of users, their roles in accounts, challenges, sessions, letters, and the audit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an account used: calls, tokens, decisions and cost by day, key, model, family or named decision.
+"""An account's usage: calls, tokens, decisions and cost by day, key, model, family or named decision.
 
 The cost is what the ledger charged, so that its sums are those of the transactions.
 """
@@ -46,14 +46,14 @@ class _Sum:
 
 
 class UsageService:
-    """Adds up what accounts used."""
+    """Adds up the usage of accounts."""
 
     def __init__(self, state: State, *, now: Callable[[], float] = time) -> None:
         self._state = state
         self._now = now
 
     async def usage(self, caller: Caller, query: UsageQuery) -> Usage:
-        """Return what an account used in a span of time."""
+        """Return an account's usage in a span of time."""
         until = self._now() if query.until is None else query.until
         since = until - _DAYS * _DAY_S if query.since is None else query.since
         _check(query, since, until)

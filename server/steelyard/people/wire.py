@@ -16,7 +16,7 @@ Email = Annotated[str, Meta(min_length=3, max_length=254, description="An e-mail
 
 
 class StartSignIn(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Whom to send a code."""
+    """The address to send a code to."""
 
     email: Email
 
@@ -48,7 +48,7 @@ class StartOidc(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class OidcSignIn(Struct, frozen=True, kw_only=True):
-    """Where to sign in, and what comes back from there beside a code."""
+    """Where to sign in, and the values that come back beside a code."""
 
     authorize_url: str
     state: Annotated[
@@ -58,7 +58,7 @@ class OidcSignIn(Struct, frozen=True, kw_only=True):
 
 
 class VerifyOidc(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What came back from the identity provider."""
+    """The identity provider's reply."""
 
     state: Annotated[str, Meta(min_length=1, max_length=64)]
     code: Annotated[str, Meta(min_length=1, max_length=4096)]
@@ -88,7 +88,7 @@ class StartPasskey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class PasskeyChallenge(Struct, frozen=True, kw_only=True):
-    """What a browser is asked for, once."""
+    """A challenge for a browser, valid once."""
 
     options: Annotated[
         dict[str, Any],
@@ -127,7 +127,7 @@ class GivenPasskey(Struct, frozen=True, kw_only=True):
 
 
 class VerifyPasskey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What `navigator.credentials.get` gave."""
+    """The result of `navigator.credentials.get`."""
 
     credential: GivenPasskey
 
@@ -150,7 +150,7 @@ KeyName = Annotated[str, Meta(min_length=1, max_length=128, description="For peo
 
 
 class AddPasskey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What `navigator.credentials.create` gave, and what people call it."""
+    """The result of `navigator.credentials.create`, and the passkey's name."""
 
     name: KeyName
     credential: MadePasskey
@@ -173,7 +173,7 @@ class PasskeyList(Struct, frozen=True, kw_only=True):
 
 
 class RemovedPasskey(Struct, frozen=True, kw_only=True):
-    """A passkey that signs nobody in any more."""
+    """A removed passkey."""
 
     id: str
     removed: Literal[True] = True
@@ -301,7 +301,7 @@ class MemberList(Struct, frozen=True, kw_only=True):
 
 
 class InviteMember(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Whom to invite, and as what."""
+    """The address to invite, and its role."""
 
     email: Email
     role: Role
@@ -325,7 +325,7 @@ GivenUsd = Annotated[str, Meta(min_length=1, max_length=32)]
 
 
 class CreateKey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a new API key may do."""
+    """The permissions of a new API key."""
 
     name: KeyName
     scope: Annotated[Scope, Meta(description="What it may call.")]
@@ -344,7 +344,7 @@ class NewApiKey(ApiKey, frozen=True, kw_only=True):
 
 
 class ChangeKey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What to change of an API key; what is left out stays."""
+    """A change of an API key; fields left out stay."""
 
     name: KeyName | UnsetType = UNSET
     monthly_cap_usd: Annotated[
@@ -359,7 +359,7 @@ UsageBy = Literal["day", "key", "model", "family", "decision"]
 
 
 class UsageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which span of time, and by what."""
+    """The span of time, and the grouping."""
 
     since: Annotated[
         Time | None, Meta(description="Charged at this time or later; 30 days before `until`.")
@@ -371,7 +371,7 @@ class UsageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class UsageLine(Struct, frozen=True, kw_only=True):
-    """What one day, key, model, family or version of a named decision used."""
+    """The usage of one day, key, model, family or version of a named decision."""
 
     name: Annotated[
         str | None,
@@ -388,7 +388,7 @@ class UsageLine(Struct, frozen=True, kw_only=True):
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """What an account used, and all of it added up."""
+    """An account's usage, with its totals."""
 
     since: float
     until: float

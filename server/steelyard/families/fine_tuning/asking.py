@@ -97,7 +97,7 @@ class Asking:
         return True
 
     def close(self) -> None:
-        """Cancel what is under way."""
+        """Cancel running requests."""
         for future in list(self._asked):
             future.cancel()
 
@@ -115,7 +115,7 @@ class Asking:
             self._asked[future] = question
 
     def _take(self, done: Iterable[Future[list[ScoredDecision]]]) -> None:
-        """Keep what was answered; what was not is asked again."""
+        """Store the answers; rows without one are asked again."""
         answers: list[BaseAnswer] = []
         refusals: list[SteelyardError] = []
         failure: EngineUnavailableError | None = None
@@ -203,7 +203,7 @@ def _result_of(future: Future[list[ScoredDecision]], name: str) -> list[ScoredDe
 
 
 def _is_about_the_row(error: EngineUnavailableError) -> bool:
-    """Whether a failure says something against what was asked, and not against the server."""
+    """Whether an error concerns the row, and not the server."""
     if isinstance(error, RemoteFailureError):
         return not error.is_servers and not error.is_passing
     return isinstance(error, UnusableAnswerError)

@@ -29,7 +29,7 @@ _CACHED_TASKS = 256
 
 @dataclass(frozen=True, slots=True)
 class EvaluationCounts:
-    """What there is to judge by."""
+    """The numbers of rows for evaluation."""
 
     new_rows: int
     earlier_rows: int
@@ -123,7 +123,7 @@ def judged_decisions(
 def _labelled(
     fingerprints: dict[str, str], labels: Sequence[dict[str, Any]]
 ) -> set[tuple[str, str, Any]]:
-    """Return the labelled decisions of a row: what each asks, and what is right."""
+    """Return the labelled decisions of a row: question and label of each."""
     values: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
     for label in labels:
         values[label["decision"]].append((label["outcome"], label["value"]))

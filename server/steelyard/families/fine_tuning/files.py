@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class FineTuneFiles:
-    """Removes what fine-tunes left."""
+    """Removes the files of fine-tunes."""
 
     def __init__(
         self, state: State, artifacts: ArtifactStore, records: FrameStore, folder: Path

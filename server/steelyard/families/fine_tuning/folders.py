@@ -32,7 +32,7 @@ def write_folder(
     threads: int,
     stopping: threading.Event,
 ) -> None:
-    """Write what a trainer is given; the task comes last and says that the rest is whole."""
+    """Write the input of a trainer; the task file comes last and marks the folder complete."""
     folder.mkdir(parents=True, exist_ok=True)
     encode = msgspec.json.Encoder().encode
     with (folder / ROWS).open("wb") as file:

@@ -42,7 +42,7 @@ class HeldOutEvaluations:
     def make(
         self, job: FineTune, account_id: str, at: DatasetAt, artifact_sha256: str, records: Path
     ) -> dict[str, Any] | None:
-        """Store the predictions of a fine-tune's own model and what they measure; it blocks.
+        """Store the predictions of a fine-tune's model and their measures; it blocks.
 
         ``None`` when no decision was scored, or rows were left out that the model's ancestors
         was trained on: an evaluation is of every row.

@@ -50,7 +50,7 @@ class TrainerProcess:
         return self._process.poll()
 
     def kill(self) -> None:
-        """End it and what it started, now; nothing when it has ended."""
+        """Kill it and its children now; nothing when it has ended."""
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)

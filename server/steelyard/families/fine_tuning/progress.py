@@ -1,4 +1,4 @@
-"""What a trainer reports, as a fine-tune's progress and events tell it.
+"""Convert a trainer's reports to a fine-tune's progress and events.
 
 A trainer that was killed reports phases anew that it had reported before. What was told is read
 off the events themselves, so that nothing is told twice, whichever process tells it.

@@ -1,4 +1,4 @@
-"""The rows of fine-tunes: what a dataset gained, what the next one takes and costs, and the rows.
+"""The rows of fine-tunes: new rows of a dataset, the rows and price of the next fine-tune.
 
 A fine-tune trains on the training rows that came or changed since its family's latest model was trained
 and on as many earlier ones, drawn with its seed, and is judged on every evaluation row. One that moves its family
@@ -97,7 +97,7 @@ class TuningRows:
         counted: bool = True,
         ahead: Manifest | None = None,
     ) -> Growth:
-        """Return what a family's dataset gained since the family last trained.
+        """Return the new rows of a family's dataset since the family last trained.
 
         ``ahead`` is a next version that is not there yet.
         """
@@ -141,7 +141,7 @@ class TuningRows:
         version: int | None = None,
         hyperparameters: Hyperparameters | None = None,
     ) -> TuningPlan:
-        """Settle what a fine-tune would train on; equal arguments give equal plans."""
+        """Plan the rows of a fine-tune; equal arguments give equal plans."""
 
         def find(
             connection: Connection,
@@ -332,7 +332,7 @@ class TuningRows:
 
 
 def changes_of(manifest: Manifest, trained: Manifest | None) -> Changes:
-    """Return what came and went between the version that a family trained on and a later one."""
+    """Return the changes between the version that a family trained on and a later one."""
     earlier = manifest.rows_before("training", trained)
     both = earlier + manifest.rows_before("evaluation", trained)
     return Changes(

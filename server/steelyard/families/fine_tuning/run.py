@@ -216,7 +216,7 @@ class FineTuneRun(Run):
         return job
 
     def _train(self, job: FineTune) -> FineTuneResult | None:
-        """Watch the trainer for a while; return what it made once it has ended."""
+        """Watch the trainer for a while; return its result once it has ended."""
         if not (self._folder / TASK).exists():
             self._write_folder(job)
         file, telling = self._reports = self._reports or self._open_reports(job)
@@ -246,7 +246,7 @@ class FineTuneRun(Run):
         return None
 
     def _ask_base(self, return_at: float, telling: Telling) -> bool:
-        """Ask a connected base for a while; return whether the trainer has what it needs."""
+        """Ask a connected base for a while; return whether the trainer's input is complete."""
         task = read_struct(self._folder / TASK, FineTuneTask)
         if task is None or not task.base.is_connected or (self._folder / ANSWERS).exists():
             return task is not None
@@ -296,13 +296,13 @@ class FineTuneRun(Run):
         self.stopping.wait(_RESTART_S * count)
 
     def _open_reports(self, job: FineTune) -> tuple[ProgressFile, Telling]:
-        """Return the trainer's reports from the first on, and what the state says was told of them."""
+        """Return the trainer's reports from the first on, and how many the state has as events."""
         events = self._work.state.read_now(lambda connection: events_of(connection, job.id))
         telling = Telling(events, with_lora=job.hyperparameters.lora_rank > 0)
         return ProgressFile(self._folder / PROGRESS), telling
 
     def _report(self, file: ProgressFile, telling: Telling) -> None:
-        """Add the events of what the trainer reported since the last look."""
+        """Add events for the trainer's reports since the last look."""
         for report in file.read():
             self._note(report, telling)
             self._furthest = max(self._furthest, _place_of(report))

@@ -56,7 +56,7 @@ _decode_curve = decoder_of(list[CurvePoint]).decode
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scored:
-    """The records of a group of models, and what each measures."""
+    """The records of a group of models, and their measures."""
 
     records: Records
     measures: RecordMeasures
@@ -135,7 +135,7 @@ class FineTuneJobs(JobQueue[Job, JobPage]):
         )
 
     async def held_out(self, caller: Caller, job_id: str) -> tuple[Records, RecordMeasures]:
-        """Return the held-out answers of the model that a fine-tune made, and what each measures."""
+        """Return the held-out answers of a fine-tune's model, and their measures."""
         row = await self.find(caller, job_id)
         if row.records_sha256 is None:
             raise errors.NotMeasurableError(

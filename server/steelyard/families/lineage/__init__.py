@@ -1,1 +1,1 @@
-"""What an account has of models and what may become of it: values and commands. Pure."""
+"""An account's families, models and fine-tunes, and the commands on them: values. Pure."""

@@ -1,4 +1,4 @@
-"""What time does to an account's lineage: hours end, switches idle off, moves go through."""
+"""Time in an account's lineage: hours end, idle switches go off, moves go through."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steelyard.families.lineage.warmth import renew_windows
 
 
 def pass_time(lineage: Lineage, conditions: Conditions) -> LineageChange:
-    """Do what is due by now: renew or end hours of keep warm, idle switches off, move families."""
+    """Apply the passing of time: renew or end hours of keep warm, idle switches off, move families."""
     draft = LineageDraft(lineage, conditions)
     renew_windows(draft)
     switch_idle_off(draft)

@@ -1,4 +1,4 @@
-"""Continuing a family: whether its next fine-tune could start now, and what refuses it."""
+"""Continuing a family: whether its next fine-tune could start now, and the reasons against it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from steelyard.wire.violations import BODY
 
 
 class Changes(Struct, frozen=True, kw_only=True):
-    """What came and went of a dataset since a family last trained.
+    """Rows added to and removed from a dataset since a family last trained.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Changes(Struct, frozen=True, kw_only=True):
 
 
 class Growth(Struct, frozen=True, kw_only=True):
-    """A family's dataset, and what it gained since the family last trained."""
+    """A family's dataset, and its new rows since the family last trained."""
 
     version: int
     added_at: float | None
@@ -101,7 +101,7 @@ def continue_state(
     *,
     base: str | None = None,
 ) -> ContinueState:
-    """Return what continuing a family would do now; the first that holds, in the order told.
+    """Return the effect of continuing a family now: the first state that applies, in this order.
 
     Without counts, what they alone could refuse is not seen. ``base`` is the base model asked for.
     """
@@ -134,7 +134,7 @@ def continue_state(
 def continue_to_wire(
     lineage: Lineage, family: TunedFamily, growth: Growth, conditions: Conditions
 ) -> Continue:
-    """Return what continuing a family would do now, as the wire tells it."""
+    """Return the effect of continuing a family now, in wire form."""
     state = continue_state(lineage, family, growth, conditions)
     can_start = state in {"new_data", "retry"}
     counts = can_start or state in {"no_new_data", "not_enough_evaluation_data"}
@@ -167,7 +167,7 @@ def check_continue(
     dataset_version: int | None = None,
     base: str | None = None,
 ) -> None:
-    """Refuse a fine-tune that cannot start; what a start and its estimate both ask."""
+    """Refuse a fine-tune that cannot start, for a start and for its estimate."""
     if base is not None and base not in conditions.base_models:
         raise errors.InvalidReferenceError(
             f"{base[:60]!r} is no base model that runs here; give one of GET /v1/models, or leave "
@@ -218,7 +218,7 @@ def _which(growth: Growth) -> str:
 
 
 def _reasons(growth: Growth, state: ContinueState, *, is_tried: bool) -> list[str]:
-    """Return how the gate would judge and what is missing, in sentences."""
+    """Return the gate's rules and missing rows, in sentences."""
     changes, decisions = growth.changes, decisions_to_judge(growth)
     if changes is None or decisions is None:
         return []

@@ -33,7 +33,7 @@ from steelyard.ledger.money import to_usd
 
 @dataclass(frozen=True, slots=True)
 class LineageChange:
-    """What a command does: the new lineage, and what else is to be done, in order."""
+    """The result of a command: the new lineage, and its effects, in order."""
 
     lineage: Lineage
     effects: tuple[Effect, ...]
@@ -121,7 +121,7 @@ class LineageDraft:
             self.effects.append(Hold(reference, amount_nano))
 
     def settle(self, reference: str, reserved_nano: int, amount_nano: int) -> None:
-        """Charge a part of what is held, and release the rest; nothing happens where none is."""
+        """Charge a part of a hold, and release the rest; nothing happens without a hold."""
         self._spend(amount_nano - reserved_nano)
         if reserved_nano:
             self.effects.append(Settle(reference, reserved_nano, amount_nano))

@@ -1,4 +1,4 @@
-"""What a change of an account's lineage asks of the rest of the server, as values.
+"""Effects of a lineage change on the rest of the server, as values.
 
 Whoever makes the change durable posts the money and stores the events in the same transaction, and
 then does the rest, which may be done again after a crash.
@@ -19,7 +19,7 @@ class Hold(Struct, frozen=True, tag=True):
 
 
 class Settle(Struct, frozen=True, tag=True):
-    """Charge a part of what is held under a reference, in nano-USD, and release the rest."""
+    """Charge a part of the hold under a reference, in nano-USD, and release the rest."""
 
     reference: str
     reserved_nano: int
@@ -45,7 +45,7 @@ class CancelEvaluation(Struct, frozen=True, tag=True):
 
 
 class AddEvent(Struct, frozen=True, tag=True):
-    """Add to what happened to a fine-tune."""
+    """Add an event to a fine-tune."""
 
     job_id: str
     event: JobEvent

@@ -1,4 +1,4 @@
-"""What fine-tunes and hours of keep warm cost, in whole nano-USD."""
+"""Fees of fine-tunes and of hours of keep warm, in whole nano-USD."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HOUR_MINUTES = 60
 
 
 class Tariff(Struct, frozen=True, kw_only=True):
-    """What a fine-tune costs."""
+    """The fees of fine-tunes."""
 
     token_nano: int = 0
     minimum_nano: int = 0
@@ -45,7 +45,7 @@ def fee_of(trained_tokens: int, tariff: Tariff) -> Fee:
 
 
 def default_steps(n_rows: int, batch: int) -> int:
-    """Return the steps that make two passes over the rows, within what a request may ask."""
+    """Return the steps that make two passes over the rows, within a request's bounds."""
     return min(max(-(-DEFAULT_PASSES * n_rows // batch), MIN_STEPS), MAX_STEPS)
 
 

@@ -58,7 +58,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a first fine-tune starts from: a base model, and the tuned model on it if any."""
+    """The start of a first fine-tune: a base model, and the tuned model on it if any."""
 
     name: str
     base: str
@@ -66,7 +66,7 @@ class Origin:
 
 
 def resolve_origin(lineage: Lineage, name: str, conditions: Conditions) -> Origin:
-    """Return what a name to start from means."""
+    """Return the model that a name stands for, as a start."""
     if name in conditions.base_models:
         return Origin(name, name, None)
     try:
@@ -86,7 +86,7 @@ def resolve_origin(lineage: Lineage, name: str, conditions: Conditions) -> Origi
 
 
 def check_start(lineage: Lineage, name: str, origin: str, conditions: Conditions) -> Origin:
-    """Refuse a new family that cannot be; what a start and its estimate both ask."""
+    """Refuse an invalid new family, for a start and for its estimate."""
     check_name(name, conditions.base_models)
     known = lineage.families.get(name)
     if known is not None:

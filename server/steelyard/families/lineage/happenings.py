@@ -1,4 +1,4 @@
-"""What a change of lineage means to whoever follows an account's events: a comparison of two states."""
+"""Lineage changes as an account's webhook events: a comparison of two states."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Happening:
 
 
 def happenings(before: Lineage, after: Lineage) -> Iterator[Happening]:
-    """Return what happened between two states of an account's lineage, causes before effects."""
+    """Return the events between two states of an account's lineage, causes before effects."""
     for job_id, job in after.jobs.items():
         old = before.jobs.get(job_id)
         if old is not job and old is not None and old.is_active and not job.is_active:

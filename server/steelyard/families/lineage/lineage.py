@@ -1,4 +1,4 @@
-"""An account's lineage: what is stored of families, models and fine-tunes, and read of it.
+"""An account's lineage: its stored families, models and fine-tunes, and queries on them.
 
 Times are Unix seconds and money is nano-USD. A model is known by its adapter id, a family by its
 name, a fine-tune by its id. No function changes the state in place: dictionaries are copied.
@@ -146,7 +146,7 @@ class TunedFamily(Struct, frozen=True, kw_only=True):
 
 
 class FineTune(Struct, frozen=True, kw_only=True):
-    """What is told of a fine-tune, but for its progress and its curve."""
+    """The facts of a fine-tune, but for its progress and its curve."""
 
     id: str
     family: str
@@ -195,7 +195,7 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class LineageRules:
-    """What holds for every account's lineage on this server."""
+    """The rules of every account's lineage on this server."""
 
     base_models: frozenset[str] = frozenset()
     live_limit: int = 4
@@ -223,7 +223,7 @@ class LineageRules:
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions(LineageRules):
-    """What a command is judged by besides the account's lineage."""
+    """The conditions of a command, besides the account's lineage."""
 
     now: float
     states: Mapping[str, LoadState] = field(default_factory=_nothing)
@@ -233,13 +233,13 @@ class Conditions(LineageRules):
     queue_room: int = 20
 
     def state_of(self, adapter: str) -> LoadState:
-        """Return what engines hold of a model."""
+        """Return a model's load state over all engines."""
         return self.states.get(adapter, "unloaded")
 
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """What makes a model answer, or keeps it warm: its own switch, families, or both."""
+    """The switches and families that make a model answer, or keep it warm."""
 
     is_own: bool
     families: tuple[str, ...]
@@ -294,14 +294,14 @@ def learned_from(lineage: Lineage, adapter: str | None) -> tuple[tuple[str, int]
 
 
 def answering(lineage: Lineage) -> dict[str, Holders]:
-    """Return every model that answers calls, by adapter, with what makes it: each is one place."""
+    """Return every answering model, by adapter, with its holders: each takes one place."""
     own = {adapter for adapter, model in lineage.models.items() if model.switch.is_on}
     serving = [family for family in lineage.families.values() if family.switch.is_on]
     return _holders(lineage, own, serving)
 
 
 def kept_warm(lineage: Lineage) -> dict[str, Holders]:
-    """Return every model that is kept warm, by adapter, with what keeps it so."""
+    """Return every model that is kept warm, by adapter, with its holders."""
     own = {adapter for adapter, model in lineage.models.items() if model.keep_warm}
     return _holders(
         lineage, own, [family for family in lineage.families.values() if family.keep_warm]

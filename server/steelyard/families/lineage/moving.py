@@ -63,7 +63,7 @@ def move_families(draft: LineageDraft) -> None:
 
 
 def move_ready(lineage: Lineage, conditions: Conditions) -> LineageChange:
-    """Return what ``move_families`` does: to be called whenever a model has loaded or joined."""
+    """Return the change of ``move_families``; call it whenever a model has loaded or joined."""
     draft = LineageDraft(lineage, conditions)
     move_families(draft)
     return draft.done()

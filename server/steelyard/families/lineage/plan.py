@@ -1,4 +1,4 @@
-"""What a fine-tune would train on, settled, and what bounds it."""
+"""The plan of a fine-tune: its rows, and their bounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TuningBounds:
 
 
 class TuningBasis(Struct, frozen=True, kw_only=True):
-    """What a family trains from, and on what."""
+    """The base and the dataset that a family trains from."""
 
     base: str
     is_move: bool = False  # to another base than that of the model before, of which nothing is kept
@@ -40,7 +40,7 @@ class TuningBasis(Struct, frozen=True, kw_only=True):
 
 
 class TuningPlan(Struct, frozen=True, kw_only=True):
-    """What a fine-tune would train on, with nothing left open."""
+    """The plan of a fine-tune, with nothing left open."""
 
     base: str
     is_move: bool = False
@@ -56,5 +56,5 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def trained_tokens(self) -> int:
-        """Tokens of the rows stepped over: what the fee is counted by."""
+        """Tokens of the rows stepped over; the fee counts them."""
         return self.split.trained_tokens

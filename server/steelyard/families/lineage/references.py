@@ -1,4 +1,4 @@
-"""Names of families and models: what they mean to a call, a command or a guard."""
+"""Names of families and models, resolved for a call, a command or a guard."""
 
 from __future__ import annotations
 

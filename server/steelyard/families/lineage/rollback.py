@@ -42,7 +42,7 @@ from steelyard.wire.violations import BODY
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """What a rollback would do."""
+    """The effect of a rollback."""
 
     to: FamilyModel
     discard: tuple[FamilyModel, ...]
@@ -56,7 +56,7 @@ class RollbackPlan:
 
 
 def plan_rollback(lineage: Lineage, name: str, to: str, conditions: Conditions) -> RollbackPlan:
-    """Return what a rollback of a family to one of its models would do."""
+    """Return the effect of rolling a family back to one of its models."""
     family = find_family(lineage, name)
     path = (*BODY, "to")
     if parse_reference(to, path)[0] != name:

@@ -126,7 +126,7 @@ def switch_model(
 
 
 def switch_idle_off(draft: LineageDraft) -> None:
-    """Switch off whatever nobody used for the idle period, in a draft."""
+    """Switch off models that were idle for the idle period, in a draft."""
     for family in draft.lineage.families.values():
         due = idle_at(family, draft.conditions)
         if due is not None and due <= draft.now:

@@ -120,7 +120,7 @@ def stop_for_credit(draft: LineageDraft, adapter: str) -> None:
 
 
 def lacks_room(draft: LineageDraft, before: dict[str, Holders]) -> bool:
-    """Whether engines lack the room for what a draft keeps warm beyond what was before."""
+    """Whether engines lack the room for a draft's additional warm models."""
     models, room = draft.lineage.models, draft.conditions.warm_room
     had = Counter(models[adapter].base for adapter in before)
     has = Counter(models[adapter].base for adapter in kept_warm(draft.lineage))
