@@ -73,7 +73,7 @@ class TestedDecision:
 
 @pytest.fixture(scope="session")
 def steelyard_decision(pytestconfig: pytest.Config) -> Iterator[Callable[[str], TestedDecision]]:
-    """Return what finds a named decision by its name, in the folder of files.
+    """Return a finder of named decisions by name, in the folder of files.
 
     >>> def test_triage(steelyard_decision):  # doctest: +SKIP
     ...     triage = steelyard_decision("support_triage")

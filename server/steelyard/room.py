@@ -1,4 +1,4 @@
-"""What a room hands over to the application: one plain value, which ``steelyard.app`` walks.
+"""A room's contribution to the application: one plain value, which ``steelyard.app`` walks.
 
 A room's value is ``ROOM`` in its ``room.py``. Nothing registers itself: ``steelyard.app.rooms`` lists the
 rooms, and what a process opens, router, documents, layers, doctor, backup and sweeper read their values.
@@ -22,7 +22,7 @@ from steelyard.outbox.names import Event
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """A file that the state names: the folder whose store has it, its hash, and what needs it."""
+    """A file that the state names: the folder of its store, its hash, and the row that needs it."""
 
     room: str
     sha256: str
@@ -82,7 +82,7 @@ def no_models(connection: Connection, account_id: str) -> tuple[ModelUse, ...]: 
 def files_of(
     room: str, needed_by: str, live: Callable[[Connection], Collection[str]]
 ) -> Callable[[Connection], list[NamedFile]]:
-    """Return what lists the files that a state names of a folder."""
+    """Return a lister of the files in a folder that a state names."""
     return lambda connection: [
         NamedFile(room, sha256, needed_by) for sha256 in sorted(live(connection))
     ]

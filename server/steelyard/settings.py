@@ -22,7 +22,7 @@ _NOUNS = {str: "a text", int: "a whole number", float: "a number", Path: "a path
 
 
 class InvalidSettingError(ValueError):
-    """A setting's value cannot be used; the message names the setting and what to give."""
+    """A setting's value cannot be used; the message names the setting and a valid value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _setting(
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Checked settings: a field is a row of the table, and its help says what it means.
+    """Checked settings: each field is a row of the table, and its help explains it.
 
     >>> read_settings({"port": 9000}, environ={}).port
     9000

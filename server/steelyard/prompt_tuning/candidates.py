@@ -39,7 +39,7 @@ _QUESTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a description is made: of what is there, telling words and examples."""
+    """The parts of a description: present text, telling words and examples."""
 
     keeps_own: bool
     n_words: int
@@ -77,7 +77,7 @@ class Candidates:
         ]
 
     def whole(self, best: Wording) -> list[Wording]:
-        """Return wordings that change the question, or what is said of all outcomes."""
+        """Return wordings that change the question, or the descriptions of all outcomes."""
         made = [
             msgspec.structs.replace(best, question=question) for question in self._questions(best)
         ]

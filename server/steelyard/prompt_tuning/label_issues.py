@@ -23,7 +23,7 @@ MAX_ISSUES = 200
 def find_label_issues(
     probabilities: FloatArray, targets: FloatArray, indexes: Sequence[int], names: Sequence[str]
 ) -> list[LabelIssue]:
-    """Return the rows whose label contradicts what the model reads, the most doubtful first."""
+    """Return the rows whose label contradicts the model's reading, the most doubtful first."""
     labels = targets.argmax(axis=1)
     rows = np.arange(len(labels))
     rivals = rivals_of(probabilities, labels)

@@ -83,7 +83,7 @@ class PromptTuningRuns(TableWork):
 
 @dataclass(frozen=True, slots=True)
 class _Tuning:
-    """What a job works on."""
+    """The work of a job."""
 
     decision: Decision
     sent: dict[str, Any]
@@ -107,7 +107,7 @@ class PromptTuningRun(Run):
         self._tuning: _Tuning | None = None
 
     def advance(self) -> bool:
-        """Measure the original, search one round more, or test what was found and end the job."""
+        """Measure the original, search one round more, or test the best wording and end the job."""
         row = self._work.find(self.job)
         try:
             tuning = self._tuning = self._tuning or self._open(row)
@@ -201,7 +201,7 @@ class PromptTuningRun(Run):
 
 
 def _write(tuning: _Tuning, best: Wording, scores: Scores) -> list[Wording]:
-    """Return what the writer makes of the rows that lose most, where there is one."""
+    """Return the writer's wordings for the rows with the highest loss, where there is a writer."""
     if tuning.writer is None:
         return []
     names, rows_ = tuning.decision.outcomes.names, tuning.validation
@@ -218,7 +218,7 @@ def _write(tuning: _Tuning, best: Wording, scores: Scores) -> list[Wording]:
 
 
 def _measure(tuning: _Tuning) -> Search:
-    """Return the search at its start: what the original loses, and what chance makes of that."""
+    """Return the search at its start: the loss of the original, and its spread by chance."""
     rows_ = tuning.validation
     scores = tuning.scorer.on(rows_)([tuning.original], np.arange(len(rows_)))[0]
     if not np.isfinite(scores.losses).all():
@@ -234,7 +234,7 @@ def _measure(tuning: _Tuning) -> Search:
 
 
 def _test(tuning: _Tuning, search: Search) -> TuningResult:
-    """Return what the best wording is worth on evaluation rows, and the labels that look wrong."""
+    """Return the gain of the best wording on evaluation rows, and the labels that look wrong."""
     best, names = search.state.best, tuning.decision.outcomes.names
     test: TuningTest | None = None
     candidate = None

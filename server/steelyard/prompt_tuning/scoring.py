@@ -36,7 +36,7 @@ class WordingScorer:
         self._account_id = account_id
 
     def on(self, rows: AskedRows) -> RowsScorer:
-        """Return what scores wordings on these rows."""
+        """Return a scorer of wordings on these rows."""
         return RowsScorer(self, rows)
 
     def probabilities(

@@ -1,4 +1,4 @@
-"""How far the search of a job is: what is durable of it, and what the wire tells."""
+"""The progress of a job's search: its durable part, and its wire form."""
 
 from __future__ import annotations
 

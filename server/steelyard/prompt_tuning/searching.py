@@ -30,7 +30,7 @@ LEAST_STEP = 2.0
 
 
 class SearchState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a search is; what is durable of it."""
+    """The progress of a search; its durable part."""
 
     best: Wording
     best_loss: float
@@ -40,7 +40,7 @@ class SearchState(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What the model says of some rows in one wording, and what it costs."""
+    """A model's answers to some rows in one wording, and their cost."""
 
     losses: FloatArray  # (n_rows,)
     probabilities: FloatArray  # (n_rows, n_outcomes)

@@ -1,4 +1,4 @@
-"""Jobs of prompt tuning: asked for, followed, stopped, and what they doubt dismissed.
+"""Jobs of prompt tuning: started, followed, stopped, and their doubted labels dismissed.
 
 A job is queued by a row of the state, with its price held; the job runtime finds it there.
 """
@@ -181,7 +181,7 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
     async def change(
         self, write: Write, job_id: str, request: ChangePromptTuning
     ) -> PromptTuningJob:
-        """Dismiss what a job doubts of labels, or take that back."""
+        """Dismiss a job's doubts of labels, or take that back."""
 
         def work(connection: Connection) -> PromptTuningJob:
             row = self.jobs.require(connection, write.caller, job_id)
@@ -212,7 +212,7 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
 
     @staticmethod
     def doubts_on(connection: Connection, dataset_id: str) -> list[Doubt]:
-        """Return the labels of a dataset that nobody dismissed, those of the newest job first."""
+        """Return the doubted labels of a dataset that were not dismissed, those of the newest job first."""
         return [
             Doubt(
                 int(issue.row.removeprefix("r")), row.decision, issue.reason, row.id, row.updated_at

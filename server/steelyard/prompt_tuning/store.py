@@ -37,7 +37,7 @@ def is_rerun(connection: Connection, row: Row[Any]) -> bool:
 
 
 def succeeded_on(connection: Connection, dataset_id: str) -> list[Row[Any]]:
-    """Return the jobs of a dataset whose label issues nobody dismissed, the newest first."""
+    """Return the jobs of a dataset with open label issues, the newest first."""
     rows = connection.execute(
         select(prompt_tunings)
         .where(

@@ -1,4 +1,4 @@
-"""Prompt tuning on the wire: a job, how far it is, and what it proved.
+"""Wire forms of prompt tuning: a job, its progress, and its result.
 
 Losses are mean cross-entropies against the targets, in nats. Money is exact decimal text, times are
 Unix seconds.
@@ -130,7 +130,7 @@ class TuningTest(Struct, frozen=True, kw_only=True):
 
 
 class TuningResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a job found and proved; use ``tuned`` only when the verdict is ``improved``."""
+    """The result of a job; use ``tuned`` only when the verdict is ``improved``."""
 
     verdict: Verdict
     reasons: Annotated[list[str], Meta(description="Why it is not proven, when it is not.")]

@@ -1,4 +1,4 @@
-"""The words of a decision: what prompt tuning may change, and what it leaves as it is.
+"""The words of a decision: the parts that prompt tuning may change, and the fixed parts.
 
 The kind of a decision, its outcomes' names and their order stay, so that targets, policies and
 callers' code go on as they are. Its question and what is said of each outcome may change.

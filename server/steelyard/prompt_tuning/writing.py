@@ -129,7 +129,7 @@ def _messages(decision: Decision, best: Wording, wrong: Sequence[WrongRow]) -> l
 
 
 def read_wordings(text: str, decision: Decision, best: Wording) -> list[Wording]:
-    """Return the wordings in a model's answer; what cannot be used is left out."""
+    """Return the wordings in a model's answer; unusable ones are left out."""
     match = re.search(r"[\[{].*[\]}]", text, re.DOTALL)
     if match is None:
         return []

@@ -1,4 +1,4 @@
-"""Rows that two reviewers label apart: their answers, what becomes of them, and how far they agree."""
+"""Rows that two reviewers label apart: their answers, the resulting edits, and their agreement."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class BlindAnswers:
         self._lock = threading.Lock()
 
     async def answer(self, write: Write, draft_id: str, request: AnswerRow) -> AnswerReceipt:
-        """Keep what a reviewer says of a row; the second answer makes an edit of two that are alike."""
+        """Store a reviewer's answer to a row; two equal answers make an edit."""
         await self._writes.replay_known(write)
         caller, reviewer = write.caller, request.reviewer
         if reviewer is None:
@@ -131,7 +131,7 @@ class BlindAnswers:
         return await asyncio.to_thread(self._agreement, draft, query or AgreementQuery())
 
     def _prepare(self, draft: OpenDraft, request: AnswerRow) -> tuple[list[EntryBody], Originals]:
-        """Hold an answer against what its row asks; return what it makes of the row's labels."""
+        """Check an answer against its row's decisions; return the changes to the row's labels."""
         originals = self._drafts.originals(draft, [request.row])
         known = originals.rows.get(request.row)
         if known is None:
@@ -249,7 +249,7 @@ class BlindAnswers:
 
 
 def _require_missing(duties: Duties, row: int, reviewer: str) -> None:
-    """Refuse an answer that nobody waits for."""
+    """Refuse an answer that is not due."""
     names = duties.reviewers_of(row)
     if len(names) < _TWO or reviewer not in names:
         raise _refusal(
@@ -268,7 +268,7 @@ def _require_missing(duties: Duties, row: int, reviewer: str) -> None:
 def _entries_of(
     revision: int, reviewer: str | None, request: AnswerRow, bodies: Sequence[EntryBody]
 ) -> list[Entry]:
-    """Return the edits that two equal answers make, in the name of whoever answered last."""
+    """Return the edits of two equal answers, in the name of the later reviewer."""
     if request.exclude:
         bodies = [EntryBody()]
     return [

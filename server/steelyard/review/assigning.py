@@ -42,7 +42,7 @@ Candidates = Callable[[Connection, str], Sequence[str]]
 
 
 class _MovedError(Exception):
-    """What a reviewer had to do is no longer what it was."""
+    """The reviewer's assignment changed meanwhile."""
 
 
 class DraftAssignments:
@@ -66,7 +66,7 @@ class DraftAssignments:
         self._now = now
 
     def register_candidates(self, candidates: Candidates) -> None:
-        """Register what finds who may label in an account."""
+        """Register the finder of an account's reviewers."""
         self._candidates = candidates
 
     async def assign(self, write: Write, draft_id: str, request: AssignRows) -> Assignment:
@@ -86,7 +86,7 @@ class DraftAssignments:
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
     async def move(self, write: Write, draft_id: str, request: MoveAssigned) -> MovedAssignment:
-        """Hand what a reviewer has not done to another, or to nobody."""
+        """Move a reviewer's unfinished rows to another, or to the open queue."""
         await self._writes.replay_known(write)
         draft = await self._drafts.find(write.caller, draft_id)
         require_open(draft.row)

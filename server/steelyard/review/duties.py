@@ -1,4 +1,4 @@
-"""Who is to label which rows of a draft, and what people said of a row without seeing each other.
+"""The reviewers of a draft's rows, and their answers to rows that they label apart.
 
 A row of one reviewer is labelled in the draft itself. A row of two, or of more who labelled it
 elsewhere, is blind: each answers apart, and the draft has nothing of it until all did. Like a review,
@@ -25,7 +25,7 @@ _TWO = 2
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a reviewer said of a row apart from others: outcomes by decision, or that the row should go."""
+    """A reviewer's separate answer to a row: outcomes by decision, or that the row should go."""
 
     outcomes: dict[str, str] = {}
     is_excluded: bool = False
@@ -70,11 +70,11 @@ class Duties:
 
     @classmethod
     def of_all(cls, n_places: int) -> Duties:
-        """Return what is known before the first entry of a draft's log."""
+        """Return the duties before the first entry of a draft's log."""
         return cls(np.arange(n_places, dtype=np.int64))
 
     def among(self, rows: Sequence[int] | Places, later: Iterable[Duty] = ()) -> Duties:
-        """Return what is known of some rows alone, with later entries applied."""
+        """Return the duties of some rows alone, with later entries applied."""
         row_indexes = np.unique(np.asarray(rows, dtype=np.int64))
         part = self._part(row_indexes, np.searchsorted(self.rows, row_indexes))
         part.extend(later)

@@ -18,7 +18,7 @@ MAX_REVIEWERS, MAX_AGREED = 50, 64
 
 
 class AnswerReceipt(Struct, frozen=True, kw_only=True):
-    """What became of an answer about a row that two reviewers label apart."""
+    """The result of an answer to a row that two reviewers label apart."""
 
     draft_id: str
     row: int
@@ -34,7 +34,7 @@ class AnswerReceipt(Struct, frozen=True, kw_only=True):
 
 
 class ImportedAnswers(Struct, frozen=True, kw_only=True):
-    """What became of answers that were given elsewhere."""
+    """The results of answers that were given elsewhere."""
 
     draft_id: str
     rows: Annotated[int, Meta(description="Rows that answers or notes were recorded of.")]
@@ -46,7 +46,7 @@ class ImportedAnswers(Struct, frozen=True, kw_only=True):
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
-    """What was assigned."""
+    """The assigned rows."""
 
     draft_id: str
     rows: Annotated[int, Meta(description="Rows that got a reviewer, or two.")]
@@ -58,7 +58,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
 
 
 class MovedAssignment(Struct, frozen=True, kw_only=True):
-    """What a reviewer no longer has."""
+    """The rows that a reviewer no longer has."""
 
     draft_id: str
     moved: Annotated[int, Meta(description="Undone rows that another has now, or nobody.")]

@@ -1,4 +1,4 @@
-"""What people said of rows elsewhere, taken over with their names: labels, disputes and notes."""
+"""Answers to rows from other programs, imported with their authors: labels, disputes and notes."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class AnswerImports:
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
     def _read(self, draft: OpenDraft, answers: Sequence[ImportedAnswer]) -> dict[int, list[_Read]]:
-        """Hold answers against what their rows ask, by row."""
+        """Check answers against the decisions of their rows, by row."""
         originals = self._drafts.originals(draft, [answer.row for answer in answers])
         violations = Violations()
         by_row: dict[int, list[_Read]] = {}
@@ -135,7 +135,7 @@ class AnswerImports:
         return by_row
 
     def _require_new(self, connection: Connection, draft: OpenDraft, part: Duties) -> None:
-        """Refuse rows that somebody has, or edited: what was said elsewhere comes first."""
+        """Refuse rows that are assigned or edited: imported answers come first."""
         draft_id = str(draft.row.id)
         with self._reviews.cached(draft_id, draft.n_places) as review:
             later = rows.entries_after(connection, draft_id, review.revision)
@@ -169,7 +169,7 @@ def _parts_of(several: Mapping[int, Sequence[ImportedAnswer]]) -> list[Part]:
 def _entries_of(
     revision: int, by_row: Mapping[int, Sequence[_Read]], disputed: Sequence[int]
 ) -> list[Entry]:
-    """Return the edits that answers make, in the name of whoever answered a row last.
+    """Return the edits of answers, in the name of the last author of each row.
 
     A label that the version has is accepted, all rows of a reviewer at once.
     """

@@ -1,4 +1,4 @@
-"""Labels in a review: those that the version has, and new ones held against what a row asks."""
+"""Labels in a review: those of the version, and new ones checked against a row's decisions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Originals:
         return cls(renamed, SUPERVISION_OF[method], renamings, stored)
 
     def labels_now(self, place: int, relabelled: Mapping[str, Mapping[str, float]]) -> Labels:
-        """Return a row's labels with what was relabelled, as the log has it."""
+        """Return a row's labels with later relabelling, as the log has it."""
         row = self.rows.get(place)
         labels = {} if row is None else row[1].labels
         return merge_labels(labels, rename_labels(relabelled, self.renamings))
@@ -65,7 +65,7 @@ class Originals:
         return outcome if names is None else names.stored_name(outcome, outcomes) or outcome
 
     def store(self, place: int, body: EntryBody) -> EntryBody:
-        """Return what an entry says of a row under the version's names, which the log has."""
+        """Return an entry for a row under the version's names, which the log has."""
         names = self.renamings.get(body.decision or "")
         outcomes = self.stored_outcomes.get(place, {}).get(body.decision or "", ())
         return body if names is None else store_body(body, names, outcomes)

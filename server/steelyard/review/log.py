@@ -29,7 +29,7 @@ _NOBODY = -1
 
 
 class EntryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an entry says beside its rows, as the state keeps it."""
+    """The content of an entry beside its rows, as the state stores it."""
 
     decision: str | None = None
     labels: dict[str, float] | None = None
@@ -145,7 +145,7 @@ class Review:
             self.revision = entry.number
 
     def renamings(self) -> dict[str, OutcomeNames]:
-        """Return what the draft calls outcomes, by decision: what was said last and holds."""
+        """Return the draft's latest names of outcomes, by decision."""
         changes_by_decision = {
             entry.body.decision: entry.body.outcomes
             for entry in self._of_outcomes
@@ -318,7 +318,7 @@ def pack_places(places: Places) -> bytes:
 
 
 def unpack_places(data: bytes) -> Places:
-    """Return back what ``pack_places`` was given."""
+    """Return the places that ``pack_places`` packed."""
     gaps = np.frombuffer(zlib.decompress(data), dtype="<u4")
     return np.cumsum(gaps, dtype=np.int64)
 
@@ -326,7 +326,7 @@ def unpack_places(data: bytes) -> Places:
 def merge_labels(
     labels: Mapping[str, Mapping[str, float]], relabelled: Mapping[str, Mapping[str, float]]
 ) -> dict[str, dict[str, float]]:
-    """Return a row's labels with what was relabelled in place of the version's."""
+    """Return a row's labels, with relabelled outcomes in place of the version's."""
     merged = {decision: dict(values) for decision, values in labels.items()}
     merged.update((decision, dict(values)) for decision, values in relabelled.items())
     return merged

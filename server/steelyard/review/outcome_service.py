@@ -1,4 +1,4 @@
-"""Outcomes of drafts: what a review names, describes and merges, and how many rows each has."""
+"""Outcomes of drafts: renamed, described and merged in a review, with the number of rows of each."""
 
 from __future__ import annotations
 

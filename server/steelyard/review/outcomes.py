@@ -24,7 +24,7 @@ Values = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class OutcomeNames:
-    """What a draft calls the outcomes of one decision."""
+    """A draft's names for the outcomes of one decision."""
 
     changes: Mapping[str, OutcomeChange]
     #: Outcomes, by the draft's names, that a sealed draft leaves out.
@@ -97,7 +97,7 @@ class OutcomeNames:
         return frozenset(unused)
 
     def descriptions(self, decisions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the draft's names with what they mean in the first wording that says it."""
+        """Return the draft's names with the first description in any wording."""
         values: dict[str, Any] = {}
         for decision in decisions:
             made = read_decisions({"decisions": [self.rename_decision(decision)]}, Violations())[0]
@@ -201,7 +201,7 @@ def check_changes(
     has_rewards: bool,
     violations: Violations,
 ) -> dict[str, OutcomeChange]:
-    """Return the changes that change something; note what is wrong in them.
+    """Return the effective changes; note the invalid ones.
 
     ``decisions`` are the wordings of the decision in the version, at least one.
     """

@@ -1,4 +1,4 @@
-"""Outcomes of a draft's decisions on the wire: their names, what they mean, and which are merged."""
+"""Wire forms of outcomes of a draft's decisions: names, descriptions and merges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_OUTCOME_CHANGES = 255
 class OutcomeChange(
     Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
 ):
-    """What becomes of one outcome."""
+    """The change to one outcome."""
 
     name: Annotated[
         Annotated[str, Meta(min_length=1, max_length=MAX_OUTCOME_NAME)] | None,
@@ -38,7 +38,7 @@ class OutcomeChange(
 
 
 class EditOutcomes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The outcomes of one decision: this replaces what the draft said of them before."""
+    """The outcomes of one decision, in place of the draft's earlier changes."""
 
     decision: Annotated[Name, Meta(description="Id of the decision.")]
     outcomes: Annotated[
@@ -53,7 +53,7 @@ class EditOutcomes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class DraftOutcome(Struct, frozen=True, kw_only=True):
-    """One outcome of the version, and what becomes of it."""
+    """One outcome of the version, and its change."""
 
     outcome: Annotated[str, Meta(description="As the version names it.")]
     name: Annotated[str, Meta(description="As the draft names it.")]

@@ -1,4 +1,4 @@
-"""Requests about many rows of a draft: which rows, and what they get."""
+"""Requests about many rows of a draft: the rows, and their edit."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class DraftRowsSearch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     @property
     def where(self) -> Filter | None:
-        """What ``filter`` and ``text`` ask for together."""
+        """The filter of ``filter`` and ``text`` together."""
         return with_words(self.filter, self.text)
 
 
 class BulkEdit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What every row of a queue gets that a filter holds for: one entry of the log."""
+    """An edit to every row of a filtered queue: one entry of the log."""
 
     action: BulkAction
     expected: Annotated[
@@ -79,12 +79,12 @@ class BulkEdit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def where(self) -> Filter | None:
-        """What ``filter`` and ``text`` ask for together."""
+        """The filter of ``filter`` and ``text`` together."""
         return with_words(self.filter, self.text)
 
 
 class AnswerRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a reviewer says of a row that another labels too; the later answer holds."""
+    """A reviewer's answer to a row that another labels too; the later answer counts."""
 
     row: Annotated[
         int, Meta(ge=0, le=MAX_NUMBER, description="The row's place in the dataset, from 0.")
@@ -98,7 +98,7 @@ class AnswerRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class ImportedAnswer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What somebody said of a row in another program: outcomes, that it should go, or a note."""
+    """An answer from another program: outcomes, that the row should go, or a note."""
 
     row: Annotated[
         int, Meta(ge=0, le=MAX_NUMBER, description="The row's place in the dataset, from 0.")
@@ -112,7 +112,7 @@ class ImportedAnswer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     @property
     def is_vote(self) -> bool:
-        """Whether it says what the row is, and is no note alone."""
+        """Whether it labels the row, and is more than a note."""
         return self.exclude or bool(self.outcomes)
 
 
@@ -123,7 +123,7 @@ class ImportAnswers(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class AssignRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Whom the undecided rows of a queue go to that a filter holds for and nobody has yet."""
+    """Reviewers for the unassigned rows of a filtered queue."""
 
     reviewers: Annotated[
         list[_Name],
@@ -154,14 +154,14 @@ class AssignRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def where(self) -> Filter | None:
-        """What ``filter`` and ``text`` ask for together."""
+        """The filter of ``filter`` and ``text`` together."""
         return with_words(self.filter, self.text)
 
 
 class MoveAssigned(
     Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"from_": "from"}
 ):
-    """Whose undone rows go to whom."""
+    """A move of unfinished rows from one reviewer to another."""
 
     from_: Annotated[_Name, Meta(description="Who has them.")]
     to: Annotated[_Name | None, Meta(description="Who gets them; nobody by default.")] = None
@@ -174,7 +174,7 @@ def read_rows_search(payload: object) -> DraftRowsSearch:
 
 
 def read_bulk(payload: object) -> BulkEdit:
-    """Read what many rows get; as ``read_rows_search``."""
+    """Read an edit of many rows; as ``read_rows_search``."""
     return read_filtered(payload, BulkEdit, {"filter": read_filter}, _check_bulk)
 
 
@@ -202,7 +202,7 @@ def read_create(payload: object) -> CreateDraft:
 
 
 def read_undo(payload: object) -> UndoEdit:
-    """Read what is to be undone or redone; as ``read_rows_search``."""
+    """Read the edits to undo or redo; as ``read_rows_search``."""
     request = read_payload(payload, UndoEdit)
     first, last = request.first, request.last
     if first is not None and (last is None or not first <= last < first + MAX_EDITS):
@@ -218,7 +218,7 @@ def read_undo(payload: object) -> UndoEdit:
 
 
 def read_seal(payload: object) -> SealDraft:
-    """Read what a draft is to become; as ``read_rows_search``."""
+    """Read how to seal a draft; as ``read_rows_search``."""
     violations = Violations()
     fields = open_payload(payload, SealDraft, violations)
     name = fields.get("name")
@@ -233,12 +233,12 @@ def read_seal(payload: object) -> SealDraft:
 
 
 def read_assign(payload: object) -> AssignRows:
-    """Read whom rows are to be assigned to; as ``read_rows_search``."""
+    """Read the reviewers of rows; as ``read_rows_search``."""
     return read_filtered(payload, AssignRows, {"filter": read_filter}, _check_assign)
 
 
 def read_answer(payload: object) -> AnswerRow:
-    """Read what a reviewer says of a row; as ``read_rows_search``."""
+    """Read a reviewer's answer; as ``read_rows_search``."""
     violations = Violations()
     fields = open_payload(payload, AnswerRow, violations)
     outcomes, is_excluded = fields.get("outcomes"), fields.get("exclude") is True

@@ -38,7 +38,7 @@ class Reviews:
 
     @contextlib.contextmanager
     def current(self, draft_id: str, n_places: int) -> Iterator[Review]:
-        """Yield a review with all that was committed; it blocks, and nobody else has it meanwhile."""
+        """Yield a review with all committed entries, locked meanwhile; it blocks."""
         with self.cached(draft_id, n_places) as review:
             review.extend(
                 self._state.read_now(
@@ -49,7 +49,7 @@ class Reviews:
 
     @contextlib.contextmanager
     def current_duties(self, draft_id: str, n_places: int) -> Iterator[Duties]:
-        """Yield who is to label what, with all that was committed; as ``current``."""
+        """Yield the duties with all committed entries; as ``current``."""
         with self.cached_duties(draft_id, n_places) as duties:
             duties.extend(
                 self._state.read_now(
@@ -60,14 +60,14 @@ class Reviews:
 
     @contextlib.contextmanager
     def cached(self, draft_id: str, n_places: int) -> Iterator[Review]:
-        """Yield a review as it was when it was last looked at; nobody else has it meanwhile."""
+        """Yield a review as of the last look, locked meanwhile."""
         cached = self._find(draft_id, n_places)
         with cached.lock:
             yield cached.review
 
     @contextlib.contextmanager
     def cached_duties(self, draft_id: str, n_places: int) -> Iterator[Duties]:
-        """Yield who is to label what as it was when it was last looked at; as ``cached``."""
+        """Yield the duties as of the last look; as ``cached``."""
         cached = self._find(draft_id, n_places)
         with cached.lock:
             yield cached.duties

@@ -166,7 +166,7 @@ def _groups(file: object) -> Iterator[pa.Table]:
 
 
 def _uncount(definitions: list[Definition], gone: pl.DataFrame) -> list[Definition]:
-    """Take rows that are gone out of the counts; a wording that nobody asks any more stays."""
+    """Subtract removed rows from the counts; a wording without rows stays."""
     counts = {
         (definition.id, definition.fingerprint): msgspec.structs.asdict(definition)
         for definition in definitions
@@ -195,7 +195,7 @@ def _uncount(definitions: list[Definition], gone: pl.DataFrame) -> list[Definiti
 
 
 def _retire(store: FrameStore, previous: Manifest, excluded: pl.DataFrame) -> str | None:
-    """Keep of excluded rows what must be known on: their sides, and what they were made of."""
+    """Keep the records of excluded rows: their sides, and their sources."""
     known = load_retired(store, previous)
     frame = excluded.select("context_sha256", "side", "extra")
     frame = frame if known is None else pl.concat([known, frame])

@@ -66,7 +66,7 @@ _EDITED = (*_KEYED, errors.DraftSealedError)
 
 
 def _signed(call: Call) -> Any:
-    """Return what is asked, in the name of whoever is signed in: a name that was typed gives way."""
+    """Return the request in the signed-in user's name, which replaces a typed one."""
     session = call.caller.session
     if session is None:
         return call.body

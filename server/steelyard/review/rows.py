@@ -83,7 +83,7 @@ _decode_expected = decoder_of(dict[str, ExpectedOutcome]).decode
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The rows of a queue in order, and what was known when they were chosen."""
+    """The rows of a queue in order, and the state they were chosen in."""
 
     places: Places
     counts: dict[str, int]
@@ -95,7 +95,7 @@ class Chosen:
 
     @property
     def is_free(self) -> Mask:
-        """Which places nobody decided on, and nobody is to label."""
+        """The places without a decision and without a reviewer."""
         mask: Mask = is_open(self.state) & ~self.is_assigned
         return mask
 
@@ -264,7 +264,7 @@ class DraftRows:
     def _body_of(
         self, draft: OpenDraft, request: BulkEdit, places: Places
     ) -> tuple[EntryBody, Places | None]:
-        """Return what the entry says, and the rows whose label it leaves as it is."""
+        """Return the content of the entry, and the rows whose label stays as it is."""
         decision, outcome, manifest = request.decision, request.outcome, draft.at.manifest
         if request.action != "relabel" or decision is None or outcome is None:
             return EntryBody(), None
@@ -408,7 +408,7 @@ def _masks_of(
 def _masks_of_duties(
     duties: Duties, masks: Mapping[str, Mask], reviewer: str | None, state: NDArray[np.uint8]
 ) -> dict[str, Mask]:
-    """Return what assigned rows change: open queues have none that two still label apart."""
+    """Return the masks as changed by duties: open queues exclude rows that two still label apart."""
     is_waiting, undecided = duties.is_waiting, is_open(state)
     changed = {
         name: masks[name] & ~is_waiting for name in ("to_review", "suspect") if name in masks
@@ -420,7 +420,7 @@ def _masks_of_duties(
 
 
 def is_open(state: NDArray[np.uint8]) -> Mask:
-    """Return which rows nobody decided on."""
+    """Return the rows without a decision."""
     mask: Mask = (state == UNTOUCHED) | (state == SKIPPED)
     return mask
 
@@ -471,7 +471,7 @@ def _draft_row(
 
 
 def _expected_now(doubts: str, now: RowNow, renamings: Renamings) -> dict[str, ExpectedOutcome]:
-    """Return what models expect instead of the labels, but what merging made the label."""
+    """Return the models' expected outcomes, except those that a merge made the label."""
     expected: dict[str, ExpectedOutcome] = {}
     for decision, doubt in _decode_expected(doubts).items():
         names = renamings.get(decision)

@@ -1,4 +1,4 @@
-"""Sealing drafts: what a review made of a version becomes a new dataset, or the next version.
+"""Sealing drafts: the reviewed version becomes a new dataset, or the next version.
 
 As a dataset, every row is sent again, and is held to every rule of rows. As a version, parts of the
 version that no decision touched are shared, excluded rows are gone, and a row with other labels is
@@ -59,7 +59,7 @@ Labels = Mapping[str, Mapping[str, float]]
 
 @dataclass(slots=True, kw_only=True)
 class _Outcome:
-    """What a review decided: excluded rows, new labels of others, and the names of outcomes."""
+    """The result of a review: excluded rows, new labels, and the names of outcomes."""
 
     excluded: Places
     relabelled: dict[int, Labels]
@@ -97,7 +97,7 @@ class DraftSeals:
         self._now = now
 
     async def seal(self, write: Write, draft_id: str, request: SealDraft) -> Struct:
-        """Seal a draft; a ``Draft`` that says what it became."""
+        """Seal a draft; return a ``Draft`` with its new dataset or version."""
         await self._writes.replay_known(write)
         caller = write.caller
         draft = await self._drafts.find(caller, draft_id)
@@ -293,7 +293,7 @@ class DraftSeals:
         dataset_id: str,
         version: int,
     ) -> Draft:
-        """Note what a draft became, if it is still what that was made of."""
+        """Write the result of a draft, if the draft is unchanged since."""
         row = require_open(lock_draft(connection, caller.account_id, draft.row.id))
         if row.revision != outcome.draft.revision:
             raise errors.DraftChangedError(

@@ -1,4 +1,4 @@
-"""Drafts of the state, found, held to be open, and told as the wire has them."""
+"""Drafts of the state: found, checked to be open, and converted to wire form."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def require_draft(connection: Connection, account_id: str, draft_id: str) -> Row
 
 
 def lock_draft(connection: Connection, account_id: str, draft_id: str) -> Row[Any]:
-    """Return a draft that nobody else changes before the transaction ends."""
+    """Return a draft, locked until the transaction ends."""
     rows.find_draft(connection, account_id, draft_id, is_locked=True)
     row = require_draft(connection, account_id, draft_id)
     require_dataset(connection, account_id, row.dataset_id)
@@ -96,7 +96,7 @@ def receipt_of(
     originals: Originals,
     undone: int | None = None,
 ) -> EditReceipt:
-    """Return what an entry, the last of ``later``, changed."""
+    """Return the changes of an entry, the last of ``later``."""
     last, now = later[-1], rows_now(review, listed, originals, later)
     return EditReceipt(
         draft_id=draft_id,

@@ -160,7 +160,7 @@ class DraftService:
         return OpenDraft(row, at)
 
     async def delete(self, write: Write, draft_id: str) -> DeletedDraft:
-        """Delete a draft and its log. What it became stays."""
+        """Delete a draft and its log. Its sealed dataset stays."""
 
         def work(connection: Connection) -> DeletedDraft:
             require_draft(connection, write.caller.account_id, draft_id)
@@ -212,7 +212,7 @@ class DraftService:
         return await self._step(write, draft_id, request, action="undo")
 
     async def redo(self, write: Write, draft_id: str, request: UndoEdit) -> EditReceipt:
-        """Redo what the reviewer undid last."""
+        """Redo the reviewer's last undone edit."""
         return await self._step(write, draft_id, request, action="redo")
 
     async def history(self, caller: Caller, draft_id: str, query: HistoryQuery) -> History:
@@ -233,7 +233,7 @@ class DraftService:
         return await self._state.read(work)
 
     def catch_up(self, draft: OpenDraft) -> None:
-        """Apply what was committed of a draft's logs; it blocks."""
+        """Apply the committed entries of a draft's logs; it blocks."""
         with self._reviews.current(draft.row.id, draft.n_places):
             pass
         with self._reviews.current_duties(draft.row.id, draft.n_places):
@@ -269,18 +269,18 @@ class DraftService:
         return Originals.read(stored_rows, draft.at.manifest.method)
 
     def renamings(self, draft: OpenDraft) -> Renamings:
-        """Return what a draft calls outcomes, by decision; it blocks."""
+        """Return a draft's names of outcomes, by decision; it blocks."""
         with self._reviews.current(draft.row.id, draft.n_places) as review:
             return review.renamings()
 
     def append(self, connection: Connection, draft_id: str, made: Sequence[Entry]) -> None:
-        """Write new entries; what their reviewer undid before cannot be redone after."""
+        """Write new entries; the reviewer's undone edits before them cannot be redone after."""
         rows.append_entries(connection, draft_id, made, at=self._now())
         rows.drop_redoable(connection, draft_id, made[0].reviewer)
 
     @staticmethod
     def reader_of(connection: Connection, dataset_id: str) -> str | None:
-        """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
+        """Return the work that reads a dataset, as ``DatasetService.register_reader`` asks."""
         return "an open draft with edits" if rows.has_open(connection, dataset_id) else None
 
     def _counted(self, draft: OpenDraft) -> Draft:
@@ -317,7 +317,7 @@ class DraftService:
     async def _try_step(
         self, write: Write, draft: OpenDraft, request: UndoEdit, action: EntryAction
     ) -> EditReceipt:
-        """Undo or redo what a request is about, unless that changes meanwhile."""
+        """Undo or redo the requested edit, unless it changes meanwhile."""
         draft_id = str(draft.row.id)
         find = functools.partial(_find_targets, draft_id=draft_id, request=request, action=action)
         targets = await self._state.read(find)
@@ -369,7 +369,7 @@ class DraftService:
 
 
 class _MovedError(Exception):
-    """What was to be undone is no longer what would be."""
+    """The edit to undo has changed. Reload the row."""
 
 
 def _find_targets(

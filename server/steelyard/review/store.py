@@ -77,7 +77,7 @@ def delete_draft(connection: Connection, draft_id: str) -> None:
 
 
 def erase_logs(connection: Connection, dataset_id: str) -> None:
-    """Delete the logs of a dataset's drafts, which say what is in its rows; the drafts stay."""
+    """Delete the logs of a dataset's drafts, which quote its rows; the drafts stay."""
     reviews = select(drafts.c.id).where(drafts.c.dataset_id == dataset_id)
     for log in (draft_entries, draft_duties):
         connection.execute(delete(log).where(log.c.draft_id.in_(reviews)))
@@ -94,7 +94,7 @@ def has_open(connection: Connection, dataset_id: str) -> bool:
 
 
 def seal_draft(connection: Connection, draft_id: str, *, at: float, sealed: bytes) -> None:
-    """Note what a draft became, as JSON; the time is in Unix seconds."""
+    """Write the result of a draft, as JSON; the time is in Unix seconds."""
     connection.execute(
         update(drafts)
         .where(drafts.c.id == draft_id)
@@ -164,7 +164,7 @@ def find_undoable(connection: Connection, draft_id: str, reviewer: str | None) -
 
 
 def find_redoable(connection: Connection, draft_id: str, reviewer: str | None) -> Entry | None:
-    """Return what a reviewer undid last and can redo."""
+    """Return a reviewer's last undone edit that can be redone."""
     undo = draft_entries.alias("undo")
     is_of_it = and_(
         undo.c.draft_id == draft_entries.c.draft_id, undo.c.target == draft_entries.c.number

@@ -53,7 +53,7 @@ class SuspectSearch:
     def look(
         self, manifest: Manifest, *, is_requested: bool
     ) -> tuple[Suspects, SuspectTable | None]:
-        """Return how far the search in a version is, and what it found; blocks briefly."""
+        """Return the progress of a version's search, and its suspects; blocks briefly."""
         reason = self._reason(manifest)
         if reason is not None:
             return _status("unavailable", 0, manifest.rows, reason), None

@@ -78,7 +78,7 @@ class CreateDraft(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class SealedDraft(Struct, frozen=True, kw_only=True):
-    """What a draft became."""
+    """The dataset or version that a draft became."""
 
     dataset_id: str
     version: int
@@ -152,7 +152,7 @@ class DeletedDraft(Struct, frozen=True, kw_only=True):
 
 
 class Edit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What one row gets.
+    """The edit of one row.
 
     ``relabel`` takes ``decision`` and one of ``outcome``, ``targets`` and ``rewards``; ``note``
     takes ``note``, which any action may bring. ``include`` undoes ``exclude``; ``accept`` says that
@@ -215,7 +215,7 @@ class UndoEdit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class SealDraft(
     Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"as_": "as"}
 ):
-    """What a draft is to become."""
+    """How to seal a draft."""
 
     as_: Annotated[
         SealAs,
@@ -251,7 +251,7 @@ class RowNow(Struct, frozen=True, kw_only=True):
 
 
 class EditReceipt(Struct, frozen=True, kw_only=True):
-    """What a call changed."""
+    """The changes of a call."""
 
     draft_id: str
     edits: Annotated[int, Meta(description="Rows changed.")]
@@ -315,7 +315,7 @@ class History(Struct, frozen=True, kw_only=True):
 
 
 class ExpectedOutcome(Struct, frozen=True, kw_only=True):
-    """What models of the other rows predict against a label."""
+    """The outcome that models of the other rows predict against a label."""
 
     outcome: str
     probability: float
@@ -323,7 +323,7 @@ class ExpectedOutcome(Struct, frozen=True, kw_only=True):
 
 
 class RowAnswer(Struct, frozen=True, kw_only=True):
-    """What one of two reviewers said of a row."""
+    """The answer of one of two reviewers to a row."""
 
     reviewer: str
     at: Annotated[float, Meta(description="Unix seconds.")]

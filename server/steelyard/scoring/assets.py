@@ -38,7 +38,7 @@ AUTO = "auto"
 
 
 class _Manifest(msgspec.Struct):
-    """What a manifest must have; whatever else it has is kept."""
+    """The required fields of a manifest; other fields are preserved."""
 
     name: str
     engine: str
@@ -60,7 +60,7 @@ class BaseModel:
 
 @dataclass(frozen=True, slots=True)
 class BaseFiles:
-    """What a base model's files hold, checked and not yet run; ``weights`` are as stored."""
+    """A base model's files, checked and not yet run; ``weights`` are as stored."""
 
     engine: str
     precision: str
@@ -74,7 +74,7 @@ class BaseFiles:
 
     @property
     def sha256(self) -> str:
-        """Names what answers, whichever engine runs it."""
+        """Identifies the model, on any engine."""
         return _files_sha256(self.manifest["files"])
 
     @property
@@ -113,7 +113,7 @@ class BaseFiles:
     def _engines(
         self, weights: Mapping[str, NDArray[np.generic]], threads: int
     ) -> tuple[Engine, LowerLayers | None]:
-        """Return what runs passes in this process, and the lowest layers where they are apart."""
+        """Return the engine of this process, and its lowest layers where they are apart."""
         if self.apart_graphs is None:
             return Engine(self.graph, weights, precision=self.precision, threads=threads), None
         below, above = (
@@ -161,7 +161,7 @@ def load_base_model(
 
 
 def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles:
-    """Read a base model's files; raise what ``load_base_model`` raises."""
+    """Read a base model's files; raise as ``load_base_model`` does."""
     folder = folder or BASE
     manifest = read_manifest(folder)
     name = manifest["engine"] if engine == AUTO else engine

@@ -99,7 +99,7 @@ class _Call:
 
 
 class _Lane:
-    """What waits for one thread, and what it does."""
+    """The queue of one thread, and its running work."""
 
     def __init__(self, batch_characters: int, lock: threading.RLock) -> None:
         self.batch_characters = batch_characters
@@ -127,7 +127,7 @@ class _Lane:
         return self.public if share.is_public else self.accounts
 
     def queue_lone(self) -> None:
-        """Put what is alone no more in its queue."""
+        """Queue a request that is no longer alone."""
         if self.lone is not None:
             self.queue_of(self.lone.share).push(self.lone)
             self.lone = None
@@ -247,7 +247,7 @@ class Batcher:
             self._check_room(_Waiting(request, _characters(request), expires_at, share))
 
     def close(self, timeout_s: float | None = None) -> bool:
-        """Answer what is queued, refuse what comes, and stop the threads."""
+        """Answer the queue, refuse new requests, and stop the threads."""
         with self._changed:
             self._closed = True
             for lane in self._lanes:
@@ -467,7 +467,7 @@ class Batcher:
 
 
 def _as_failure(error: BaseException) -> Exception:
-    """Return what a future may carry for an error of the engine.
+    """Return an engine's error as a future may carry it.
 
     What would end a thread, or mean to who waits that waiting itself ended, is a fault like others.
     """

@@ -1,4 +1,4 @@
-"""What happens between the passes of an engine's call: is it still wanted, and who may go first."""
+"""The pause between the passes of an engine's call: cancel it, or let others go first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ before_pass: ContextVar[Callable[[], None] | None] = ContextVar("before_pass", d
 
 @contextmanager
 def only_while(is_awaited: Callable[[], bool]) -> Iterator[None]:
-    """Cancel this thread's engine calls as soon as nobody waits for them."""
+    """Cancel this thread's engine calls as soon as their caller is gone."""
 
     def check() -> None:
         if not is_awaited():
@@ -29,13 +29,13 @@ def only_while(is_awaited: Callable[[], bool]) -> Iterator[None]:
 
 
 def check_awaited() -> None:
-    """Raise ``DeadlineExceededError`` when nobody waits for this thread's work any more."""
+    """Raise ``DeadlineExceededError`` when the caller of this thread's work is gone."""
     check = before_pass.get()
     if check is not None:
         check()
 
 
 def unwanted() -> DeadlineExceededError:
-    """Return the end of a call that nobody waits for any more."""
+    """Return the error of a call whose caller is gone."""
     message = "The request was not scored by its deadline; shorten it, or ask less at once."
     return DeadlineExceededError(message)

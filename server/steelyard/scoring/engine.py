@@ -27,13 +27,13 @@ _LARGE_PAST, _GIVE_BACK_S = 2_048, 60.0
 
 
 class PassEngine(Protocol):
-    """What runs passes of the graph, here or elsewhere. Safe to use from several threads."""
+    """Runs passes of the graph, here or elsewhere. Safe to use from several threads."""
 
     def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
         """Run one pass and return the outputs asked for."""
 
     def close(self) -> None:
-        """Release what runs them; a later ``run`` raises ``EngineUnavailableError``."""
+        """Release the engine; a later ``run`` raises ``EngineUnavailableError``."""
 
 
 class Engine:

@@ -91,7 +91,7 @@ class ExportedModel:
         return np.split(scores, ends[:-1])
 
     def _end_of(self, text: str) -> str:
-        """Return the end of a text that leaves half of what the model takes to the context."""
+        """Return the end of a text that leaves half of the model's length to the context."""
         most = self.manifest.max_tokens // 2
         offsets = self._words.encode(text[-_MAX_CHARACTERS:], add_special_tokens=False).offsets
         return text if len(offsets) <= most else text[-_MAX_CHARACTERS:][offsets[-most][0] :]
@@ -151,7 +151,7 @@ def _texts(kind: Kind, decision: RenderedDecision) -> list[str]:
 
 
 def _read(name: str, folder: Path) -> tuple[HubManifest, bytes, bytes]:
-    """Return what a folder holds, its hashes checked."""
+    """Return the content of a folder, its hashes checked."""
     try:
         manifest = decode((folder / MANIFEST).read_bytes(), HubManifest)
         graph, words = ((folder / file).read_bytes() for file in (GRAPH, TOKENIZER))

@@ -43,7 +43,7 @@ class HashingScorer:
 
     @property
     def sha256(self) -> str:
-        """Names what its answers come from: the key, the scale and the width."""
+        """Identifies the answers: the key, the scale and the width."""
         made_of = self._key + f"{self._scale!r} {self._width}".encode()
         return hashlib.sha256(made_of).hexdigest()
 

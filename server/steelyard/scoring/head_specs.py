@@ -1,4 +1,4 @@
-"""What a head is made of, as its file says it: members, how they are put together, calibration.
+"""The parts of a head as its file lists them: members, their combination, calibration.
 
 A member gives every outcome a logit. A head is one member, or a blend of several (a weighted sum of
 their log probabilities), or a blend that a LightGBM booster corrects, outcome by outcome. What comes
@@ -61,7 +61,7 @@ class BaseMember(Struct, frozen=True, kw_only=True, tag="base"):
 
 
 class ParentMember(Struct, frozen=True, kw_only=True, tag="parent"):
-    """What the head of the parent model says; its tensors are under ``parent.``."""
+    """The head of the parent model; its tensors are under ``parent.``."""
 
     name: str
     head: HeadSpec
@@ -98,7 +98,7 @@ class HeadSpec(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What heads read of one context or many; each is None where no head needs it.
+    """The inputs of heads for one context or many; each is None where no head needs it.
 
     ``embedding`` is float32 of shape (n, width); ``logits``, the base's, of shape (n, n_outcomes)
     and ``markers`` of shape (n, n_outcomes, width), both with outcomes in canonical order.
@@ -184,7 +184,7 @@ def pair_features(
     prior: NDArray[np.float64],
     lengths: NDArray[np.float64],
 ) -> Floats:
-    """Return what a booster reads of each context and outcome, (n, n_outcomes, n_features).
+    """Return a booster's features of each context and outcome, (n, n_outcomes, n_features).
 
     Each member's log probability, and how far it is from that member's largest; the same of the
     blend; the base's logit less its mean; the prior (log share in training); the logarithm of the

@@ -1,4 +1,4 @@
-"""Heads: what a fine-tuned model learned of the decisions it was trained on.
+"""Heads: the trained part of a fine-tuned model, one for each decision.
 
 ``heads.json`` says how each is made, ``heads.safetensors`` holds the numbers. Reading them needs
 NumPy, and LightGBM where a head has a booster; nothing that trains.
@@ -47,7 +47,7 @@ _PARENT = "parent."
 
 
 class HeadsFile(Struct, frozen=True, kw_only=True):
-    """What ``heads.json`` holds: the format, the tables of n-grams, and the heads."""
+    """The content of ``heads.json``: the format, the tables of n-grams, and the heads."""
 
     format: Literal["steelyard-heads-1"]
     tables: list[str]

@@ -1,4 +1,4 @@
-"""The layers in which questions and contexts are read apart, and what they make of them, kept.
+"""The lower layers, in which questions and contexts are read apart, and a cache of their states.
 
 In the lowest layers of such a model a question and its outcomes see no context, so that their states
 there are the same in every request (Cao et al. 2020, "DeFormer"; MacAvaney et al. 2020, "PreTTR").
@@ -71,7 +71,7 @@ _ENTRY_BYTES = 400
 
 @dataclass(frozen=True, slots=True)
 class KeptFigures:
-    """What a store of states has, and what it was asked for since it was made."""
+    """Counters of a store of states, since it was made."""
 
     hits: int = 0
     misses: int = 0
@@ -128,7 +128,7 @@ class KeptStates:
                 self._n_bytes -= _size(place[1], self._kept.pop(place))
 
     def figures(self) -> KeptFigures:
-        """Return what is kept now, and what was counted."""
+        """Return the counters."""
         with self._lock:
             return KeptFigures(self._hits, self._misses, self._evictions, self._n_bytes)
 
@@ -140,7 +140,7 @@ class KeptStates:
 
 
 def _key_of(owner: str, what: bytes, text: Sequence[int]) -> bytes | None:
-    """Return what a text of an owner is kept under; ``None`` where it has no owner."""
+    """Return the cache key of a text for its owner; ``None`` where it has no owner."""
     return b"%b\0%b%b" % (owner.encode(), what, array("I", text).tobytes()) if owner else None
 
 
@@ -154,7 +154,7 @@ CONTEXT_STATES = KeptStates(MAX_CONTEXT_BYTES)
 
 
 class LowerLayers:
-    """Reads tokens in the layers that are apart, and keeps what they made; thread-safe."""
+    """Reads tokens in the lower layers, and caches their states; thread-safe."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class LowerLayers:
         self.apart = apart
 
     def close(self) -> None:
-        """Release the engine, and what is kept of its model."""
+        """Release the engine, and the cached states of its model."""
         self.pass_engine.close()
         self._kept.forget(self._model)
         self._contexts.forget(self._model)
@@ -234,7 +234,7 @@ class LowerLayers:
         ]
 
     def _known(self, keys: Sequence[bytes | None]) -> list[States | None]:
-        """Return what is kept of texts of owners, ``None`` where nothing is."""
+        """Return the cached states of owners' texts, ``None`` where there are none."""
         entries = self._contexts.get(self._model, dict.fromkeys(key for key in keys if key))
         return [entries.get(key) if key else None for key in keys]
 
@@ -244,7 +244,7 @@ class LowerLayers:
         states: Sequence[States],
         known: Sequence[States | None],
     ) -> None:
-        """Keep what was made of texts of owners that was not known."""
+        """Cache the states of owners' texts that were not there."""
         entries = zip(keys, states, known, strict=True)
         new = {key: value for key, value, before in entries if key and before is None}
         self._contexts.put(self._model, new)

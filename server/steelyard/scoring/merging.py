@@ -45,7 +45,7 @@ Pair = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 class AdapterFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What an adapter is and what it may be merged into.
+    """An adapter's facts, and the base it may be merged into.
 
     ``parity`` is the largest difference in a probability between the trained model and the merged
     float32 engine over ``parity_decisions``; ``int8_difference`` is the mean difference between the
@@ -191,7 +191,7 @@ def merge(
 
 
 def _change(pairs: Mapping[str, Pair], name: str) -> NDArray[np.float32] | None:
-    """Return what is added to a stored matrix, of shape (n_in, n_out); None where nothing is."""
+    """Return the change of a stored matrix, of shape (n_in, n_out); None without one."""
     block, _, part = name.rpartition(".")
     if part != "qkv":
         return _product(pairs[name]) if name in pairs else None

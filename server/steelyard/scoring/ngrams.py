@@ -64,7 +64,7 @@ class NgramTable:
 
     @cached_property
     def name(self) -> str:
-        """Name of the table: the first 16 hex digits of the SHA-256 of what it holds."""
+        """Name of the table: the first 16 hex digits of the SHA-256 of its content."""
         content = self.columns.astype("<u4").tobytes() + self.rarity.astype("<f4").tobytes()
         return hashlib.sha256(content).hexdigest()[:16]
 
@@ -105,7 +105,7 @@ def fit_table(texts: Sequence[str], most_columns: int, *, least_texts: int = 2) 
 
 
 def _mixed(hashes: NDArray[np.uint64]) -> Hashes:
-    """Spread what differs in any bit over the 32 that are kept."""
+    """Mix all bits of a hash into the 32 that are used."""
     mixed = (hashes ^ (hashes >> _SHIFT)) * _MIX
     mixed = (mixed ^ (mixed >> _SHIFT)) * _BASE
     return (mixed >> _HALF).astype(np.uint32)

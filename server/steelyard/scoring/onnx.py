@@ -118,7 +118,7 @@ class OnnxScorer:
 
     @property
     def sha256(self) -> str:
-        """Names what answers come from, whichever engine runs it; empty when that is not known."""
+        """Identifies the model, on any engine; empty when it is unknown."""
         return identity_at(self._sha256, self.reading)
 
     def engine_status(self) -> EngineStatus | None:

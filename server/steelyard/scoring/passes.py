@@ -1,4 +1,4 @@
-"""What a pass takes and gives, and the decisions in it as arrays."""
+"""The inputs and outputs of a pass, and its decisions as arrays."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def no_past(apart: int) -> Past:
 
 
 def past_outputs(past: Past) -> tuple[str, ...]:
-    """Return what a pass gives for tokens that are to join a past."""
+    """Return the outputs of a pass for tokens that are to join a past."""
     return PAST_OUTPUTS[2 * past.layers.start :]
 
 
@@ -84,7 +84,7 @@ class ReadTokens:
 
 
 def tokens_read(rows: Rows, outputs: Tensors) -> ReadTokens:
-    """Return the tokens of a pass, row after row, with what it gave for them."""
+    """Return the tokens of a pass, row after row, with their outputs."""
     return ReadTokens(
         rows.blocks[:, :, 1].reshape(-1),
         {name: outputs[name].reshape(-1, WIDTH) for name in PAST_OUTPUTS if name in outputs},
@@ -202,7 +202,7 @@ def level_features(kind: str, n_outcomes: int) -> NDArray[np.float32]:
 
 
 def token_inputs(rows: Rows) -> Tensors:
-    """Return what the tokens of a pass are embedded of."""
+    """Return the inputs of a pass's token embedding."""
     return {"input_ids": rows.ids, "position_ids": rows.positions, "role_ids": rows.roles}
 
 
@@ -217,7 +217,7 @@ def _upper_inputs(
     markers: NDArray[np.int32],
     pool_channels: Sequence[int],
 ) -> tuple[Tensors, NDArray[np.int32]]:
-    """Return what the upper layers take instead of token ids, and the markers' places.
+    """Return the upper layers' inputs in place of token ids, and the markers' places.
 
     The last layer is for pooled tokens and markers alone, at least one; places are among those.
     """

@@ -1,4 +1,4 @@
-"""The seam between decisions and engines: what every scorer gives."""
+"""The seam between decisions and engines: the interface of every scorer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steelyard.decisions.rendering import RenderedRequest
 
 @dataclass(frozen=True, slots=True)
 class ScoredDecision:
-    """What a scorer says of one decision, in outcome order.
+    """A scorer's answer to one decision, in outcome order.
 
     ``logits`` are uncalibrated unless it says otherwise, similarity channel included, of shape
     (n_outcomes,); ``marker_vectors``, (n_outcomes, width), are those at the outcomes' marker

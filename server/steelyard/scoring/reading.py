@@ -34,7 +34,7 @@ _END = re.compile(r"""(?<=[.!?…。])["')\]}»”\u2019,]*\s+|\s*(?:\n|\\n)+\s*
 
 
 def identity_at(sha256: str, reading: int) -> str:
-    """Return what names the answers of a model's files under a reading."""
+    """Return the identity of a model's files under a reading."""
     if not sha256 or reading == FIRST_READING:
         return sha256
     return hashlib.sha256(f"{sha256} reading {reading}".encode()).hexdigest()

@@ -41,7 +41,7 @@ PADDING = 16
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Some tokens of one or several layouts, ids already told apart.
+    """Some tokens of one or several layouts, with distinct ids.
 
     Each array is int32 of shape (n_tokens,), ``blocks`` of (n_tokens, 5). ``states`` is what the
     lowest layers made of them, float32 of (n_tokens, width), where they have been read.
@@ -277,7 +277,7 @@ def _cut_selected(rows: Rows, indices: NDArray[np.intp], edges: Sequence[int]) -
 
 
 def _padding(n_tokens: int) -> NDArray[np.int32]:
-    """Return the blocks of padding: a block of its own that nobody listens to."""
+    """Return the blocks of padding: a block of its own that no token attends to."""
     blocks = np.full((n_tokens, 5), NOTHING, np.int32)
     blocks[:, :2] = 0, NO_CHANNEL
     return blocks

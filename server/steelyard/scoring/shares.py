@@ -32,7 +32,7 @@ class Share:
 
 
 class Sized(Protocol):
-    """What can wait here."""
+    """An entry of a queue, with its size."""
 
     @property
     def share(self) -> Share:
@@ -111,7 +111,7 @@ class FairQueue(Generic[Entry]):
     def take(
         self, max_characters: int, may_go: Callable[[Entry], bool] = lambda _: True
     ) -> list[Entry]:
-        """Remove and return what goes together next; a longer entry than the bound goes alone."""
+        """Remove and return the entries of the next pass; one longer than the bound goes alone."""
         taken: list[Entry] = []
         size = n_passed = 0
         while n_passed < len(self._lines):
@@ -145,7 +145,7 @@ class FairQueue(Generic[Entry]):
         return taken
 
     def take_last_of_longest(self) -> Entry | None:
-        """Remove and return what is at the end of the line with the most entries."""
+        """Remove and return the last entry of the longest line."""
         if not self._lines:
             return None
         share, line = max(self._lines.items(), key=lambda item: len(item[1].placed))

@@ -74,7 +74,7 @@ class Tokenizer:
         return sum(1 for word in _SPACES.split(text) if word and _NOT_PLAIN.search(word) is None)
 
     def encode_anew(self, text: str) -> list[int]:
-        """Return the token ids of a text without a look at what is cached."""
+        """Return the token ids of a text, past the cache."""
         # Piece by piece: other threads have to wait for each. No token reaches across a space.
         ids: list[int] = []
         start = 0

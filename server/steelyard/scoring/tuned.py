@@ -46,7 +46,7 @@ class ArtifactBase(Struct, frozen=True, kw_only=True):
 
 
 class ArtifactManifest(Struct, frozen=True, kw_only=True):
-    """What an artifact is made of."""
+    """The manifest of an artifact."""
 
     format: Literal["steelyard-model-1"]
     base: ArtifactBase
@@ -110,7 +110,7 @@ class TunedScorer:
     def request_below(
         request: RenderedRequest, heads: Sequence[Head | None]
     ) -> RenderedRequest | None:
-        """Return what of a request the scorer below must answer; None where heads need none of it."""
+        """Return the part of a request that the lower scorer must answer; None where heads need none."""
         # Answers do not depend on what is asked beside them, so that leaving some out is the same.
         decisions = tuple(
             decision
@@ -126,7 +126,7 @@ class TunedScorer:
         below: Sequence[ScoredDecision],
         vectors: Mapping[str, NDArray[np.float32]],
     ) -> list[ScoredDecision]:
-        """Answer a request from what the scorer below answered to ``request_below``."""
+        """Answer a request from the lower scorer's answers to ``request_below``."""
         self._check_open()
         answers, vector = iter(below), vectors.get(request.context)
         scored = [
@@ -162,7 +162,7 @@ class TunedScorer:
         return status()
 
     def close(self) -> None:
-        """Refuse every later ``score``; release what is not shared."""
+        """Refuse every later ``score``; release unshared resources."""
         self._is_open = False
         if self._owns_scorer:
             self.scorer.close()
@@ -220,7 +220,7 @@ def _needs_base(head: Head | None) -> bool:
 
 
 def identity_of(scorer: Scorer) -> str:
-    """Name what a scorer's answers come from, whichever engine runs it."""
+    """Identify a scorer's weights, on any engine."""
     own = getattr(scorer, "sha256", "")
     return own or hashlib.sha256(scorer.name.encode()).hexdigest()
 

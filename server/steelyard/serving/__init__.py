@@ -1,1 +1,1 @@
-"""What answers: base models, their registry, fallback and the decide use case."""
+"""Serving: base models, their registry, fallback and the decide use case."""

@@ -51,7 +51,7 @@ def auto_route(base: str, reader: str | None, judge: str | None) -> DeclaredRout
 
 
 def completed(file: ModelsFile, base: str) -> ModelsFile:
-    """Return what a home declares, with the reader that ships and the route ``auto`` through a reader.
+    """Return a home's declared models, with the shipped reader and the route ``auto`` through a reader.
 
     The reader that ships stands beside the base model that ships, whose name ``base`` then is. One
     that was declared goes before it.

@@ -41,11 +41,11 @@ _DOUBLE = "A test double: its answers are fixed and mean nothing."
 
 
 class LoadedModel(Protocol):
-    """What a loader gives: a scorer and what belongs to it."""
+    """A loaded scorer with its tokenizer and calibration."""
 
     @property
     def scorer(self) -> Scorer:
-        """What scores requests."""
+        """The scorer of requests."""
 
     @property
     def tokenizer(self) -> TokenCounter:
@@ -114,7 +114,7 @@ def load_further_model(
 
 
 def open_host(settings: Settings, closing: ExitStack) -> RemoteHost | None:
-    """Return what makes engines elsewhere; ``None`` where the settings name no server."""
+    """Return the maker of remote engines; ``None`` where the settings name no server."""
     if not settings.scorer:
         return None
     from steelyard.scoring.remote.engine_host import RemoteHost
@@ -229,7 +229,7 @@ def _host(
 
 
 def reads_cleaned(scorer: Scorer) -> bool:
-    """Whether a scorer leaves out what it cannot read, and knows a language that it cannot."""
+    """Whether a scorer leaves out unreadable parts, and recognises languages that it cannot read."""
     return int(getattr(scorer, "reading", 0)) >= CLEANED_READING
 
 
@@ -251,7 +251,7 @@ def _release_date(model: LoadedModel) -> dt.date:
 
 
 def _identity(name: str, model: LoadedModel) -> str:
-    """Return a hash of what decides a model's answers: its files, its engine, its calibration."""
+    """Return a hash that identifies a model's answers: of its files, its engine, its calibration."""
     manifest = model.manifest or {"name": name}
     keys = ("name", "files", "tokenizer", "temperatures", "reading")
     parts = {key: manifest[key] for key in keys if key in manifest}

@@ -189,7 +189,7 @@ def open_queue(
     pool: JudgePool | None = None,
     threads: int = 0,
 ) -> ConnectedQueue:
-    """Return what asks one connected model of a home."""
+    """Return the queue of one connected model of a home."""
     remote: ModelEngine
     if model.wire == "hub":
         remote = HubEngine(name, home / model.folder)
@@ -244,7 +244,7 @@ def _description(model: ConnectedModel) -> str:
 
 
 def _source(name: str, model: ConnectedModel) -> str:
-    """Return a hash of what a model's logits come from, wherever it is and however it is calibrated.
+    """Return a hash of the source of a model's logits, at any address and with any calibration.
 
     Heads that read its logits stay of use when it moves to another address.
     """
@@ -253,7 +253,7 @@ def _source(name: str, model: ConnectedModel) -> str:
 
 
 def _identity(name: str, model: ConnectedModel, home: Path) -> str:
-    """Return a hash of what decides a model's answers, as far as it is known here."""
+    """Return a hash that identifies a model's answers, as far as it is known here."""
     calibration = model.calibration
     parts: list[Any] = [name, model.wire, model.url]
     parts += [model.folder or model.file or model.model, model.orders]

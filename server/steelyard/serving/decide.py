@@ -127,12 +127,12 @@ class DecideService:
 
     @property
     def tokenizer(self) -> TokenCounter:
-        """What counts input tokens."""
+        """The counter of input tokens."""
         return self._counter
 
     @property
     def temperatures(self) -> TemperatureTable:
-        """What turns logits into calibrated probabilities."""
+        """The temperatures that turn logits into calibrated probabilities."""
         return self._temperatures
 
     def renamed(self, model_name: str) -> DecideService:
@@ -275,7 +275,7 @@ class DecideService:
         answer: DecideResponse,
         scored: Sequence[Sequence[ScoredDecision]],
     ) -> DecideResponse:
-        """Add what left-out sentences change, by their scores, and what each question is read as."""
+        """Add the effect of leaving out each sentence, and the statements of each question."""
         request = prepared.request
         left_out = [
             {
@@ -463,7 +463,7 @@ class AnswerService:
 async def wait_for_scores(
     future: concurrent.futures.Future[list[ScoredDecision]], wait_s: float
 ) -> list[ScoredDecision]:
-    """Wait for what a queue was given, without blocking the event loop."""
+    """Wait for a queue's scores, without blocking the event loop."""
     if not await wait_for_end(future, wait_s):
         raise _late(future, wait_s)
     try:

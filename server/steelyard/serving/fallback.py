@@ -69,7 +69,7 @@ _SHORTEST_S = 0.001
 
 
 class Answerer(Protocol):
-    """What may answer a request under one name: a base model, or a call to a tuned one.
+    """A model that may answer a request under one name: a base model, or a call to a tuned one.
 
     ``steelyard.serving.registry.HostedModel`` is one.
     """
@@ -134,7 +134,7 @@ class OffCall:
         return self._base.max_input_tokens
 
     def prepare(self, request: ValidRequest, started: float) -> Prepared:
-        """Render a request for whoever stands in."""
+        """Render a request for the fallback model."""
         prepared = self._base.decide.prepare_request(request, started=started)
         return dataclasses.replace(prepared, model=self.name)
 
@@ -174,7 +174,7 @@ class UnansweredError(Exception):
 
 
 class Attempts:
-    """The attempts at one request: what waits at the moment, and how to give it up."""
+    """The attempts at one request: the waiting one, and how to cancel it."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class Attempts:
         self.unsure: DecideResponse | None = None
 
     def abandon(self) -> None:
-        """Stop: nobody waits for the answer. What an engine has begun it ends."""
+        """Stop: the caller is gone. A running pass still ends."""
         self._is_abandoned = True
         if self._waiting is not None:
             self._waiting.cancel()
@@ -217,7 +217,7 @@ class Attempts:
             self._task = None
 
     def _traced(self) -> Attributes:
-        """Return what a trace says before there is an answer."""
+        """Return the trace attributes before there is an answer."""
         return {
             "openinference.span.kind": "DECISION",
             "gen_ai.operation.name": "decision",
@@ -350,7 +350,7 @@ def charge_nano(
     answer: DecideResponse,
     unsure: DecideResponse | None,
 ) -> int:
-    """Return what an answer cost: that of a model that was not sure too."""
+    """Return the charge of an answer, with that of a model that was unsure."""
     own = _own_charge_nano(prepared, model, answer)
     if unsure is not None and model is not requested:
         return _own_charge_nano(prepared, requested, unsure) + own
@@ -358,7 +358,7 @@ def charge_nano(
 
 
 def _own_charge_nano(prepared: Prepared, model: Answerer, answer: DecideResponse) -> int:
-    """Return what a model's answer costs: along a route, only the models that were called."""
+    """Return the charge of a model's answer: along a route, only of the models that were called."""
     if isinstance(model, ModelRoute):
         return model.charge_nano(prepared, answer)
     return model.price_nano * prepared.input_tokens

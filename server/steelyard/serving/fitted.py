@@ -77,7 +77,7 @@ _DECISIONS = (
 
 
 class FittedEngine(msgspec.Struct, frozen=True):
-    """What was measured on a processor, and the engine that was chosen."""
+    """The measures of a processor, and the chosen engine."""
 
     machine: str
     engine: str
@@ -92,7 +92,7 @@ class FittedEngine(msgspec.Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """What was measured, in a line."""
+        """The measures, in a line."""
         threads = "one thread" if self.threads == 1 else "all cores"
         return (
             f"{self.engine} on {threads}: float32 takes {self.gain:.2f} times the CPU of int8, "
@@ -131,7 +131,7 @@ def is_open(settings: Settings) -> bool:
 
 
 def stored(path: Path) -> FittedEngine | None:
-    """Return what was measured on this processor with these versions; ``None`` where nothing was."""
+    """Return this processor's measures with these versions; ``None`` without any."""
     try:
         choice = decode(path.read_bytes(), FittedEngine)
     except (OSError, msgspec.DecodeError):
@@ -156,7 +156,7 @@ def processor_flags() -> frozenset[str]:
 
 
 def _processor() -> dict[str, str]:
-    """Return what Linux says of the first processor."""
+    """Return Linux's description of the first processor."""
     lines: dict[str, str] = {}
     with suppress(OSError):
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
@@ -208,7 +208,7 @@ def measure() -> FittedEngine:
 
 
 def choose(*, gain: float, difference: float, speedup: float, share: float) -> FittedEngine:
-    """Return the engine and threads for what was measured."""
+    """Return the engine and threads for the measures."""
     is_int8 = gain >= LEAST_GAIN and difference <= MOST_DIFFERENCE
     return FittedEngine(
         machine=describe_machine(),
@@ -253,7 +253,7 @@ class _Measured:
         ]
 
     def run(self) -> None:
-        """Score the long context once, and note what it took."""
+        """Score the long context once, and note its time."""
         cpu, wall = time.process_time(), time.perf_counter()
         self.model.scorer.score(self._long)
         self.cpu_s = min(self.cpu_s, time.process_time() - cpu)

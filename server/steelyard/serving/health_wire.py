@@ -8,7 +8,7 @@ from msgspec import Meta, Struct, field
 
 
 class HealthQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the server is asked for."""
+    """The query of a health check."""
 
     for_: Annotated[
         Literal["traffic"] | None,

@@ -1,4 +1,4 @@
-"""The models that answer here: what each is, what it costs, and whether it answers at the moment.
+"""The models that answer here: description, price, and present state.
 
 A hosted model is a scorer's queue with the rules of one base model around it. What goes wrong in
 an engine ends here as ``EngineUnavailableError`` with its cause in the log: a caller can only try
@@ -134,7 +134,7 @@ class Health:
             self._failed_at = self._clock()
 
     def note_late(self, wait_s: float, call: RunningCall) -> None:
-        """Note that a request waited in vain, and what call runs now."""
+        """Note that a request timed out, and which call is running."""
         self.note_failure()
         # An engine that was in one call for most of the wait hangs; one that went from call to
         # call is only busy. When the call ends after all, the engine is back by itself.
@@ -145,7 +145,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """What a model that answers here is: how it decides, and what is told of it."""
+    """A model that answers here: its kind, and its description."""
 
     decide: DecideService
     engine: str
@@ -344,7 +344,7 @@ class ModelRegistry:
 
     @property
     def default(self) -> HostedModel:
-        """What answers a request that names no model."""
+        """The model of requests that name none."""
         return self.own[0]
 
     @property
@@ -358,7 +358,7 @@ class ModelRegistry:
         return tuple(model.name for model in self.hosted)
 
     def warm_up(self) -> None:
-        """Begin to load what is to be loaded before a request comes."""
+        """Begin to load models before the first request."""
         for model in self.hosted:
             if model.warm_up is not None:
                 model.warm_up()

@@ -1,4 +1,4 @@
-"""The room of what answers."""
+"""The room of serving."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of engines: where their passes go, how that goes, and what they keep of questions."""
+"""Metrics of engines: where passes run, how they end, and caches of questions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLACES: Final = ("triton", "in-process", "none")
 
 
 class ScorerFigures:
-    """Where passes go and what is kept, for Prometheus; of places, only those of remote engines."""
+    """Engines and their caches, for Prometheus; of places, only those of remote engines."""
 
     def __init__(self, models: ModelRegistry, registry: CollectorRegistry) -> None:
         self._models = models
@@ -59,7 +59,7 @@ class ScorerFigures:
         )
 
     def read(self) -> None:
-        """Update the engine in use, and add what was counted since the last call."""
+        """Update the engine in use, and add the counts since the last call."""
         for model in self._models.hosted:
             self._waiting.labels(model.name).set(model.queue.n_waiting)
         for cache in self._caches:
@@ -84,7 +84,7 @@ class ScorerFigures:
 
 
 class _CacheFigures:
-    """What is kept of texts, and how often it served."""
+    """The size of a cache of texts, and its hits."""
 
     def __init__(
         self, registry: CollectorRegistry, name: str, what: str, states: KeptStates

@@ -97,7 +97,7 @@ _NO_ANSWERER = (
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A request, rendered where it names a base model; any other once it is known what it names."""
+    """A request, rendered where it names a base model; any other once its name is resolved."""
 
     request: ValidRequest
     hosted: HostedModel | None = None
@@ -160,15 +160,15 @@ class DecisionService:
         self._floods = Floods()
 
     def register_tuned(self, tuned: Resolver) -> None:
-        """Register what finds tuned models, which stand above what answers."""
+        """Register the finder of tuned models, which stand above serving."""
         self._tuned = tuned
 
     def register_record(self, record: RecordAnswer) -> None:
-        """Register what stores answers."""
+        """Register the store of answers."""
         self._record = record
 
     def register_named(self, open_named: OpenNamed) -> None:
-        """Register what finds named decisions, which stand above what answers."""
+        """Register the finder of named decisions, which stand above serving."""
         self._open_named = open_named
 
     def check_flood(self, caller: Caller) -> None:
@@ -293,7 +293,7 @@ class DecisionService:
         )
 
     async def drain(self, timeout_s: float) -> bool:
-        """Wait for requests that nobody waits for any more; returns whether all ended in time."""
+        """Wait for requests whose callers are gone; return whether all ended in time."""
         if not self._running:
             return True
         _, pending = await asyncio.wait(tuple(self._running), timeout=timeout_s)

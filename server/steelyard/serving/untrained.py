@@ -13,7 +13,7 @@ _MOST_NAMED = 3
 
 
 def untrained(decisions: Sequence[Decision], scored: Sequence[ScoredDecision]) -> AnswerWarning:
-    """Return the warning that what a model learnt does not apply to some decisions."""
+    """Return the warning that some decisions differ from those a model was trained on."""
     ids = [
         decision.id for decision, score in zip(decisions, scored, strict=True) if score.is_untrained
     ]

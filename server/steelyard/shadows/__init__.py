@@ -1,1 +1,1 @@
-"""Shadows: another model scores a share of what a family answered, for comparison alone."""
+"""Shadows: another model scores a share of a family's requests, for comparison alone."""

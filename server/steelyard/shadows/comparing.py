@@ -14,14 +14,14 @@ from steelyard.shadows.wire import ShadowFigures
 
 
 class Top(Struct, frozen=True):
-    """What is compared of a result."""
+    """The compared part of a result."""
 
     top: str
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One stored answer, as both scored it, and what came true, by decision."""
+    """One stored answer by both models, and its outcomes, by decision."""
 
     family: Mapping[str, Top]
     shadow: Mapping[str, Top]

@@ -1,4 +1,4 @@
-"""``/v1/families/{family}/shadow``: another model on a share of what a family answers."""
+"""``/v1/families/{family}/shadow``: another model on a share of a family's requests."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Shadows:
         self._now = now
 
     async def put(self, write: Write, family: str, request: SetShadow) -> Shadow:
-        """Set the model that scores a share of what a family answers from now on."""
+        """Set the model that scores a share of a family's requests from now on."""
         caller = write.caller
         await self._find_family(caller, family)
         if request.model == family:
@@ -111,7 +111,7 @@ class Shadows:
         return await self._writes.once(write, set_it)
 
     async def end(self, write: Write, family: str) -> EndedShadow:
-        """End a family's shadow; what it answered stays."""
+        """End a family's shadow; its answers stay."""
         account_id = write.caller.account_id
         await self._find_family(write.caller, family)
         return await self._writes.once(
@@ -122,7 +122,7 @@ class Shadows:
         )
 
     async def put_beside(self, caller: Caller, subject: str, model: str, share: float) -> float:
-        """Set the model that scores what a named decision answers, and return since when."""
+        """Set the model that scores a named decision's requests, and return since when."""
         entry, since = await self._models.find(caller, model), self._now()
         await self._state.write(
             lambda connection: rows.put_shadow(
@@ -138,7 +138,7 @@ class Shadows:
         return since
 
     async def end_beside(self, caller: Caller, subject: str) -> None:
-        """End the shadow of a named decision; what it answered stays."""
+        """End the shadow of a named decision; its answers stay."""
         await self._state.write(
             lambda connection: rows.delete_shadow(connection, caller.account_id, subject)
         )

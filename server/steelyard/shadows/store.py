@@ -1,4 +1,4 @@
-"""Rows of shadows and of what they answered."""
+"""Rows of shadows and of their answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def put_shadow(connection: Connection, account_id: str, family: str, **values: A
 
 
 def delete_shadow(connection: Connection, account_id: str, family: str) -> bool:
-    """Remove a family's shadow, and return whether there was one; what it answered stays."""
+    """Remove a family's shadow, and return whether there was one; its answers stay."""
     where = (shadows.c.account_id == account_id, shadows.c.family == family)
     return bool(connection.execute(delete(shadows).where(*where)).rowcount)
 
@@ -90,7 +90,7 @@ def take(
 
 
 def put_results(connection: Connection, results: Mapping[str, bytes]) -> None:
-    """Keep what a shadow answered, by the id of the answer."""
+    """Store a shadow's answers, by the id of the served answer."""
     for decision_id, result in results.items():
         connection.execute(
             update(shadow_answers)

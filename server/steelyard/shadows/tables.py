@@ -1,4 +1,4 @@
-"""Shadows of families, and what they answered."""
+"""Tables of shadows of families, and of their answers."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from steelyard.wire.measures import Measure
 
 
 class SetShadow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which model is to score a share of what a family answers."""
+    """The model that is to score a share of a family's requests."""
 
     model: Annotated[
         str,

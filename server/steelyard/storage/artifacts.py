@@ -42,7 +42,7 @@ _JUST_MADE_S = 60.0
 
 
 class _Manifest(Struct):
-    """What a store needs of a manifest: path to SHA-256."""
+    """The part of a manifest that a store needs: path to SHA-256."""
 
     files: dict[str, str]
 
@@ -108,11 +108,11 @@ class ArtifactStore:
         return self._store.find(f"{sha256}{_MANIFEST_SUFFIX}") is not None
 
     def claim(self, owner: str) -> bool:
-        """Take a store that is nobody's; say whether it is the owner's."""
+        """Claim an unowned store; return whether it is the owner's."""
         return self._store.claim(owner)
 
     def sweep(self, live: Collection[str], *, older_than_s: float = SWEEP_AFTER_S) -> list[str]:
-        """Remove models that nobody refers to."""
+        """Remove models without a reference."""
         live_files = set(live)
         for name in self._store.names():
             model = name.removesuffix(_MANIFEST_SUFFIX)
@@ -205,7 +205,7 @@ def _is_whole(folder: Path, sent: bytes, files: Mapping[str, str]) -> bool:
 
 
 def _replace(partial: Path, folder: Path) -> None:
-    """Put a folder in the place of what is there, if anything is."""
+    """Move a folder into place, over an existing one."""
     try:
         partial.rename(folder)
     except OSError:

@@ -31,7 +31,7 @@ _CONNECT_S = 4
 
 
 def connect_arguments(url: URL, name: str, timeout_s: float) -> dict[str, str | int]:
-    """Return how to connect, but for what the URL says itself."""
+    """Return the connection arguments that the URL does not have."""
     arguments: dict[str, str | int] = {
         "application_name": name,
         "connect_timeout": _CONNECT_S,

@@ -1,4 +1,4 @@
-"""Notes of what was found damaged: a file for each in the home, for all of its processes.
+"""Notes of damaged files: one for each in the home, for all of its processes.
 
 A server says in ``/v1/ready`` what was met since, by whichever process. The next start of a server
 looks at what is noted again, and drops the notes of what is whole.
@@ -24,7 +24,7 @@ ADVICE = "Restore it from a backup; `steelyard doctor --deep` lists everything t
 
 
 def damage_of_database(path: Path, *, deep: bool = False) -> str | None:
-    """Return what SQLite reports of a database's pages and, on a deep look, of its indexes."""
+    """Return SQLite's report on a database's pages and, on a deep look, on its indexes."""
     check = "integrity_check" if deep else "quick_check"
     try:
         with contextlib.closing(
@@ -61,7 +61,7 @@ class DamageNotes:
         self._folder = home / "damaged"
 
     def note(self, part: str, error: DataDamagedError) -> None:
-        """Keep what was found, as far as it can be written, and log it the first time."""
+        """Store a note of damage, as far as it can be written, and log it the first time."""
         path = self._path_of(part)
         if path.exists():
             return
@@ -72,7 +72,7 @@ class DamageNotes:
             write_private(path, error.message.encode())
 
     def found(self) -> dict[str, str]:
-        """Return what is noted: by part, what was said of it."""
+        """Return the notes by part."""
         with contextlib.suppress(OSError):
             return {
                 unquote(path.name): path.read_text()
@@ -90,7 +90,7 @@ class DamageNotes:
 
 
 def _reason(cause: BaseException | None) -> str:
-    """Return in brackets what damage was met as; nothing where no error was."""
+    """Return the error behind the damage in brackets; nothing without an error."""
     if cause is None:
         return ""
     cause = getattr(cause, "orig", None) or cause

@@ -108,7 +108,7 @@ class State:
         return self._writer.submit(work, is_synced=is_synced)
 
     async def write(self, work: Callable[[Connection], T], *, is_synced: bool = True) -> T:
-        """Run a write in a transaction; what it wrote is durable when this returns.
+        """Run a write in a transaction; it is durable when this returns.
 
         The work runs on the writer's thread, maybe beside other writes in one transaction, and maybe again
         after a lost connection: it must touch only the database. An exception of it undoes what it wrote

@@ -91,7 +91,7 @@ def refused(error: BaseException) -> SteelyardError | None:
 
 
 def damaged(error: BaseException) -> DataDamagedError | None:
-    """Return the error to raise when the database, or what one of its rows holds, is damaged."""
+    """Return the error to raise when the database, or a row's content, is damaged."""
     if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
         # Requests were read before: what is decoded beside a connection was stored.
         return DataDamagedError(f"A row of the state's database cannot be read. {ADVICE}")

@@ -96,7 +96,7 @@ class FrameStore:
             return self.adopt(draft, suffix)[0]
 
     def put_beside(self, name: str, data: bytes) -> None:
-        """Store what was made of a file, under its hash and a suffix; it goes when the file goes."""
+        """Store a file derived from another, under its hash and a suffix; both are removed together."""
         with self.draft() as draft, raised_as_unavailable():
             with draft.open("wb") as file:
                 file.write(data)
@@ -127,7 +127,7 @@ class FrameStore:
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[Any]:
-        """Open a file for random access; what fails inside is told as ``reading`` tells it."""
+        """Open a file for random access; failures inside are raised as by ``reading``."""
         with self.reading(name), self.filesystem.open_input_file(self.path_of(name)) as file:
             yield file
 
@@ -143,7 +143,7 @@ class FrameStore:
             raise
 
     def check(self, *names: str, cause: BaseException | None = None) -> None:
-        """Raise ``DataDamagedError`` for the first file that is missing or not what it is named for."""
+        """Raise ``DataDamagedError`` for the first file that is missing or does not match its name."""
         for name in names:
             what = self.damage_of(name) if _BY_HASH.fullmatch(name) else None
             if what is None:
@@ -156,7 +156,7 @@ class FrameStore:
             raise damaged
 
     def damage_of(self, name: str, n_bytes: int | None = None, *, deep: bool = True) -> str | None:
-        """Return what is wrong with a file; a deep look reads its content too."""
+        """Return the damage of a file; a deep look reads its content too."""
         with raised_as_unavailable():
             info = self.filesystem.get_file_info(self.path_of(name))
             if info.type != fs.FileType.File:
@@ -191,7 +191,7 @@ class FrameStore:
         return stored_owner == owner.encode()
 
     def sweep(self, live: Collection[str], *, older_than_s: float = SWEEP_AFTER_S) -> list[str]:
-        """Remove files that nobody refers to."""
+        """Remove files without a reference."""
         limit = datetime.now(UTC) - timedelta(seconds=older_than_s)
         removed = []
 
@@ -263,7 +263,7 @@ def _without_secrets(url: str) -> str:
 
 @contextlib.contextmanager
 def raised_as_unavailable() -> Iterator[None]:
-    """Turn failures of disks, networks and files in what runs inside into one error of ours."""
+    """Turn failures of disks, networks and files inside the block into one error of ours."""
     try:
         yield
     except (OSError, pa.ArrowException, pl.exceptions.ComputeError) as error:

@@ -201,7 +201,7 @@ class FileLiveness:
     @staticmethod
     @contextlib.contextmanager
     def probe(path: Path) -> Iterator[bool]:
-        """Yield whether nobody holds the file; a shared lock, so that two who ask do not meet."""
+        """Yield whether the file is unlocked; a shared lock, so that two probes do not collide."""
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -78,7 +78,7 @@ def after_cursor(
 
 
 def unknown_cursor() -> InvalidRequestError:
-    """Return what is told of a cursor that names no item."""
+    """Return the error for a cursor that names no item."""
     return _refusal(
         "cursor", "cursor names no item of this list; start without one.", "unknown_cursor"
     )

@@ -1,4 +1,4 @@
-"""The rows of a table by their ids, and whose they are: what the stores of most rooms have alike."""
+"""The rows of a table by their ids, and their accounts: the common part of most rooms' stores."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ class Rows:
         connection.execute(update(self.table).where(self.table.c.id == row_id).values(**values))
 
     def delete(self, connection: Connection, row_id: str) -> None:
-        """Remove a row, and what refers to it and falls with it."""
+        """Remove a row, and the rows that depend on it."""
         connection.execute(delete(self.table).where(self.table.c.id == row_id))

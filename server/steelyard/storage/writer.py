@@ -44,7 +44,7 @@ class Turns(Protocol):
         """Release the lock to the next process."""
 
     def close(self) -> None:
-        """Release what the waiting needs."""
+        """Release the waiting thread."""
 
 
 @dataclass(slots=True)
@@ -118,7 +118,7 @@ class Writer:
         return write.future
 
     def close(self) -> None:
-        """Finish what is queued, then stop; later calls change nothing."""
+        """Finish the queue, then stop; later calls change nothing."""
         with self._closing:
             if not self._is_closed:
                 self._is_closed = True
@@ -192,7 +192,7 @@ class Writer:
         self._is_syncing = is_synced
 
     def _gather(self, first: _Write) -> list[_Write]:
-        """Take what has come in by now, but not what its callers gave up."""
+        """Take the writes that arrived by now, except cancelled ones."""
         waiting = [first]
         while len(waiting) < _MAX_BATCH:
             try:

@@ -91,7 +91,7 @@ def span(
 
 
 def origin() -> Any:
-    """Return what a span of another thread may name as its origin; ``None`` without a trace."""
+    """Return the origin for a span of another thread; ``None`` without a trace."""
     return None if recorder is None else recorder.origin()
 
 

@@ -1,4 +1,4 @@
-"""What a span may say."""
+"""The attributes of a span."""
 
 from __future__ import annotations
 

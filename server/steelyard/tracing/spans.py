@@ -26,7 +26,7 @@ _propagator = TraceContextTextMapPropagator()
 
 
 def open_exporter() -> tuple[Spans, Callable[[], None]]:
-    """Return spans that are sent to the endpoint of the environment, and what ends it."""
+    """Return spans sent to the endpoint of the environment, and the function that ends them."""
     named = {
         "service.name": read_variable("OTEL_SERVICE_NAME") or "steelyard",
         "service.version": __version__,

@@ -35,7 +35,7 @@ _LOCK = "program.lock"
 
 
 class _Threads(msgspec.Struct):
-    """What of the task is needed before anything is loaded."""
+    """The part of a task that is needed before anything is loaded."""
 
     threads: int = 0
 

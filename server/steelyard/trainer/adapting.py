@@ -77,7 +77,7 @@ _TARGETS = rf"layers\.\d+\.({_NAMES})"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run is told, as ``steelyard.trainer.lora.train_lora`` says it."""
+    """The arguments of a run, as ``steelyard.trainer.lora.train_lora`` describes them."""
 
     rank: int
     steps: int
@@ -98,7 +98,7 @@ def adapt(
     heldout: Sequence[TuningRow],
     threads: int,
 ) -> Path:
-    """Train, merge, check and write: ``train_lora`` says what of."""
+    """Train, merge, check and write, as ``train_lora`` describes."""
     files = read_base_files(folder=base_folder)
     started_from = None
     if parent is not None:

@@ -1,4 +1,4 @@
-"""What a connected base model said of a fine-tune's rows: asked once, kept in a file, read as a scorer.
+"""A connected base model's answers to a fine-tune's rows: asked once, stored in a file, read as a scorer.
 
 The program knows no server: whoever starts it asks the model first, and leaves its answers in the
 folder. Each stands under a hash of what was asked.
@@ -66,7 +66,7 @@ class AnsweredScorer:
         ]
 
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
-        """Return what it said of every decision of every request, in the order given."""
+        """Return its answers to every decision of every request, in the order given."""
         return [
             [self._find(request.context, decision) for decision in request.decisions]
             for request in requests

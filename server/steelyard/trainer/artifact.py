@@ -38,7 +38,7 @@ def versions_of(*, with_lora: bool) -> dict[str, str]:
 def write_artifact(
     folder: Path, parts: dict[str, Path], card: str, manifest: ArtifactManifest
 ) -> str:
-    """Gather an artifact, whole or not at all; what the folder held before is replaced."""
+    """Write an artifact, complete or not at all, over the folder's earlier content."""
     partial = folder.with_name(folder.name + _PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()

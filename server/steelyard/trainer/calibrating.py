@@ -38,7 +38,7 @@ _CORNERS = 64
 
 @dataclass(frozen=True, slots=True)
 class CalibrationChoice:
-    """A calibration and what it was chosen by."""
+    """A calibration and the losses it was chosen by."""
 
     calibration: Calibration
     losses: Doubles  # of every row, in nats, by a calibration that did not see it

@@ -1,4 +1,4 @@
-"""The candidates for a decision's head: what each reads, how it is fitted, what it becomes.
+"""The candidates for a decision's head: the features, the fit and the result of each.
 
 ``embedding``  linear in the context's vector, beside its similarity to each outcome's text
 ``landmarks``  linear in how near the context's vector is to those of chosen contexts
@@ -80,7 +80,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """A matrix of features, and logits that are added to what is linear in them."""
+    """A matrix of features, and logits that are added to its linear part."""
 
     matrix: Any  # float32 (n, n_features), dense or sparse
     offsets: tuple[Floats, ...] = ()  # each (n, n_outcomes)

@@ -1,4 +1,4 @@
-"""The model card of a fine-tune: what it learned from, how, and what was measured, in Markdown.
+"""The model card of a fine-tune: its rows, its training and its measures, in Markdown.
 
 Every figure has its n and a 95 % interval. A card has no time and no path in it, so that equal
 fine-tunes have equal cards.
@@ -47,7 +47,7 @@ _METHODS = {
 
 @dataclass(frozen=True, slots=True)
 class CardFigures:
-    """What was measured on the held-out rows."""
+    """The measures on the held-out rows."""
 
     heldout: dict[str, float]
     groups: Mapping[RecordGroup, Measures]

@@ -1,4 +1,4 @@
-"""What a decision's head is made of: candidates compared on rows that they were not fitted on.
+"""The choice of a decision's head: candidates compared on rows that they were not fitted on.
 
 Every candidate is cross-validated in folds of contexts. A head is the candidate, or the blend of
 them, of the lowest cross-validated log loss. What costs more to serve is taken only where it is
@@ -87,7 +87,7 @@ class Option:
 
 @dataclass(slots=True, eq=False)
 class HeadChoice:
-    """What was chosen, and from what."""
+    """The choice, and its candidates."""
 
     option: Option
     options: list[Option] = field(default_factory=list)
@@ -347,7 +347,7 @@ def log_prior(data: DecisionData) -> Doubles:
 def features_of(
     data: DecisionData, members: Sequence[Crossed], blended: Doubles, rows: Indices
 ) -> Any:
-    """Return what a booster reads of rows: see ``steelyard.scoring.head_specs.pair_features``."""
+    """Return a booster's features of rows: see ``steelyard.scoring.head_specs.pair_features``."""
     reads_base = any(member.candidate.name in {"base", "markers"} for member in members)
     base = data.base[rows] if reads_base and data.base is not None else None
     lengths = np.array([len(data.contexts[i]) for i in rows], np.float64)

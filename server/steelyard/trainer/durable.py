@@ -1,4 +1,4 @@
-"""Files that outlive a crash: what a phase made, and the note that it is whole."""
+"""Files that survive a crash: a phase's result, and the note that it is complete."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write_struct(path: Path, value: object) -> None:
 
 
 def read_struct(path: Path, kind: type[T]) -> T | None:
-    """Read what ``write_struct`` wrote; ``None`` when nothing was."""
+    """Read a struct of ``write_struct``; ``None`` when there is none."""
     try:
         sent = path.read_bytes()
     except FileNotFoundError:

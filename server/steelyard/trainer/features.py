@@ -1,4 +1,4 @@
-"""What heads learn from: contexts' vectors, and what the base says of some of the rows.
+"""The features of heads: contexts' vectors, and the base's answers to some of the rows.
 
 Reading is the long part of a fine-tune of heads, so it is kept: each part is a file named by what it
 was read from, written whole, and a part that is there is not read again.
@@ -45,7 +45,7 @@ _TEXTS_A_PART, _ROWS_A_PART = 512, 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """What was read of the rows."""
+    """The features of the rows."""
 
     width: int
     vectors: dict[str, Floats]  # by text: of every context and every outcome

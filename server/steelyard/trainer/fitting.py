@@ -48,7 +48,7 @@ class CandidateReport(Struct, frozen=True, kw_only=True):
 
 
 class DecisionReport(Struct, frozen=True, kw_only=True):
-    """What was tried for one decision."""
+    """The candidates of one decision."""
 
     fingerprint: str
     kind: str
@@ -67,7 +67,7 @@ class DecisionReport(Struct, frozen=True, kw_only=True):
 
 
 class FitReport(Struct, frozen=True, kw_only=True):
-    """What was tried for every decision."""
+    """The candidates of every decision."""
 
     method: Method
     seed: int

@@ -26,7 +26,7 @@ NEEDED = ("torch", "peft", "onnx")
 
 
 def lacking_for_lora() -> str | None:
-    """Return what is missing to train LoRA here, without importing it."""
+    """Return the packages that training LoRA lacks here, without importing them."""
     missing = [name for name in NEEDED if util.find_spec(name) is None]
     if not missing:
         return None

@@ -1,4 +1,4 @@
-"""From a trained adapter to the files that serve it, checked against what was trained.
+"""From a trained adapter to its serving files, checked against the training.
 
 Only the adapter's matrices are written: tokenizer, graphs and weights stay with the base, and
 ``steelyard.scoring.merging`` puts them together at load, with NumPy.
@@ -41,7 +41,7 @@ PARITY_ROWS = 64
 
 
 class ParityError(RuntimeError):
-    """What would be served is not what was trained."""
+    """The serving files do not match the trained adapter."""
 
 
 def write_merged(
@@ -128,7 +128,7 @@ def _model_probabilities(
 
 
 def _is_whole(row: TuningRow, files: BaseFiles) -> bool:
-    """Return whether training reads a row as serving does: it cuts what a row cannot hold."""
+    """Return whether training reads a row as serving does, uncut."""
     tokenizer = files.tokenizer
     item = make_item(row.context, [plain_example(row)], tokenizer, reading=files.reading)
     if item is None or len(item.context) < len(tokenizer.encode(row.context)):

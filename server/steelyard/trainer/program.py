@@ -131,7 +131,7 @@ def run_or_tell(folder: Path) -> bool:
 
 
 def run(folder: Path) -> FineTuneResult:
-    """Run a fine-tune, going on from what is durable; one that has ended is not run again."""
+    """Run a fine-tune, resuming from durable phases; one that has ended is not run again."""
     done = read_struct(folder / RESULT, FineTuneResult)
     if done is not None:
         return done
@@ -260,7 +260,7 @@ class _Program:
         return merged
 
     def _scorer_of(self, base: _Base, parent: _Parent | None, adapter: Path | None) -> Scorer:
-        """Return what the model reads with: the base model, or the base with its adapter merged in."""
+        """Return the scorer of the model: the base model, or the base with its adapter merged in."""
         if adapter is None:
             return base.scorer
         # A parent trained with an earlier reading goes on with it; what continues it does not.

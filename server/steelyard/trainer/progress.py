@@ -1,4 +1,4 @@
-"""What a running fine-tune tells: where it is, and the curve of its training loss."""
+"""The report of a running fine-tune: its phase, and the curve of its training loss."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ _UNTEMPERED = TemperatureTable()
 
 
 class RememberingScorer:
-    """A scorer that answers what it has answered before from memory, until told to forget.
+    """A scorer that answers repeated requests from memory until it is cleared.
 
     Several models read the same rows on one base model; each row is then read once.
     """

@@ -1,4 +1,4 @@
-"""What a fine-tune learns from: one labelled decision on one context, as the scorer reads it."""
+"""The unit of a fine-tune: one labelled decision on one context, as the scorer reads it."""
 
 from __future__ import annotations
 

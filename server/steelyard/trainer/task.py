@@ -1,4 +1,4 @@
-"""What a fine-tune is given and what it gives: the files of its folder, and their shapes.
+"""The input and output of a fine-tune: the files of its folder, and their shapes.
 
 ================= ==============================================================================
 file              holds
@@ -62,14 +62,14 @@ class TaskBase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class BaseAnswer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a connected base model says of one decision."""
+    """A connected base model's answer to one decision."""
 
     key: str = field(name="asked")  # ``answers.key_of``
     logits: list[float] | None  # in outcome order; null where it gave no answer
 
 
 class CardFacts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the model card says that the training does not need."""
+    """The facts of the model card that the training does not need."""
 
     family: str | None
     dataset_id: str
@@ -80,7 +80,7 @@ class CardFacts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class FineTuneTask(
     Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True
 ):
-    """What to train.
+    """The input of a fine-tune.
 
     Defaults are left out of the file, so that versions without a field read it where they can.
 
@@ -130,7 +130,7 @@ class FineTuneTask(
 
 
 def environment_of(threads: int) -> dict[str, str]:
-    """Return what the environment of a program must have for a number of threads.
+    """Return the environment variables of a program for a number of threads.
 
     Whoever starts the program sets it; otherwise the program starts itself again with it.
     """
@@ -180,7 +180,7 @@ class RowCounts(Struct, frozen=True, kw_only=True):
 
 
 class FineTuneResult(Struct, frozen=True, kw_only=True):
-    """What a fine-tune that ended measured; whether the model may join is the gate's word."""
+    """The measures of a fine-tune that ended; the gate decides whether the model joins."""
 
     artifact_sha256: str  # of model/manifest.json
     gate: Gate
@@ -193,7 +193,7 @@ class FineTuneResult(Struct, frozen=True, kw_only=True):
 
 
 class FineTuneFailure(Struct, frozen=True, kw_only=True):
-    """Why a fine-tune failed: the code as on the wire, what went wrong and what to do."""
+    """Why a fine-tune failed: the code as on the wire, the problem and the remedy."""
 
     code: str
     message: str

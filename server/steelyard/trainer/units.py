@@ -1,4 +1,4 @@
-"""What a step of LoRA reads: rows drawn in epochs, worded with a bounded number of outcomes.
+"""The unit of a step of LoRA: rows drawn in epochs, with a bounded number of outcomes.
 
 An outcome's vector depends on its own text, the question and the context alone, so a decision of
 many outcomes may be trained on some of them at a time: all that are right, and others drawn anew at

@@ -36,7 +36,7 @@ MIN_CONTEXT = 16
 
 @dataclass(slots=True)
 class Item:
-    """One laid-out request with its examples, and what it was laid out of."""
+    """One laid-out request with its examples, and its source."""
 
     layout: Layout
     examples: list[WordedDecision]

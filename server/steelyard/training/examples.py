@@ -1,4 +1,4 @@
-"""What a network is trained on, whoever words it: decisions with their targets."""
+"""The training examples of a network, from any source: decisions with their targets."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class EncoderLayer(nn.Module):
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
-    """Return what each token reads of others, under a bias that is -inf where it does not attend.
+    """Return each token's mix of the others, under a bias that is -inf where it does not attend.
 
     On a processor the fused attention of PyTorch 2.13 takes three times as long as its products one
     by one where gradients are wanted and rows are short, since its way back uses no matrix units.

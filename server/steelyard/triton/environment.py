@@ -81,7 +81,7 @@ class Environment:
 
 
 def requirements() -> tuple[str, str, str]:
-    """Return what is installed: ONNX Runtime of this process's version, NumPy and the server."""
+    """Return the requirements: ONNX Runtime of this process's version, NumPy and the server."""
     return f"onnxruntime=={version('onnxruntime')}", NUMPY, SERVER
 
 

@@ -117,7 +117,7 @@ class TritonHost:
 
     @property
     def url(self) -> str:
-        """What ``STEELYARD_SCORER`` is to be, such as ``triton://127.0.0.1:8001``."""
+        """The value of ``STEELYARD_SCORER``, such as ``triton://127.0.0.1:8001``."""
         scheme = "triton" if self._tls is None else "tritons"
         return f"{scheme}://{self.grpc_address}"
 
@@ -247,7 +247,7 @@ class TritonHost:
         ]
 
     def _await_ready(self) -> str | None:
-        """Wait until it is ready; what went wrong where it will not be."""
+        """Wait until it is ready; return the failure where it will not be."""
         give_up_at = time.monotonic() + self._start_s
         while not self.is_ready():
             if not self.is_running:
@@ -318,7 +318,7 @@ class TritonHost:
                 process.send_signal(number)
 
     def _clean(self) -> None:
-        """Wait for the end, end what is left of its models, and remove its shared memory."""
+        """Wait for the end, end the rest of its models, and remove its shared memory."""
         if self._process is not None:
             self.wait()
             self._signal(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Comparing what a Triton server answers with what this process answers, on a fixed set of requests.
+"""Compare the answers of a Triton server and of this process, on a fixed set of requests.
 
 The passes of a model are run twice, through the engine that the service uses for a server and
 through this process's own, with everything else the same. Requests of every kind, packed ones and
@@ -48,7 +48,7 @@ WORDS = _TEXT.split()
 
 @dataclass(frozen=True, slots=True)
 class ModelComparison:
-    """What was found of one model."""
+    """The comparison of one model."""
 
     model: str
     verdict: ParityVerdict

@@ -48,7 +48,7 @@ _OLD = ".old"
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """What a Triton model is made from."""
+    """The source of a Triton model."""
 
     name: str
     sha256: str
@@ -84,7 +84,7 @@ class ExportOptions:
 
 
 class ExportRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``export.json`` says."""
+    """The content of ``export.json``."""
 
     source: str
     model_sha256: str
@@ -155,7 +155,7 @@ def exported(folder: Path) -> dict[str, ExportRecord]:
 
 
 def remove_model(folder: Path, name: str) -> None:
-    """Remove an exported model; what else is in the repository is left alone."""
+    """Remove an exported model; the rest of the repository is left alone."""
     if read_record(folder / name) is not None:
         shutil.rmtree(folder / name)
 
@@ -284,7 +284,7 @@ def _sha256(path: Path) -> str | None:
 
 
 def _replace(partial: Path, place: Path) -> None:
-    """Put a folder in the place of what is there; a crash between leaves none, or the whole new."""
+    """Move a folder into place; a crash between leaves none, or the whole new one."""
     old = place.with_name(f".{place.name}{_OLD}")
     shutil.rmtree(old, ignore_errors=True)
     if place.exists():

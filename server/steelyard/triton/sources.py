@@ -1,4 +1,4 @@
-"""What there is to serve: the base models of the settings, and the LoRA fine-tunes in use.
+"""The models to serve: the base models of the settings, and the LoRA fine-tunes in use.
 
 A fine-tune of heads alone has no weights of its own: its heads stay in the service, and its passes
 are its base model's.
@@ -121,7 +121,7 @@ def models_in_use(stored: StoredLineage) -> list[TunedModel]:
 
 
 def tuned_source(folder: Path, model: TunedModel, base: ModelSource) -> ModelSource | None:
-    """Return what a fine-tune's Triton model is made from; ``None`` for one of heads alone."""
+    """Return the source of a fine-tune's Triton model; ``None`` for one of heads alone."""
     manifest = read_artifact(folder)
     if not manifest.has_adapter:
         return None

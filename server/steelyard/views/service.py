@@ -67,7 +67,7 @@ class Views:
         return page.to_wire(ViewPage, [_to_wire(row) for row in page.rows])
 
     async def delete(self, write: Write, view_id: str) -> DeletedView:
-        """Remove a view; what it showed stays."""
+        """Remove a view; its dataset stays."""
         account_id = write.caller.account_id
 
         def work(connection: Connection) -> DeletedView:

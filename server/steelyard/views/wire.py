@@ -64,7 +64,7 @@ class ViewPage(Struct, frozen=True, kw_only=True):
 
 
 class DeletedView(Struct, frozen=True, kw_only=True):
-    """A view that is no more; what it showed stays."""
+    """A removed view; its dataset stays."""
 
     id: str
     deleted: bool

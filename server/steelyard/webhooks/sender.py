@@ -1,4 +1,4 @@
-"""Sends what is due, on a thread of its own; several processes may do so on one state."""
+"""Sends due deliveries, on a thread of its own; several processes may do so on one state."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class WebhookSender:
         self._thread.start()
 
     def wake(self) -> None:
-        """Look for what is due now."""
+        """Look for due deliveries now."""
         with suppress(RuntimeError):  # it is closed
             self._loop.call_soon_threadsafe(self._changed.set)
 
     def close(self) -> None:
-        """Stop; what is being sent has a moment, and is left to the next process after it."""
+        """Stop; a running delivery has a moment, and is left to the next process after it."""
         self._stopping = True
         self.wake()
         self._thread.join(2 * _CLOSE_S)

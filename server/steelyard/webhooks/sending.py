@@ -22,7 +22,7 @@ _MAX_ADDRESSES = 3
 
 
 def open_client(places: int, verify: ssl.SSLContext | bool = True) -> httpx.AsyncClient:
-    """Return what connects: directly, anew for every try, and following no redirect.
+    """Return a client that connects directly, anew for every try, and follows no redirect.
 
     Connections are not kept: they are to addresses, and names that share one must not share it.
     """
@@ -44,7 +44,7 @@ async def send(
     *,
     timeout_s: float = TRY_S,
 ) -> Outcome:
-    """Send a delivery once, and return what became of it, whatever that is."""
+    """Send a delivery once, and return the outcome of any kind."""
     try:
         async with asyncio.timeout(timeout_s):
             target = read_target(url, allowed)

@@ -1,4 +1,4 @@
-"""Webhooks of an account: made, changed, tested, and what was delivered to them."""
+"""Webhooks of an account: created, changed, tested, and their deliveries."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 def headers(secrets_: list[str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """Return what is sent with a message: its id, when it is sent, and a signature by each secret."""
+    """Return a message's headers: its id, the time it is sent, and a signature by each secret."""
     return {
         "webhook-id": message_id,
         "webhook-timestamp": str(timestamp),

@@ -46,7 +46,7 @@ _OFF = "Given up: the webhook was switched off."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one try."""
+    """The outcome of one try."""
 
     status: int | None = None
     response: str | None = None
@@ -67,7 +67,7 @@ def count_waiting(connection: Connection, webhook_id: str) -> int:
 
 
 def switch_off(connection: Connection, webhook_id: str, reason: str, at: float) -> None:
-    """Switch a webhook off and give up what waits for it; what is being sent ends as it ends."""
+    """Switch a webhook off and cancel its waiting deliveries; one that is being sent ends by itself."""
     WEBHOOKS.change(connection, webhook_id, disabled_at=at, disabled_reason=reason, updated_at=at)
     connection.execute(
         update(webhook_deliveries)
@@ -93,7 +93,7 @@ def page_of_deliveries(
 
 
 def _heads(now: float | BindParameter[float]) -> Select[Any]:
-    """Return what is due: of each subject the earliest event, whatever waits behind it.
+    """Return due deliveries: of each subject the earliest event, whatever waits behind it.
 
     Of a webhook no more than may be sent at a time, beside what is being sent.
     """
@@ -136,7 +136,7 @@ _FIRST_DUE = Statement(_heads(bindparam("now")).limit(1))
 
 
 def has_due(connection: Connection, now: float, sending: Collection[str]) -> bool:
-    """Return whether there may be something to send beside what is being sent here."""
+    """Return whether there may be a due delivery beside those being sent here."""
     first = _FIRST_DUE.first(connection, {"now": now})
     if first is None or not sending:
         return first is not None
@@ -153,7 +153,7 @@ def claim(
     places: int,
     failing_places: int,
 ) -> Sequence[Row[Any]]:
-    """Take deliveries that are due and that nobody sends; ``sending`` are those of this process.
+    """Claim due deliveries that no process is sending; ``sending`` are those of this process.
 
     Those of accounts of which least is being sent go first, and what fails behind what does not.
     """
@@ -207,7 +207,7 @@ def claim(
 def record(
     connection: Connection, sent: Row[Any], outcome: Outcome, *, at: float, chance: float
 ) -> None:
-    """Write what became of a try: it is delivered, waits for the next, or is given up."""
+    """Write the outcome of a try: delivered, waiting for the next, or cancelled."""
     attempts = sent.attempts + 1
     wait_s = None if outcome.is_delivered else next_wait_s(sent.event, attempts, chance)
     ended = {"status": "delivered" if outcome.is_delivered else "failed", "ended_at": at}

@@ -1,4 +1,4 @@
-"""Which addresses a webhook may have: what its URL says, and what its name resolves to."""
+"""Allowed addresses of webhooks: by their URL, and by the resolved addresses of its name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PORTS = {"https": 443, "http": 80}
 
 
 class RefusedTargetError(ValueError):
-    """An address that webhooks may not have; the message says why, and what to do."""
+    """An address that webhooks may not have; the message gives the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """What the ``Host`` header is."""
+        """The value of the ``Host`` header."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return name if self.port == _PORTS[self.scheme] else f"{name}:{self.port}"
 

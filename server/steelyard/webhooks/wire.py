@@ -34,7 +34,7 @@ class CreateWebhook(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class ChangeWebhook(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What changes of a webhook; what is left out stays."""
+    """A change of a webhook; fields left out stay."""
 
     url: _Url | None = None
     events: _Events | None = None
@@ -109,7 +109,7 @@ class DeletedWebhook(Struct, frozen=True, kw_only=True):
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """An event on its way to a webhook: what was sent, and what became of the last try."""
+    """An event on its way to a webhook: its body, and the outcome of the last try."""
 
     id: str
     webhook_id: str

@@ -65,7 +65,7 @@ _EMBEDDING = (
 
 @functools.lru_cache(256)
 def is_loopback_address(text: str) -> bool | None:
-    """Return whether an IP address is this machine's own; ``None`` for what is no address.
+    """Return whether an IP address is this machine's own; ``None`` for other texts.
 
     >>> [
     ...     is_loopback_address(one)
@@ -82,7 +82,7 @@ def is_loopback_address(text: str) -> bool | None:
 
 
 def is_public_address(text: str) -> bool | None:
-    """Return whether an IP address is one of the public internet; ``None`` for what is no address.
+    """Return whether an IP address is on the public internet; ``None`` for other texts.
 
     An IPv6 address that stands for an IPv4 one is public only where that one is.
 

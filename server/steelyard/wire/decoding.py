@@ -44,6 +44,6 @@ def convert(value: object, type_: type[T], *, strict: bool = True) -> T:
 
 @cache
 def converter_to(type_: Any) -> Callable[[object], Any]:
-    """Return what ``convert`` does for a type, for values that are converted at every request."""
+    """Return a prepared ``convert`` for a type, for values that are converted at every request."""
     decoder_of(type_)
     return partial(msgspec.convert, type=type_)

@@ -16,7 +16,7 @@ class ErrorDetail(Struct, frozen=True, kw_only=True):
 
 
 class ErrorInfo(Struct, frozen=True, kw_only=True):
-    """What went wrong.
+    """The error.
 
     ``details`` holds ``ErrorDetail`` entries on a validation error; some refusals put other objects
     there, and most none.

@@ -1,4 +1,4 @@
-"""Names of hosts: what a ``Host`` header calls a server, and which are this machine's own."""
+"""Names of hosts: a server's names in a ``Host`` header, and this machine's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading JSON strictly: what other readers let pass is refused here, with its place.
+"""Read JSON strictly: duplicate keys and other laxities are refused, with their place.
 
 Refused: bytes that are not UTF-8, keys that appear twice, numbers that are not finite (``NaN``,
 ``Infinity``, ``1e999``), lone UTF-16 surrogates, nesting deeper than 32, and, in values that a
@@ -39,7 +39,7 @@ class _RepeatedKeys(dict[str, Any]):
 
 
 def decode_json(body: bytes) -> Any:
-    """Parse bytes as JSON, before anything is known about what they should hold.
+    """Parse bytes as JSON, before their shape is known.
 
     Time is linear in the length of the body, and no nesting can exhaust the stack.
     """

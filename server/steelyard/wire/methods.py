@@ -1,4 +1,4 @@
-"""How rows say what is right."""
+"""The forms of a row's right answers."""
 
 from __future__ import annotations
 

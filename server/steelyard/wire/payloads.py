@@ -33,7 +33,7 @@ def open_payload(
     shape: type[msgspec.Struct],
     violations: Violations,
 ) -> dict[str, Any]:
-    """Return a request's fields, noting what is wrong with the JSON and with its shape."""
+    """Return a request's fields, noting the problems of the JSON and of its shape."""
     value: Any = payload
     if isinstance(payload, bytes | bytearray):
         value = decode_json(bytes(payload))
@@ -63,7 +63,7 @@ INLINE_BYTES = 16 * 1024
 
 
 async def work_on(work: Callable[..., T], *what: object, is_long: bool) -> T:
-    """Return ``work(*what)``, off the event loop when it is long."""
+    """Return ``work(*arguments)``, off the event loop when it is long."""
     return await asyncio.to_thread(work, *what) if is_long else work(*what)
 
 
@@ -101,7 +101,7 @@ def check_shape(
 
 
 def read_texts(texts: list[str], annotated: Any, violations: Violations, path: Path) -> Any:
-    """Return a parameter's texts converted to its type; note what is wrong with them."""
+    """Return a parameter's texts converted to its type; note their problems."""
     expected = _unwrap(_describe(annotated))
     kinds = expected.types if isinstance(expected, inspect.UnionType) else (expected,)
     lists = [kind for kind in map(_unwrap, kinds) if isinstance(kind, inspect.ListType)]
@@ -122,7 +122,7 @@ def read_texts(texts: list[str], annotated: Any, violations: Violations, path: P
 
 
 def _walk_text(text: str, expected: inspect.Type, path: Path, violations: Violations) -> None:
-    """Note what is wrong with a text that stands for a value."""
+    """Note the problems of a text that stands for a value."""
     expected = _unwrap(expected)
     if isinstance(expected, inspect.UnionType):
         kinds = [kind for kind in expected.types if not isinstance(kind, inspect.NoneType)]

@@ -1,4 +1,4 @@
-"""Queries on the wire: what may stand after the ``?`` of an address."""
+"""Queries on the wire: the parameters after the ``?`` of an address."""
 
 from __future__ import annotations
 

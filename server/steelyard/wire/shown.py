@@ -29,7 +29,7 @@ def to_frame(answer: object) -> pl.DataFrame:
 
 @functools.singledispatch
 def to_plots(answer: object) -> Any:
-    """Return what draws an answer; raises ``TypeError`` where nothing is registered."""
+    """Return the plots of an answer; raises ``TypeError`` where none are registered."""
     raise TypeError(f"{type(answer).__name__} cannot be drawn; import steelyard.client.")
 
 
@@ -59,5 +59,5 @@ class Plotted:
 
     @property
     def plot(self) -> Any:
-        """What draws it: to be called, or with a method for each figure."""
+        """Its plots: to be called, or with a method for each figure."""
         return to_plots(self)

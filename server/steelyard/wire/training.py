@@ -1,4 +1,4 @@
-"""What a training reports while it runs."""
+"""Reports of a running training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collecting everything wrong with a request, and saying where and what in words."""
+"""Collects every problem of a request, with its place and a sentence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Path = tuple[PathStep, ...]
 
 @dataclass(eq=False, slots=True)
 class Violations:
-    """What was found wrong with one request, in the order it was found.
+    """The problems of one request, in the order of finding.
 
     The first violation at a path is kept and later ones at the same path are not: they follow from
     it. After ``MAX_DETAILS``, or ``MAX_DETAILS_BYTES``, they are counted and no longer described.

@@ -79,7 +79,7 @@ class Encoder:
         return windows_of(context, tokens, max(room - _SPARE_TOKENS, 1))
 
     def fitting(self, statement: str) -> str:
-        """Return the end of a statement that leaves half of what the encoder reads to the context."""
+        """Return the end of a statement that leaves half of the encoder's length to the context."""
         most, text = self.facts.max_tokens // 2, statement[-_MAX_STATEMENT:]
         offsets = self._words.encode(text, add_special_tokens=False).offsets
         return statement if len(offsets) <= most else text[offsets[-most][0] :]

@@ -1,4 +1,4 @@
-"""What logits of pairs say of a decision; pure.
+"""The evidence in logits of pairs for a decision; pure.
 
 A yes/no is asked as a statement and its negation. What entails the one or contradicts the other is
 evidence for yes; the other way round, for no. What an encoder leans to, whatever the text says, is in
@@ -33,7 +33,7 @@ def weigh_yes_no(
     negation: Sequence[Logits],
     temperature: float,
 ) -> YesNo:
-    """Return what a statement and its negation come to over the parts of a text.
+    """Return the answer that a statement and its negation give over the parts of a text.
 
     The strongest evidence on each side counts, wherever in the text it is.
     """

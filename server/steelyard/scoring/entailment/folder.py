@@ -1,4 +1,4 @@
-"""The folder of an entailment encoder: its graph, its tokenizer, and what its logits mean.
+"""The folder of an entailment encoder: its graph, its tokenizer, and the meaning of its logits.
 
 ``config.json`` is the hub's own: ``id2label`` names the logits, ``max_position_embeddings`` bounds a
 pair. ``steelyard.json`` beside it may say what the hub's does not: the order of a pair, and the
@@ -40,7 +40,7 @@ class _Config(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """What ``steelyard.json`` says of a folder; all of it is optional."""
+    """The fields of a folder's ``steelyard.json``; all are optional."""
 
     #: Whether the statement is the first segment of a pair, and the context the second.
     hypothesis_first: bool = False
@@ -84,7 +84,7 @@ class EncoderFacts:
 def read_folder(
     folder: Path, *, labels: Sequence[str] = (), hypothesis_first: bool | None = None
 ) -> EncoderFacts:
-    """Return what a folder says of its encoder; raise ``InvalidSettingError`` where it is not one.
+    """Return the facts of a folder's encoder; raise ``InvalidSettingError`` where it has none.
 
     Parameters
     ----------

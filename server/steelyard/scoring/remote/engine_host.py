@@ -149,7 +149,7 @@ class RemoteHost:
         _log.info("The scorer is to be %s now.", "this process" if address is None else address.url)
 
     def close(self) -> None:
-        """Look at the file no more; engines are closed by whoever asked for them."""
+        """Stop watching the file; engines are closed by their users."""
         self._closing.set()
         if self._watcher is not None:
             self._watcher.join()

@@ -1,4 +1,4 @@
-"""Marks of processes in names that others see, so that what a killed one left can be told.
+"""Marks of processes in public names, so that a killed process's leftovers can be recognised.
 
 A number of a process means something in its own PID namespace alone, and containers may share
 ``/dev/shm`` or a server. So a mark names the namespace too.

@@ -106,7 +106,7 @@ class RegionPool:
         self._let_go(names)
 
     def close(self) -> None:
-        """Release every region; what passes give back later is not kept."""
+        """Release every region; passes that end later do not return theirs."""
         with self._lock:
             self._closed = True
         self.forget()

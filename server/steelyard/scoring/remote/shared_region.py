@@ -70,7 +70,7 @@ class SharedRegion:
         return np.frombuffer(self._memory, np.float32, count, start).reshape(shape).copy()
 
     def close(self) -> None:
-        """Unmap it; the server is told by whoever had it registered."""
+        """Unmap it; its registrar unregisters it at the server."""
         self._memory.close()
 
 

@@ -75,7 +75,7 @@ class TritonAddress:
         return f"{'tritons' if self.is_secure else 'triton'}://{self.target}"
 
     def tls_options(self) -> dict[str, Any]:
-        """Return what tritonclient is to know of TLS."""
+        """Return the TLS options of tritonclient."""
         return self.tls.options() if self.is_secure else {}
 
     @property
@@ -105,7 +105,7 @@ def parse_address(text: str, tls: TlsFiles = _NO_FILES) -> TritonAddress | None:
 
 @dataclass(frozen=True, slots=True)
 class ScorerSource:
-    """What the setting ``scorer`` says: an address, or a file that holds one."""
+    """The value of the setting ``scorer``: an address, or a file that holds one."""
 
     text: str
     file: Path | None = None

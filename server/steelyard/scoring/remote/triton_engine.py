@@ -172,7 +172,7 @@ class TritonEngine:
         return self._loads > 0
 
     def open(self, *, loads: bool = True) -> None:
-        """Load the model unless it is, and compare what its configuration says of its weights.
+        """Load the model unless it is loaded, and check its weights by its configuration.
 
         Raises ``EngineUnavailableError`` when the server cannot be reached, has no such model or
         has it with other weights, and ``DeadlineExceededError`` when it does not answer in time.
@@ -409,7 +409,7 @@ class TritonEngine:
     def _read(
         self, result: InferResult, name: str, expected: _Output, region: SharedRegion | None
     ) -> NDArray[np.float32]:
-        """Return an output; raise where it is not what a pass of this graph returns."""
+        """Return an output; raise where its shape or type does not fit this graph."""
         output = result.get_output(name)
         if output is None:
             raise self._lie(f"no {name}")

@@ -1,4 +1,4 @@
-"""What a Triton server or the way to it raises, as the errors of the contract."""
+"""Errors of a Triton server or of the way to it, as the errors of the contract."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def is_passing(error: InferenceServerException) -> bool:
 
 
 def failure_of(error: InferenceServerException, place: str, model: str) -> SteelyardError:
-    """Return the contract's error for what a call raised."""
+    """Return the contract's error for a failed call."""
     if lacks_model(error):
         return ModelWarmingError(
             f"The Triton server {place} has the model {model} not loaded at the moment; send the "

@@ -1,4 +1,4 @@
-"""What a remote server's answer must be before it is used, and the refusal of any other."""
+"""The checks on a remote server's answer before it is used, and the refusal of others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Probabilities = NDArray[np.float64]
 
 
 class UnusableAnswerError(EngineUnavailableError):
-    """An answer of a remote server that is not what its wire says."""
+    """A remote server's answer that breaks its wire."""
 
 
 #: Statuses with which servers refuse a context that is too long, and what their bodies then say.

@@ -1,4 +1,4 @@
-"""What is a failure of a model's server, and a breaker for one that fails again and again."""
+"""Failures of a model's server, and a breaker for one that fails again and again."""
 
 from __future__ import annotations
 

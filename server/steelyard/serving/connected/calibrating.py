@@ -43,7 +43,7 @@ class Scored:
 
 
 class CalibrationReport(Struct, frozen=True, kw_only=True):
-    """What a calibration was fitted on, and the held-out log loss in nats before and after."""
+    """The rows of a calibration, and the held-out log loss in nats before and after."""
 
     fitted_on: int
     held_out: int

@@ -57,7 +57,7 @@ CASES = (
 
 
 class CheckReport(Struct, frozen=True, kw_only=True):
-    """What a check found; shares are of the texts that were answered, times in milliseconds."""
+    """The result of a check; shares are of the answered texts, times in milliseconds."""
 
     asked: int
     answered: int

@@ -175,7 +175,7 @@ class ConnectedModel(
 
 
 class ModelsFile(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What the file holds, by name."""
+    """The content of the file, by name."""
 
     models: dict[str, ConnectedModel] = {}
     routes: dict[str, DeclaredRoute] = {}

@@ -59,7 +59,7 @@ class Loop:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def close(self) -> None:
-        """Cancel what runs, and end the thread."""
+        """Cancel running requests, and end the thread."""
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -202,7 +202,7 @@ class ConnectedQueue:
             )
 
     def _begin(self) -> None:
-        """Begin what there is a place for; on the loop's thread."""
+        """Begin as many requests as there is room for; on the loop's thread."""
         while self._n_running < self._concurrency:
             with self._lock:
                 taken = self._queue.take(1)

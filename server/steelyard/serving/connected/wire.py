@@ -21,7 +21,7 @@ class ModelEngine(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close what it has open."""
+        """Close its connections."""
         ...
 
 

@@ -29,7 +29,7 @@ class Asker:
         self._orders = orders
 
     async def ask(self, decision: RenderedDecision) -> Evidence:
-        """Return what is said of a decision, and of its opposite where it has one."""
+        """Return the evidence on a decision, and on its opposite where it has one."""
         answer = await self._outcomes(decision)
         if not decision.opposite:
             return Evidence(answer.shares, mass=answer.mass)
@@ -65,21 +65,21 @@ class Asker:
 
 
 class Recent(Generic[_Key, _Value]):
-    """What was learnt about questions; the one unused for longest leaves."""
+    """A bounded cache of facts about questions; the least recently used one leaves."""
 
     def __init__(self, most: int = 4_096) -> None:
         self._most = most
         self._values: OrderedDict[_Key, _Value] = OrderedDict()
 
     def find(self, key: _Key) -> _Value | None:
-        """Return what is known; ``None`` where nothing is."""
+        """Return the cached value; ``None`` without one."""
         value = self._values.get(key)
         if value is not None:
             self._values.move_to_end(key)
         return value
 
     def note(self, key: _Key, value: _Value) -> None:
-        """Keep what was learnt."""
+        """Cache a value."""
         self._values[key] = value
         while len(self._values) > self._most:
             self._values.popitem(last=False)

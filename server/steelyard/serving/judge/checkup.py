@@ -11,7 +11,7 @@ from steelyard.settings import InvalidSettingError
 
 
 def examine_judge(name: str, file: Path, context_tokens: int, slots: int) -> tuple[str, str | None]:
-    """Return what was seen of a judge, and what to do where it could not run."""
+    """Return the state of a judge, and the remedy where it could not run."""
     if find_spec("xllamacpp") is None:
         return (
             f"{name}: xllamacpp, which runs it, is not installed",

@@ -77,7 +77,7 @@ def copy(entry: CatalogueEntry, source: Path, folder: Path) -> Path:
 
 @contextmanager
 def connected(hub: str) -> Iterator[httpx.Client]:
-    """Yield a client of the hub; what breaks off is ``EngineUnavailableError``."""
+    """Yield a client of the hub; broken connections raise ``EngineUnavailableError``."""
     import httpx  # noqa: PLC0415  slow to import
 
     try:
@@ -93,7 +93,7 @@ def connected(hub: str) -> Iterator[httpx.Client]:
 def list_files(
     client: httpx.Client, hub: str, repository: str, *, recursive: bool = False
 ) -> dict[str, dict[str, Any]]:
-    """Return what the hub says of the files of a repository, by path."""
+    """Return the hub's listing of a repository's files, by path."""
     url = f"{hub.rstrip('/')}/api/models/{repository}/tree/main"
     with client.stream("GET", url, params={"recursive": "true"} if recursive else {}) as response:
         _require_success(response)
@@ -150,7 +150,7 @@ def fetch(
 
 
 def _find_file(client: httpx.Client, entry: CatalogueEntry, hub: str) -> RemoteFile:
-    """Return the file of an entry; ask the hub for what the catalogue leaves out."""
+    """Return the file of an entry; ask the hub for facts that the catalogue lacks."""
     if entry.sha256:
         return RemoteFile(entry.file, entry.bytes, entry.sha256)
     files = [

@@ -64,7 +64,7 @@ _MARK = "STEELYARD-MESSAGE"
 
 @dataclass(eq=False, slots=True)
 class _Run:
-    """One run of the process, and what is known of its model."""
+    """One run of the process, and the facts of its model."""
 
     process: JudgeProcess
     client: httpx.AsyncClient
@@ -137,7 +137,7 @@ class JudgeEngine:
         return await self._answered(lambda run: self._score(run, body))
 
     async def gather(self, request: RenderedRequest) -> list[Evidence]:
-        """Return what the model says of every decision of a request, before it is weighed."""
+        """Return the model's evidence on every decision of a request, before it is weighed."""
         return await self._answered(lambda run: self._gather(run, request))
 
     async def ask(self, context: str, questions: Sequence[str]) -> list[Any]:
@@ -150,7 +150,7 @@ class JudgeEngine:
         return await self._answered(ask)
 
     async def write(self, messages: list[dict[str, str]], max_tokens: int) -> str:
-        """Return what the model writes after messages."""
+        """Return the model's text after messages."""
         return await self._answered(lambda run: self._write(run, messages, max_tokens))
 
     async def _write(self, run: _Run, messages: list[dict[str, str]], max_tokens: int) -> str:
@@ -275,7 +275,7 @@ class JudgeEngine:
         return run
 
     async def _learn(self, run: _Run) -> None:
-        """Ask a process that has just started what its model is, and how messages are written to it."""
+        """Ask a new process for its model's facts and its message template."""
         try:
             await self._send(run, "POST", "/v1/systemone", {"state": "", "questions": {}})
         except RemoteFailureError as error:
@@ -372,7 +372,7 @@ class JudgeEngine:
 
     @asynccontextmanager
     async def _reading(self, run: _Run, context: str) -> AsyncIterator[NextToken]:
-        """Return what asks questions about a context, which is read once."""
+        """Return a reader that asks questions about a context, which is read once."""
         slot = run.take_slot(context)
         try:
             tokens = await self._tokens(run, before_question(context))
@@ -439,7 +439,7 @@ class JudgeEngine:
             raise UnusableAnswerError(f"The judge {self.name} did not answer JSON.") from error
 
     async def _watch(self, run: _Run) -> None:
-        """Replace a process that ended, kill one that hangs, and end one that nobody uses."""
+        """Replace a process that ended, kill one that hangs, and end an idle one."""
         while True:
             await asyncio.sleep(_LOOK_S)
             if not run.process.is_running:

@@ -1,4 +1,4 @@
-"""What a judge said of a decision, and how its leanings are taken out without labels.
+"""A judge's evidence on a decision, and removing its biases without labels.
 
 A language model leans to a letter, to a name, to yes or to no, whatever the text says. Its answers
 about texts that say nothing show how far (contextual calibration, Zhao and others, 2021). A yes/no
@@ -34,7 +34,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The probabilities of a decision's outcomes, and what they were corrected by."""
+    """The probabilities of a decision's outcomes, and the corrections made."""
 
     probabilities: Probabilities
     calibration: str = ""
@@ -42,7 +42,7 @@ class Judgement:
 
 
 def judge(evidence: Evidence) -> Judgement:
-    """Return what evidence comes to.
+    """Return the judgement of evidence.
 
     >>> yes_to_both = np.log([0.9, 0.1])
     >>> judge(Evidence(yes_to_both, opposite=yes_to_both)).probabilities.round(2).tolist()

@@ -1,4 +1,4 @@
-"""The header of a GGUF file: what the model is, and the memory that its contexts need."""
+"""The header of a GGUF file: the model's facts, and the memory that its contexts need."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CACHE_BYTES, _HEADS, _WIDTH = 2, 32, 128
 
 @dataclass(frozen=True, slots=True)
 class GgufHeader:
-    """What a file says of its model."""
+    """A file's facts of its model."""
 
     name: str
     architecture: str

@@ -1,4 +1,4 @@
-"""The memory that a judge needs, and what is free on this machine."""
+"""The memory that a judge needs, and the free memory of this machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def free_bytes() -> int | None:
 
 
 def shortage(name: str, header: GgufHeader, context_tokens: int, slots: int, free: int) -> str:
-    """Return the sentence that says what a judge lacks, and what to do."""
+    """Return a sentence on the missing memory, with the remedy."""
     cache = _cache_bytes(header, context_tokens, slots)
     needed = required_bytes(header, context_tokens, slots)
     return (
@@ -53,7 +53,7 @@ def _available() -> int | None:
 
 
 def _left_in_group() -> int | None:
-    """Return what a container's limit leaves; its file cache counts as free, as for the machine."""
+    """Return the free memory of a container's limit; its file cache counts as free, as for the machine."""
     with suppress(OSError, ValueError, KeyError):
         root = Path("/sys/fs/cgroup")
         limit = (root / "memory.max").read_text(encoding="ascii").strip()

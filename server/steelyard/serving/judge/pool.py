@@ -40,7 +40,7 @@ class JudgePool:
     async def reserve(
         self, engine: PooledJudge, header: GgufHeader, context_tokens: int, slots: int
     ) -> None:
-        """Make room for a judge that starts, or raise ``RemoteFailureError`` with what is missing."""
+        """Make room for a judge that starts, or raise ``RemoteFailureError`` with the missing memory."""
         needed = required_bytes(header, context_tokens, slots)
         async with self._lock:
             while (free := self._free()) is not None and free < needed:

@@ -26,7 +26,7 @@ _START_S, _STOP_S = 300.0, 5.0
 
 @dataclass(frozen=True, slots=True)
 class JudgeOptions:
-    """What a judge's process is started with."""
+    """The options of a judge's process."""
 
     file: str
     context_tokens: int

@@ -1,4 +1,4 @@
-"""What a judge reads: the context first, then one question with lettered outcomes.
+"""A judge's prompt: the context first, then one question with lettered outcomes.
 
 All questions of a request follow the same beginning, so that the context is read once. The context is
 never read as control tokens of the model, whatever is written in it.
@@ -40,19 +40,19 @@ _AFTER = "\n</text>\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One prompt of a decision: what follows the context, and the label of each outcome."""
+    """One prompt of a decision: the text after the context, and the label of each outcome."""
 
     text: str
     labels: tuple[str, ...]
 
 
 def before_question(context: str) -> str:
-    """Return what every question about a context follows."""
+    """Return the text before every question about a context."""
     return f"{_BEFORE}{context}{_AFTER}"
 
 
 def end_thinking(tail: str) -> str:
-    r"""Return what follows a message, without the thinking that some chat templates open there.
+    r"""Return the end of a message, with thinking closed where a chat template opens it.
 
     >>> end_thinking("<|assistant|><think>\n")
     '<|assistant|><think>\n</think>\n\n'
@@ -104,7 +104,7 @@ def ask_whether(statement: str) -> str:
 
 
 def read_opposite(text: str, question: str) -> str:
-    """Return the opposite in what a model wrote; empty where it wrote none."""
+    """Return the opposite in a model's text; empty where it wrote none."""
     line = text.strip().partition("\n")[0].removeprefix("Opposite:").strip()
     is_new = line.rstrip("?. ").lower() != question.strip().rstrip("?. ").lower()
     return line if line.isprintable() and len(line) <= _MAX_OPPOSITE and is_new else ""

@@ -60,7 +60,7 @@ def certify_route(
 
 
 def explain_failure(test: RouteTest, n_rows: int, accuracy: float, confidence: float) -> str:
-    """Return why so many held-out rows do not certify an accuracy, and what would."""
+    """Return why so many held-out rows do not certify an accuracy, and how many would."""
     measured = test.held_out.accuracy
     high = measured.value if measured.high is None else measured.high
     below = f", all of it below {accuracy:g}" if high < accuracy else ""

@@ -1,4 +1,4 @@
-"""Figures of a route, and what is certified of it."""
+"""Figures of a route, and its certificate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from steelyard.wire.measures import Measure
 
 
 class Figures(Struct, frozen=True, kw_only=True):
-    """How good a model or a route is on the decisions of some rows, and what it costs."""
+    """The quality of a model or a route on the decisions of some rows, and its cost."""
 
     name: str
     accuracy: Measure
@@ -21,7 +21,7 @@ class Figures(Struct, frozen=True, kw_only=True):
 
 
 class CertifiedAccuracy(Struct, frozen=True, kw_only=True):
-    """That a route is right at least so often, and with what confidence."""
+    """The least accuracy of a route, and its confidence."""
 
     accuracy: float
     confidence: float

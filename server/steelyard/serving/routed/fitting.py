@@ -23,7 +23,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What thresholds must keep to: the least accuracy, or the most of a price or a share.
+    """The bound on thresholds: the least accuracy, or the highest price or share.
 
     A price is in USD for 1,000 decisions; the share is of decisions that the first model does not
     decide.

@@ -55,7 +55,7 @@ class RouteDecide(DecideService):
         queue_ms: float = 0.0,
         score_ms: float = 0.0,
     ) -> DecideResponse:
-        """Turn the scores of a prepared request into its answer; count what every model read."""
+        """Turn the scores of a prepared request into its answer; count the tokens of every model."""
         answer = super().finish(prepared, scored, queue_ms=queue_ms, score_ms=score_ms)
         read = self.tokens_by_model(
             prepared.input_tokens,
@@ -68,7 +68,7 @@ class RouteDecide(DecideService):
     def paid_tokens(
         self, n_tokens: int, decisions: Sequence[Decision], scored: Sequence[ScoredDecision]
     ) -> int:
-        """Return the input tokens that cost, at the price of all models, what these decisions cost."""
+        """Return the input tokens whose price at all models equals the price of these decisions."""
         full_nano = sum(self._prices.values())
         if not full_nano:
             return n_tokens
@@ -212,7 +212,7 @@ def _description(steps: Sequence[HostedStep]) -> str:
 
 
 def _identity(name: str, steps: Sequence[HostedStep]) -> str:
-    """Return a hash of what decides a route's answers."""
+    """Return a hash that identifies a route's answers."""
     parts: list[Any] = [
         name,
         *((step.model.name, step.model.evaluation_key, step.threshold) for step in steps),

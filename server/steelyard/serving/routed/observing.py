@@ -1,4 +1,4 @@
-"""What the models of a route answer to labelled rows, each asked through a server that runs."""
+"""Answers of a route's models to labelled rows, each asked through a running server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Ask = Callable[[str, Mapping[str, Any]], DecideResponse]
 
 @dataclass(slots=True)
 class _Gathered:
-    """Figures of decisions as they come: one list for each model, and what models have in common."""
+    """Figures of decisions as they arrive: one list for each model, and the common ones."""
 
     rows: list[int] = field(default_factory=list)
     context_tokens: list[float] = field(default_factory=list)

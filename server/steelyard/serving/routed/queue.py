@@ -1,4 +1,4 @@
-"""Decisions on their way along a route: what the first model is not sure of goes to the next."""
+"""Decisions on their way along a route: where the first model is unsure, the next is asked."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class _Walk:
                 self.future.set_result([self._scored[n] for n in range(len(self._scored))])
 
     def _take(self, place: int, decisions: list[int], scored: list[ScoredDecision]) -> list[int]:
-        """Keep what a model answered; return the decisions that go on."""
+        """Store a model's answers; return the decisions that go on."""
         step = self._steps[place]
         unsure = []
         for n, score in zip(decisions, scored, strict=True):

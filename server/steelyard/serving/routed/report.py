@@ -1,4 +1,4 @@
-"""What a route is worth on rows that its thresholds were not chosen on."""
+"""The worth of a route on rows that its thresholds were not chosen on."""
 
 from __future__ import annotations
 

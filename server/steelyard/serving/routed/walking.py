@@ -1,4 +1,4 @@
-"""Who decides what on a route, what that costs and how good it is: figured from answers of its models."""
+"""Which model of a route decides, at what cost and quality: computed from its models' answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What one model answered to labelled decisions; arrays of shape (n_decisions,).
+    """One model's answers to labelled decisions; arrays of shape (n_decisions,).
 
     ``right`` is 1 where the top outcome is the target's likeliest, ``loss`` the log loss in nats.
     """
@@ -117,7 +117,7 @@ def _figures(
 
 
 def _greatest_loss(side: Side, loss: Numbers) -> float:
-    """Return what the surest answer would have lost, had it been wrong."""
+    """Return the loss of the surest answer, had it been wrong."""
     surest = max(float(model.p_top.max()) for model in side.models)
     return max(float(loss.max()), -math.log(max(1.0 - surest, LEAST_PROBABILITY)))
 

@@ -1,4 +1,4 @@
-"""The first release: what later revisions stand on. A new state is made from the metadata."""
+"""The first release: the base of later revisions. A new state is made from the metadata."""
 
 from __future__ import annotations
 

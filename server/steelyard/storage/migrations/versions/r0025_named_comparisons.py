@@ -1,4 +1,4 @@
-"""Comparisons of versions of named decisions, and what they said of a move."""
+"""Comparisons of versions of named decisions, and the evidence of a move."""
 
 from __future__ import annotations
 
