@@ -334,6 +334,58 @@ def test_errors_of_a_spreadsheet_are_told(tmp_path):
     assert (left.line, left.cells) == (3, ["#DIV/0!", "#REF!"])
 
 
+def saved_by(program, path, rows, code="00000"):
+    """A workbook in which a text that begins with = is a formula, and numbers have a format."""
+    if program == "openpyxl":
+        openpyxl = pytest.importorskip("openpyxl")
+        book = openpyxl.Workbook()
+        for number, row in enumerate(rows, 1):
+            for place, cell in enumerate(row, 2):
+                book.active.cell(number, place, cell).number_format = code
+        book.create_sheet("notes").append(["=1+1"])
+        book.save(path)
+        return
+    with pytest.importorskip("xlsxwriter").Workbook(path) as book:
+        sheet, shown = book.add_worksheet(), book.add_format({"num_format": code})
+        for number, row in enumerate(rows):
+            sheet.write_row(number, 1, row, shown)
+
+
+@pytest.mark.parametrize("program", ["openpyxl", "xlsxwriter"])
+def test_formulas_without_values_are_told(tmp_path, program):
+    pytest.importorskip("fastexcel", reason="needs the excel extra")
+    rows = [("text", "team"), ('="a "&"b"', "x"), ("c d", "y"), ("=B3", "=C3"), ("e f", "=C3")]
+    saved_by(program, tmp_path / "a.xlsx", rows)
+    table = read_table(tmp_path / "a.xlsx")
+    assert [list(cells) for _, cells in table.rows] == [[None, "x"], ["c d", "y"], ["e f", None]]
+    [note] = (note for note in table.notes if "formulas" in note)
+    assert note == (
+        "4 cells have formulas without values, and are empty here: B2, B4, C4, C5. Open the file in a "
+        "spreadsheet program and save it, which puts them in."
+    )
+    [left] = table.refused
+    assert (left.line, left.cells) == (4, ["(formula)", "(formula)"])
+    saved_by(program, tmp_path / "b.xlsx", [("=1", "=2")] * 3)
+    with pytest.raises(ValueError, match="formulas without values alone"):
+        read_table(tmp_path / "b.xlsx")
+
+
+@pytest.mark.parametrize("program", ["openpyxl", "xlsxwriter"])
+@pytest.mark.parametrize(
+    ("code", "cells"),
+    [
+        ("0000", ["0007", "0012", "1234", "12345", "x"]),
+        ("000;-000", ["007", "012", "1234", "12345", "x"]),
+        ("General", ["7", "12", "1234", "12345", "x"]),
+    ],
+)
+def test_numbers_have_the_zeros_that_a_spreadsheet_shows(tmp_path, program, code, cells):
+    pytest.importorskip("fastexcel", reason="needs the excel extra")
+    rows = [("code", "text"), *((cell, "a b") for cell in (7, 12, 1234, 12345, "x"))]
+    saved_by(program, tmp_path / "a.xlsx", rows, code)
+    assert list(read_table(tmp_path / "a.xlsx").column("code")) == cells
+
+
 def test_columns_of_bytes_and_rows_without_names_are_told():
     file = io.BytesIO()
     columns = {"picture": [b"\xff", b"\x00"], "text": ["a b", "c d"], "raw": [b"x", b"y"]}

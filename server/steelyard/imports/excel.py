@@ -10,12 +10,16 @@ from typing import Any
 
 from steelyard.imports.table import SAMPLE_RECORDS, Refused, Row, Table, find_header
 from steelyard.imports.unpacked import UnpackedBytes
-from steelyard.imports.workbooks import check_workbook
+from steelyard.imports.workbooks import SheetCells, cell_name, check_workbook, place_of
 
 _ZIP = b"PK\x03\x04"
 #: A whole number that has more digits than Excel keeps.
 _LONG_NUMBER = re.compile(r"-?[1-9]\d{15,}")
 
+#: What stands for a formula without a value, what to do, and how many cells are named.
+_FORMULA = "(formula)"
+_CALCULATE = "Open the file in a spreadsheet program and save it, which puts them in."
+_MOST_NAMES = 8
 #: Errors of formulas, as the library calls them and as Excel shows them.
 _ERROR = re.compile(r"Error\((\w+)\)")
 _ERRORS = {
@@ -37,10 +41,10 @@ def excel_table(data: bytes, name: str, sheet: str | None, has_names: bool | Non
         raise ValueError(
             f"{name} is an Excel file; pip install 'steelyard[excel]', or save it as CSV."
         ) from error
-    n_merged = 0
+    cells: dict[str, SheetCells] = {}
     if data.startswith(_ZIP):
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            n_merged = check_workbook(archive, UnpackedBytes(name))
+            cells = check_workbook(archive, UnpackedBytes(name))
     try:
         book = fastexcel.read_excel(data)
         if sheet is not None and sheet not in book.sheet_names:
@@ -50,7 +54,7 @@ def excel_table(data: bytes, name: str, sheet: str | None, has_names: bool | Non
         names = [sheet] if sheet is not None else list(book.sheet_names)
         chosen, table = names[0], None
         for candidate in names:
-            rows = _sheet(book, candidate, has_names)
+            rows = _sheet(book, candidate, has_names, cells.get(candidate, SheetCells()))
             if table is None or (rows is not None and len(rows.columns) > 1):
                 chosen, table = candidate, rows
             # A first sheet that explains the workbook is common: one with two columns is a table.
@@ -60,10 +64,14 @@ def excel_table(data: bytes, name: str, sheet: str | None, has_names: bool | Non
         reason = str(error).splitlines()[0]
         raise ValueError(f"{name} cannot be read as Excel: {reason}. Save it as CSV.") from error
     if table is None:
+        if any(cells[candidate].formulas for candidate in names if candidate in cells):
+            raise ValueError(
+                f"{name} has formulas without values alone. Open it in a spreadsheet program and save it."
+            )
         raise ValueError(f"{name} has no sheet with rows; choose another file.")
     read_as = "Excel" if len(book.sheet_names) == 1 else f"Excel, the sheet {chosen}"
     notes = list(table.notes)
-    if n_merged:
+    if chosen in cells and (n_merged := cells[chosen].n_merged):
         notes.append(f"{n_merged:,} merged cells have their value in their first row alone.")
     others = [other for other in book.sheet_names if other != chosen]
     if others and sheet is None:
@@ -71,24 +79,26 @@ def excel_table(data: bytes, name: str, sheet: str | None, has_names: bool | Non
     return replace(table, read_as=read_as, notes=notes)
 
 
-def _sheet(book: Any, name: str, has_names: bool | None) -> Table | None:
-    """Return the rows of a sheet; ``None`` of one without."""
+def _sheet(book: Any, name: str, has_names: bool | None, shown: SheetCells) -> Table | None:
+    """Return the rows of a sheet, as it is ``shown``; ``None`` of one without."""
     sheet = book.load_sheet(name, header_row=None, skip_rows=0, dtypes="string")
     batch, wrong = sheet.to_arrow_with_errors()
     errors: dict[int, dict[int, str]] = {}
     for error in wrong.errors if wrong is not None else ():
         (row, column), found = error.position, _ERROR.search(error.detail)
-        shown = _ERRORS.get(found[1], found[1]) if found else error.detail
-        errors.setdefault(row + 1, {})[column] = shown
+        wording = _ERRORS.get(found[1], found[1]) if found else error.detail
+        errors.setdefault(row + 1, {})[column] = wording
+    by_column = [column.to_pylist() for column in batch.columns]
+    _show_cells(by_column, shown, errors)
     rows: list[Row] = []
     refused: list[Refused] = []
-    for number, cells in enumerate(
-        zip(*(column.to_pylist() for column in batch.columns), strict=True), 1
-    ):
+    for number, cells in enumerate(zip(*by_column, strict=True), 1):
         if any(cell is not None and cell.strip() for cell in cells):
             rows.append((number, list(cells)))
         elif number in errors:
             reason = "Its cells have errors of Excel alone; repair their formulas."
+            if _FORMULA in errors[number].values():
+                reason = f"Its cells have formulas without values alone. {_CALCULATE}"
             shown_cells = [errors[number].get(place) for place in range(len(cells))]
             refused.append(Refused(number, reason, shown_cells))
     header = find_header(rows[:SAMPLE_RECORDS], has_names=has_names)
@@ -123,9 +133,39 @@ def _sheet(book: Any, name: str, has_names: bool | None) -> Table | None:
     if long:
         text = f"{', '.join(long)} has numbers of more than 15 digits, of which Excel keeps 15; "
         notes = [*notes, f"{text}where they are ids, write them as text."]
-    places = [(number, place) for number, _ in below for place in sorted(errors.get(number, ()))]
+    places = [
+        (number, place)
+        for number, _ in below
+        for place, wording in sorted(errors.get(number, {}).items())
+        if wording != _FORMULA
+    ]
     if places:
         number, place = places[0]
         note = f"{len(places):,} cells have errors of Excel, and are empty here: the first is "
         notes = [*notes, f"{note}{errors[number][place]} in line {number}, column {place + 1}."]
+    if shown.formulas:
+        names = ", ".join(map(cell_name, shown.formulas[:_MOST_NAMES]))
+        names += " …" if len(shown.formulas) > _MOST_NAMES else ""
+        n_cells = f"{len(shown.formulas):,} cells have formulas without values"
+        notes = [*notes, f"{n_cells}, and are empty here: {names}. {_CALCULATE}"]
     return Table(columns, below, refused, notes=notes)
+
+
+def _show_cells(
+    by_column: list[list[str | None]], shown: SheetCells, errors: dict[int, dict[int, str]]
+) -> None:
+    """Empty the cells of formulas without a value, and put zeros before numbers that are shown so."""
+    n_rows = len(by_column[0]) if by_column else 0
+    for place, digits in zip(shown.padded[::2], shown.padded[1::2], strict=True):
+        row, column = place_of(place)
+        column -= shown.first
+        if row <= n_rows and 0 <= column < len(by_column):
+            cell = by_column[column][row - 1]
+            if cell is not None and cell.isdecimal():
+                by_column[column][row - 1] = cell.zfill(digits)
+    for place in shown.formulas:
+        row, column = place_of(place)
+        column -= shown.first
+        if row <= n_rows and 0 <= column < len(by_column):
+            by_column[column][row - 1] = None
+        errors.setdefault(row, {})[column] = _FORMULA
