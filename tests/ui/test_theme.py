@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+import time
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
+import steelyard
+from steelyard.storage import open_state
 from steelyard_workbench.frame.navigation import ENTRIES
+from steelyard_workbench.frame.serving import Served
+from support.accounts.console import begin_session
 from support.browser.browsing import visit
 from support.browser.contrast import faint_texts
 
 #: A page of fields, and one of charts and a table.
 FEW = ("playground", "live")
-#: Those of people are looked at in ``test_sign_in``, with somebody signed in.
 REST = [entry.slug for entry in ENTRIES if not entry.needs_sign_in and entry.slug not in FEW]
+OF_PEOPLE = [entry.slug for entry in ENTRIES if entry.needs_sign_in]
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +57,39 @@ def unreadable(page):
 def test_every_text_has_contrast_in_the_theme_of_the_system_and_of_the_switch(
     quiet_page, data, system, slugs
 ):
-    quiet_page.emulate_media(color_scheme=system)
+    look_at(quiet_page, system, slugs)
+
+
+def look_at(page, system, slugs, session=None):
+    """Go to pages in both themes, with somebody signed in or nobody, and find no faint text."""
+    page.emulate_media(color_scheme=system)
     found = {}
     for slug in slugs:
-        quiet_page.context.clear_cookies()  # a theme that was chosen, and the one of the system
-        visit(quiet_page, f"page={slug}")
-        expect(quiet_page.locator(f".mui-{system}").first).to_be_visible()
-        found[slug] = unreadable(quiet_page)
+        page.context.clear_cookies()  # a theme that was chosen, and the one of the system
+        page.context.add_cookies([session] if session else [])
+        visit(page, f"page={slug}")
+        expect(page.locator(f".mui-{system}").first).to_be_visible()
+        found[slug] = unreadable(page)
     assert not any(found.values()), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("system", ["light", "dark"])
+def test_so_has_every_text_of_the_pages_of_people(quiet_page, tmp_path, system):
+    email = "sam@example.org"
+    given = {"engine": "hashing", "accounts": "on", "operators": email, "prices": "hashing=12"}
+    with steelyard.embed(tmp_path, **given) as running:
+        state = open_state(f"sqlite:///{tmp_path / 'state.sqlite'}")
+        token = begin_session(state, email, at=time.time())
+        state.close()
+        served = Served(running.url)
+        quiet_page.home = served.url
+        name = f"steelyard_workbench_{urlsplit(served.url).port}"
+        session = {"name": name, "value": token, "url": served.url}
+        visit(quiet_page)  # without a session: the sign-in
+        assert not unreadable(quiet_page)
+        look_at(quiet_page, system, OF_PEOPLE, session)
+        served.stop()
 
 
 @pytest.mark.slow

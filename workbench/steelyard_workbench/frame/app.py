@@ -65,7 +65,7 @@ from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.session import IN_ADDRESS, Session
 from steelyard_workbench.kit.states import empty, failed, loading
 from steelyard_workbench.kit.tasks import Task, Write
-from steelyard_workbench.kit.theme import HEADING, ON_BAR, PAGE_WIDTH, THEME_CONFIG
+from steelyard_workbench.kit.theme import HEADING, ON_BAR, PAGE, PAGE_WIDTH, THEME_CONFIG
 
 _log = logging.getLogger(__name__)
 
@@ -81,10 +81,7 @@ _SHOWN_EMAIL, _SHOWN_ACCOUNT = 40, 24
 #: Buttons in the bar at the top.
 _ON_BAR: dict[str, Any] = {"size": "small", "margin": (0, 4), "align": "center", "sx": ON_BAR}
 _FIND = "Find  Ctrl+K"
-_WAYS_CSS = """
-.row { flex-wrap: nowrap; gap: 8px; padding: 0; }
-button { color: inherit; border-color: rgba(128, 128, 128, 0.5); white-space: nowrap; }
-"""
+_WAYS_CSS = ".row { flex-wrap: nowrap; gap: 8px; padding: 0; } .small button { color: inherit; white-space: nowrap; }"
 #: On a phone the bar has room for icons alone, and keys are of no use.
 _NARROW = "@media (max-width: 599px)"
 _ICON_ALONE = {"fontSize": 0, "minWidth": 0, "padding": "6px"}
@@ -212,8 +209,9 @@ class App:
                     ]
                 ),
             ],
-            sidebar_width=190,
+            sidebar_width=208,
             theme_config=THEME_CONFIG,
+            sx=PAGE,
             busy_indicator=None,
             main_width=PAGE_WIDTH,
             app_bar_width="100%",

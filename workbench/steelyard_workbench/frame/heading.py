@@ -19,15 +19,15 @@ from steelyard_workbench.frame.navigation import DATASETS, entry_of, first_page,
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Task
-from steelyard_workbench.kit.theme import TITLE
+from steelyard_workbench.kit.theme import TITLE, token
 from steelyard_workbench.parts.datasets.names import dataset_name
 
 #: Characters of a title.
 _MOST = 80
-_TITLE = f"font-size:{TITLE};font-weight:600;line-height:32px;margin:0;overflow-wrap:anywhere"
+_TITLE = f"font-size:{TITLE};font-weight:700;line-height:1.2;letter-spacing:-0.01em;margin:0;overflow-wrap:anywhere"
 _TABS = {
     "minHeight": "36px",
-    "borderBottom": "1px solid rgba(128,128,128,0.3)",
+    "borderBottom": f"1px solid {token('line')}",
     "& .MuiTab-root": {"minHeight": "36px", "minWidth": 0, "padding": "6px 12px"},
 }
 

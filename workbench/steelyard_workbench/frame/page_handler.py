@@ -29,6 +29,7 @@ from steelyard_workbench.frame.navigation import entry_of, sections_for
 from steelyard_workbench.frame.scripts import Scripts
 from steelyard_workbench.frame.visitors import Visitors
 from steelyard_workbench.kit.components.browser_window import CHOSEN, SYSTEM, WIDTH
+from steelyard_workbench.kit.theme import colours_of
 
 _log = logging.getLogger(__name__)
 
@@ -75,11 +76,13 @@ class Frame:
         entry = entry_of(slug or "home")
         # Whose menu it is, and what the page is called for them, is not known before they signed in.
         menu = [] if self._visitors.may_sign_in else [part.title for part in sections_for(None)]
+        begins_dark = is_dark(theme, cookies)
         return self._template.render(
             self._loaded,
             title=entry.title if entry is not None and menu else "",
             menu=menu,
-            is_dark=is_dark(theme, cookies),
+            look=colours_of("dark" if begins_dark else "light"),
+            is_dark=begins_dark,
             follows_system=follows_system(theme, cookies),
             system_cookie=SYSTEM,
         )

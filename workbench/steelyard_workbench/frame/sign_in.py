@@ -69,7 +69,7 @@ class SignIn(Viewer):
         self.give_passkey = Write(self._give_passkey, on_failure=self._tell_passkey)
         others = [] if ways is None else self._others(ways)
         self._steps = pn.Column(sizing_mode="stretch_width")
-        title = pmui.Typography("Sign in", variant="h1", sx={"fontSize": TITLE, "fontWeight": 600})
+        title = pmui.Typography("Sign in", variant="h1", sx={"fontSize": TITLE, "fontWeight": 700})
         reason = [pmui.Typography(why, variant="body2")] if why else []
         self._box = pn.Column(
             title,

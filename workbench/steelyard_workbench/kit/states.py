@@ -11,7 +11,7 @@ from panel.viewable import Viewable
 
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import Problem
-from steelyard_workbench.kit.theme import READING_WIDTH, TEXT, Status
+from steelyard_workbench.kit.theme import READING_WIDTH, TEXT, Status, token
 
 _SEVERITY: dict[Status, str] = {
     "good": "success",
@@ -30,11 +30,10 @@ ALERT_TEXT = {
 
 
 _QUIET = {
-    "& .MuiAccordion-root, &.MuiAccordion-root": {"boxShadow": "none", "background": "none"},
+    "& .MuiAccordion-root, &.MuiAccordion-root": {"&&": {"border": 0, "background": "none"}},
     "& .MuiAccordionSummary-root": {"padding": 0, "minHeight": "28px", "width": "fit-content"},
     "& .MuiAccordionSummary-content": {"margin": 0},
     "& .MuiAccordionDetails-root": {"padding": 0},
-    "& .MuiAccordion-root::before": {"display": "none"},
 }
 
 
@@ -44,8 +43,8 @@ _PLAIN = (
     "code { color: inherit !important; }"
 )
 _LINE = (
-    '<div class="skeleton" style="height: 28px; margin: 5px 0 10px; border-radius: 4px; '
-    'background: rgba(128, 128, 128, 0.15)"></div>'
+    '<div class="skeleton" style="height: 28px; margin: 5px 0 10px; border-radius: 6px; '
+    f'background: {token("line")}"></div>'
 )
 
 

@@ -1,44 +1,94 @@
-"""Colours, in pairs for light and dark; nothing is told by colour alone.
+"""The look as tokens: colours in pairs for light and dark, one scale each of type and of height.
 
-The qualitative colours are those of Okabe and Ito (2008), which people with any common colour
-vision tell apart. The pairs of statuses have a contrast of 4.5 to 1 or more against the paper of
-their theme (WCAG 2.2, 1.4.3).
+Every text has a contrast of 4.5 to 1 or more on every ground (WCAG 2.2, 1.4.3), and nothing is told by
+colour alone. Style sheets read a colour as ``var(--mui-palette-look-…)``, which follows the theme.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Literal
+from zlib import crc32
 
 Status = Literal["good", "bad", "unsure", "running", "off"]
 
-
-@dataclass(frozen=True, slots=True)
-class Shade:
-    """A colour in the light and in the dark theme, as hex."""
-
-    light: str
-    dark: str
-
-    def of(self, theme: str) -> str:
-        """Return the one of a theme, ``default`` or ``dark``."""
-        return self.dark if theme == "dark" else self.light
-
-
-STATUS: dict[Status, Shade] = {
-    "good": Shade("#00664b", "#4dd6a8"),
-    "bad": Shade("#a63c00", "#ff9d66"),
-    "unsure": Shade("#6b5900", "#e6c84f"),
-    "running": Shade("#00599c", "#6cc4f5"),
-    "off": Shade("#5c5c5c", "#b3b3b3"),
+#: Of each its colour in the light and in the dark theme.
+_TOKENS: dict[str, tuple[str, str]] = {
+    "ground": ("#f7f6f3", "#11151b"),
+    "surface": ("#ffffff", "#191f27"),
+    "sunk": ("#f1efea", "#141a21"),
+    "line": ("#e2dfd8", "#2a323d"),
+    "line-strong": ("#c9c4b8", "#414b59"),
+    "ink": ("#1b2330", "#e8ebf0"),
+    "muted": ("#566070", "#aab3c0"),
+    "accent": ("#1f5c86", "#86bde2"),
+    "accent-ink": ("#ffffff", "#0d1a24"),
+    "accent-tint": ("#e6eff6", "#1c3243"),
+    "brass": ("#7f5716", "#e0b566"),
+    "brass-tint": ("#f6ecd9", "#37290f"),
+    "good": ("#1d7a4d", "#63c795"),
+    "good-tint": ("#e3f3ea", "#14322a"),
+    "bad": ("#b3372c", "#f08a7e"),
+    "bad-tint": ("#fae7e4", "#3d1d1a"),
+    "warn": ("#855800", "#eabb5a"),
+    "warn-tint": ("#fbf0d6", "#382a0c"),
 }
+#: Of outcomes, and of series: the light ones have 3 to 1 or more against the surface of both themes,
+#: so that drawings on a canvas, which no style sheet reaches, have them in both.
+_OUTCOMES: tuple[tuple[str, str], ...] = (
+    ("#2f6fa8", "#6faee0"),
+    ("#b5651d", "#e09a5a"),
+    ("#2f8f6b", "#66c6a1"),
+    ("#a6478a", "#d98bc4"),
+    ("#7a6cc4", "#a99dec"),
+    ("#8a7a1f", "#cdbd5e"),
+    ("#5b7382", "#9cb2c0"),
+    ("#c24f4f", "#ee8f8f"),
+)
+#: Series in the order in which they are given colours, for drawings.
+SERIES = tuple(light for light, _ in _OUTCOMES)
+BLUE, ORANGE, GREEN, PURPLE, VIOLET, YELLOW, SLATE, RED = SERIES
+GREY = "#888888"
+#: Places of the colours of outcomes that mean the same everywhere.
+_USUAL = {"yes": 0, "true": 0, "no": 6, "false": 6, "other": 6, "none": 6}
 
-BLUE, ORANGE, GREEN, YELLOW = "#0072b2", "#d55e00", "#009e73", "#e69f00"
-SKY, PURPLE, GREY = "#56b4e9", "#cc79a7", "#888888"
-#: Series in the order in which they are given colours.
-SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW)
 
-#: The outline of what has the focus: 3 to 1 or more against the paper of both themes (1.4.11).
+def outcome_places(outcomes: Iterable[str]) -> dict[str, int]:
+    """Return the place of the colour of each outcome of a decision, the same wherever it is shown.
+
+    A name has a place of its own; one that another of the same decision has already is not given
+    twice while there is a free one.
+
+    Parameters
+    ----------
+    outcomes : iterable of str
+        All of the decision, in any order.
+
+    Examples
+    --------
+    >>> outcome_places(["no", "yes"]) == outcome_places(["yes", "no"]) == {"yes": 0, "no": 6}
+    True
+    >>> len(set(outcome_places(["account", "billing", "shipping", "technical"]).values()))
+    4
+    """
+    places: dict[str, int] = {}
+    n = len(SERIES)
+    for name in sorted(set(outcomes), key=lambda name: (name.lower() not in _USUAL, name)):
+        own = _USUAL.get(name.lower(), int(name) if name.isdecimal() else crc32(name.encode())) % n
+        free = [(own + step) % n for step in range(n) if (own + step) % n not in places.values()]
+        places[name] = free[0] if free else own
+    return places
+
+
+def outcome_colours(outcomes: Iterable[str]) -> dict[str, str]:
+    """Return the colour of each outcome of a decision for style sheets; it follows the theme."""
+    return {
+        name: f"var(--mui-palette-look-outcome-{place})"
+        for name, place in outcome_places(outcomes).items()
+    }
+
+
+#: The outline of what has the focus: 3 to 1 or more against the ground of both themes (1.4.11).
 FOCUS = "#0a84c6"
 _OUTLINE = {"outline": f"3px solid {FOCUS}", "outlineOffset": "2px"}
 _INNER = {**_OUTLINE, "outlineOffset": "-3px"}
@@ -47,57 +97,99 @@ _AS_WRITTEN = {"textTransform": "none", "whiteSpace": "nowrap"}
 #: Colours change at once for whoever wants less motion.
 _STILL = {"@media (prefers-reduced-motion: reduce)": {"transition": "none"}}
 
-#: The one scale of sizes: 24 pixels for titles, 17 for headings, 14 for text and tables, 12 for what
-#: stands beside text. In rem, of which the page makes 14 pixels where the browser's own size is 16.
-TITLE, HEADING, TEXT, SMALL = "1.714rem", "1.214rem", "1rem", "0.857rem"
+#: The one scale of sizes: 40 pixels for a verdict, 28 for the title of a page, 20 for figures, 16 for
+#: headings, 14 for text and tables, 12 for what stands beside text. In rem, of which the page makes 14
+#: pixels where the browser's own size is 16.
+VERDICT, TITLE, FIGURE = "2.857rem", "2rem", "1.429rem"
+HEADING, TEXT, SMALL = "1.143rem", "1rem", "0.857rem"
+FONT = "Roboto, Helvetica, Arial, sans-serif"
 #: Width of running text that reads well, and of a page on a wide screen.
 READING_WIDTH, PAGE_WIDTH = "75ch", 1280
+#: The height of all that stands in a row, and of what is small.
+_HEIGHT, _SMALL_HEIGHT = 36, 28
 _TYPOGRAPHY = {
-    "h1": {"fontSize": TITLE, "fontWeight": 600},
-    "h2": {"fontSize": HEADING, "fontWeight": 600},
+    "h1": {"fontSize": TITLE, "fontWeight": 700},
+    "h2": {"fontSize": HEADING, "fontWeight": 700},
     "h3": {"fontSize": HEADING, "fontWeight": 600},
     "body1": {"fontSize": TEXT},
     "body2": {"fontSize": TEXT},
-    "button": {"fontSize": TEXT},
+    "button": {"fontSize": TEXT, "fontWeight": 600, "letterSpacing": 0},
     "caption": {"fontSize": SMALL},
 }
 
-
-#: Of tables: lines alone, and on a phone a card for each row, with the names of its columns.
-TABLE_CSS = f"""
-table {{ border-collapse: collapse; width: 100%; font-size: {TEXT}; }}
-th, td {{
-  text-align: left; vertical-align: top; padding: 0.35em 0.8em 0.35em 0;
-  border-bottom: 1px solid rgba(128, 128, 128, 0.3);
-}}
-.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
-.long {{ overflow-wrap: anywhere; }}
-@media (max-width: 599px) {{
-  table.cards thead {{ position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }}
-  table.cards tr {{
-    display: block; margin-bottom: 10px; padding: 6px 10px;
-    border: 1px solid rgba(128, 128, 128, 0.4); border-radius: 6px;
-  }}
-  table.cards th, table.cards td {{
-    display: block; text-align: left; border: 0; padding: 2px 0; overflow-wrap: anywhere;
-  }}
-  table.cards td:empty {{ display: none; }}
-  table.cards td::before {{ content: attr(data-label) ": "; opacity: 0.75; }}
-}}
-"""
-
 #: Of buttons in the bar at the top: quiet, in the colour of its words.
-ON_BAR = {"&&": {"color": "inherit", "borderColor": "rgba(128,128,128,0.5)"}, **_AS_WRITTEN}
+ON_BAR = {"&&": {"color": "inherit", "background": "none"}, **_AS_WRITTEN}
 
 
-def _of_theme(paper: str, ink: str, muted: str) -> dict[str, object]:
-    """Return what differs by theme: the slim bar at the top, grey buttons and what is said."""
+def token(name: str) -> str:
+    """Return a colour for a style sheet, which follows the theme.
+
+    Examples
+    --------
+    >>> token("accent")
+    'var(--mui-palette-look-accent)'
+    """
+    return f"var(--mui-palette-look-{name})"
+
+
+#: Of the page: a warm ground, with room around what stands on it where there is room.
+PAGE = {
+    "& main.main": {"backgroundColor": token("ground"), "minHeight": "100vh"},
+    "@media (min-width: 600px)": {"& .main-content": {"padding": "12px 22px 48px"}},
+}
+
+
+def colours_of(theme: str) -> dict[str, str]:
+    """Return the colours of a theme, ``light`` or ``dark``, as hex by name."""
+    side = ("light", "dark").index(theme)
+    outcomes = {f"outcome-{place}": pair[side] for place, pair in enumerate(_OUTCOMES)}
+    return {name: pair[side] for name, pair in _TOKENS.items()} | outcomes
+
+
+def _of_theme(look: dict[str, str]) -> dict[str, object]:
+    """Return what differs by theme: surfaces, buttons and what is said."""
+    hairline = f"1px solid {look['line']}"
     return {
+        "MuiPaper": {
+            "styleOverrides": {
+                "root": {"backgroundImage": "none"},
+                "rounded": {"borderRadius": 8},
+                "elevation1": {"border": hairline, "boxShadow": "0 1px 3px rgba(27,35,48,0.07)"},
+            }
+        },
         # What cannot be pressed now is read all the same: MUI's own grey has 2 to 1.
         "MuiButton": {
             "styleOverrides": {
-                "root": {**_STILL, "&&.Mui-disabled": {"color": muted}},
-                "sizeSmall": {"&&": {"fontSize": SMALL}},
+                "root": {
+                    **_STILL,
+                    "&&": {
+                        "minHeight": _HEIGHT,
+                        "padding": "2px 14px",
+                        "borderRadius": 6,
+                        "boxShadow": "none",
+                    },
+                    "&&.Mui-disabled": {"color": look["muted"]},
+                    "&&.MuiButton-outlined.MuiButton-colorPrimary:not(.Mui-disabled)": {
+                        "color": look["ink"],
+                        "borderColor": look["line-strong"],
+                        "backgroundColor": look["surface"],
+                        "&:hover": {"backgroundColor": look["sunk"]},
+                    },
+                },
+                "sizeSmall": {
+                    "&&": {"fontSize": SMALL, "minHeight": _SMALL_HEIGHT, "padding": "0 10px"}
+                },
+            }
+        },
+        "MuiListItemButton": {
+            "styleOverrides": {
+                "root": {
+                    "&.Mui-focusVisible": _INNER,
+                    "&&&&.Mui-selected": {
+                        "backgroundColor": look["accent-tint"],
+                        "color": look["accent"],
+                    },
+                }
             }
         },
         # Items of a menu are thinned out to a third otherwise.
@@ -105,7 +197,15 @@ def _of_theme(paper: str, ink: str, muted: str) -> dict[str, object]:
             "styleOverrides": {
                 "root": {
                     "&.Mui-focusVisible": _INNER,
-                    "&&.Mui-disabled": {"opacity": 1, "color": muted},
+                    "&&.Mui-disabled": {"opacity": 1, "color": look["muted"]},
+                }
+            }
+        },
+        "MuiAccordion": {
+            "styleOverrides": {
+                "root": {
+                    "&&": {"border": hairline, "borderRadius": 8, "boxShadow": "none"},
+                    "&::before": {"display": "none"},
                 }
             }
         },
@@ -123,8 +223,8 @@ def _of_theme(paper: str, ink: str, muted: str) -> dict[str, object]:
                     },
                     # But a message that comes and goes lies over the page.
                     ".notistack-SnackbarContainer &&&": {
-                        "backgroundColor": paper,
-                        "color": ink,
+                        "backgroundColor": look["surface"],
+                        "color": look["ink"],
                         "padding": "4px 16px",
                         "boxShadow": "0 2px 8px rgba(0,0,0,0.4)",
                     },
@@ -135,11 +235,11 @@ def _of_theme(paper: str, ink: str, muted: str) -> dict[str, object]:
         "MuiAppBar": {
             "styleOverrides": {
                 "root": {
-                    "backgroundColor": paper,
+                    "backgroundColor": look["surface"],
                     "backgroundImage": "none",
-                    "color": ink,
+                    "color": look["ink"],
                     "boxShadow": "none",
-                    "borderBottom": "1px solid rgba(128,128,128,0.35)",
+                    "borderBottom": hairline,
                     "&& :focus-visible": _INNER,
                 }
             }
@@ -154,23 +254,28 @@ _COMPONENTS = {
     "MuiInputLabel": {
         "styleOverrides": {
             "outlined": {
+                "&&:not(.MuiInputLabel-shrink)": {"transform": "translate(14px, 8px)"},
                 "&&.MuiInputLabel-shrink": {
                     "fontSize": SMALL,
                     "transform": "translate(14px, -8px)",
                     "maxWidth": "calc(100% - 28px)",
-                }
+                },
             }
         }
     },
     "MuiOutlinedInput": {
         "styleOverrides": {
+            "root": {
+                "borderRadius": 6,
+                "backgroundColor": token("surface"),
+                "&&.MuiInputBase-multiline": {"padding": "8px 14px"},
+            },
             "notchedOutline": {"&& legend": {"fontSize": SMALL}},
-            # Small fields are of one height, whether text is written or chosen in them.
-            "input": {"&&&.MuiInputBase-inputSizeSmall": {"paddingBlock": "8.5px"}},
+            # Fields are of one height, whether text is written or chosen in them.
+            "input": {"&&&:not(.MuiInputBase-inputMultiline)": {"paddingBlock": "8px"}},
         }
     },
     "MuiButtonBase": {"styleOverrides": {"root": {"&.Mui-focusVisible": _OUTLINE}}},
-    "MuiListItemButton": {"styleOverrides": {"root": {"&.Mui-focusVisible": _INNER}}},
     "MuiTab": {"styleOverrides": {"root": {"&.Mui-focusVisible": _INNER, **_AS_WRITTEN, **_STILL}}},
     "MuiToggleButton": {
         "styleOverrides": {
@@ -190,24 +295,24 @@ _COMPONENTS = {
 }
 
 
-def _palette(primary: str, secondary: str, muted: str) -> dict[str, object]:
-    """Return the colours of a theme; fields that are disabled are read too: MUI's grey has 2.7 to 1."""
-    return {
-        "primary": {"main": primary},
-        "secondary": {"main": secondary},
-        "text": {"disabled": muted},
+def _config(theme: str) -> dict[str, object]:
+    """Return a theme; fields that are disabled are read too: MUI's grey has 2.7 to 1."""
+    look = colours_of(theme)
+    palette = {
+        "primary": {"main": look["accent"], "contrastText": look["accent-ink"]},
+        "secondary": {"main": look["brass"]},
+        "success": {"main": look["good"]},
+        "error": {"main": look["bad"]},
+        "warning": {"main": look["warn"]},
+        "info": {"main": look["accent"]},
+        "text": {"primary": look["ink"], "secondary": look["muted"], "disabled": look["muted"]},
+        "background": {"default": look["ground"], "paper": look["surface"]},
+        "action": {"hover": look["sunk"]},
+        "divider": look["line"],
+        "look": look,
     }
+    components = {**_COMPONENTS, **_of_theme(look)}
+    return {"palette": palette, "typography": _TYPOGRAPHY, "components": components}
 
 
-THEME_CONFIG = {
-    "light": {
-        "palette": _palette("#005a8c", "#a63c00", STATUS["off"].light),
-        "typography": _TYPOGRAPHY,
-        "components": {**_COMPONENTS, **_of_theme("#ffffff", "#1b1b1b", STATUS["off"].light)},
-    },
-    "dark": {
-        "palette": _palette("#6cc4f5", "#ff9d66", STATUS["off"].dark),
-        "typography": _TYPOGRAPHY,
-        "components": {**_COMPONENTS, **_of_theme("#121212", "#eeeeee", STATUS["off"].dark)},
-    },
-}
+THEME_CONFIG = {theme: _config(theme) for theme in ("light", "dark")}

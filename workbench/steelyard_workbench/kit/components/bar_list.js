@@ -12,7 +12,7 @@ export function render({ model }) {
     drawn.style.backgroundColor = series[at][1];
     return drawn;
   };
-  const drawBar = (series, { name, parts, text }, press) => {
+  const drawBar = (series, { name, parts, text, colour }, press) => {
     const button = make("button");
     button.type = "button";
     button.title = name;
@@ -22,6 +22,7 @@ export function render({ model }) {
     parts.forEach((part, at) => {
       const drawn = swatch(series, at);
       drawn.style.width = `${100 * part}%`;
+      if (colour) drawn.style.backgroundColor = colour;
       bar.append(drawn);
     });
     button.append(make("span", "name", name), bar, make("span", "text", text));
@@ -29,8 +30,9 @@ export function render({ model }) {
     item.append(button);
     return item;
   };
-  const drawChart = ({ title, series, bars }, chart) => {
+  const drawChart = ({ title, note, series, bars }, chart) => {
     const caption = make("figcaption", "", title);
+    if (note) caption.append(make("small", "", note));
     series.forEach(([name], at) => {
       if (!name) return;
       const drawn = make("span", "series", name);

@@ -8,16 +8,17 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard_workbench.kit.theme import TITLE
+from steelyard_workbench.kit.theme import FIGURE, token
 
 _CARD_PX = 190
-_FRAME = {
-    "border": "1px solid rgba(128, 128, 128, 0.4)",
+FRAME = {
+    "border": f"1px solid {token('line')}",
     "border-radius": "8px",
-    "padding": "6px",
+    "background": token("surface"),
+    "padding": "14px",
     "box-sizing": "border-box",
 }
-_VALUE = {"fontSize": TITLE, "fontWeight": 600, "overflowWrap": "anywhere"}
+_VALUE = {"fontSize": FIGURE, "fontWeight": 700, "overflowWrap": "anywhere"}
 
 
 def cards(figures: Sequence[tuple[str, str, str]]) -> Viewable:
@@ -41,4 +42,4 @@ def cards(figures: Sequence[tuple[str, str, str]]) -> Viewable:
 
 def card(*parts: Viewable) -> Viewable:
     """Return parts under each other in a frame of their own."""
-    return pn.Column(*parts, sizing_mode="stretch_width", margin=(6, 10), styles=_FRAME)
+    return pn.Column(*parts, sizing_mode="stretch_width", margin=(6, 10), styles=FRAME)

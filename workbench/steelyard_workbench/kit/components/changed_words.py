@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from html import escape
 
-_GONE = "background:rgba(213,94,0,0.18);text-decoration:line-through"
-_NEW = "background:rgba(0,158,115,0.2);text-decoration:none;font-weight:600"
+from steelyard_workbench.kit.theme import token
+
+_GONE = f"color:{token('bad')};background:{token('bad-tint')};text-decoration:line-through"
+_NEW = f"color:{token('good')};background:{token('good-tint')};text-decoration:none;font-weight:600"
 
 
 def changed_words(before: str, after: str) -> str:

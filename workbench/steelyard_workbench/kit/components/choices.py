@@ -13,42 +13,24 @@ from typing import Any, Literal
 import param
 from panel.custom import JSComponent
 
-from steelyard_workbench.kit.theme import FOCUS, HEADING, READING_WIDTH, SMALL, TEXT
+from steelyard_workbench.kit.look import BUTTON_CSS, with_tokens
+from steelyard_workbench.kit.theme import FONT, HEADING, READING_WIDTH, SMALL, TEXT
 
-_STYLE = f"""
-:host {{
-  color: var(--mui-palette-text-primary); font-family: Roboto, Helvetica, Arial, sans-serif;
-  font-size: {TEXT}; line-height: 1.5;
-}}
-h2, h3 {{ font-size: {HEADING}; font-weight: 600; margin: 0.8em 0 0.3em; }}
+_STYLE = BUTTON_CSS + with_tokens(f"""
+:host {{ color: var(--ink); font: {TEXT}/1.5 {FONT}; }}
+h2, h3 {{ font-size: {HEADING}; font-weight: 700; margin: 0.8em 0 0.3em; }}
 h3 {{ font-size: {TEXT}; }}
 p {{ margin: 0 0 8px; max-width: {READING_WIDTH}; overflow-wrap: anywhere; }}
-.cards {{ display: flex; flex-wrap: wrap; gap: 20px; }}
-.row {{ display: flex; flex-wrap: wrap; gap: 10px 20px; padding: 5px 0; }}
+.cards {{ display: flex; flex-wrap: wrap; gap: 16px; }}
+.row {{ display: flex; flex-wrap: wrap; gap: 8px; padding: 4px 0; }}
 .row > div {{ max-width: 360px; }}
 .row p {{ margin: 4px 0 0; }}
-.small button {{ font-size: {SMALL}; padding: 3px 9px; }}
+.small button {{ font-size: {SMALL}; min-height: 28px; padding: 0 10px; }}
 .cards > div {{
-  box-sizing: border-box; width: 320px; max-width: 100%; padding: 4px 12px 12px; border-radius: 4px;
-  border: 1px solid rgba(128, 128, 128, 0.4);
+  box-sizing: border-box; width: 320px; max-width: 100%; padding: 4px 16px 16px; border-radius: 8px;
+  background: var(--surface); border: 1px solid var(--line);
 }}
-button {{
-  font: inherit; font-weight: 500; line-height: 1.75; padding: 5px 15px; border-radius: 4px;
-  color: var(--mui-palette-primary-main); background: transparent; cursor: pointer;
-  border: 1px solid var(--mui-palette-primary-main); overflow-wrap: anywhere;
-}}
-button.word {{ border: 0; padding: 2px 0; min-height: 24px; text-align: left; text-decoration: underline; }}
-button.filled {{
-  color: var(--mui-palette-primary-contrastText); background: var(--mui-palette-primary-main);
-}}
-button.danger {{ color: var(--mui-palette-error-main); border-color: currentColor; }}
-button.text {{ border-color: transparent; }}
-button:disabled {{
-  color: var(--mui-palette-text-disabled); background: transparent; cursor: default;
-  border-color: var(--mui-palette-action-disabledBackground);
-}}
-button:focus-visible {{ outline: 3px solid {FOCUS}; outline-offset: 2px; }}
-"""
+""")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,31 +8,21 @@ from typing import Any
 import param
 from panel.custom import JSComponent
 
-from steelyard_workbench.kit.theme import FOCUS, SMALL, TEXT
+from steelyard_workbench.kit.look import BUTTON_CSS, with_tokens
+from steelyard_workbench.kit.theme import FONT, SMALL
 
-_STYLE = f"""
-:host {{
-  color: var(--mui-palette-text-primary); font-family: Roboto, Helvetica, Arial, sans-serif;
-}}
+_STYLE = BUTTON_CSS + with_tokens(f"""
+:host {{ color: var(--ink); font-family: {FONT}; }}
 pre {{
-  white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 0 8px; padding: 0.6em; font-size: {SMALL};
-  border: 1px solid rgba(128, 128, 128, 0.5); border-radius: 4px; max-height: 18em; overflow: auto;
+  white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 0 8px; padding: 12px; font-size: {SMALL};
+  background: var(--sunk); border: 1px solid var(--line); border-radius: 6px; max-height: 18em; overflow: auto;
 }}
 [role=tablist] {{ display: flex; flex-wrap: wrap; gap: 4px; margin-bottom: 8px; }}
-button {{
-  font: inherit; font-size: {SMALL}; font-weight: 500; line-height: 1.75; padding: 3px 9px;
-  border-radius: 4px; color: var(--mui-palette-primary-main); background: transparent;
-  border: 1px solid var(--mui-palette-primary-main); cursor: pointer;
-}}
 [role=tab] {{
-  font-size: {TEXT}; color: inherit; border: 0; border-radius: 0; padding: 6px 12px;
-  border-bottom: 2px solid transparent;
+  color: inherit; background: none; border: 0; border-radius: 0; border-bottom: 2px solid transparent;
 }}
-[role=tab][aria-selected=true] {{
-  color: var(--mui-palette-primary-main); border-color: var(--mui-palette-primary-main);
-}}
-:focus-visible {{ outline: 3px solid {FOCUS}; outline-offset: -3px; }}
-"""
+[role=tab][aria-selected=true] {{ color: var(--accent); border-color: currentColor; }}
+""")
 
 
 class CopyText(JSComponent):

@@ -8,7 +8,8 @@ from html import escape
 import panel as pn
 from panel.viewable import Viewable
 
-from steelyard_workbench.kit.theme import HEADING, TABLE_CSS, TEXT
+from steelyard_workbench.kit.look import TABLE_CSS
+from steelyard_workbench.kit.theme import HEADING, TEXT
 
 #: A word of more characters is broken where its column is narrow; others stay whole.
 _LONGEST_WORD = 24
@@ -19,7 +20,7 @@ def heading(text: str, level: int = 2) -> Viewable:
     size = HEADING if level == 2 else TEXT
     # Plain HTML: a React root for each costs a browser milliseconds.
     return pn.pane.HTML(
-        f'<h{level} style="font-size:{size};font-weight:600;line-height:1.25;'
+        f'<h{level} style="font-size:{size};font-weight:700;line-height:1.25;'
         f'margin:0.8em 0 0">{escape(text)}</h{level}>',
         margin=(5, 10),
         sizing_mode="stretch_width",

@@ -17,6 +17,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from steelyard_workbench.kit.components.cards import FRAME
 from steelyard_workbench.kit.theme import BLUE, GREY, SERIES
 
 
@@ -45,7 +46,8 @@ def plot(title: str, x: str, y: str, *, height: int = 300, **given: Any) -> Any:
 
 def show(made: Any) -> pn.pane.Bokeh:
     """Put a figure on a page; its colours follow the theme."""
-    return pn.pane.Bokeh(made, sizing_mode="stretch_width", theme=None)
+    made.styles = {name: FRAME[name] for name in ("border", "border-radius", "background")}
+    return pn.pane.Bokeh(made, sizing_mode="stretch_width", theme=None, margin=(5, 10))
 
 
 def change(made: Any, work: Callable[[], None]) -> None:

@@ -21,7 +21,8 @@ import param
 import polars as pl
 from panel.viewable import Viewable, Viewer
 
-from steelyard_workbench.kit.components.table_keys import TABLE_CSS, TableKeys, new_mark
+from steelyard_workbench.kit.components.table_keys import GRID_CSS, TableKeys, new_mark
+from steelyard_workbench.kit.look import CHIP_CSS, with_tokens
 from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.tasks import Task
@@ -31,23 +32,19 @@ _DEFAULT_WIDTH = 140
 _ID_FIELD = "id_of_row"
 #: Pixels that the widest column keeps, where it was given as many, however narrow the table is.
 _LEAST_WIDTH = 180
-_CELL_CSS = """
+_CELL_CSS = CHIP_CSS + with_tokens("""
 .two-lines {
   display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2;
   overflow: hidden; white-space: normal; overflow-wrap: anywhere;
 }
 .chips { display: flex; flex-wrap: wrap; gap: 2px 4px; }
-.chip {
-  padding: 0 8px; border-radius: 10px; background: rgba(128, 128, 128, 0.18);
-  max-width: 100%; box-sizing: border-box; overflow: hidden; text-overflow: ellipsis;
-}
 @media (max-width: 599px) {
   .tabulator .tabulator-header { height: 1px; clip-path: inset(50%); }
   .tabulator .tabulator-tableholder .tabulator-table { width: 100%; min-width: 0 !important; }
   .tabulator .tabulator-row {
     display: block; height: auto !important; min-width: 0 !important; width: auto !important;
     margin: 0 2px 10px; padding: 6px 10px;
-    border: 1px solid rgba(128, 128, 128, 0.4); border-radius: 6px;
+    border: 1px solid var(--line); border-radius: 8px;
   }
   .tabulator .tabulator-row .tabulator-cell {
     display: flex; gap: 10px; width: auto !important; min-width: 0 !important;
@@ -56,10 +53,10 @@ _CELL_CSS = """
   }
   .tabulator .tabulator-row .tabulator-col-resize-handle { display: none; }
   .tabulator .tabulator-row .tabulator-cell[tabulator-field]::before {
-    content: attr(tabulator-field); flex: 0 0 90px; opacity: 0.75;
+    content: attr(tabulator-field); flex: 0 0 90px; color: var(--muted);
   }
 }
-"""
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +202,7 @@ class FrameTable(Viewer):
             sizing_mode="stretch_width",
             sortable={name: name in self._sortable for name in self._titles},
             css_classes=[mark],
-            stylesheets=[TABLE_CSS, _CELL_CSS, _card_names(self._titles)],
+            stylesheets=[GRID_CSS, _CELL_CSS, _card_names(self._titles)],
         )
         self._keys = TableKeys(
             on_open=self.open,

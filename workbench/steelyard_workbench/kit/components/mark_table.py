@@ -11,15 +11,18 @@ import param
 from panel.custom import JSComponent
 from panel.viewable import Viewable
 
-from steelyard_workbench.kit.theme import FOCUS, TABLE_CSS
+from steelyard_workbench.kit.look import BUTTON_CSS, TABLE_CSS, with_tokens
 
-_STYLE = f"""{TABLE_CSS}button {{
-  font: inherit; color: inherit; background: none; border: 0; padding: 0.2em 0;
-  min-height: 24px; text-align: left; text-decoration: underline; cursor: pointer;
-}}
-button:focus-visible {{ outline: 3px solid {FOCUS}; outline-offset: 1px; }}
-button:disabled {{ opacity: 0.6; cursor: default; }}
-"""
+_STYLE = (
+    BUTTON_CSS
+    + TABLE_CSS
+    + with_tokens("""
+button {
+  font-weight: 500; color: var(--accent); background: none; border: 0; padding: 2px 0; min-height: 24px;
+  text-align: left;
+}
+""")
+)
 
 
 class MarkTable(JSComponent):

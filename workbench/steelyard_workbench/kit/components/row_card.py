@@ -13,6 +13,9 @@ from typing import Any, ClassVar, TypedDict
 import param
 from panel.custom import JSComponent
 
+from steelyard_workbench.kit.look import BUTTON_CSS, with_tokens
+from steelyard_workbench.kit.theme import FONT, HEADING, SMALL, TEXT
+
 #: A piece of text and how it stands out: ``""``, ``strong`` or ``mark``.
 Run = tuple[str, str]
 
@@ -47,48 +50,30 @@ class Image(TypedDict):
     text: str
 
 
-_STYLE = """
-:host { color: var(--mui-palette-text-primary); font-family: Roboto, Helvetica, Arial, sans-serif; }
-.line { font-size: 1rem; line-height: 1.43; overflow-wrap: anywhere; }
-.context {
-  font-size: 1.214rem; line-height: 1.5; white-space: pre-wrap; overflow-wrap: anywhere;
+_STYLE = BUTTON_CSS + with_tokens(f"""
+:host {{ color: var(--ink); font-family: {FONT}; }}
+.line {{ font-size: {TEXT}; line-height: 1.43; overflow-wrap: anywhere; }}
+.context {{
+  font-size: {HEADING}; line-height: 1.5; white-space: pre-wrap; overflow-wrap: anywhere;
   max-height: 20em; overflow: auto; padding: 0.2em 0; margin: 10px 0;
-}
-mark { background: #e6c84f; color: #000; border-radius: 2px; }
-img { max-height: 16em; max-width: 100%; margin: 0.3em 0.5em 0 0; }
-.asked { font-size: 1rem; line-height: 1.5; margin: 12px 0 4px; overflow-wrap: anywhere; }
-.buttons { display: flex; flex-wrap: wrap; gap: 8px; margin: 4px 0; }
-.actions { margin-top: 16px; }
-details { font-size: 1rem; margin: 6px 0; }
-summary { cursor: pointer; }
-dl { margin: 0.3em 0; }
-button {
-  font: inherit; font-size: 0.857rem; font-weight: 500; line-height: 1.75; letter-spacing: 0.02em;
-  min-width: 64px; padding: 4px 10px; border-radius: 4px; cursor: pointer; overflow-wrap: anywhere;
-  color: var(--mui-palette-primary-main); background: transparent;
-  border: 1px solid var(--mui-palette-primary-main);
-}
-kbd {
+}}
+mark {{ background: var(--brass-tint); color: var(--brass); border-radius: 2px; }}
+img {{ max-height: 16em; max-width: 100%; margin: 0.3em 0.5em 0 0; }}
+.asked {{ font-size: {TEXT}; line-height: 1.5; margin: 12px 0 4px; overflow-wrap: anywhere; }}
+.buttons {{ display: flex; flex-wrap: wrap; gap: 8px; margin: 4px 0; }}
+.actions {{ margin-top: 16px; }}
+details {{ font-size: {TEXT}; margin: 6px 0; }}
+summary {{ cursor: pointer; }}
+dl {{ margin: 0.3em 0; }}
+button {{ font-size: {SMALL}; min-width: 64px; min-height: 28px; padding: 2px 10px; }}
+kbd {{
   font: inherit; font-size: 0.75rem; line-height: 1.4; display: inline-block; min-width: 1.4em;
   padding: 0 0.35em; margin-right: 0.5em; text-align: center; border-radius: 3px;
   border: 1px solid currentColor; border-bottom-width: 2px;
-}
-@media (hover: none) { kbd { display: none; } }
-button:hover { background: var(--mui-palette-action-hover); }
-button.filled {
-  color: var(--mui-palette-primary-contrastText); background: var(--mui-palette-primary-main);
-}
-button.chip { border-radius: 16px; }
-button.filled:hover { text-decoration: underline; }
-button:disabled, button:disabled:hover {
-  color: var(--mui-palette-text-disabled); background: transparent; cursor: default;
-  border-color: var(--mui-palette-action-disabledBackground); text-decoration: none;
-}
-button.filled:disabled { background: var(--mui-palette-action-disabledBackground); }
-button:focus-visible, summary:focus-visible, .context:focus-visible {
-  outline: 3px solid var(--mui-palette-text-primary); outline-offset: 2px;
-}
-"""
+}}
+@media (hover: none) {{ kbd {{ display: none; }} }}
+button.chip {{ border-radius: 16px; }}
+""")
 
 
 class RowCard(JSComponent):

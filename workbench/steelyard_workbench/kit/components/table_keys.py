@@ -10,19 +10,36 @@ from typing import Any
 import param
 
 from steelyard_workbench.kit.components.unseen import Unseen
-from steelyard_workbench.kit.theme import FOCUS, TEXT
+from steelyard_workbench.kit.look import with_tokens
+from steelyard_workbench.kit.theme import FOCUS, SMALL, TEXT
 
 _CLASSES = count(1)
 
-#: Text of the size of the page, where the focus is, and which row was opened last, by more than a colour. The
-#: class stands twice since Tabulator's theme, which comes later, has a size of its own.
-TABLE_CSS = f"""
-.tabulator.tabulator {{ font-size: {TEXT}; }}
+#: A card whose rows are divided by lines: a tint under the pointer, and a bar on the row that was opened
+#: last. The class stands twice since Tabulator's theme, which comes later, has looks of its own.
+GRID_CSS = with_tokens(f"""
+.tabulator.tabulator {{
+  font-size: {TEXT}; color: var(--ink); background: var(--surface);
+  border: 1px solid var(--line); border-radius: 8px;
+}}
+.tabulator.tabulator .tabulator-header, .tabulator.tabulator .tabulator-header .tabulator-col {{
+  font-size: {SMALL}; font-weight: 600; color: var(--muted); background: var(--surface);
+  border-color: var(--line);
+}}
+.tabulator.tabulator .tabulator-tableholder, .tabulator.tabulator .tabulator-table {{
+  background: var(--surface); color: var(--ink);
+}}
+.tabulator.tabulator .tabulator-row {{
+  background: var(--surface); color: var(--ink); border-bottom: 1px solid var(--line);
+}}
+.tabulator.tabulator .tabulator-row:hover {{ background: var(--sunk); color: var(--ink); }}
+.tabulator.tabulator .tabulator-row[aria-current=true] {{
+  background: var(--accent-tint); box-shadow: inset 3px 0 0 var(--accent);
+}}
 .tabulator-row:focus-visible, .tabulator-col:focus-visible {{
   outline: 3px solid {FOCUS}; outline-offset: -3px; z-index: 1;
 }}
-.tabulator-row[aria-current=true] {{ box-shadow: inset 5px 0 0 {FOCUS}; font-weight: 600; }}
-"""
+""")
 
 
 class TableKeys(Unseen):

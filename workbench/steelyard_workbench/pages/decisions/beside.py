@@ -15,28 +15,21 @@ from steelyard.named.wire import NamedVersion
 from steelyard_workbench.kit.components.changed_words import changed_sides
 from steelyard_workbench.kit.components.numbers import ago, share_text
 from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.theme import HEADING, SMALL, TITLE
+from steelyard_workbench.kit.look import CARD_CSS, pill, with_tokens
+from steelyard_workbench.kit.theme import HEADING, SMALL
 from steelyard_workbench.pages.decisions.judging import best_known
 from steelyard_workbench.parts.datasets.questions import questions_of
 from steelyard_workbench.parts.named.looking import Looked
 
-_CSS = f"""
-section {{
-  border: 1px solid rgba(128, 128, 128, 0.4); border-radius: 8px; padding: 12px 16px;
-  box-sizing: border-box; overflow-wrap: anywhere;
-}}
-.top, .figures {{ display: flex; flex-wrap: wrap; gap: 4px 24px; align-items: baseline; }}
-.place {{
-  font-size: {SMALL}; font-weight: 600; border: 1px solid currentColor; border-radius: 99px;
-  padding: 1px 10px;
-}}
-.note, summary {{ font-size: {SMALL}; opacity: 0.85; }}
+_CSS = CARD_CSS + with_tokens(f"""
+.row {{ gap: 4px 12px; }}
+.row .note {{ margin-left: auto; }}
+summary {{ font-size: {SMALL}; color: var(--muted); }}
 h2 {{ font-size: inherit; margin: 0; }}
-.asks {{ font-size: {HEADING}; margin: 10px 0 4px; }}
+.asks {{ font-size: {HEADING}; margin: 12px 0 4px; }}
 ul {{ margin: 4px 0; padding-left: 20px; }}
-.figures {{ margin-top: 12px; }}
-.figures b {{ font-size: {TITLE}; font-weight: 600; margin-right: 6px; }}
-"""
+.figures {{ display: flex; flex-wrap: wrap; gap: 4px 24px; margin-top: 16px; }}
+""")
 
 
 def show_beside(looked: Looked) -> Viewable:
@@ -132,8 +125,8 @@ def _pairs(value: Any) -> str:
 
 def _card(place: str, title: str, about: str, body: str) -> Viewable:
     return pn.pane.HTML(
-        f'<section aria-label="{escape(place)}"><div class="top"><span class="place">{escape(place)}'
-        f'</span><h2>{escape(title)}</h2><span class="note">{escape(about)}</span></div>{body}</section>',
+        f'<section class="card" aria-label="{escape(place)}"><div class="row">'
+        f'{pill(place, "good" if place == "Production" else "brass")}<h2>{escape(title)}</h2><span class="note">{escape(about)}</span></div>{body}</section>',
         sizing_mode="stretch_width",
         stylesheets=[_CSS],
         margin=(6, 10),
@@ -163,7 +156,7 @@ def _figures(week: DecisionSummary | None, result: ComparisonResult | None, plac
         figures.append((f"{week.latency_p50_ms.value:.0f} ms", "", note))
     return '<div class="figures">{}</div>'.format(
         "".join(
-            f'<div><b>{value}</b>{word}<div class="note">{note}</div></div>'
+            f'<div><b class="figure">{value}</b>{word}<div class="note">{note}</div></div>'
             for value, word, note in figures
         )
     )

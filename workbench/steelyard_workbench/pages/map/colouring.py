@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.maps.wire import NONE, MapPoints, MapValues
-from steelyard_workbench.kit.theme import BLUE, GREY, ORANGE, SERIES, SKY
+from steelyard_workbench.kit.theme import (
+    BLUE,
+    GREY,
+    ORANGE,
+    SERIES,
+    SLATE,
+    YELLOW,
+    outcome_places,
+)
 
 ColourBy = Literal["label", "error", "confidence", "side"]
 COLOURS_BY: tuple[ColourBy, ...] = get_args(ColourBy)
@@ -19,7 +27,7 @@ OF_ANSWERS: tuple[ColourBy, ...] = ("error", "confidence")
 _NOT_SCORED = "not scored"
 #: Bounds of groups of probabilities, and a colour of each from sure to unsure.
 _BOUNDS = (0.5, 0.7, 0.9)
-_SURENESS = (ORANGE, "#e69f00", SKY, BLUE)
+_SURENESS = (ORANGE, YELLOW, SLATE, BLUE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +77,9 @@ def _labels(values: MapValues) -> Colouring:
     codes[expected == NONE] = n_named + 1
     names = (*values.outcomes[:n_named], "another outcome", "no label")
     descriptions = [_outcome(values, place) for place in values.expected]
-    return Colouring(names, (*SERIES[:n_named], "#555555", GREY), codes, descriptions)
+    places = outcome_places(values.outcomes)
+    colours = (SERIES[places[name]] for name in values.outcomes[:n_named])
+    return Colouring(names, (*colours, "#555555", GREY), codes, descriptions)
 
 
 def _errors(values: MapValues) -> Colouring:

@@ -17,32 +17,25 @@ from steelyard.decisions.wire import ABSTAIN, DecisionResult, Novelty
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.look import CARD_CSS, bar, with_tokens
 from steelyard_workbench.kit.states import verdict
-from steelyard_workbench.kit.theme import SMALL, TEXT, TITLE
+from steelyard_workbench.kit.theme import SMALL, outcome_colours
 from steelyard_workbench.pages.playground.why import marked_context
 
 #: Outcomes of a decision that are listed, the likeliest first.
 _MOST_OUTCOMES = 20
-_STYLE = f"""
-section {{
-  border: 1px solid rgba(128, 128, 128, 0.35); border-radius: 8px; padding: 12px 16px; font-size: {TEXT};
-}}
-h2 {{ font-size: {SMALL}; font-weight: 400; margin: 0; overflow-wrap: anywhere; }}
-.word {{ font-size: {TITLE}; font-weight: 700; margin: 4px 0 8px; overflow-wrap: anywhere; }}
-.word small {{ font-size: {TEXT}; font-weight: 400; }}
+_STYLE = CARD_CSS + with_tokens(f"""
+h2 {{ font-size: {SMALL}; font-weight: 400; color: var(--muted); margin: 0; }}
+.verdict {{ margin: 4px 0 16px; }}
 ul {{
-  list-style: none; margin: 0; padding: 0; display: grid; gap: 4px 10px; align-items: center;
+  list-style: none; margin: 0; padding: 0; display: grid; gap: 6px 12px; align-items: center;
   grid-template-columns: minmax(0, auto) minmax(60px, 1fr) auto;
 }}
 li {{ display: contents; }}
 li span {{ overflow-wrap: anywhere; }}
 li span:last-child {{ font-variant-numeric: tabular-nums; }}
-.bar {{ position: relative; height: 10px; border-radius: 5px; background: rgba(128, 128, 128, 0.2); }}
-.bar i {{ display: block; height: 100%; border-radius: 5px; background: rgba(128, 128, 128, 0.7); }}
-li:first-child .bar i {{ background: var(--mui-palette-primary-main); }}
-.bar b {{ position: absolute; top: -4px; width: 3px; height: 18px; background: var(--mui-palette-secondary-main); }}
-p {{ margin: 10px 0 0; }}
-"""
+p {{ margin: 12px 0 0; }}
+""")
 
 
 def show_answer(
@@ -102,17 +95,17 @@ def show_answer(
 def _show_result(name: str, result: DecisionResult, threshold: float | None) -> Viewable:
     """Show one decision: its likeliest outcome in large type, and the bars of all."""
     likeliest = sorted(result.probabilities.items(), key=lambda item: -item[1])[:_MOST_OUTCOMES]
-    mark = "" if threshold is None else f'<b style="left:{threshold:.1%}"></b>'
+    colours = outcome_colours(result.probabilities)
     bars = "".join(
         f'<li><span dir="auto">{escape(outcome)}</span>'
-        f'<div class="bar"><i style="width:{probability:.1%}"></i>{mark if at == 0 else ""}</div>'
+        f"{bar(probability, colours[outcome], threshold if at == 0 else None)}"
         f"<span>{probability:.3f}</span></li>"
         for at, (outcome, probability) in enumerate(likeliest)
     )
     return pn.pane.HTML(
-        f'<section><h2 dir="auto">{escape(name)}</h2>'
-        f'<div class="word"><bdi>{escape(result.top)}</bdi> <small>{result.p_top * 100:.0f} of 100 sure'
-        f"</small></div><ul>{bars}</ul>"
+        f'<section class="card"><h2 dir="auto">{escape(name)}</h2>'
+        f'<div class="verdict"><bdi>{escape(result.top)}</bdi> <small>{result.p_top * 100:.0f} of 100 '
+        f"sure</small></div><ul>{bars}</ul>"
         f"<p><strong>Sure enough to act?</strong> {escape(_acts(result, threshold))}</p>"
         + (f"<p>{escape(unstated)}</p>" if (unstated := _unstated(result)) else "")
         + "</section>",

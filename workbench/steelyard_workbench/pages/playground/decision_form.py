@@ -14,6 +14,7 @@ from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.several import LabelSet, ids_of_labels, multi_label
 from steelyard.errors import InvalidRequestError
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
+from steelyard_workbench.kit.components.cards import FRAME
 from steelyard_workbench.pages.playground.typing_memory import follow_typing
 
 #: No kind of a decision: each of the labels is a decision of its own.
@@ -97,7 +98,7 @@ class DecisionForm(Viewer):
             self._outcomes,
             sizing_mode="stretch_width",
             margin=(4, 10),
-            styles={"border": "1px solid rgba(128, 128, 128, 0.4)", "border-radius": "4px"},
+            styles=FRAME,
         )
 
     def __panel__(self) -> Viewable:

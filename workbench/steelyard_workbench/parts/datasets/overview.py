@@ -16,7 +16,7 @@ from steelyard_workbench.kit.components.bar_list import BarChart, BarList
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.states import empty
-from steelyard_workbench.kit.theme import SERIES
+from steelyard_workbench.kit.theme import outcome_colours
 
 METHODS = {"sft": "targets", "reward": "rewards"}
 _WHY_NOT = {
@@ -84,15 +84,17 @@ def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None
     if not expected:
         return empty("No row has a label.")
     charts: list[BarChart] = []
-    for place, (decision, counts) in enumerate(expected.items()):
-        total = sum(counts.values())
+    for decision, counts in expected.items():
+        total, most = sum(counts.values()), max(counts.values())
+        colours = outcome_colours(counts)
         top = sorted(counts.items(), key=lambda item: -item[1])[:_MOST_BARS]
         charts.append(
             {
-                "title": f"{decision} (n = {total:,})",
-                "series": [("", SERIES[place % len(SERIES)])],
+                "title": decision,
+                "note": f"{total:,} rows",
+                "series": [("", "")],
                 "bars": [
-                    {"name": name, "parts": [n / total], "text": f"{n:,} of {total:,}"}
+                    {"name": name, "parts": [n / most], "text": f"{n:,}", "colour": colours[name]}
                     for name, n in top
                 ],
             }

@@ -12,11 +12,12 @@ from steelyard.client.answers import labels_of
 from steelyard.datasets.wire import Example
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.theme import token
 from steelyard_workbench.parts.datasets.questions import as_text, questions_of
 
 _TEXT = (
     "white-space:pre-wrap;overflow-wrap:anywhere;max-height:22em;overflow:auto;"
-    "padding:0.6em;border:1px solid rgba(128,128,128,0.5);border-radius:4px"
+    f"padding:12px;border:1px solid {token('line')};border-radius:8px;background:{token('surface')}"
 )
 
 

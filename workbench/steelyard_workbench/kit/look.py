@@ -1,0 +1,183 @@
+"""What is drawn as plain HTML: cards, chips, bars, tables, buttons, and the beam of a measured change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from html import escape
+
+from steelyard_workbench.kit.theme import (
+    FIGURE,
+    FOCUS,
+    FONT,
+    HEADING,
+    SMALL,
+    TEXT,
+    TITLE,
+    VERDICT,
+    Status,
+    outcome_colours,
+)
+
+
+def with_tokens(css: str) -> str:
+    """Return a style sheet whose ``var(--name)`` of a colour is that of the theme.
+
+    Examples
+    --------
+    >>> with_tokens("a { color: var(--accent); }")
+    'a { color: var(--mui-palette-look-accent); }'
+    """
+    return re.sub(r"var\(--(?!mui-|c\b)", "var(--mui-palette-look-", css)
+
+
+#: Of every button that is plain HTML: as those of panel-material-ui.
+BUTTON_CSS = with_tokens(f"""
+button {{
+  font: 600 {TEXT}/1.5 {FONT}; min-height: 36px; padding: 2px 14px; border-radius: 6px; cursor: pointer;
+  color: var(--ink); background: var(--surface); border: 1px solid var(--line-strong);
+  overflow-wrap: anywhere;
+}}
+button:hover {{ background: var(--sunk); }}
+button.filled {{ color: var(--accent-ink); background: var(--accent); border-color: var(--accent); }}
+button.danger {{ color: var(--bad); border-color: currentColor; }}
+button.text, button.word {{ color: var(--accent); background: none; border-color: transparent; }}
+button.word {{ font-weight: 500; border: 0; padding: 2px 0; min-height: 24px; text-align: left; }}
+button.word:hover {{ text-decoration: underline; }}
+button:disabled {{
+  color: var(--muted); background: transparent; border-color: var(--line); cursor: default;
+}}
+button:focus-visible, summary:focus-visible, [tabindex]:focus-visible {{
+  outline: 3px solid {FOCUS}; outline-offset: 2px;
+}}
+""")
+
+#: Of tables: lines alone, and on a phone a card for each row, with the names of its columns.
+TABLE_CSS = with_tokens(f"""
+table {{ border-collapse: collapse; width: 100%; font-size: {TEXT}; }}
+th, td {{
+  text-align: left; vertical-align: top; padding: 8px 12px 8px 0; border-bottom: 1px solid var(--line);
+}}
+thead th, tbody th {{ font-size: {SMALL}; font-weight: 600; color: var(--muted); }}
+.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
+.long {{ overflow-wrap: anywhere; }}
+@media (max-width: 599px) {{
+  table.cards thead {{ position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }}
+  table.cards tr {{
+    display: block; margin-bottom: 12px; padding: 8px 12px; background: var(--surface);
+    border: 1px solid var(--line); border-radius: 8px;
+  }}
+  table.cards th, table.cards td {{
+    display: block; text-align: left; border: 0; padding: 2px 0; overflow-wrap: anywhere;
+  }}
+  table.cards td:empty {{ display: none; }}
+  table.cards td::before {{ content: attr(data-label) ": "; color: var(--muted); }}
+}}
+""")
+
+#: Of chips, which are an outcome each and have its colour.
+CHIP_CSS = with_tokens(f"""
+.chip {{
+  display: inline-block; box-sizing: border-box; max-width: 100%; padding: 0 10px; border-radius: 12px;
+  font-size: {SMALL}; font-weight: 600; line-height: 22px; white-space: nowrap; overflow: hidden;
+  text-overflow: ellipsis; vertical-align: middle;
+  color: color-mix(in srgb, var(--c) 65%, var(--ink));
+  background: color-mix(in srgb, var(--c) 12%, transparent);
+  border: 1px solid color-mix(in srgb, var(--c) 45%, transparent);
+}}
+""")
+
+#: Of cards, and of what stands on them.
+CARD_CSS = CHIP_CSS + with_tokens(f"""
+:host {{ color: var(--ink); font: {TEXT}/1.5 {FONT}; }}
+.card {{
+  box-sizing: border-box; padding: 24px; overflow-wrap: anywhere; background: var(--surface);
+  border: 1px solid var(--line); border-radius: 8px; box-shadow: 0 1px 3px rgba(27, 35, 48, 0.07);
+}}
+.row {{ display: flex; flex-wrap: wrap; gap: 12px 32px; align-items: center; }}
+.row > .wide {{ flex: 1 1 320px; min-width: 0; }}
+.pills {{ display: flex; flex-wrap: wrap; gap: 8px; align-items: center; }}
+h2 {{ font-size: {HEADING}; font-weight: 700; line-height: 1.25; margin: 0 0 12px; }}
+.lead {{ font-size: {HEADING}; }}
+.note {{ font-size: {SMALL}; color: var(--muted); }}
+.figure {{ font-size: {FIGURE}; font-weight: 700; margin-right: 6px; }}
+.verdict {{ font-size: {VERDICT}; font-weight: 700; line-height: 1.1; letter-spacing: -0.02em; }}
+.verdict small {{ font-size: {HEADING}; font-weight: 500; color: var(--muted); letter-spacing: 0; }}
+.pill {{
+  display: inline-block; padding: 0 10px; border-radius: 12px; font-size: {SMALL}; font-weight: 600;
+  line-height: 24px; white-space: nowrap; color: var(--accent); background: var(--accent-tint);
+}}
+.pill.good {{ color: var(--good); background: var(--good-tint); }}
+.pill.bad {{ color: var(--bad); background: var(--bad-tint); }}
+.pill.unsure {{ color: var(--warn); background: var(--warn-tint); }}
+.pill.brass {{ color: var(--brass); background: var(--brass-tint); }}
+.bar {{ position: relative; height: 10px; border-radius: 5px; background: var(--sunk); }}
+.bar i {{ display: block; height: 100%; border-radius: 5px; background: var(--c); }}
+.bar b {{ position: absolute; top: -4px; width: 2px; height: 18px; background: var(--brass); }}
+.beam {{ position: relative; height: 60px; min-width: 200px; margin: 0 24px; font-size: {SMALL}; }}
+.beam > * {{ position: absolute; transform: translateX(-50%); white-space: nowrap; }}
+.beam .line {{ left: 0; right: 0; top: 28px; height: 4px; border-radius: 2px; transform: none;
+  background: var(--line); }}
+.beam .span {{ top: 24px; height: 12px; border-radius: 3px; transform: none;
+  background: color-mix(in srgb, var(--c) 40%, transparent); }}
+.beam .mark {{ top: 20px; width: 4px; height: 20px; border-radius: 2px; background: var(--c); }}
+.beam .zero {{ top: 18px; width: 2px; height: 24px; background: var(--muted); }}
+.beam .over {{ top: 0; color: var(--muted); font-weight: 600; }}
+.beam .under {{ top: 42px; color: var(--muted); }}
+@media (max-width: 599px) {{ .card {{ padding: 16px; }} .verdict {{ font-size: {TITLE}; }} }}
+""")
+
+
+def chip(outcome: str, outcomes: Iterable[str], text: str = "") -> str:
+    """Return an outcome as HTML, in its colour.
+
+    Parameters
+    ----------
+    outcomes : iterable of str
+        All of its decision.
+    text : str
+        What stands on it; the outcome itself where there is none.
+    """
+    colour = outcome_colours([*outcomes, outcome])[outcome]
+    return f'<span class="chip" dir="auto" style="--c:{colour}">{escape(text or outcome)}</span>'
+
+
+def pill(text: str, status: Status | str = "") -> str:
+    """Return a short statement as HTML, in the colour of what it means."""
+    return f'<span class="pill {status}">{escape(text)}</span>'
+
+
+def bar(share: float, colour: str, threshold: float | None = None) -> str:
+    """Return a share as HTML: a bar, with a mark where a threshold is."""
+    mark = "" if threshold is None else f'<b style="left:{threshold:.1%}"></b>'
+    return f'<div class="bar" style="--c:{colour}"><i style="width:{share:.1%}"></i>{mark}</div>'
+
+
+def beam(change: float, low: float, high: float, status: Status) -> str:
+    """Return a difference of shares with its interval as HTML: a beam, balanced at no change.
+
+    Parameters
+    ----------
+    change, low, high : float
+        From -1 to 1.
+    """
+    reach = 1.15 * max(abs(change), abs(low), abs(high), 0.02)
+
+    def at(value: float) -> float:
+        return 50 + 50 * value / reach
+
+    tone = {"good": "good", "bad": "bad"}.get(status, "accent")
+    ends = {low: "", high: "", change: "font-weight:600"}
+    labels = "".join(
+        f'<span class="under" style="left:{at(value):.1f}%;{style}">{value * 100:+.0f}</span>'
+        for value, style in ends.items()
+        if value == change or abs(at(value) - at(change)) > 7
+    )
+    said = f"{change * 100:+.0f} points, between {low * 100:+.0f} and {high * 100:+.0f}"
+    return with_tokens(
+        f'<div class="beam" role="img" aria-label="{said}" style="--c:var(--{tone})">'
+        f'<i class="line"></i><i class="span" style="left:{at(low):.1f}%;'
+        f'width:{at(high) - at(low):.1f}%"></i><i class="zero" style="left:50%"></i>'
+        f'<i class="mark" style="left:{at(change):.1f}%"></i>'
+        f'<span class="over" style="left:50%">no change</span>{labels}</div>'
+    )
