@@ -31,20 +31,24 @@ class Layer(nn.Module):
         self.attention_norm = nn.LayerNorm(width, eps=1e-12)
         self.norm = nn.LayerNorm(width, eps=1e-12)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Return the layer's output for ``x`` (rows, tokens, width); ``mask`` is added to scores."""
-        rows, tokens, width = x.shape
+    def forward(self, x: Tensor, mask: Tensor, n_first: int | None = None) -> Tensor:
+        """Return the layer's output for the first ``n_first`` tokens of ``x`` (rows, tokens, width).
+
+        All tokens without ``n_first``. ``mask`` is added to the scores of attention.
+        """
+        rows, _, width = x.shape
+        reading = x[:, :n_first]
         query, key, value = (
-            part(x).view(rows, tokens, self.heads, -1).transpose(1, 2)
-            for part in (self.query, self.key, self.value)
+            part(source).view(rows, -1, self.heads, width // self.heads).transpose(1, 2)
+            for part, source in ((self.query, reading), (self.key, x), (self.value, x))
         )
         # In float32: the backward pass of attention in bfloat16 takes six times as long on a CPU.
         with torch.autocast("cpu", enabled=False):
             mixed = functional.scaled_dot_product_attention(
                 query.float(), key.float(), value.float(), attn_mask=mask
             )
-        mixed = mixed.transpose(1, 2).reshape(rows, tokens, width)
-        x = self.attention_norm(x + self.out(mixed))
+        mixed = mixed.transpose(1, 2).reshape(rows, -1, width)
+        x = self.attention_norm(reading + self.out(mixed))
         return self.norm(x + self.down(functional.gelu(self.up(x))))
 
 
@@ -69,8 +73,9 @@ class Reader(nn.Module):
         x = self.norm(self.words(ids) + self.positions(at) + self.segments(segments))
         mask = torch.zeros(seen.shape, dtype=x.dtype, device=x.device)
         mask = mask.masked_fill(~seen, torch.finfo(torch.bfloat16).min)[:, None, None, :]
-        for layer in self.layers:
+        for layer in self.layers[:-1]:
             x = layer(x, mask)
+        x = self.layers[-1](x, mask, n_first=1)  # of the last layer, the head reads [CLS] alone
         return self.head(torch.tanh(self.dense(x[:, 0])))
 
 
