@@ -18,7 +18,9 @@ import pytest
 import yaml
 
 from faults.processes import free_port
+from steelyard import __version__
 from steelyard.http.access import TrustedProxies
+from steelyard.scoring.assets import ENGINES
 from steelyard.settings import SETTINGS, read_settings
 from support.api.error_shape import assert_canonical_error
 from support.servers.haproxy import HAPROXY, NEEDS_HAPROXY, haproxy, wait_for_servers
@@ -32,6 +34,7 @@ STORES = {
     "framesUrl": "s3://key:secret@bucket/frames?region=eu-west-1",
 }
 NETWORKS = ["10.9.0.0/16", "fd00:9::/64"]
+WORKLOADS = {"StatefulSet/acme-server", "Deployment/acme-worker", "Deployment/acme-proxy"}
 VARIABLES = {setting.variable for setting in SETTINGS}
 
 
@@ -259,18 +262,21 @@ def test_the_chart_has_no_faults(helm: Helm) -> None:
     "values",
     [
         {},
-        {**STORES, "servers": {"replicas": 2}},
+        {**STORES, "servers": {"replicas": 0}},
+        {**STORES, "secretSettings": {"STEELYARD_STRIPE_KEY": {"name": "payments"}}},
+        {**STORES, "ingress": {"enabled": True}},
         {**STORES, "settings": {"port": "1"}},
         {**STORES, "stateUrl": "sqlite:///state"},
         {**STORES, "colour": "red"},
     ],
 )
 def test_values_that_cannot_be_used_are_refused(helm: Helm, values: dict[str, Any]) -> None:
-    with pytest.raises(Exception, match=r"stateUrl|replicas|settings|port|colour"):
+    with pytest.raises(Exception, match=r"stateUrl|replicas|[sS]ettings|host|port|colour"):
         helm.render(values)
 
 
 def test_the_chart_runs_commands_and_settings_that_there_are(helm: Helm) -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     found = helm.render({**STORES, "settings": {"STEELYARD_TOKENS_PER_MINUTE": "5"}})
     servers, workers = found["StatefulSet/acme-server"], found["Deployment/acme-worker"]
     secret = found["Secret/acme-stores"]["stringData"]
@@ -283,6 +289,8 @@ def test_the_chart_runs_commands_and_settings_that_there_are(helm: Helm) -> None
             for one in container["env"]
         }
         assert environ.keys() <= VARIABLES
+        assert environ["STEELYARD_ENGINE"] in ENGINES  # hosts that choose apart answer apart
+        assert container["image"].partition(":")[2] == chart["appVersion"] == __version__
         settings = read_settings(environ=environ)
         assert (settings.accounts, settings.jobs, settings.tokens_per_minute) == ("on", "off", 5)
         assert settings.state_url == STORES["stateUrl"]
@@ -311,14 +319,66 @@ def test_the_proxy_alone_calls_the_servers(helm: Helm) -> None:
     assert environ["STEELYARD_PROXY_TRUSTS"] == " ".join(NETWORKS)
 
 
-def test_a_secret_that_is_there_is_used(helm: Helm) -> None:
-    found = helm.render({"existingSecret": "stores"})
+def test_existing_secrets_are_used(helm: Helm) -> None:
+    stripe = {"STEELYARD_STRIPE_KEY": {"name": "payments", "key": "stripe"}}
+    found = helm.render({"existingSecret": "stores", "secretSettings": stripe})
     assert not [name for name in found if name.startswith("Secret/")]
     [container] = found["Deployment/acme-worker"]["spec"]["template"]["spec"]["containers"]
-    named = {
-        one["valueFrom"]["secretKeyRef"]["name"] for one in container["env"] if "valueFrom" in one
+    references = {
+        one["name"]: one["valueFrom"]["secretKeyRef"]
+        for one in container["env"]
+        if "valueFrom" in one
     }
-    assert named == {"stores"}
+    assert references["STEELYARD_STRIPE_KEY"] == {"name": "payments", "key": "stripe"}
+    assert stripe.keys() <= VARIABLES
+    assert references["STEELYARD_STATE_URL"]["name"] == "stores"
+
+
+def test_every_pod_meets_the_restricted_standard(helm: Helm) -> None:
+    """Kubernetes' pod security standard *restricted*, and further a root that cannot be written."""
+    found = helm.render({**STORES, "image": {"pullSecrets": ["registry"]}})
+    pods = [found[name]["spec"]["template"]["spec"] for name in found if name in WORKLOADS]
+    assert len(pods) == len(WORKLOADS)
+    for pod in pods:
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not pod["automountServiceAccountToken"]
+        assert f"ServiceAccount/{pod['serviceAccountName']}" in found
+        assert pod["imagePullSecrets"] == [{"name": "registry"}]
+        assert {next(iter(volume.keys() - {"name"})) for volume in pod["volumes"]} <= {
+            "configMap",
+            "emptyDir",
+        }
+        [container] = pod["containers"]
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert not container["image"].endswith(":latest")
+
+
+def test_servers_grow_and_are_found_from_outside_and_by_prometheus(helm: Helm) -> None:
+    found = helm.render(
+        {
+            **STORES,
+            "servers": {"replicas": 2, "autoscaling": {"enabled": True, "max": 5}},
+            "ingress": {"enabled": True, "host": "decide.example.com", "tlsSecret": "tls"},
+            "serviceMonitor": {"enabled": True},
+        }
+    )
+    scaler = found["HorizontalPodAutoscaler/acme-server"]["spec"]
+    assert (scaler["minReplicas"], scaler["maxReplicas"]) == (2, 5)
+    assert "replicas" not in found["StatefulSet/acme-server"]["spec"]
+    configuration = found["ConfigMap/acme-proxy"]["data"]["haproxy.cfg"]
+    servers = [line for line in configuration.splitlines() if "    server server-" in line]
+    assert len(servers) == 5
+    [rule] = found["Ingress/acme"]["spec"]["rules"]
+    [path] = rule["http"]["paths"]
+    assert path["backend"]["service"]["name"] == found["Service/acme"]["metadata"]["name"]
+    selector = found["ServiceMonitor/acme"]["spec"]["selector"]["matchLabels"]
+    assert selector.items() <= found["Service/acme-server"]["metadata"]["labels"].items()
+    assert "PodDisruptionBudget/acme-proxy" in found
 
 
 @pytest.mark.skipif(HAPROXY is None, reason=NEEDS_HAPROXY)
