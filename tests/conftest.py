@@ -28,7 +28,7 @@ settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register what orders the tests, and what marks the quick ones where they are asked for."""
+    """Register the order of the tests, and the mark of quick ones where requested."""
     config.pluginmanager.register(file_spreading)
     # To look through what all tests call takes a second of each worker.
     if "quick" in config.option.markexpr:
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Keep Python's collector of cycles from what lives as long as the run.
+    """Freeze the objects that live as long as the run, for Python's cycle collector.
 
     All tests and their modules are a million objects: going through them took a sixth of the time
     of a worker's tests.
@@ -59,7 +59,7 @@ def _tables_are_recorded() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def every_response_is_checked() -> Iterator[None]:
-    """What a server of ours answers over HTTP must be what the OpenAPI document declares."""
+    """Check every HTTP answer of our servers against the OpenAPI document."""
     with responses_checked():
         yield
 

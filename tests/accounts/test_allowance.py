@@ -1,4 +1,4 @@
-"""What a caller may send in a minute: requests and input tokens, and the words of a refusal."""
+"""A caller's minute: requests and input tokens, and the words of a refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts and keys: who gets in, from when to when, and what an account says of itself."""
+"""Accounts and keys: permissions, validity, and an account's summary."""
 
 from __future__ import annotations
 

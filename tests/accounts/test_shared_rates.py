@@ -1,4 +1,4 @@
-"""Counters of the last minute that hosts share: slices, what they leave, and a database away."""
+"""Counters of the last minute that hosts share: slices, their rests, and a database away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence: what is false too often, what is found, that it clears, and what a look keeps."""
+"""Evidence: false alarms, detections, clearing, and the sums kept by a look."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def units(rng, shares, n, p_top=0.8):
 
 
 def count(stream, values, begins=0):
-    """Count values, storing the stream between any two; return what moved, and after how many."""
+    """Count values, storing the stream between any two; return the moved metrics, and after how many values."""
     moves = []
     for n, one in enumerate(values, begins + 1):
         moves += [(n, move) for move in add(stream, n, one, decisions=1, false_alarms=0.01)]

@@ -1,4 +1,4 @@
-"""Looks at stored decisions: each counted once, alarms raised, told and cleared, whoever is killed."""
+"""Looks at stored decisions: each counted once, alarms raised, sent and cleared, across kills."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def trace_decide(home: Path) -> tuple[str, ...]:
 
 
 def describe(trace: tuple[str, ...]) -> str:
-    """Return the rooms and files of a trace with their calls, for whoever has to shorten it."""
+    """Return the rooms and files of a trace with their calls, for shortening it."""
     files = Counter(trace)
     rooms = Counter(file.partition("/")[0] for file in trace)
     hops = Counter(pair for pair in itertools.pairwise(trace) if pair[0] != pair[1])

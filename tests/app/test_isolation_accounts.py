@@ -1,4 +1,4 @@
-"""Two accounts on one server: neither sees, names or disturbs what is the other's.
+"""Two accounts on one server: neither sees, names or disturbs the other's things.
 
 Every route of the table is walked, so a new route is held to this by being there. A parameter of a
 kind that the walk has no thing of must be given one here.
@@ -163,7 +163,7 @@ NO_LISTS = {"/v1/evaluations/compare", "/v1/evaluations/frontier"}
 
 @dataclass
 class Account:
-    """One account, its calls, and what it made."""
+    """One account, its calls, and its things."""
 
     name: str
     id: str
@@ -295,7 +295,7 @@ def name_decisions(owner: Account, other: Account) -> tuple[Account, Account]:
 
 
 def referring_columns(account: Account) -> list[object]:
-    """Return what no test here changes."""
+    """Return the columns that no test here changes."""
     listed = account.http.get("/v1/datasets").json()["data"]
     rows = [account.http.get(f"/v1/datasets/{one}/rows").json() for one in account.datasets]
     return [[(dataset["id"], dataset["name"]) for dataset in listed], rows]
@@ -375,12 +375,12 @@ def test_every_parameter_of_a_path_is_walked() -> None:
 
 
 def unknown_like(thing: str) -> str:
-    """Return a name of the same form that nothing has; a family's is chosen by whoever starts it."""
+    """Return an unused name of the same form; a family's is free to choose."""
     return new_id(thing.partition("_")[0]) if "_" in thing else "nobody"
 
 
 def refusal(response: httpx.Response, thing: str) -> tuple[int, Any]:
-    """Return a refusal without what tells one request from another."""
+    """Return a refusal without its request's own ids."""
     error = response.json().get("error") or response.json()
     shown = {name: error[name] for name in error if name not in {"request_id", "requestId"}}
     return response.status_code, json.loads(json.dumps(shown).replace(thing, "THING"))
@@ -463,7 +463,7 @@ def test_feedback_does_not_tell_what_a_foreign_decision_asked(world: World) -> N
 
 
 def query_of(world: World, route: Route) -> dict[str, str]:
-    """Return what a list must be told, of the account that asks."""
+    """Return the query that a list needs, of the account that calls."""
     known = () if route.query is None else route.query.__annotations__
     return {name: world.other.datasets[0] for name in ("dataset_id", "dataset") if name in known}
 

@@ -1,4 +1,4 @@
-"""A room hands over one value, and everything that walks rooms has what is in it."""
+"""A room hands over one value, and everything that walks rooms has its parts."""
 
 from __future__ import annotations
 

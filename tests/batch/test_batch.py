@@ -1,4 +1,4 @@
-"""Decisions about frames and files: what is added, what is refused, and where a dead run goes on."""
+"""Decisions about frames and files: added columns, refusals, and resuming a dead run."""
 
 from __future__ import annotations
 
@@ -399,7 +399,7 @@ def home(tmp_path):
 
 
 def runs_and_files(settings):
-    """What is left of runs in a state, and of their files."""
+    """The remaining runs of a state, and their files."""
     with open_queue(settings) as queue:
         runs = queue.state.read_now(lambda c: c.execute(select(bulk_runs)).all())
         return len(runs), queue.state.read_now(bulk_rows.live_files)

@@ -88,7 +88,7 @@ def evidence(sums, reference, n_reference):
 
 
 def most_power(hits, n, before, after, level):
-    """The part of runs with so many hits that the best test finds at a level, told both shares."""
+    """The share of runs with so many hits that the best test finds at a level, given both shares."""
     bound = int(binom.isf(level, n, before))
     at_bound = (level - binom.sf(bound, n, before)) / binom.pmf(bound, n, before)
     return float((hits > bound).mean() + at_bound * (hits == bound).mean())

@@ -1,4 +1,4 @@
-"""What a large log of decisions costs a decision, and a page of it; see README.md beside this file."""
+"""The cost of a large log of decisions to a decision, and to a page of it; see README.md beside this file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _RETENTION_DAYS = 30.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is asked for; return the exit status."""
+    """Run the selected measurements; return the exit status."""
     options = parse(arguments)
     print("\n".join(describe_machine()))
     print("load average before: {:.1f} {:.1f} {:.1f}\n".format(*os.getloadavg()))
@@ -168,7 +168,7 @@ def made_rows(n: int, n_characters: int) -> Iterator[dict[str, Any]]:
 
 
 def made_table(made: dict[str, float], n: int) -> str:
-    """Return how long the logs took to make, and what a row takes."""
+    """Return how long the logs took to make, and the bytes of a row."""
     header = ["answers", "filled s", "moved s", "moved a second", "bytes in the state", "in files"]
     line = [
         f"{n:,}",
@@ -213,7 +213,7 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def decide_table(found: dict[str, dict[str, float]]) -> str:
-    """Return what a decision takes beside each log."""
+    """Return the time of a decision beside each log."""
     lines = [
         [
             name,
@@ -282,7 +282,7 @@ _READS: dict[str, Callable[[ApiServices, str, float], Awaitable[object]]] = {
 
 
 def read_table(found: Sequence[dict[str, Any]]) -> str:
-    """Return what reads take in each log."""
+    """Return the time of reads in each log."""
     lines = [
         [one["read"], one["log"], *(f"{one[name]:.1f}" for name in ("p50_ms", "p95_ms", "cpu_ms"))]
         for one in found

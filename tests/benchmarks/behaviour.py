@@ -69,7 +69,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def answerers(options: argparse.Namespace) -> dict[str, Callable[[RenderedRequest], list[Answer]]]:
-    """Return what answers a request, by the label of its column."""
+    """Return the answering functions, by the label of their column."""
     if options.url:
         # The suite takes more requests than a minute allows: the client waits as it is told to.
         client = steelyard.connect(options.url, timeout_s=TIMEOUT_S, max_retries=MOST_RETRIES)
@@ -103,7 +103,7 @@ def model_answerer(model) -> Callable[[RenderedRequest], list[Answer]]:
 
 
 def server_answerer(client: Client, name: str | None) -> Callable[[RenderedRequest], list[Answer]]:
-    """Return what answers with a server of Steelyard, whichever model it has there."""
+    """Return a function that answers by a server of Steelyard, with any model of it."""
 
     def ask(request: RenderedRequest) -> list[Answer]:
         decisions = [_to_wire(str(i), one) for i, one in enumerate(request.decisions)]

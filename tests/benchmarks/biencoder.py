@@ -165,7 +165,7 @@ def build_graph(weights: Mapping[str, np.ndarray], n_heads: int) -> onnx.ModelPr
 
 
 class _Builder:
-    """Collects nodes and weights; each method gives the name of what it adds."""
+    """Collects nodes and weights; each method returns the name of its addition."""
 
     def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
         self._weights = weights

@@ -78,7 +78,7 @@ def truth(world: World) -> tuple[Array, Array]:
 def measured(
     world: World, n_contexts: int, error: float, *, draws: int, seed: int = 0
 ) -> tuple[float, float, float, float]:
-    """Return the shares of draws that missed and that certified, what is answered, and the most."""
+    """Return the shares of draws that missed and that certified, the share answered, and the most."""
     thresholds, errors = truth(world)
     missed, answered = 0, []
     for index in range(draws):

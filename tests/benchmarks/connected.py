@@ -1,4 +1,4 @@
-"""What a connected model costs this server, and what one that hangs does to the shipped one."""
+"""The cost of a connected model to this server, and the effect of a hanging one on the shipped model."""
 
 from __future__ import annotations
 

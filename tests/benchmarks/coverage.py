@@ -60,7 +60,7 @@ _RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class World:
-    """What is decided, and how well by two models.
+    """A simulated task, and how well two models answer it.
 
     ``noise`` is what hides the right outcome from both models, in which the decisions of a context
     share half; ``own`` is what each model adds, and ``sureness`` how much surer than it should be
@@ -86,7 +86,7 @@ WORLDS = (
 
 @dataclass(frozen=True)
 class Dataset:
-    """Decisions, one a row: two models' answers, and what two labellers say of each."""
+    """Decisions, one a row: two models' answers, and two labellers' labels."""
 
     before: Records
     after: Records

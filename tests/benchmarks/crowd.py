@@ -1,4 +1,4 @@
-"""What one account's crowd does to another's short requests; see README.md beside this file."""
+"""The effect of one account's crowd on another's short requests; see README.md beside this file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SHORT_CALLS, _UPLOADS = 100, 4
 
 @dataclass(slots=True)
 class Seen:
-    """What one kind of client saw."""
+    """The observations of one kind of client."""
 
     ms: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)

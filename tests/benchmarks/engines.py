@@ -98,7 +98,7 @@ def load_whole(name: str, threads: int) -> Any:
 
 
 def open_openvino(precision: str, hint: str, threads: int) -> Run:
-    """Compile the same graph with OpenVINO; give what runs a pass."""
+    """Compile the same graph with OpenVINO; return the function that runs a pass."""
     import openvino
 
     from steelyard.triton.repository import embed_weights

@@ -71,7 +71,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one method did on one task."""
+    """The result of one method on one task."""
 
     task: str
     rows: str
@@ -164,7 +164,7 @@ def read_task(train: Sequence[LabelledRow], test: Sequence[LabelledRow]) -> Task
 def trainers(
     task: Task, options: argparse.Namespace
 ) -> Iterator[tuple[str, Callable[[], Trained]]]:
-    """Return each method asked for, loading what it needs when its turn comes."""
+    """Return each selected method, loading its needs when its turn comes."""
     wanted, seed = options.methods, options.seed
     [engine, *_] = options.engine or ["auto"]
     model = load_model(engine, folder=options.model, threads=options.threads)

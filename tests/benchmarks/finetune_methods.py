@@ -62,7 +62,7 @@ class Task:
 
 @dataclass(slots=True)
 class Trained:
-    """What came of training: how long it took, and what answers."""
+    """The result of training: its time, and the model."""
 
     answer: Answerer
     clock: Clock

@@ -1,4 +1,4 @@
-"""How often the gate errs, by simulation: what it passes, what it misses, what it invents.
+"""How often the gate errs, by simulation: false passes, misses, false findings.
 
 Two models answer made-up held-out decisions whose truth is known, and the gate judges them; over
 many draws each table gives how often it came to which verdict. Nothing is trained and no weights are
@@ -54,7 +54,7 @@ _LEAST_POWER = 0.80
 
 @dataclass(frozen=True)
 class Task:
-    """What is decided; decisions on one context share half of every noise, and how hard it is.
+    """A simulated task; decisions on one context share half of every noise, and its difficulty.
 
     ``evidence`` is that of the right outcome, in standard deviations of the noise that both models
     see. With rewards the right outcome earns 1, another 0, and the others something between.
@@ -114,7 +114,7 @@ def answer(model: Model, held: Held, rng: np.random.Generator) -> Array:
 
 
 def harm(probabilities: Array, held: Held) -> Array:
-    """Return what the gate compares, with worse counted up: loss, or scaled reward less than 1."""
+    """Return the gate's measure, with worse counted up: loss, or scaled reward less than 1."""
     if held.task.supervision == "rewards":
         return 1 - (probabilities * held.labels).sum(axis=1)
     right = probabilities[np.arange(len(held)), held.right]
@@ -158,7 +158,7 @@ def records(held: Held, probabilities: Array, *, group: str) -> Records:
 
 @dataclass(frozen=True)
 class Scene:
-    """What is judged: a predecessor and a candidate on ``n_new`` contexts, and on earlier ones.
+    """The judged pair: a predecessor and a candidate on ``n_new`` contexts, and on earlier ones.
 
     On these the candidate is as ``earlier`` says, or as the predecessor with noise of its own. It
     confuses outcome 0 with outcome 1 on the share ``broken`` of the decisions where 0 is right.
@@ -475,7 +475,7 @@ def _noise(task: Task, contexts: NDArray[np.intp], rng: np.random.Generator) -> 
 
 
 def _confuse(probabilities: Array, held: Held, share: float, rng: np.random.Generator) -> Array:
-    """Swap what outcomes 0 and 1 get on a share of the decisions where 0 is right."""
+    """Swap the probabilities of outcomes 0 and 1 on a share of the decisions where 0 is right."""
     if share == 0:
         return probabilities
     rows = np.flatnonzero((held.right == 0) & (rng.random(len(held)) < share))

@@ -1,4 +1,4 @@
-"""What a named decision costs while it grows a family, over 10,000 requests of public tasks.
+"""The cost of a named decision while it grows a family, over 10,000 requests of public tasks.
 
     python tests/benchmarks/growth.py --data DIR [--seeds N] [--requests N] [--cache DIR] [TASK ...]
 
@@ -66,7 +66,7 @@ class Task:
 
 @dataclass
 class Grown:
-    """What became of one growth."""
+    """The result of one growth."""
 
     moved_at: int | None = None
     price: float = 0.0
@@ -170,7 +170,7 @@ def simulate(task: Task, accuracy: float, n_requests: int, seed: int) -> Grown:
 
 
 def _move(grown, task, training, end, drawn, truth, is_judge_right, rng, accuracy, n_outcomes):
-    """Answer the rest by the family, and what is novel to it by the judge."""
+    """Answer the rest by the family, and novel texts by the judge."""
     reserve = slice(task.n_drawable, None)
     unseen = Labelled(task.vectors[reserve], task.labels[reserve])
     is_missed = fit_and_miss(training, unseen)

@@ -65,7 +65,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Probabilities of items, and what they took."""
+    """Probabilities of items, and their cost."""
 
     probabilities: list[np.ndarray]
     #: Of each decision.
@@ -74,7 +74,7 @@ class Answers:
 
 
 class CachedJudge:
-    """A judge whose answers are kept in a file, by what it was asked."""
+    """A judge whose answers are stored in a file, by question."""
 
     def __init__(self, file: Path, cache: Path | None, threads: int) -> None:
         model = ConnectedModel(
@@ -254,7 +254,7 @@ async def log_shares(
 
 
 async def contextual(item: Item, judge: CachedJudge) -> np.ndarray:
-    """Divide by what the judge says of texts that say nothing."""
+    """Divide by the judge's answers to texts without content."""
     logs = await log_shares(item.context, item.decision, judge)
     neutral = [await log_shares(context, item.decision, judge) for context in NEUTRAL_CONTEXTS]
     return logs - np.mean(neutral, axis=0)
@@ -282,7 +282,7 @@ async def with_own_opposite(item: Item, judge: CachedJudge) -> np.ndarray:
 
 
 def ask_shipped(items: list[Item], shipped: object) -> Answers:
-    """Return what the shipped model answers."""
+    """Return the shipped model's answers."""
     probabilities, seconds = [], []
     for item in items:
         began = time.perf_counter()
@@ -295,7 +295,7 @@ def ask_shipped(items: list[Item], shipped: object) -> Answers:
 async def ask_judge(
     items: list[Item], judge: CachedJudge, asks: dict[str, Way]
 ) -> dict[str, Answers]:
-    """Return what a judge answers in several ways; what two of them ask counts for both.
+    """Return a judge's answers in several ways; a question of two of them counts for both.
 
     All ways ask about one context before the next, which is read once.
     """

@@ -1,4 +1,4 @@
-"""How near the int8 pass comes to what the machine's int8 matrix products can do, kernel by kernel.
+"""How near the int8 pass comes to the machine's int8 matrix products, kernel by kernel.
 
 See README.md beside this file.
 """

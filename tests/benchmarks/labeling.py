@@ -1,4 +1,4 @@
-"""What teachers that are often right make of real queries: labels, a family, and which rows first."""
+"""The labels that often-right teachers give to real queries, a family of them, and the order of rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _CALIBRATED = Calibration(number=1, dataset="ds_1", version=1, temperatures={"si
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure teachers, or what is distilled from one; return the exit status."""
+    """Measure teachers, or a family distilled from one; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("teachers", "distill", "growth", "next"))
     parser.add_argument("--data", type=Path, required=True, help="folder of labelled text")

@@ -63,7 +63,7 @@ _RENDERER = """() => {
 
 @dataclass(slots=True)
 class Figures:
-    """What was measured: seconds of the job and of its phases, of the page, and frames a second."""
+    """The measures: seconds of the job and of its phases, of the page, and frames a second."""
 
     job_s: float
     phases_s: dict[str, float]
@@ -129,7 +129,7 @@ def lay_out(client: Client, dataset_id: str) -> tuple[float, dict[str, float]]:
 def draw(
     url: str, dataset_id: str, options: argparse.Namespace
 ) -> tuple[float, dict[str, float], str]:
-    """Open the page; gives the seconds until it is shown, frames a second, and what draws."""
+    """Open the page; return the seconds until it is shown, frames a second, and the renderer."""
     from playwright.sync_api import sync_playwright
 
     arguments = _ARGUMENTS if options.gpu else (*_ARGUMENTS, *_SOFTWARE)

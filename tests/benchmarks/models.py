@@ -14,7 +14,7 @@ HASHING = "hashing"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add what ``load_model`` needs to a script's arguments."""
+    """Add the arguments of ``load_model`` to a script's."""
     parser.add_argument(
         "--engine",
         action="append",
@@ -46,7 +46,7 @@ def models_asked(options: Namespace) -> list[tuple[Path | None, str]]:
 
 
 def load_model(engine: str, *, folder: Path | None = None, threads: int | None = None) -> Any:
-    """Return what has a scorer, a tokenizer and temperatures."""
+    """Return a model with a scorer, a tokenizer and temperatures."""
     if engine == HASHING:
         from steelyard.scoring.hashing import HashingScorer, WordCounter
 

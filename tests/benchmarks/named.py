@@ -1,4 +1,4 @@
-"""What a named decision costs over the same request in full: CPU of the server's process, paired.
+"""The cost of a named decision over the same request in full: CPU of the server's process, paired.
 
     python tests/benchmarks/named.py [--pairs N] [--engine NAME]
 

@@ -1,4 +1,4 @@
-"""What a family answers about texts unlike any it was trained on, before and after it abstains.
+"""A family's answers about texts unlike its training rows, before and after it abstains.
 
 Heads are trained on one labelled task. Texts of other tasks have no right answer among its outcomes:
 each that is answered is answered wrongly. The table gives for the task's own test rows and for each
@@ -94,7 +94,7 @@ def train_heads(
 def lines_of(
     name: str, rows: Sequence[LabelledRow], train: Sequence[LabelledRow], tuned: TunedScorer
 ) -> list[list[str]]:
-    """Return what becomes of the texts of a source, without a threshold and with each."""
+    """Return the results on the texts of a source, without a threshold and with each."""
     decision = train[0].request.decisions[0]
     requests = [RenderedRequest(row.request.context, (decision,)) for row in rows]
     answers = [one for [one] in tuned.score(requests)]

@@ -210,7 +210,7 @@ def _open(page: Any, address: str) -> tuple[float, float]:
 
 
 def figure_table(figures: dict[str, Figures]) -> str:
-    """Return the medians by page and visit of each checkout, and what all pages take together."""
+    """Return the medians by page and visit of each checkout, and the total of all pages."""
     heads = ["page", *(f"{column}, {name}" for name in figures for column in COLUMNS)]
     body, sums = [], []
     for key in next(iter(figures.values())):

@@ -45,7 +45,7 @@ _ASKED += ("shipping=parcels", "--outcome", "returns", "--outcome", "other")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answer the same rows with each number of processes, and print what they took."""
+    """Answer the same rows with each number of processes, and print the cost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
@@ -146,7 +146,7 @@ def _start(*arguments: str) -> subprocess.Popen[bytes]:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> resource.struct_rusage:
-    """Wait for a process, and return what it and those that it started took."""
+    """Wait for a process, and return the resources of it and its children."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, -15):

@@ -100,7 +100,7 @@ def measure(
 
 
 def ask(worker: subprocess.Popen[str], size: str) -> float:
-    """Return what a worker's next requests of a size cost it."""
+    """Return the cost of a worker's next requests of a size."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     worker.stdin.write(f"{size}\n")

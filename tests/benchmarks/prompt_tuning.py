@@ -1,4 +1,4 @@
-"""What prompt tuning gains on held-out tasks, and what it calls improved where labels say nothing.
+"""The gain of prompt tuning on held-out tasks, and false gains where labels are noise.
 
 The search and the proof are those of a job, in this process, with what the model said kept: runs on
 shuffled labels ask much the same.
@@ -128,7 +128,7 @@ class _Words:
 
 
 class _Reader:
-    """What the base model says of rows in a wording; each is asked once."""
+    """The base model's answers to rows in a wording; each is asked once."""
 
     def __init__(self, model: BaseModel | _Words, decision: Decision) -> None:
         self._model, self.decision = model, decision

@@ -41,7 +41,7 @@ NO_ENGINE = "none"
 
 @dataclass(slots=True)
 class EngineResult:
-    """What one engine says of the held-out tasks: figures by task, by source, and over all."""
+    """One engine's results on the held-out tasks: figures by task, by source, and over all."""
 
     engine: str
     tasks: dict[str, dict[str, Estimate]] = field(default_factory=dict)
@@ -229,7 +229,7 @@ def figures_of_task(
 
 
 def as_json(results: dict[str, EngineResult], options: argparse.Namespace) -> dict[str, Any]:
-    """Return every figure with its interval, and what they were measured on."""
+    """Return every figure with its interval, and the measured rows."""
     return {
         "machine": describe_machine(),
         "rows": options.rows,

@@ -1,4 +1,4 @@
-"""What the quality benchmark prints: tables of plain text."""
+"""Tables of the quality benchmark, as plain text."""
 
 from __future__ import annotations
 

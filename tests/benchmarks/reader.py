@@ -112,7 +112,7 @@ def open_models(options: argparse.Namespace, closing: ExitStack) -> dict[str, Mo
 
 
 def asker(queue: ConnectedQueue) -> Model:
-    """Return what asks a connected model."""
+    """Return a function that asks a connected model."""
 
     def ask(context: str, decision: RenderedDecision) -> float:
         [score] = queue.submit(RenderedRequest(context, (decision,))).result(_TIMEOUT_S)
@@ -146,7 +146,7 @@ def ask(
 
 
 def on_auto(yes: dict[str, np.ndarray]) -> np.ndarray:
-    """Return what the route ``auto`` answers."""
+    """Return the answers of the route ``auto``."""
     judge = "judge" if "judge" in yes else None
     _, reader, *rest = auto_route("shipped", "reader", judge).steps
     if not rest:

@@ -1,4 +1,4 @@
-"""Record the answers of 300 requests of every kind, or compare two records: what a change answers otherwise.
+"""Record the answers of 300 requests of every kind, or compare two records and print the differences.
 
 ``recorded_answers.py --record before.json`` with ``PYTHONPATH`` at a checkout's ``server``, the same for
 another, then ``recorded_answers.py before.json after.json``: what differs, grouped by its field, with up to
@@ -110,7 +110,7 @@ def record() -> dict[str, list[Any]]:
 
 
 def parsed(text: str) -> Any:
-    """Return what an answer's JSON says; the text itself where it is none."""
+    """Return an answer's JSON; the text itself where it is none."""
     try:
         return json.loads(text)
     except ValueError:
@@ -118,7 +118,7 @@ def parsed(text: str) -> Any:
 
 
 def differences(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield the path, what was there and what is of each field; ids of requests and places are ``*``."""
+    """Yield the path, the old and the new value of each changed field; ids of requests and places are ``*``."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in {**before, **after}:
             inner = f"{path}.{'*' if key in IDS else key}".lstrip(".")

@@ -1,4 +1,4 @@
-"""The same passes in this process and in a Triton server: what the way costs, and vectors on it.
+"""The same passes in this process and in a Triton server: the cost of the way, and vectors on it.
 
 A fine-tune's heads read the vectors of a pass. They run in the service, which gets the vectors with
 the logits in the answer of the same pass; in the server they would save the way of the vectors, and

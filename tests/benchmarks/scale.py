@@ -1,4 +1,4 @@
-"""What more workers of a server and more processes at one state bring; see README.md beside this file."""
+"""The gain of more workers of a server and of more processes at one state; see README.md beside this file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is asked for; return the exit status."""
+    """Run the selected measurements; return the exit status."""
     options = parse(arguments)
     if options.writer:
         print(json.dumps(write_operations(options.writer, options.callers[0], options.seconds)))
@@ -279,7 +279,7 @@ def run_writers(place: str, n_processes: int, n_callers: int, seconds: float) ->
 
 
 def write_operations(place: str, n_callers: int, seconds: float) -> dict[str, Any]:
-    """Accept and settle keyed operations for some seconds; what a paid request writes."""
+    """Accept and settle keyed operations for some seconds, as a paid request does."""
     url, account = place.split(" ")
     state = open_state(url)
     log = OperationLog(state, accounts_enabled=True)

@@ -1,4 +1,4 @@
-"""What the service adds to the scorer: durability's latency, CPU time a request, cold start.
+"""The cost of the service above the scorer: durability's latency, CPU time a request, cold start.
 
 See README.md beside this file.
 """

@@ -1,4 +1,4 @@
-"""The server that ``service.py`` measures: the real application, told by lines on standard input.
+"""The server that ``service.py`` measures: the real application, controlled by lines on standard input.
 
 One line of JSON says where it listens. Then each line is a command and is answered by one line:
 ``mark`` begins a measurement, ``take`` gives the CPU time of the whole process and the requests

@@ -60,7 +60,7 @@ class Cell:
 
 
 class Pass(NamedTuple):
-    """What an engine was given, and the engine: of the whole graph, its lower or its upper half."""
+    """An engine's inputs, and the engine: of the whole graph, its lower or its upper half."""
 
     engine: Any
     inputs: dict[str, Any]
@@ -75,7 +75,7 @@ class Pass(NamedTuple):
 
 
 class _Recorder:
-    """Stands before an engine and keeps what each pass was given."""
+    """Stands before an engine and records each pass's inputs."""
 
     def __init__(self, engine: Any, passes: list[Pass]) -> None:
         self.pass_engine, self._passes = engine, passes
@@ -191,7 +191,7 @@ def measure_once(scorer: Any, service: DecideService, cell: Cell, turn: int) -> 
 
 @contextmanager
 def recorded_passes(scorer: Any) -> Iterator[list[Pass]]:
-    """Keep what the graph's passes are given meanwhile; nothing where there is no graph."""
+    """Record the inputs of the graph's passes meanwhile; nothing where there is no graph."""
     passes: list[Pass] = []
     # What sentences are compared with has the engine too.
     halves = (scorer, *(getattr(scorer, name, None) for name in ("_lower", "_vectors")))
@@ -231,7 +231,7 @@ def cell_table(cells: Sequence[Cell], cpu_peak: float) -> str:
 
 
 def ratio_table(cells: Sequence[Cell]) -> str:
-    """Return what more questions cost, as a multiple of one, beside the same multiple of tokens."""
+    """Return the cost of more questions, as a multiple of one, beside the same multiple of tokens."""
     groups: dict[tuple[str, str, int], dict[int, Cell]] = {}
     for cell in cells:
         group = groups.setdefault((cell.engine, cell.context, cell.n_outcomes), {})

@@ -68,7 +68,7 @@ def test_what_is_right_is_right_in_every_wording(rows):
 
 
 class Oracle:
-    """Answers what is right, with a probability."""
+    """Answers with the right outcome, with a probability."""
 
     def __init__(self, rows, p: float) -> None:
         self.right = {(row.context, row.question, row.outcomes): row.right for row in rows}

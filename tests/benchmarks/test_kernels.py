@@ -1,4 +1,4 @@
-"""The benchmark of kernels: its product is the graph's, and a profile's operators are told apart."""
+"""The benchmark of kernels: its product is the graph's, and a profile's operators are distinguished."""
 
 from __future__ import annotations
 

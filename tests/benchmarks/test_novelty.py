@@ -1,4 +1,4 @@
-"""The benchmark of texts unlike any seen: it says what it needs."""
+"""The benchmark of texts unlike any seen: it lists its needs."""
 
 from __future__ import annotations
 

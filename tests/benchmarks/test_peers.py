@@ -154,7 +154,7 @@ def test_what_must_take_too_long_is_not_tried(peers, script, monkeypatch):
 
 @pytest.fixture
 def measuring(peers, script, monkeypatch):
-    """Return a run of two servers that answer at once, and what each was sent."""
+    """Return a run of two servers that answer at once, and the requests to each."""
     module = script("peers.run")
     run = module.Run({"not_run": [], "contestants": [], "cells": []}, patience_s=8.0)
     run.servers = [
@@ -217,7 +217,7 @@ def test_arrivals_are_seeded_and_have_their_rate(peers):
 
 @pytest.fixture
 def answering():
-    """Return the port of a server that answers 200, and 503 to what says so, and what it was sent."""
+    """Return the port of a server that answers 200, and 503 to requests that say so, and its requests."""
     seen = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -89,7 +89,7 @@ _WATCH = """([wanted, waits]) => {
 
 @dataclass(slots=True)
 class Figures:
-    """What was measured: milliseconds by figure, one a round or more."""
+    """The measures: milliseconds by figure, one a round or more."""
 
     by_name: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in TARGETS})
 
@@ -205,7 +205,7 @@ def measure(
 
 @contextmanager
 def told(page: Any) -> Iterator[None]:
-    """Return what a page showed instead of what was waited for, and how busy the machine was."""
+    """Return the page's state in place of the expected one, and how busy the machine was."""
     from playwright.sync_api import Error
 
     try:
@@ -268,7 +268,7 @@ def measure_review(
 
 
 def timed(page: Any, wanted: str, act: Callable[[], Any]) -> float:
-    """Return the milliseconds from what a person does to the frame that shows the answer."""
+    """Return the milliseconds from a person's action to the frame that shows the answer."""
     page.evaluate(_WATCH, [wanted, _WAIT_MS])
     act()
     took: float = page.evaluate("() => window.steelyardTook")
@@ -276,7 +276,7 @@ def timed(page: Any, wanted: str, act: Callable[[], Any]) -> float:
 
 
 def figure_table(figures: Figures) -> str:
-    """Return the median and the range of every figure beside what is wanted of it."""
+    """Return the median and the range of every figure beside its goal."""
     lines = []
     for name, values in figures.by_name.items():
         if not values:

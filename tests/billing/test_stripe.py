@@ -1,4 +1,4 @@
-"""Stripe's events and Checkout: signatures, what each event says, and what is asked for."""
+"""Stripe's events and Checkout: signatures, the content of each event, and the requests."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_forged_event_is_refused(provider, forged):
 
 
 class Api(BaseHTTPRequestHandler):
-    """Answers as Stripe's API, with what a test put in; keeps what was asked."""
+    """Answers as Stripe's API, with a test's values; records the requests."""
 
     asked: list[tuple[str, dict[str, str], str | None]]
     headers_of: list[dict[str, str]]

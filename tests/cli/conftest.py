@@ -19,7 +19,7 @@ REQUEST = {
 
 @pytest.fixture(scope="module", autouse=True)
 def answers_over_http_are_checked(every_response_is_checked):
-    """Whatever a command asks of a server, the answer must be what the document declares."""
+    """Check every server's answer to a command against the document."""
 
 
 @pytest.fixture

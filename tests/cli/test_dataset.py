@@ -28,7 +28,7 @@ def url(server):
 
 @pytest.fixture
 def run(url):
-    """Run ``steelyard dataset …`` against the server; give what it printed."""
+    """Run ``steelyard dataset …`` against the server; return its output."""
 
     def run(*arguments, status=0, **options):
         result = CliRunner().invoke(

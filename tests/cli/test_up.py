@@ -100,7 +100,7 @@ def test_with_accounts_nothing_is_loaded_and_it_says_so(tmp_path):
 
 
 def sign_in(process, url, email):
-    """Sign in as somebody does who sees the server's terminal; return what is answered."""
+    """Sign in as a user who sees the server's terminal; return the answer."""
     with httpx.Client(base_url=url, headers={"X-Steelyard-Console": "1"}) as browser:
         begun = browser.post("/v1/auth/email", json={"email": email})
         assert begun.status_code == 202, begun.text

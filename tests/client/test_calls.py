@@ -1,4 +1,4 @@
-"""What goes out and what comes back: bodies, paths, errors, pages, and what is never shown."""
+"""Requests and responses: bodies, paths, errors, pages, and secrets that are never shown."""
 
 from __future__ import annotations
 

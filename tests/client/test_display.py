@@ -1,4 +1,4 @@
-"""Answers in a notebook: what is shown, and that no name in them becomes markup."""
+"""Answers in a notebook: their form, and that no name in them becomes markup."""
 
 from __future__ import annotations
 

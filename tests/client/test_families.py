@@ -1,4 +1,4 @@
-"""``client.families`` and ``client.jobs``: what they send, and how they wait."""
+"""``client.families`` and ``client.jobs``: their requests, and how they wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is repeated, after how long, under which key, and what is not."""
+"""Retries: which, after how long, under which key, and which never."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def test_an_answer_in_drips_is_bounded_by_the_time_of_the_call(client_class):
 
 @contextmanager
 def dripping_server():
-    """Serve, in drips over more than a second, what would be read in time drip by drip."""
+    """Serve in drips over more than a second an answer that would be read in time drip by drip."""
 
     is_over = threading.Event()
 

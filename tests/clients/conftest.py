@@ -24,7 +24,7 @@ from support.servers.live_server import LiveServer, live_server
 
 @pytest.fixture(scope="module", autouse=True)
 def answers_over_http_are_checked(every_response_is_checked: None) -> None:
-    """Whatever a client of this folder asks, the answer must be what the document declares."""
+    """Check every answer to a client of this folder against the document."""
 
 
 @pytest.fixture(scope="session")

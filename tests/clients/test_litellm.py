@@ -121,7 +121,7 @@ def _wait_until_ready(client: httpx.Client, process: subprocess.Popen, log: Path
 
 @pytest.fixture(scope="module", autouse=True)
 def answers_over_http_are_checked() -> None:
-    """These are the proxy's; what it gets from our server is checked there."""
+    """These are the proxy's; its answers from our server are checked there."""
 
 
 @pytest.mark.parametrize("model", ["systemone-model", "decisions-model"])

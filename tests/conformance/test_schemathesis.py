@@ -66,7 +66,7 @@ def test_without_a_key_or_with_a_guessed_one(case, keyed_server):
 
 
 class TestRequestsThatMustBeAnswered:
-    """What keeps every rule is answered on every route of its shape, and as the document says."""
+    """Valid requests are answered on every route of their shape, and as the document says."""
 
     @pytest.mark.parametrize("path", sorted(BODIES))
     def test_every_one_is(self, path, open_server):

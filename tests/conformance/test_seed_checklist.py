@@ -59,7 +59,7 @@ class Customer:
     secret: str
 
     def balance(self) -> Decimal:
-        """What the account has."""
+        """The account's balance."""
         return Decimal(self.wallet()["balance_usd"])
 
     def wallet(self) -> dict[str, str]:

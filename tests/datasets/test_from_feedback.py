@@ -1,4 +1,4 @@
-"""Feedback on stored decisions as rows: what becomes one, once, and what is left out and why."""
+"""Feedback on stored decisions as rows: which become one, once, and which are left out and why."""
 
 from __future__ import annotations
 

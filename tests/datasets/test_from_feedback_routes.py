@@ -1,4 +1,4 @@
-"""``POST /v1/datasets/from-feedback``: what really happened becomes rows of datasets."""
+"""``POST /v1/datasets/from-feedback``: outcomes become rows of datasets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 while files that nobody needs are removed: what is acknowledged stays, whole."""
+"""kill -9 while unused files are removed: acknowledged data stays, whole."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.tree.repository import ROOT
 
 
 def run_until_killed(home: Path, first: int, after_s: float) -> list[list[str]]:
-    """Return what a process said that worked for a while after its first deletion."""
+    """Return the output of a process that worked for a while after its first deletion."""
     process = subprocess.Popen(
         [sys.executable, "-m", "support.datasets.sweeping_process", str(home), str(first)],
         stdout=subprocess.PIPE,

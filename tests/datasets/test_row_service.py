@@ -44,7 +44,7 @@ class Letters:
 
 
 class Opened(OpenedDatasets):
-    """The service of one server, and what embeds for it."""
+    """The service of one server, and its embedding."""
 
     def __init__(self, folder):
         super().__init__(folder)

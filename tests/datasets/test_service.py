@@ -1,4 +1,4 @@
-"""The dataset services: two writers at once, files nobody needs, and processes that die."""
+"""The dataset services: two writers at once, unused files, and processes that die."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_young_files_are_left_alone(opened):
 
 
 def check_whole(url: str, acknowledged: dict[str, int], *, newest: int = 10_000) -> None:
-    """What was acknowledged is listed, and the newest datasets can be read in whole."""
+    """Check that acknowledged datasets are listed, and the newest can be read in whole."""
     with httpx.Client(base_url=url, timeout=30) as client:
         listed: dict[str, dict] = {}
         cursor = ""
@@ -228,7 +228,7 @@ def test_kill_9_while_rows_are_uploaded_and_committed(tmp_path, n_kills):
 
 
 def write(url: str, start: int, acknowledged: dict[str, int]) -> None:
-    """Make a dataset and add to it; note what was acknowledged."""
+    """Make a dataset and add to it; note acknowledged writes."""
     headers = {"Content-Type": "application/x-ndjson"}
     with httpx.Client(base_url=url, timeout=30, headers=headers) as client:
         made = client.post(

@@ -1,4 +1,4 @@
-"""POST /v1/feedback: what really happened, for a stored decision."""
+"""POST /v1/feedback: the real outcome of a stored decision."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def decided(client, make_request):
 
 @pytest.fixture
 def recorded(server, decided):
-    """Return what is kept for the decision."""
+    """Return the stored feedback of the decision."""
     state = server.services.state
     return lambda: state.read_now(lambda c: feedback_of_answers(c, [decided])).get(decided, {})
 

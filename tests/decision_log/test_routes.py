@@ -1,4 +1,4 @@
-"""GET /v1/decisions/log, /summary and /series: what was answered, and what came true."""
+"""GET /v1/decisions/log, /summary and /series: answers and their outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of a context, and what is said of it beside an answer."""
+"""The readable text of a context, and warnings beside an answer."""
 
 from __future__ import annotations
 

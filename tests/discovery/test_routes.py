@@ -1,4 +1,4 @@
-"""GET /v1/capabilities and its alias: what a server says it can do."""
+"""GET /v1/capabilities and its alias: the server's features."""
 
 from __future__ import annotations
 

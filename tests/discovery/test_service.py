@@ -1,4 +1,4 @@
-"""What discovery warns of, by what waits."""
+"""The warnings of discovery, by the waiting work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large evaluations in partitions: who takes which, and what becomes of those that stop or fail."""
+"""Large evaluations in partitions: which process takes which, and those that stop or fail."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def services(tmp_path):
 
 
 class Process:
-    """A process that takes what it may of the evaluations of a home."""
+    """A process that takes evaluations of a home."""
 
     def __init__(self, services, state):
         self.state, self.services = state, services
@@ -50,7 +50,7 @@ class Process:
         self.runtime = JobRuntime(state, [self.runs])
 
     def take(self):
-        """The run of what it claims; ``None`` where there is nothing for it."""
+        """The run of its claim; ``None`` where there is nothing for it."""
         claimed = self.state.write_now(self.runtime.claim)
         return claimed and self.runs.open(claimed[1])
 

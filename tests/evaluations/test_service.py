@@ -83,7 +83,7 @@ def erase(services, dataset_id):
 
 
 def runs_of(services, models=None, **given):
-    """What scores evaluations in this process."""
+    """The runs that score evaluations in this process."""
     store, models = (
         open_frames(services.settings, "evaluations"),
         models or EvaluatedModels(services.models),

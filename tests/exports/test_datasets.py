@@ -180,7 +180,7 @@ def test_the_datasets_library_loads_the_folder(store, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_ten_times_the_rows_hold_no_more_of_them(store, format_, monkeypatch):
-    """What is held: rows between their reading and their writing, and bytes before they are sent."""
+    """Bounded memory: rows between their reading and their writing, and bytes before they are sent."""
     monkeypatch.setattr(exports, "ROWS", 16)
     monkeypatch.setattr(writing, "_GROUP_ROWS", 64)
     monkeypatch.setattr(writing, "_PIECE_BYTES", 4096)

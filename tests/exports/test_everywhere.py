@@ -60,7 +60,7 @@ def evaluation(server, client, dataset):
 
 @pytest.fixture(scope="module")
 def answers(client):
-    """Stored answers, the oldest first; of the first two is known what came true."""
+    """Stored answers, the oldest first; the first two have feedback."""
     contexts = ["=1+1", {"subject": "Twice"}, *(f"Ticket {number}" for number in range(128))]
     made = [client.decide(one, [DECISIONS[0], URGENT]) for one in contexts]
     client.feedback(made[0].id, {"route": "other"})

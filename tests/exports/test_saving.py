@@ -32,7 +32,7 @@ class Breaking(httpx.SyncByteStream, httpx.AsyncByteStream):
 
 @pytest.fixture(params=[Client, AsyncClient])
 def export(request):
-    """Export to a path by a client whose first answers break off; the bytes that were told."""
+    """Export to a path by a client whose first answers break off; the reported bytes."""
 
     def export_to(path, n_broken, **options):
         left = iter(range(n_broken))

@@ -53,7 +53,7 @@ class Datasets:
 
 
 class Artifacts:
-    """A folder of a model that keeps what is unlike its 20 held-out contexts."""
+    """A folder of a model that stores the novelty of its 20 held-out contexts."""
 
     def __init__(self, folder):
         self.folder = folder

@@ -1,4 +1,4 @@
-"""A stateful test: whatever is done to an account's lineage, what the contract says of them holds."""
+"""A stateful test: after any commands on an account's lineage, the contract holds."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class AnAccount(RuleBasedStateMachine):
         self.attempt(move_ready)
 
     def load(self) -> None:
-        """Load in the engines what they were asked for."""
+        """Load the requested models in the engines."""
         self.states = {
             adapter: "loaded" if state == "loading" else state
             for adapter, state in self.states.items()

@@ -41,7 +41,7 @@ def add(connection: Connection, table: Table, **values: Any) -> None:
 
 
 def running(table: Table, **values: Any) -> Callable[[Connection], None]:
-    """Return what adds a job that runs."""
+    """Return a function that adds a running job."""
     named = {"id": "job_1", "account_id": "local", "status": "running", **values}
     if "charge" in table.columns:
         named["charge"] = "free"
@@ -58,7 +58,7 @@ def teachers(*models: str) -> bytes:
 
 
 def bulk(**values: Any) -> Callable[[Connection], None]:
-    """Return what adds a file with a part that waits, and one that is answered."""
+    """Return a function that adds a file with a waiting part and an answered one."""
 
     def work(connection: Connection) -> None:
         add(connection, bulk_runs, id="job_1", account_id="local", **values)

@@ -1,4 +1,4 @@
-"""Families through their service: what is kept, told, loaded, charged and healed."""
+"""Families through their service: stored, reported, loaded, charged and healed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of lineage: what was written is read, at a revision that counts every change."""
+"""Rows of lineage: a written value is read again, at a revision that counts every change."""
 
 from __future__ import annotations
 

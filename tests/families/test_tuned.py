@@ -1,4 +1,4 @@
-"""Loading tuned models: once each, on a thread, within a bound, and told as it is."""
+"""Loading tuned models: once each, on a thread, within a bound, and reported truly."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Tuned:
 
 @dataclass
 class Loader:
-    """Returns artifacts and loads them: counts, waits and fails as told."""
+    """Returns artifacts and loads them: counts, waits and fails as set."""
 
     fetched: list[str] = field(default_factory=list)
     scorers: dict[str, Behaving] = field(default_factory=dict)

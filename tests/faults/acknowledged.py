@@ -1,4 +1,4 @@
-"""What clients were told, held against the servers that run now and then against their state."""
+"""Clients' acknowledgements, checked against the running servers and then against their state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.waiting import wait_until
 def check_acknowledged(
     url: str, end: Callable[[], Books], *, account: str, secret: str, running: list[Client]
 ) -> Books:
-    """Check what clients were told; ``end`` stops the servers and returns what their state holds."""
+    """Check clients' acknowledgements; ``end`` stops the servers and returns the books of their state."""
     headers = {"Authorization": f"Bearer {secret}"}
 
     def wallet() -> dict[str, str]:

@@ -15,7 +15,7 @@ from sqlalchemy import NullPool, create_engine, text
 
 @dataclass(frozen=True)
 class Books:
-    """What a database says about work and money."""
+    """A database's records of work and money."""
 
     operations: dict[str, dict[str, Any]]
     entries: dict[str, dict[str, int]]  # operation to book to the sum of its entries
@@ -49,7 +49,7 @@ _Rows = dict[str, list[dict[str, Any]]]
 
 
 def audit(path: Path) -> Books:
-    """Check the laws of a state that no process writes at the moment, and give what it holds."""
+    """Check the laws of a state that no process is writing, and return its books."""
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"

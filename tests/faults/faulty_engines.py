@@ -1,4 +1,4 @@
-"""A server with two base models whose engines do what a test says."""
+"""A server with two base models whose engines a test controls."""
 
 from __future__ import annotations
 

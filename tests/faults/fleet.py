@@ -100,7 +100,7 @@ class FaultyStore:
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     def fail_once_asked(self, moments: random.Random) -> None:
-        """Fail from now on until a while after the first request, or until nobody came for a while."""
+        """Fail from now on until a while after the first request, or until none came for a while."""
         before = self.n_failed
         self.fails = True
         with suppress(AssertionError):
@@ -110,7 +110,7 @@ class FaultyStore:
 
     @property
     def url(self) -> str:
-        """What the setting ``frames_url`` has."""
+        """The value of the setting ``frames_url``."""
         return f"s3://{_KEY}:{_SECRET}@{_BUCKET}/frames?{self._options(self._server.server_port)}"
 
     @staticmethod
@@ -253,7 +253,7 @@ def _takes(port: int) -> bool:
 
 
 def kills_and_seed() -> tuple[int, int]:
-    """Return how often something goes wrong in the long test, and the seed of when and what.
+    """Return the number of faults in the long test, and the seed of their times and kinds.
 
     They are STEELYARD_TEST_KILLS and STEELYARD_TEST_SEED of the environment.
     """

@@ -1,4 +1,4 @@
-"""A client that has evaluations run, again and again, and remembers every one that it was told of."""
+"""A client that starts evaluations, again and again, and remembers every acknowledged one."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class ServeProcess:
 
 
 class WorkerProcess(ServeProcess):
-    """``steelyard worker`` as such a process; it answers nobody."""
+    """``steelyard worker`` as such a process; it has no port."""
 
     answers = False
     logs_output = True

@@ -1,4 +1,4 @@
-"""Damaged files: told as what they are, by the routes, by readiness, in jobs and by the doctor."""
+"""Damaged files: reported by the routes, by readiness, in jobs and by the doctor."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Home:
         return CliRunner().invoke(main, command, env=environment)
 
     def failures(self, *arguments: str) -> list[str]:
-        """Return the lines of the doctor's report that say what failed."""
+        """Return the failures in the doctor's report."""
         done = self.doctor(*arguments)
         lines = [line for line in done.stdout.splitlines() if line.startswith("fail")]
         assert done.exit_code == (1 if lines else 0), done.output
@@ -163,7 +163,7 @@ def test_the_decisions_of_a_version_are_held_against_their_hash(home: Home) -> N
 
 
 def page_of(path: Path, table: str) -> tuple[int, bytes]:
-    """Return where the first page of a table or an index is, and what it holds."""
+    """Return the place of the first page of a table or an index, and its bytes."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         [size] = connection.execute("PRAGMA page_size").fetchone()

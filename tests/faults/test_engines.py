@@ -175,7 +175,7 @@ def test_another_model_steps_in_for_an_engine_that_hangs() -> None:
 
 
 def _until_answered(server: FaultyServer, key: str) -> httpx.Response:
-    """Ask as a client does: again while it is told that trying again may help."""
+    """Ask as a client does: again while the error is retryable."""
 
     def answer() -> list[httpx.Response]:
         response = server.ask(key, fallback="none")

@@ -60,7 +60,7 @@ def database() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyStore]:
-    """A store that fails when it is told to."""
+    """A store that fails on command."""
     with FaultyStore().running(tmp_path_factory.mktemp("store") / "moto.log") as running:
         yield running
 

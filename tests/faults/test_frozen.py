@@ -56,7 +56,7 @@ def database() -> Iterator[PostgresServer]:
 
 
 class Asking(threading.Thread):
-    """Asks a host for paid answers, each with a key of its own, until it is told to stop."""
+    """Asks a host for paid answers, each with a key of its own, until stopped."""
 
     def __init__(self, url: str, secret: str, name: str) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""kill -9 at any moment: what was acknowledged stays, and nothing is charged twice."""
+"""kill -9 at any moment: acknowledged writes stay, and nothing is charged twice."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _both(server: ServeProcess) -> list[int] | None:
 def check_acknowledged(
     server: ServeProcess, account: str, secret: str, running: list[Client]
 ) -> None:
-    """Hold what clients were told against the server that runs now, then against its state."""
+    """Check clients' acknowledgements against the running server, then against its state."""
 
     def end() -> Books:
         server.stop()

@@ -195,7 +195,7 @@ def killed(
 
 
 def check(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """Hold every purchase against what was posted for it."""
+    """Check every purchase against its postings."""
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         purchases = [dict(row) for row in connection.execute("SELECT * FROM purchases")]

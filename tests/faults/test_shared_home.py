@@ -1,4 +1,4 @@
-"""Two servers on one home: one state, and each key runs once whoever got it first."""
+"""Two servers on one home: one state, and each key runs once at either."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def connected(server: FaultyServer) -> Iterator[socket.socket]:
 
 
 def trickle(connection: socket.socket, n_pieces: int) -> bytes:
-    """Send a byte of a header now and then; give what comes back before all were sent."""
+    """Send a byte of a header now and then; return the response before all were sent."""
     for _ in range(n_pieces):
         try:
             connection.sendall(b"x")

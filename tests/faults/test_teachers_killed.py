@@ -24,7 +24,7 @@ PHASES = ("measuring_noise", "searching", "testing")
 
 
 class Slow:
-    """Makes models take their time, so that a kill finds them at work; until it is told to stop."""
+    """Slows models down, so that a kill finds them at work; until stopped."""
 
     def __init__(self, models, pause_s):
         self.pause_s = pause_s
@@ -40,7 +40,7 @@ def paying(services, http):
 
 
 def charged(services):
-    """What each job that was charged cost, by the ledger's operations."""
+    """The charge of each job, by the ledger's operations."""
     with_state = services.state.read_now(
         lambda connection: connection.execute(select(operations)).all()
     )

@@ -94,7 +94,7 @@ def farthest(scorer: Scorer, expected: dict[str, list[np.ndarray]]) -> float:
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, list[np.ndarray]]:
-    """What this process answers."""
+    """This process's answers."""
     scorer = load_base_model(threads=1).scorer
     answers = scorer.score(list(REQUESTS.values()))
     scorer.close()

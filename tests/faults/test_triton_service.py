@@ -37,7 +37,7 @@ def probes_are_quick() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def expected() -> np.ndarray:
-    """What this process answers alone."""
+    """This process's answers alone."""
     with open_deployment(read_settings({"threads": 1}, environ={})) as deployment:
         answer = deployment.answers.answer_dict(BODY)
     return np.array(

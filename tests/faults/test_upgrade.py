@@ -135,7 +135,7 @@ def replace(process: ServeProcess, version: Path, asking: list[Client]) -> None:
 
 
 def wait_for_answers(asking: list[Client]) -> None:
-    """Wait until every client was told a number of further decisions."""
+    """Wait until every client has a number of further decisions."""
     told = [len(client.journal.decided) for client in asking]
 
     def are_told() -> bool:
@@ -148,7 +148,7 @@ def wait_for_answers(asking: list[Client]) -> None:
 
 
 def unanswered(asking: list[Client]) -> Counter[str]:
-    """Return how often clients were told to come again, or nothing, by what they were told."""
+    """Return how often clients were told to retry, or got nothing, by answer."""
     told = sum((client.journal.unanswered for client in asking), Counter())
     del told[LATE]
     return told

@@ -1,4 +1,4 @@
-"""Clients that ask, ask again and report, and remember what they were told."""
+"""Clients that ask, ask again and report, and remember the answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DECISIONS = [
 
 @dataclass
 class Journal:
-    """What clients were told, and what they sent without hearing how it ended."""
+    """The answers to clients, and the requests without an answer."""
 
     answers: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # key: payload, body
     unheard: dict[str, bytes] = field(default_factory=dict)  # key: payload
@@ -228,7 +228,7 @@ def clients(
 
 
 def stop(running: list[Client]) -> None:
-    """Wait until every client has finished what it does."""
+    """Wait until every client has finished its work."""
     for client in running:
         client.is_stopping.set()
     for client in running:

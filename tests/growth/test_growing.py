@@ -1,4 +1,4 @@
-"""What a growth makes of sure answers, what its family does with texts unlike its rows, and its events."""
+"""The rows that a growth makes of sure answers, its family on novel texts, and its events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a learning curve says of a family that is not trained yet."""
+"""The learning curve of a family that is not trained yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a growth, and by which process it is turned."""
+"""The stored rows of a growth, and the process that turns it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rates: a caller's minute, an address's minute, and what a refusal says."""
+"""Rates: a caller's minute, an address's minute, and the text of a refusal."""
 
 from __future__ import annotations
 

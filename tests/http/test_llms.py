@@ -1,4 +1,4 @@
-"""The guide for coding agents says what the server does."""
+"""The guide for coding agents describes the server as it is."""
 
 from __future__ import annotations
 

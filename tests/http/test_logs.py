@@ -1,4 +1,4 @@
-"""The log: one JSON line for a request, with what helps and nothing that must stay secret."""
+"""The log: one JSON line for a request, with useful fields and without secrets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECRET = "onehot_sk_secret"
 
 @pytest.fixture
 def log(monkeypatch):
-    """Return what this process logs, as decoded lines."""
+    """Return this process's log, as decoded lines."""
     stream = io.StringIO()
     root, ours = logging.getLogger(), logging.getLogger("steelyard")
     before = (root.handlers[:], root.level, ours.level)

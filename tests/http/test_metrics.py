@@ -1,4 +1,4 @@
-"""GET /metrics: figures of what was answered, apart for each application."""
+"""GET /metrics: figures of answers, apart for each application."""
 
 from __future__ import annotations
 

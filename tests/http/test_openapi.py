@@ -146,7 +146,7 @@ def test_every_error_is_declared_somewhere():
 
 
 class TestTheCheckItself:
-    """The plugin finds what it is there to find."""
+    """The plugin finds planted faults."""
 
     @pytest.mark.parametrize(
         ("status", "headers", "content", "problem"),

@@ -1,4 +1,4 @@
-"""What a caller sees when the engine is busy, late or gone."""
+"""A caller's view of an engine that is busy, late or gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every request goes through: ids, keys, scopes, idempotency keys, and what refusals say."""
+"""The steps of every request: ids, keys, scopes, idempotency keys, and refusals."""
 
 from __future__ import annotations
 

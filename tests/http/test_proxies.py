@@ -1,4 +1,4 @@
-"""Callers behind proxies: whom a trusted one names is counted and logged, and nobody else is believed."""
+"""Callers behind proxies: an address from a trusted one is counted and logged, from others it is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stopping: what runs is answered, what comes is refused, and nothing waits for ever."""
+"""Stopping: running requests are answered, new ones are refused, and nothing waits for ever."""
 
 from __future__ import annotations
 

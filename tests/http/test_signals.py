@@ -1,4 +1,4 @@
-"""Signals: unheard ones cost nothing, and listeners are told as Sanic tells them."""
+"""Signals: unheard ones cost nothing, and listeners are called as Sanic calls them."""
 
 from __future__ import annotations
 

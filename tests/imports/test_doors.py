@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001  marks of other scripts
-"""Faults of files that other readers pass over: each is read right, or told with its place."""
+"""Faults of files that other readers pass over: each is read right, or reported with its place."""
 
 from __future__ import annotations
 
@@ -306,7 +306,7 @@ def test_what_is_not_read_exactly_is_told(tmp_path, name, data, told):
 
 
 def reasons_of(path):
-    """What a user is told of a file; its last row is there, or nothing is."""
+    """A user's report on a file; its last row is there, or nothing is."""
     try:
         table = read_table(path)
     except ValueError as error:
@@ -472,7 +472,7 @@ def test_numbers_are_called_by_the_names_of_a_file(tmp_path, names):
 
 
 def saved(folder, *, many=False):
-    """Write what ``save_to_disk`` writes: a folder for each split."""
+    """Write a folder as ``save_to_disk`` does: a folder for each split."""
     class_label = {"names": ["ham", "spam"], "_type": "ClassLabel"}
     feature = {"feature": class_label, "_type": "List"} if many else class_label
     metadata = {"huggingface": json.dumps({"info": {"features": {"label": feature}}})}

@@ -1,4 +1,4 @@
-"""Tables that other programs write come back cell by cell, or it is told why not."""
+"""Tables that other programs write come back cell by cell, or the reason is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exports of other programs, by their public schemas: recognised, with who said what."""
+"""Exports of other programs, by their public schemas: recognised, with annotators."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def test_prodigy_accepts_rejects_and_ignores():
 
 
 def exported(rows, separator, order=list):
-    """Return rows as a program writes them in CSV: structures as JSON, what a row lacks empty."""
+    """Return rows as a program writes them in CSV: structures as JSON, missing values empty."""
     names = order(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO(newline="")
     out = csv.writer(text, delimiter=separator)

@@ -1,4 +1,4 @@
-"""Files of every format become the same rows; what cannot be used is left out with a reason."""
+"""Files of every format become the same rows; unusable ones are left out with a reason."""
 
 from __future__ import annotations
 

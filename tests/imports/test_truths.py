@@ -1,4 +1,4 @@
-"""One right answer for each question about a context, and copies that are told for what they are."""
+"""One right answer for each question about a context, and copies that are reported."""
 
 from __future__ import annotations
 

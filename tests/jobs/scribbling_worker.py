@@ -1,4 +1,4 @@
-"""Runs the jobs of a home with a scorer that writes down what it scores; tests start and kill it.
+"""Runs the jobs of a home with a scorer that writes down its requests; tests start and kill it.
 
 ``python scribbling_worker.py HOME FILE PAUSE_S COMMIT_S``: it says so when it is ready, and ends
 with its input.

@@ -99,7 +99,7 @@ def results(services: ApiServices, evaluation_id: str) -> tuple[str, str]:
 
 
 def begun(services: ApiServices, partition_rows: int) -> str:
-    """An evaluation of rows in partitions, which nobody scores yet."""
+    """An evaluation of rows in partitions that has not begun."""
     services.get(EvaluationService).partition_rows = partition_rows
     (evaluation,) = submit(services, make_dataset(services, make_rows(N_ROWS)).id).data
     return evaluation.id

@@ -1,4 +1,4 @@
-"""Fine-tunes from the queue to their end: told as they go, stopped at once, taken up after kills."""
+"""Fine-tunes from the queue to their end: followed, stopped at once, taken up after kills."""
 
 from __future__ import annotations
 
@@ -487,7 +487,7 @@ def test_what_another_living_process_runs_is_left_to_it(tmp_path):
 
 
 def runs_of(services, home):
-    """What runs fine-tunes, without a job runtime."""
+    """The runs of fine-tunes, without a job runtime."""
     return FineTuneRuns(
         services.state,
         services.get(FamilyService)._lineages,

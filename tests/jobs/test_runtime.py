@@ -1,4 +1,4 @@
-"""The runtime with work of its own: what is queued runs, what is left behind is taken up."""
+"""The runtime with work of its own: queued work runs, abandoned work is taken up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.waiting import wait_until
 
 
 class CountedRun(Run):
-    """Three parts; a test says what a part does."""
+    """Three parts; a test sets the effect of a part."""
 
     def __init__(self, job, work):
         super().__init__(job)
@@ -99,7 +99,7 @@ def job(id_, account="acct_1", status="queued", created_at=1.0):
 
 
 def taken_over(work):
-    """The same table, as another process sees it whose work does what it should."""
+    """The same table, as another process sees it whose work succeeds."""
     other = CountedWork()
     other.jobs, other.done, other.left = work.jobs, work.done, work.left
     return other
@@ -158,7 +158,7 @@ def test_what_a_dead_process_left_is_taken_up_where_it_was(tmp_path):
 
 
 def test_deaths_soon_after_a_start_fail_no_job(tmp_path, monkeypatch):
-    """Five kills in a minute: the fourth process leaves alone what three died at, until it is older."""
+    """Five kills in a minute: the fourth process leaves that work alone until it is older."""
     with two_processes(tmp_path) as (mine, _):
         work = Listed(job("a"))
         begun = []
@@ -217,7 +217,7 @@ def two_processes(tmp_path):
 
 
 def claims(state, work, n=1):
-    """What a process takes, one after the other."""
+    """The claims of a process, one after the other."""
     runtime = JobRuntime(state, [work])
     taken = [state.write_now(runtime.claim) for _ in range(n)]
     return [one and one[1].key for one in taken]

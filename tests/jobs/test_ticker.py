@@ -1,4 +1,4 @@
-"""The ticker of lineage goes on whatever a tick does, and stops when it is told to."""
+"""The ticker of lineage goes on whatever a tick does, and stops on request."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def running_worker(home: Path, file: Path, **given: float) -> Iterator[subprocess.Popen[str]]:
-    """A worker for the length of a block; ends as one does that is told to."""
+    """A worker for the length of a block; it ends as a stopped one does."""
     process = start_worker(home, file, **given)
     try:
         yield process

@@ -1,4 +1,4 @@
-"""What judgments make of a row: votes, calibrated probabilities, agreement, errors."""
+"""The result of judgments on a row: votes, calibrated probabilities, agreement, errors."""
 
 from __future__ import annotations
 

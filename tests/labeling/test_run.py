@@ -58,7 +58,7 @@ def start(http, n=6, *, headers=None, **given):
 
 
 def runs_of(services, **given):
-    """What labels in this process; a teacher that failed is asked again at once."""
+    """The labeling runs in this process; a teacher that failed is asked again at once."""
     return LabelingRuns(
         services.state,
         open_frames(services.settings, "labeling"),
@@ -79,7 +79,7 @@ def get(http, job, call="", **given):
 
 
 def asked_about(teacher):
-    """What a teacher was asked about, as often as it was."""
+    """The questions to a teacher, as often as they were sent."""
     return [body["state"] for _, body in teacher.asked]
 
 
@@ -129,7 +129,7 @@ FAILING = {"bad": range(8), "healthy": range(16, 24), "two rests": (*range(2, 7)
 
 @pytest.mark.parametrize("first", FAILING)
 def test_rows_that_a_teacher_fails_on_cost_others_nothing(tmp_path, first):
-    """A row's error is what was said of it, and no row has that its teacher was left alone."""
+    """A row's error is its own, and a row that was not sent has none."""
     bad = FAILING[first]
     with taught(tmp_path) as (services, http, teachers):
         teachers["even"].fails = lambda body: int(body["state"].split()[1]) in bad

@@ -1,4 +1,4 @@
-"""Layouts: what is alike lies together, an interruption changes nothing, and few rows are no fault."""
+"""Layouts: similar points lie together, an interruption changes nothing, and few rows are no fault."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def paid():
 
 
 def talk(transport, say):
-    """What a block of calls returns, made by a client of the protocol."""
+    """The results of a block of calls by a client of the protocol."""
 
     async def run():
         async with mcp.Client(transport) as client:
@@ -106,7 +106,7 @@ def test_every_tool_answers_as_the_api_does(server):
 
 
 def test_a_resource_that_is_not_there_is_said_without_a_traceback(server, caplog):
-    """The protocol's package logs what it takes for a fault of the server."""
+    """The protocol's package logs errors that it takes for faults of the server."""
 
     async def say(client):
         messages = []

@@ -1,4 +1,4 @@
-"""A call to a tuned model: under which name it is answered, and what becomes of it while it loads."""
+"""A call to a tuned model: the name of its answer, and calls while it loads."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Meaning:
 
 @dataclass
 class World:
-    """What names mean, and a loader that waits or fails when told to."""
+    """The meaning of names, and a loader that waits or fails on command."""
 
     meanings: dict[str, Meaning | errors.SteelyardError] = field(default_factory=dict)
     used: list[tuple[str, str]] = field(default_factory=list)

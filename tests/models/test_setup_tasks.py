@@ -1,4 +1,4 @@
-"""What runs in a server to set up judges and routes, and what its end leaves of it."""
+"""Running tasks that set up judges and routes, and their note at the server's end."""
 
 from __future__ import annotations
 

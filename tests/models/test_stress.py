@@ -1,4 +1,4 @@
-"""Answers under pressure: what is changed, what counts as flipped, and where the report stands."""
+"""Answers under pressure: the changes, the flips, and the report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = [{"context": {"number": place, "text": TEXT}, "decisions": DECISIONS} for
 
 
 def answering(answer):
-    """A model that answers each decision with what a function gives for its text and names."""
+    """A model that answers each decision with a function of its text and names."""
 
     def ask(context, decisions):
         results = {}

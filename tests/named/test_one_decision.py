@@ -69,7 +69,7 @@ def client(server, key):
 
 
 def ask_everywhere(client, key, rows):
-    """Ask over every wire by turns, and report what came true; gives the ids of the answers."""
+    """Ask over every wire by turns, and report outcomes; return the ids of the answers."""
     ids = []
     headers = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=client.url, headers=headers) as http:
@@ -178,7 +178,7 @@ def test_a_decision_grows_with_leave_until_drift_sends_it_back(server, client, k
         return " ".join(result.output.split())
 
     def turn_until(stage):
-        """Turn it until it is at a stage; what it trains and compares is done in a worker beside."""
+        """Turn it until it is at a stage; a worker beside trains and compares."""
         give_up_at = time.monotonic() + 200
         while (growth := named.turn_growth(name)).stage != stage:
             assert time.monotonic() < give_up_at, growth
@@ -243,7 +243,7 @@ def check_moved(named, name, judged):
 
 
 def check_escalation(client, name, known):
-    """What the family knows it answers; where it abstains the judge decides, at the price of both."""
+    """The family answers where it knows; where it abstains the judge decides, at the price of both."""
     sure = client.decision(name).decide(known)
     novel = client.decision(name).decide("Xylophon zwerg quark ypsilon jazz vamp.")
     assert (sure.model, sure.fallback) == (name.replace("_", "-"), None)
@@ -271,7 +271,7 @@ def raise_alarm(connection, *, account_id, family):
 
 
 def check_bill(client, cost_of_second, moves):
-    """What each version cost is what its answers say, in the bill, over time and on its page."""
+    """The cost of each version equals the sum of its answers, in the bill, over time and on its page."""
     lines = {line.name: line for line in client.account.usage(by="decision").data}
     by_version = {}
     for logged in client.decision_log(named="desk", limit=200).data:

@@ -52,7 +52,7 @@ class World:
         self.state = server.services.state
 
     def headers_of(self, who: Who) -> dict[str, str]:
-        """Return what comes with a call; each has a session of its own, since calls may end it."""
+        """Return the headers of a call; each has a session of its own, since calls may end it."""
         if who == "nobody":
             return {}
         if who in self.keys:
@@ -127,7 +127,7 @@ def test_a_cookie_without_the_header_of_own_pages_opens_nothing(world):
 
 
 def test_things_of_another_account_are_as_things_that_nobody_has(world):
-    """Neither a session nor a key of another account reads or names what is the first's."""
+    """Neither a session nor a key of another account reads or names the first's things."""
     owner = world.headers_of("owner")
     bought = world.http.post("/v1/billing/purchases", json={"amount_usd": "5"}, headers=owner)
     members = world.http.get("/v1/account/members", headers=owner).json()["data"]

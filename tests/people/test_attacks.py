@@ -60,7 +60,7 @@ class Servers:
         return await self.services[0].start(StartSignIn(email=email), address)
 
     async def told(self, challenge, code, n):
-        """Return what came of a code that one of the servers is given."""
+        """Return the result of a code at one of the servers."""
         request = VerifyCode(challenge_id=challenge.challenge_id, code=code)
         try:
             await self.services[n % 2].verify(request, "192.0.2.1", agent="", replaced=None)
@@ -179,7 +179,7 @@ def test_a_session_that_was_ended_stays_so_in_every_browser(console):
 
 
 def steps(console, email):
-    """Return all that somebody who tries an address out is answered, without what is random."""
+    """Return all answers to a person who tries an address out, without random parts."""
     told = []
 
     def note(response):
@@ -202,7 +202,7 @@ def steps(console, email):
 
 
 def test_no_answer_tells_who_is_known(console):
-    """Members, operators and addresses of the same length that nobody has are answered alike."""
+    """Members, operators and unknown addresses of the same length are answered alike."""
     console.account(f"b {console.clock.now}", owner="new@example.org")
     answers = {}
     for email in (MIA, "joe@example.org", "new@example.org", "sam@ops.org", "joe@ops.org"):

@@ -1,4 +1,4 @@
-"""Keys in the console: who makes, changes and revokes them, what they may, and what is kept of them."""
+"""Keys in the console: who makes, changes and revokes them, their permissions, and stored fields."""
 
 from __future__ import annotations
 

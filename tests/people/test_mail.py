@@ -1,4 +1,4 @@
-"""Mail: handed to a real server of mail, tried again, and what is said where there is none."""
+"""Mail: sent to a real mail server, retried, and refused where there is none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.accounts.console import Clock, code_of
 
 
 class Box:
-    """Takes letters, and refuses as many as it is told to."""
+    """Takes letters, and refuses a set number."""
 
     def __init__(self):
         self.letters = []

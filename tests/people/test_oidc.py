@@ -1,4 +1,4 @@
-"""Signing in with an identity provider, and what is refused of what comes back from one."""
+"""Signing in with an identity provider, and refused replies of one."""
 
 from __future__ import annotations
 

@@ -296,7 +296,7 @@ def test_an_export_has_every_table_with_rows_of_accounts(state, monkeypatch):
 
 
 def test_an_export_is_made_as_it_is_read(monkeypatch):
-    """What was not asked for yet is not read: memory does not grow with an account."""
+    """Rows are read on demand: memory does not grow with an account."""
     asked = []
 
     def piece(n):

@@ -1,4 +1,4 @@
-"""Passkeys: added, signed in with, removed, and what is refused of what browsers send."""
+"""Passkeys: added, signed in with, removed, and refused replies of browsers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def shared(tmp_path_factory):
 
 @pytest.fixture
 def console(shared):
-    """A console in which nobody signed in, or added a passkey, in this hour."""
+    """A console without sign-ins or passkeys in this hour."""
     shared.clock.now += limits.HOUR_S
     shared.state.write_now(lambda found: found.execute(text("DELETE FROM passkeys")) and None)
     shared.box.clear()

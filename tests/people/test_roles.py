@@ -1,4 +1,4 @@
-"""Roles on the routes of programs: what each opens, in whose name, and what operators alone do."""
+"""Roles on the routes of programs: the permissions of each, the name they act in, and operators."""
 
 from __future__ import annotations
 

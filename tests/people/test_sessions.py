@@ -1,4 +1,4 @@
-"""Sessions: how long they live, what a browser must send, how they end and when tokens change."""
+"""Sessions: how long they live, a browser's headers, how they end and when tokens change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def console(shared):
 
 
 def use(console, browser):
-    """Use a session, and wait until that is kept: nobody else does."""
+    """Use a session, and wait until the use is stored."""
     response = browser.get(WHO)
     console.state.write_now(lambda connection: None)
     return response.status_code

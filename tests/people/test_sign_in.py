@@ -1,4 +1,4 @@
-"""Signing in with a code: what is kept of it, how long it lives, and that no answer tells who is known."""
+"""Signing in with a code: its stored hash, its lifetime, and answers that tell nothing of users."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shared(tmp_path_factory):
 
 @pytest.fixture
 def console(shared):
-    """A console in which nobody asked for a code in this hour, and Mia is invited."""
+    """A console without codes in this hour, and Mia is invited."""
     shared.clock.now += 40 * 24 * limits.HOUR_S
     shared.box.clear()
     shared.account(f"acme {shared.clock.now}", owner=MIA, developer="invited@b.org")
@@ -95,7 +95,7 @@ def test_a_code_works_once(console):
 
 
 def from_network(browser, network):
-    """Send what follows from an address of another network."""
+    """Send the next requests from an address of another network."""
     browser.headers["X-Forwarded-For"] = network
 
 

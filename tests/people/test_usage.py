@@ -1,4 +1,4 @@
-"""Usage: what is added up by day, key, model and family agrees with the ledger to the nano-dollar."""
+"""Usage: the sums by day, key, model and family agree with the ledger to the nano-dollar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shipped to run several machines: the proxy's configuration, the compose file, the chart."""
+"""The files for several machines: the proxy's configuration, the compose file, the chart."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ VARIABLES = {setting.variable for setting in SETTINGS}
 
 
 class StandIn(ThreadingHTTPServer):
-    """A server that answers with its number, 401 to one key, and health as it is told."""
+    """A server that answers with its number, 401 to one key, and a set health."""
 
     daemon_threads = True
 
@@ -213,7 +213,7 @@ class Helm:
             )
 
     def lint(self, values: dict[str, Any]) -> list[str]:
-        """Return what is wrong with the chart."""
+        """Return the chart's faults."""
         if self._program is None:
             report = self._package.lint(str(CHART), values, strict=True)
             return [

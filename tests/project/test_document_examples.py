@@ -89,7 +89,7 @@ class Desk:
         self._printed: dict[str, str] = {}
 
     def run(self, name: str) -> str:
-        """Run a page, once, after the pages of Start; give what its Python printed."""
+        """Run a page, once, after the pages of Start; return its Python's output."""
         for first in (f"start/{part}.md" for part in START):
             if first == name:
                 break

@@ -328,7 +328,7 @@ def test_the_programs_named_exist():
 
 
 class TestDeploy:
-    """What can be checked of the files for containers without a container engine."""
+    """Checks of the files for containers that need no container engine."""
 
     FOLDER = ROOT / "deploy"
     INSTRUCTIONS = frozenset(

@@ -1,4 +1,4 @@
-"""The page of the figures to sign: each example prints what the page says.
+"""The page of the figures to sign: each example prints the page's figures.
 
 ``STEELYARD_WRITE_EXAMPLES=1 python -m pytest -m slow tests/project/test_example_figures.py`` writes
 what they print into the page.
@@ -52,7 +52,7 @@ def shortened(text: str) -> str:
 
 
 class Desk:
-    """A folder and a server, and what the blocks of a page print on them."""
+    """A folder and a server, and the output of a page's blocks on them."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -122,7 +122,7 @@ def desk(folder, patch, *, engine, n_rows):
 
 
 def blocks_of(*, is_shipped: bool):
-    """The examples of the page, and what it says that they print."""
+    """The examples of the page, and their expected output."""
     for section in page(PAGE).split("\n## "):
         if section.startswith(OF_THE_SHIPPED_MODEL) == is_shipped:
             blocks = all_blocks(section)
@@ -130,7 +130,7 @@ def blocks_of(*, is_shipped: bool):
 
 
 def check(desk: Desk, *, is_shipped: bool) -> None:
-    """Hold what examples print against the page, or write it there."""
+    """Compare the examples' output with the page, or write it there."""
     is_trained = False
     for (language, _, code), (_, _, shown) in blocks_of(is_shipped=is_shipped):
         printed = shortened(desk.run(language, code))

@@ -1,4 +1,4 @@
-"""What is made of other files and committed is what they make now."""
+"""Generated files that are committed are up to date."""
 
 from __future__ import annotations
 

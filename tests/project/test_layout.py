@@ -49,7 +49,7 @@ REFUSED_FIRST_WORDS = {"Give", "Gives", "Have", "Let", "Lets", "Say", "Says", "T
 
 @dataclass
 class Source:
-    """What the rules here ask of a file: read once, since its tree is thousands of objects."""
+    """A file's facts for the rules here: read once, since its tree is thousands of objects."""
 
     first_words: list[tuple[str, str]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)

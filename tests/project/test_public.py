@@ -1,4 +1,4 @@
-"""The public face: what is exported, documented, and loaded by an import."""
+"""The public face: exports, documents, and imports."""
 
 from __future__ import annotations
 

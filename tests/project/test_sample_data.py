@@ -33,7 +33,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
 @cache
 def requests_of(name: str) -> list[ValidRequest]:
-    """Read every row as the decide request that it is, refusing what decide refuses."""
+    """Read every row as a decide request, refusing as decide does."""
     return [
         read_request({"context": row["context"], "decisions": row["decisions"]})
         for row in rows_of(name)

@@ -1,4 +1,4 @@
-"""Settings: who wins, what is refused, and that nothing else reads the environment."""
+"""Settings: precedence, refusals, and no other reads of the environment."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def ref_of(number: Number) -> str:
 
 
 class Lineages(RuleBasedStateMachine):
-    """One account. After each rule what is due is done, then state and reference are compared."""
+    """One account. After each rule due work is done, then state and reference are compared."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class Lineages(RuleBasedStateMachine):
 
     @rule(name=names, dataset=st.sampled_from(DATASETS))
     def grow(self, name: str, dataset: str) -> None:
-        """Start or continue a family, and train what that queues."""
+        """Start or continue a family, and train the queued fine-tune."""
         n_jobs = len(self.reference.jobs)
         family = self.reference.families.get(name)
         if family is None:
@@ -177,7 +177,7 @@ class Lineages(RuleBasedStateMachine):
     @precondition(lambda self: self.reference.jobs)
     @rule(data=st.data(), passed=st.booleans())
     def finish_again(self, data: st.DataObject, passed: bool) -> None:
-        """A step of a trainer may be told twice, or after the end."""
+        """A step of a trainer may be reported twice, or after the end."""
         self._finish(data.draw(st.sampled_from(sorted(self.reference.jobs))), passed=passed)
 
     @precondition(lambda self: self.reference.jobs)
@@ -523,7 +523,7 @@ class Lineages(RuleBasedStateMachine):
         *,
         loads: Number | None = None,
     ) -> dict[str, Any] | None:
-        """Send a command to both, with a key; what both refuse, they refuse with one code."""
+        """Send a command to both, with a key; their refusals have one code."""
         self._see_engines()
         if loads is not None and not self.kept.engines.is_slow:
             # It is loaded for the command, which is then given again.
@@ -555,7 +555,7 @@ class Lineages(RuleBasedStateMachine):
         self.last = None  # its answer may no longer be kept
 
     def _settle(self) -> None:
-        """Do what is due until nothing more is: a tick may load what the next one moves to."""
+        """Do due work until nothing more is due: a tick may load a model that the next one moves to."""
         for model in self.kept.lineage().models.values():
             self.adapters.setdefault((model.family, model.version), model.adapter)
         for _ in range(8):

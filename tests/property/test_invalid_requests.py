@@ -19,7 +19,7 @@ from support.decisions.strategies import few, foreign_values, json_values, mutat
 
 
 def refuse_or_prepare(payload: Any) -> SteelyardError | None:
-    """Prepare a payload; what it raises must be ours, whole, and printable as JSON."""
+    """Prepare a payload; its errors must be ours, whole, and printable as JSON."""
     error: SteelyardError | None = None
     try:
         make_service().prepare(payload)
@@ -80,7 +80,7 @@ def test_values_that_json_has_no_form_for_are_refused(request_: Any) -> None:
 
 
 def has_json_form(value: Any) -> bool:
-    """Whether a value is what JSON gives back of it."""
+    """Whether a value survives a round trip through JSON."""
     try:
         written = json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError):

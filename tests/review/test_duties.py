@@ -1,4 +1,4 @@
-"""Rows assigned to reviewers: split evenly, two labelling apart, agreement, and what they dispute."""
+"""Rows assigned to reviewers: split evenly, two labelling apart, agreement, and disputes."""
 
 from __future__ import annotations
 

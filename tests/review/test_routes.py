@@ -1,4 +1,4 @@
-"""Drafts over HTTP: begin, edit, look, undo, seal; what replays and what is refused."""
+"""Drafts over HTTP: begin, edit, look, undo, seal; replays and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of drafts and their logs: what was written is read, in either database."""
+"""Rows of drafts and their logs: a written value is read again, in either database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models under test, and what the tests score with them."""
+"""Models under test, and their test requests."""
 
 from __future__ import annotations
 

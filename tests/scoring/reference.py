@@ -64,7 +64,7 @@ def softmax(scores: Array) -> Array:
 
 @dataclass(frozen=True)
 class ReferenceDecision:
-    """What the reference says of one decision."""
+    """The reference's answer to one decision."""
 
     logits: Array
     marker_vectors: Array

@@ -227,7 +227,7 @@ def test_a_request_past_its_deadline_is_not_scored(batcher, scorer):
 
 
 class PassingScorer(HashingScorer):
-    """Makes passes until it is told that nobody waits."""
+    """Makes passes until its caller is gone."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -78,7 +78,7 @@ def model(load_apart, request: pytest.FixtureRequest) -> BaseModel:
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseModel, int], KeptStates]:
-    """Return what has a model keep its questions anew, up to so many bytes."""
+    """Return a function that empties a model's cache of questions and sets its bytes."""
 
     def renew(model: BaseModel, max_bytes: int = 10**9) -> KeptStates:
         kept = KeptStates(max_bytes)

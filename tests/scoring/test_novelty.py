@@ -23,7 +23,7 @@ HELD_OUT = [f"like {n}" for n in range(99)]
 
 
 def vectors(texts):
-    """Around one direction for what was seen and what is like it, around another for the rest."""
+    """Around one direction for seen and similar texts, around another for the rest."""
     found = []
     for text in texts:
         rng = np.random.default_rng(list(text.encode()))

@@ -44,7 +44,7 @@ def make_outputs(rows: Rows, seed: int) -> dict[str, np.ndarray]:
 
 
 def of_heads(row: np.ndarray) -> np.ndarray:
-    """What a row gave, head by head: (n_heads, length, head)."""
+    """A row's output, head by head: (n_heads, length, head)."""
     return np.stack([row[:, n * HEAD : (n + 1) * HEAD] for n in range(N_HEADS)])
 
 

@@ -36,7 +36,7 @@ OTHER = RenderedDecision("binary", "Is it spam?", ("yes", "no"))
 
 
 class FakeHead:
-    """Answers from what it is given, so that a test sees what that was."""
+    """Answers from its input, so that a test sees the input."""
 
     def __init__(self, *, needs_base: bool, needs_embedding: bool) -> None:
         self.needs_base = needs_base
@@ -72,7 +72,7 @@ class FakeHeads:
 
 
 class WatchedScorer(HashingScorer):
-    """A base that notes what it is asked."""
+    """A base that notes its requests."""
 
     def __init__(self, key: str = "") -> None:
         super().__init__(key)

@@ -1,4 +1,4 @@
-"""The route ``auto`` goes over what is there of the shipped model, a reader and a judge."""
+"""The route ``auto`` with any of the shipped model, a reader and a judge."""
 
 from __future__ import annotations
 

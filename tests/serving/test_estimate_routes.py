@@ -1,4 +1,4 @@
-"""POST /v1/decide/estimate: what a request would cost, and that it costs no more."""
+"""POST /v1/decide/estimate: the price of a request, and that it costs no more."""
 
 from __future__ import annotations
 

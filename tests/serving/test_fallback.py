@@ -1,4 +1,4 @@
-"""Which model answers when the one asked for is unable to, and what is said about it."""
+"""Which model answers when the requested one is unable to, and the note on it."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def session_client(running_server: LiveServer) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def engines(server: LiveServer) -> Iterator[TunedModels]:
-    """What loads tuned models in the server; nothing of them is left as a test made it."""
+    """The loader of tuned models in the server; nothing is left of a test's."""
     engines = server.services.get(DecisionService)._tuned._models
     yield engines
     forget(engines)
@@ -144,7 +144,7 @@ def uses(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 class Blocked:
-    """Artifacts that cannot be fetched until told, or ever."""
+    """Artifacts that cannot be fetched until released, or ever."""
 
     def __init__(self, engines: TunedModels, monkeypatch: pytest.MonkeyPatch) -> None:
         self.may_load = threading.Event()

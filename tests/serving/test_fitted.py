@@ -1,4 +1,4 @@
-"""The engine that suits the processor: what is measured, when, and what is made of it."""
+"""The engine that suits the processor: the measurement, its time, and its use."""
 
 from __future__ import annotations
 

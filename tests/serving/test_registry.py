@@ -1,4 +1,4 @@
-"""The models of a server: what is said of each, and whether it answers."""
+"""The models of a server: the description of each, and whether it answers."""
 
 from __future__ import annotations
 

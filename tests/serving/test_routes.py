@@ -1,4 +1,4 @@
-"""POST /v1/decide over HTTP: what an answer holds, and that it is the in-process answer."""
+"""POST /v1/decide over HTTP: the fields of an answer, and that it is the in-process answer."""
 
 from __future__ import annotations
 

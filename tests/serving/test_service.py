@@ -50,7 +50,7 @@ ADDRESS = "192.0.2.1"
 
 
 class Log:
-    """An operation log that remembers what it was told, and refuses when told to."""
+    """An operation log that remembers its calls, and refuses on command."""
 
     def __init__(self) -> None:
         self.accepts: list[dict[str, Any]] = []

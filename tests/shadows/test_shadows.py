@@ -1,4 +1,4 @@
-"""Which answers shadows score, how the two are compared, and what is left out."""
+"""Which answers shadows score, how the two are compared, and skipped answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environment of a CPU host: what it needs, what it is named by, and what goes wrong."""
+"""The environment of a CPU host: its needs, its name, and its failures."""
 
 from __future__ import annotations
 

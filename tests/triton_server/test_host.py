@@ -1,4 +1,4 @@
-"""A host without a server: ports, addresses, what a dead one left; a program in its place."""
+"""A host without a server: ports, addresses, a dead one's leftovers; a program in its place."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_it_ends_with_the_process_that_started_it(tmp_path, answering):
 
 @pytest.fixture
 def left(tmp_path, monkeypatch) -> Path:
-    """What a host left that is gone, in a place for shared memory of its own."""
+    """The leftovers of a dead host, in a place for shared memory of its own."""
     monkeypatch.setattr(module, "_SHARED_MEMORY", tmp_path)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()

@@ -1,4 +1,4 @@
-"""Keeping a host running, with a host and a clock that do as they are told."""
+"""Keeping a host running, with a host and a clock under a test's control."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard.triton.keeper import SILENCE_S, keep_running
 
 
 class Host:
-    """Runs until it is told to end; ``failures`` starts of it fail."""
+    """Runs until stopped; ``failures`` starts of it fail."""
 
     def __init__(self, stopping: Stopping) -> None:
         self.stopping = stopping

@@ -1,4 +1,4 @@
-"""Comparing engines: what counts as equal, and that nothing passes for it."""
+"""Comparing engines: the meaning of equal, and that nothing passes for it."""
 
 from __future__ import annotations
 

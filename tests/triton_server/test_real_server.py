@@ -198,7 +198,7 @@ def test_one_that_hangs_in_its_start_is_ended_and_swept(environment, repository,
 
 
 class Lines:
-    """What a process says, a line at a time, with a bound on the wait for one."""
+    """The output of a process, a line at a time, with a bound on the wait for one."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.said: list[str] = []

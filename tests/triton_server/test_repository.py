@@ -1,4 +1,4 @@
-"""Repositories on the disk: what is in them, when they are written, and what runs them."""
+"""Repositories on the disk: their content, when they are written, and what runs them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def folder(tmp_path_factory, base: ModelSource) -> Path:
 
 @pytest.fixture(scope="module")
 def inputs(base: ModelSource) -> Tensors:
-    """What a pass of two requests takes."""
+    """The inputs of a pass of two requests."""
     scorer = OnnxScorer(None, base.files.tokenizer, name="random", engine_name="")
     return scorer.plan([scorer.lay_out(one) for one in sample_requests()[:2]], None)
 
@@ -135,7 +135,7 @@ def test_only_exported_models_are_removed(tmp_path, base):
 
 
 class FakeTriton(types.ModuleType):
-    """What the Python backend gives its models."""
+    """The arguments of the Python backend to its models."""
 
     class Tensor:
         def __init__(self, name: str, value: np.ndarray) -> None:

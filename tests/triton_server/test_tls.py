@@ -1,4 +1,4 @@
-"""gRPC over TLS with Triton's own server: both sides show who they are, and nobody else is answered."""
+"""gRPC over TLS with Triton's own server: both sides are verified, and others are refused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def known(folder: Path) -> TlsFiles:
-    """What a client of the server's authority has."""
+    """The files of a client of the server's authority."""
     authority = trustme.CA()
     roots = folder / "roots.pem"
     authority.cert_pem.write_to_path(roots)

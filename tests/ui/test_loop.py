@@ -75,7 +75,7 @@ def until_served(client, ref: str) -> None:
 
 
 class Camera:
-    """Keeps what a page shows, where somebody asked for pictures."""
+    """Takes pictures of a page, where requested."""
 
     def __init__(self, page) -> None:
         self.page, self.count = page, 0
@@ -151,7 +151,7 @@ class Walk:
 
 
 def ask_and_keep(walk) -> None:
-    """Ask, keep the answer, say what was right, and keep that as the first row of a dataset."""
+    """Ask, keep the answer, mark the right outcome, and keep that as the first row of a dataset."""
     visit(walk.page, "page=playground")
     walk.page.get_by_label("Keep this answer").check()
     walk.press("Ask")
@@ -167,7 +167,7 @@ def ask_and_keep(walk) -> None:
 
 
 def import_mails(walk):
-    """Import what a spreadsheet has of it, merged to six outcomes by one press."""
+    """Import a spreadsheet, merged to six outcomes by one press."""
     visit(walk.page, "page=datasets")
     file = {"name": "mails.csv", "mimeType": "text/csv", "buffer": messy_rows()}
     walk.page.locator("input[type=file]").set_input_files([file])
@@ -254,7 +254,7 @@ def continue_and_ask(walk) -> None:
 
 
 def write_figures(client, dataset) -> None:
-    """Write what the gates measured, where somebody asked for pictures."""
+    """Write the gates' figures, where pictures are requested."""
     gates = {model.ref: model.gate for model in client.families.get("triage").models}
     assert [gate.passed for gate in gates.values()] == [True, True]
     if PICTURES:

@@ -1,4 +1,4 @@
-"""``Workbench()`` in a real JupyterLab, offline: it is drawn, and what is chosen comes back."""
+"""``Workbench()`` in a real JupyterLab, offline: it is drawn, and the selection comes back."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ TEAM = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
 
 
 class SlowLine:
-    """The socket of a page, on which what the server sends can be held."""
+    """The socket of a page, on which the server's messages can be held."""
 
     def __init__(self, page):
         self._waiting = None
@@ -68,7 +68,7 @@ def dataset(server):
 
 
 def sort_unseen(page, line):
-    """Sort the rows downwards in the server, and hold back what the browser is told."""
+    """Sort the rows downwards in the server, and hold its messages to the browser back."""
     rows = page.get_by_role("grid", name="The rows")
     header = rows.get_by_role("columnheader", name=re.compile("^row$", re.I))
     header.click()

@@ -1,4 +1,4 @@
-"""Playground: ask, be warned, and copy what was asked as a command that works."""
+"""Playground: ask, see warnings, and copy the request as a command that works."""
 
 from __future__ import annotations
 

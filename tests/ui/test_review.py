@@ -1,4 +1,4 @@
-"""Review: five rows by keys, one undone, sealed; and another browser sees what it became."""
+"""Review: five rows by keys, one undone, sealed; and another browser sees the result."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_every_text_has_contrast_in_the_theme_of_the_system_and_of_the_switch(
 
 
 def look_at(page, system, slugs, session=None):
-    """Go to pages in both themes, with somebody signed in or nobody, and find no faint text."""
+    """Go to pages in both themes, signed in or not, and find no faint text."""
     page.emulate_media(color_scheme=system)
     found = {}
     for slug in slugs:

@@ -1,4 +1,4 @@
-"""A process that makes events and sends them until it is killed; prints what it has committed."""
+"""A process that makes events and sends them until it is killed; prints committed ones."""
 
 from __future__ import annotations
 

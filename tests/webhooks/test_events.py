@@ -1,4 +1,4 @@
-"""What makes events: changes of lineage, ends of jobs, credit that becomes little."""
+"""Sources of events: changes of lineage, ends of jobs, credit that becomes little."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def start(url, which):
 
 
 def run_and_kill(url, n, moments):
-    """What one process had committed, and said so, before it was killed some time after ``n`` events."""
+    """The committed and printed events of a process that was killed some time after ``n`` events."""
     with start(url, "one") as process:
         lines = [process.stdout.readline() for _ in range(n)]
         let_a_moment_pass(moments, 0, 0.1)

@@ -1,4 +1,4 @@
-"""One try over the network: where it goes, what it shows, and what bounds it."""
+"""One try over the network: its target, its headers, and its bounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def endpoint():
 
 
 def send(url, allowed=frozenset(HERE), *, names=None, roots=True, timeout_s=5.0):
-    """Send once; names are what the system's resolver would answer, and each is asked once."""
+    """Send once; names resolve as by the system's resolver, each once."""
     asked = []
 
     async def resolve(host, port, **_):

@@ -1,4 +1,4 @@
-"""What a sealed draft leads to: an evaluation of the same models, and a family that goes on."""
+"""After sealing a draft: an evaluation of the same models, and a family that goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alarms on Live and Home: what is told, the way to the decisions, and that somebody knows."""
+"""Alarms on Live and Home: their text, the way to the decisions, and acknowledging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Compare page: what changed with intervals, flips and their contexts, and what is refused."""
+"""The Compare page: changes with intervals, flips and their contexts, and refusals."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class ForbiddenError(SteelyardError):
 
 @pytest.fixture
 def told(monkeypatch):
-    """What is said in a corner of the window."""
+    """The messages in a corner of the window."""
     said = []
     corner = SimpleNamespace(
         success=lambda text, _: said.append(text), error=lambda text, _: said.append(text)

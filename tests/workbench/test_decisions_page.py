@@ -1,4 +1,4 @@
-"""Decisions: production beside what is to replace it, and every verb of a named decision."""
+"""Decisions: production beside its candidate, and every verb of a named decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files: their names are those of what was asked for."""
+"""Files: their names are those of the requested ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What data, people and the address say is shown as it is: no tag of it, and no Markdown."""
+"""Text of data, people and the address is shown as it is: no tag of it, and no Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The families page without a browser: its states, what it sends, and what it says when refused."""
+"""The families page without a browser: its states, its requests, and its refusals."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def open_page(client: Any, **session: Any) -> FamiliesPage:
 
 
 def open_router(client: Any = None, **fields: Any) -> tuple[FamiliesPage, Any]:
-    """The page of a family, told as fields say."""
+    """The page of a family, by its fields."""
     given = {"continue": growth(), "jobs": [family_job(3), family_job(2), family_job(1)], **fields}
     client = client or make_client(families_get=lambda name: told_family(**given))
     return open_page(client, family="router"), client

@@ -1,4 +1,4 @@
-"""What a family says of itself: its switches, what happened to it, what a fine-tune takes."""
+"""A family's description: its switches, its events, the price of a fine-tune."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts: what a click on a mark does, bars whose names are alike, and the parts of all that is drawn."""
+"""Charts: clicks on marks, bars with similar names, and the parts of all drawings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search over everything: what it finds, the latest answer alone, and where choosing goes."""
+"""The search over everything: its results, the latest answer alone, and opening one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked first is kept: as an answer with feedback, and as rows of a dataset."""
+"""First answers are kept: with feedback, and as rows of a dataset."""
 
 from __future__ import annotations
 

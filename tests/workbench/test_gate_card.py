@@ -1,4 +1,4 @@
-"""A gate on a card: its verdict, what would settle it, its number line and what its marks open."""
+"""A gate on a card: its verdict, the rows that would settle it, its number line and its marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Home: what needs somebody, each by itself, and that nothing does."""
+"""Home: open work, each by itself, and none."""
 
 from __future__ import annotations
 

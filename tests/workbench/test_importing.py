@@ -1,4 +1,4 @@
-"""Files that are looked at before they are imported: pieces, problems, and what may be meant otherwise."""
+"""Files checked before they are imported: pieces, problems, and doubtful values."""
 
 from __future__ import annotations
 

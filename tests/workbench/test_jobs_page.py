@@ -1,4 +1,4 @@
-"""The jobs page without a browser: what runs and how fast, what ended, cancelling, every state."""
+"""The jobs page without a browser: running jobs and their speed, ended ones, cancelling, every state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys: each has one use on a page, tables have theirs, and what a chart opens is in a table too."""
+"""Keys: each has one use on a page, tables have theirs, and a chart's rows are in a table too."""
 
 from __future__ import annotations
 

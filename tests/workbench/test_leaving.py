@@ -1,4 +1,4 @@
-"""Pages that were left: what ends afterwards is told, and changes nothing of the page after."""
+"""Pages that were left: later results are reported, and do not change the next page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live without a browser: figures, the feed, feedback, what is behind a mark, and every state."""
+"""Live without a browser: figures, the feed, feedback, the rows of a mark, and every state."""
 
 from __future__ import annotations
 
@@ -360,7 +360,7 @@ def fed(bare: Client) -> Client:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is said in a corner of the window."""
+    """The messages in a corner of the window."""
     said: list[str] = []
     corner = SimpleNamespace(success=lambda text, _: said.append(text))
     monkeypatch.setattr(type(pn.state), "notifications", corner)

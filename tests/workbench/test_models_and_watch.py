@@ -1,4 +1,4 @@
-"""The pages of models, alarms and webhooks: what only commands had before."""
+"""The pages of models, alarms and webhooks: actions that only commands had before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the workbench asks before it continues a family: the base model, where there is a choice."""
+"""The workbench's question before it continues a family: the base model, where there is a choice."""
 
 from __future__ import annotations
 

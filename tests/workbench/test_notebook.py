@@ -1,4 +1,4 @@
-"""``Workbench`` in a cell: what it shows, and what is chosen in it given back as frames."""
+"""``Workbench`` in a cell: its page, and the selection returned as frames."""
 
 from __future__ import annotations
 

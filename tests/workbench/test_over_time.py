@@ -31,7 +31,7 @@ def run(number: int, model: str, *, family: str | None = None, rows: str = "a") 
 
 
 def opened(runs: list[Any]) -> tuple[OverTime, list[str], list[str]]:
-    """What is drawn of runs, the ids that were opened, and of which the figures were asked."""
+    """The drawing of runs, the opened ids, and the ids whose figures were fetched."""
     told: list[str] = []
     asked: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The passkeys of whoever is signed in: what is shown, and how what is sensitive is asked."""
+"""The passkeys of the signed-in user: the list, and confirming sensitive actions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OWN = Passkey(id="pk_1", name="laptop", host="localhost", created_at=1.0, last_u
 
 
 class Auth:
-    """A server's answers, and what it was asked."""
+    """A server's answers, and its requests."""
 
     def __init__(self, *found, is_on=True):
         self.found, self.is_on, self.asked = list(found), is_on, []

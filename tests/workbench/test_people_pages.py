@@ -1,4 +1,4 @@
-"""The pages of people and money: what each role sees and changes, and codes for what is sensitive."""
+"""The pages of people and money: each role's view and actions, and codes for sensitive ones."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def account(state):
 
 @pytest.fixture
 def look(server, state, account):
-    """Make what somebody's browser looks at."""
+    """Make the view of somebody's browser."""
     clients = []
 
     def look(email, *, ago=0.0, **chosen):

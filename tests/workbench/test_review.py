@@ -1,4 +1,4 @@
-"""Review without a browser: deciding, undoing, what waits, what collides, and every state."""
+"""Review without a browser: deciding, undoing, waiting edits, conflicts, and every state."""
 
 from __future__ import annotations
 

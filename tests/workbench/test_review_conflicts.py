@@ -1,4 +1,4 @@
-"""What others did meanwhile, what the server did not take, and what an undo is about."""
+"""Others' edits meanwhile, refused edits, and the subject of an undo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The row in focus: what its card is told, and what its buttons do."""
+"""The row in focus: its card's data, and the effect of its buttons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.review.drafts_in_memory import TEAM, URGENT, make_row
 
 
 def show(row: DraftRow, **how: Any) -> tuple[RowView, RowCard, list[Any]]:
-    """Show a row; give what its buttons told too."""
+    """Show a row; return its buttons' messages too."""
     told: list[Any] = []
     view = RowView(lambda *chosen: told.append(chosen), told.append)
     view.show(row, "Row 1 of 4", **how)

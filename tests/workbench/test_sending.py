@@ -1,4 +1,4 @@
-"""What is written to a browser: nothing waits for the next change."""
+"""Messages to a browser: none waits for the next change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.waiting import next_turn, wait_until
 
 
 class _Socket:
-    """Takes what is written; each write ends when the test says so."""
+    """Takes messages; each write ends when the test says so."""
 
     def __init__(self):
         self.written, self.under_way = [], []

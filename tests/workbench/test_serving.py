@@ -1,4 +1,4 @@
-"""Serving the workbench: what is drawn first, a first page for nobody, and browsers that go away."""
+"""Serving the workbench: the first drawing, a warm-up page, and browsers that go away."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_page_has_its_scripts_in_one_file_that_browsers_keep(served):
 
 
 class TestOtherSites:
-    """What a page of another site can make a browser ask of the workbench."""
+    """The requests that another site's page can make a browser send to the workbench."""
 
     @pytest.mark.parametrize("path", ["/", "/static/js/bokeh.min.js", "/nowhere"])
     @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a browser looks at, and how it stands in the address."""
+"""A browser's view, and its form in the address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that are imported on the page of datasets: columns chosen, rows shown, the rest told."""
+"""Tables imported on the page of datasets: columns selected, rows shown, the rest reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asynchronous work: what is dropped, what is done once, and where a failure is told."""
+"""Asynchronous work: dropped work, work done once, and where a failure is shown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.waiting import next_turn
 
 @pytest.fixture
 def corner(monkeypatch):
-    """What is said in a corner of the window."""
+    """The messages in a corner of the window."""
     said = []
     told = SimpleNamespace(
         success=lambda text, _: said.append(("done", text)),
@@ -31,7 +31,7 @@ def corner(monkeypatch):
 
 
 class Held:
-    """Work that waits in a thread, and what it has done."""
+    """Work that waits in a thread, and its steps."""
 
     def __init__(self, fails=False):
         def call(text):

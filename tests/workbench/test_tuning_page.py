@@ -1,4 +1,4 @@
-"""The Prompt tuning page: a job is started, followed, and what it proved is used."""
+"""The Prompt tuning page: a job is started, followed, and its result is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of versions: what changed, which rows those are, and every state."""
+"""The page of versions: the changes, their rows, and every state."""
 
 from __future__ import annotations
 

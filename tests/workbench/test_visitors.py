@@ -1,4 +1,4 @@
-"""Whom the workbench calls for: each browser is told apart at the server, as behind any proxy."""
+"""The caller of the workbench: each browser is distinguished at the server, as behind any proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is measured: packages, checkpoint, how each server is started, and what it cannot do."""
+"""The contestants: packages, checkpoint, how each server is started, and its limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_WEIGHTS = (
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A package: what pip installs, and in whole sentences what it lacks, leaves unread, or refuses."""
+    """A package: its requirement for pip, and in whole sentences its limits."""
 
     name: str
     requirements: tuple[str, ...]
@@ -34,7 +34,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """One way to run a peer: a table, an architecture of ``weights.py``, and what the page says of it.
+    """One way to run a peer: a table, an architecture of ``weights.py``, and its text on the page.
 
     ``flags`` are more arguments of its server; settings of Laya, which has none, as ``NAME=VALUE``.
     """
@@ -176,7 +176,7 @@ def server_command(
     home: Path,
     threads: int,
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the command that starts a contestant's server, and what it adds to the environment."""
+    """Return the command that starts a contestant's server, and its environment variables."""
     scripts = environments / contestant.peer / "bin"
     python, flags = str(scripts / "python"), list(contestant.flags)
     if contestant.peer == OURS:

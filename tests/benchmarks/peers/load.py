@@ -1,4 +1,4 @@
-"""Clients in closed and in open loop, and what a round of them took.
+"""Clients in closed and in open loop, and the figures of a round.
 
 HTTP is written out by hand: one process is every client, so a request must be cheap to send.
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 @dataclass(slots=True)
 class Answers:
-    """What came back: milliseconds of the answers that were right, and the errors by name."""
+    """Answers: milliseconds of the right ones, and the errors by name."""
 
     milliseconds: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)

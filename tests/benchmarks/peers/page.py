@@ -130,7 +130,7 @@ def ratios(record: Mapping[str, Any], table: int) -> list[dict[str, Any]]:
 
 
 def verdict(found: Mapping[str, Any]) -> str:
-    """Whether a ratio is what is wanted, and whether the peer's side was measured in rounds."""
+    """Whether a ratio reaches its goal, and whether the peer's side was measured in rounds."""
     reached = "reached" if found["ratio"] >= found["wanted"] else "not reached"
     return reached if "client" in found["words"] else f"{reached}; peer not measured in rounds"
 

@@ -1,4 +1,4 @@
-"""What is run and how often: sizes, loads, and how they are fitted into the time there is."""
+"""The plan of the runs: sizes, loads, and their times."""
 
 from __future__ import annotations
 

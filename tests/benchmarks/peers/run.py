@@ -1,4 +1,4 @@
-"""Steelyard beside what a user would take instead: the same requests, speed, memory and errors.
+"""Steelyard beside its alternatives: the same requests, speed, memory and errors.
 
 README.md beside this file says what is measured, and how to read the page that comes of it.
 """
@@ -75,7 +75,7 @@ class Run:
         self._rates: dict[tuple[str, Size, int], float] = {}
 
     def tell(self, contestant: Contestant, **more: Any) -> None:
-        """Add to what is recorded of a contestant."""
+        """Add to the record of a contestant."""
         entries = self.record["contestants"]
         for entry in entries:
             if entry["key"] == contestant.key:
@@ -110,7 +110,7 @@ class Run:
             self._keep_fastest(peer)
 
     def _restart(self, server: Server) -> bool:
-        """Start a server anew, one that is busy with what nobody waits for; say whether it runs."""
+        """Restart a server that is busy with abandoned requests; return whether it runs."""
         server.stop()
         try:
             server.start()
@@ -397,7 +397,7 @@ def main(**options: Any) -> None:
 
 
 def command_of(arguments: Sequence[str]) -> str:
-    """Return the command that repeats a run; whoever does has folders and files of their own."""
+    """Return the command that repeats a run, with placeholders for folders and files."""
     shown = list(arguments)
     for at, argument in enumerate(shown):
         name, equals, _ = argument.partition("=")
@@ -424,7 +424,7 @@ def new_record(options: dict[str, Any]) -> dict[str, Any]:
 def prepare(
     run: Run, contestants: Sequence[Contestant], folder: Path, pip: Sequence[str]
 ) -> list[Contestant]:
-    """Make what the contestants need; give those that can be started."""
+    """Prepare the contestants; return those that can be started."""
     for part in ("environments", "checkpoints", "homes"):
         (folder / part).mkdir(exist_ok=True)
     ready: list[Contestant] = []

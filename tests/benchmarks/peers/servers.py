@@ -33,7 +33,7 @@ _KNOWN = 'steelyard_context_cache_lookups_total{result="hit"} '
 
 
 class ServerError(Exception):
-    """A server, or what it needs, could not be made to run; the words are for the page."""
+    """A server, or its needs, could not be made to run; the words are for the page."""
 
 
 def prepare_environment(name: str, folder: Path, pip: Sequence[str]) -> Path:
@@ -188,7 +188,7 @@ class Server:
         raise ServerError(f"its server gave no right answer: {answers.last_error}")
 
     def stop(self) -> None:
-        """End it and what it started; a server that is busy is not waited for long."""
+        """End it and its children; a busy server gets a short time."""
         if self._process is None:
             return
         for end in (15, 9):

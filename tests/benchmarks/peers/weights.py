@@ -163,7 +163,7 @@ def make_sysone(options: argparse.Namespace, folder: Path) -> int:
 
 
 def make_decisionformer(options: argparse.Namespace, folder: Path) -> int:
-    """Save a base model and export it as the package exports what it has trained."""
+    """Save a base model and export it as the package exports its own trained ones."""
     import torch
     from decisionformer.config import RunConfig
     from decisionformer.model import build_model, export_checkpoint

@@ -1,4 +1,4 @@
-"""What a version adds to an older one, the same in a directory and in an object store."""
+"""The additions of a version over an older one, the same in a directory and in an object store."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def holds(where: dict[str, Any], row: dict[str, Any]) -> bool:
 
 
 def plain_rows(store: FrameStore, manifest: Manifest) -> list[dict[str, Any]]:
-    """What a filter looks at, by row, in order."""
+    """The columns that a filter reads, by row, in order."""
     frame = scan(store, manifest).select("index", "side").sort("index").collect()
     rows = []
     for (index, side), row in zip(

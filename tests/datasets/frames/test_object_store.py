@@ -54,7 +54,7 @@ def bucket(s3):
 
 
 def use(home, **settings):
-    """Do with datasets and evaluations what goes through the store; give what came of it."""
+    """Use datasets and evaluations through the store; return the results."""
     with steelyard.embed(home, engine="hashing", dataset_min_rows=1, **settings) as server:
         client = server.client
         made = client.datasets.create(

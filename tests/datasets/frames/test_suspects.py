@@ -1,4 +1,4 @@
-"""Suspect labels: what models of the other rows predict, kept beside the version."""
+"""Suspect labels: predictions of models of the other rows, stored beside the version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for findings on any valid request, and of the list of rules itself."""
+"""Properties of findings on any valid request, and of the list of rules itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about what a question points to."""
+"""Rules about references of a question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a policy would have done: the same choices as a decide call's, and what they cost."""
+"""The actions of a policy: the same choices as a decide call's, and their cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each record measures, against the definitions read as loops; what is refused."""
+"""The measures of each record, against the definitions read as loops; refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a review corrects reaches a family's next model: what it trains on, and how it is judged."""
+"""A review's corrections reach a family's next model: its rows, and its gate."""
 
 from __future__ import annotations
 

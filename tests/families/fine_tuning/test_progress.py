@@ -1,4 +1,4 @@
-"""What a trainer reports, as events and progress of a fine-tune."""
+"""A trainer's reports, as events and progress of a fine-tune."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dataset gained, what a fine-tune takes and costs of it, and the rows themselves."""
+"""A dataset's new rows, the rows and price of a fine-tune, and the rows themselves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PIXEL = {"id": 1, "media_type": "image/png", "data": base64.b64encode(b"image").
 
 
 def basis_of(dataset_id, given):
-    """Take what a family trains from out of a test's arguments."""
+    """Take a family's base and dataset out of a test's arguments."""
     names = TuningBasis.__struct_fields__
     chosen = {name: given.pop(name) for name in list(given) if name in names}
     plain = {"base": "hashing", "family": "router", "method": "sft"}

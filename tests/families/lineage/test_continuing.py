@@ -1,4 +1,4 @@
-"""What continuing a family would do: the first refusal that holds, and the counts beside it."""
+"""The effect of continuing a family: the first refusal that holds, and the counts beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletion: guards, what holds it back, and names that come back or never do."""
+"""Deletion: guards, obstacles, and names that come back or never do."""
 
 from __future__ import annotations
 

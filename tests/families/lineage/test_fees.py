@@ -1,4 +1,4 @@
-"""What fine-tunes and hours cost: exact integers, minimums and bounds."""
+"""Fees of fine-tunes and hours: exact integers, minimums and bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fine-tunes: queueing, what ends them, what is charged, and what joins."""
+"""Fine-tunes: queueing, endings, charges, and joining models."""
 
 from __future__ import annotations
 

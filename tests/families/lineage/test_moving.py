@@ -1,4 +1,4 @@
-"""Moves: a family follows its latest model by itself, and says what it waits for."""
+"""Moves: a family follows its latest model by itself, and says why it waits."""
 
 from __future__ import annotations
 

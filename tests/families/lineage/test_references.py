@@ -1,4 +1,4 @@
-"""Names: what a call to one means."""
+"""Names: their meaning in a call."""
 
 from __future__ import annotations
 

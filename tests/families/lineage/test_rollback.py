@@ -1,4 +1,4 @@
-"""Rollback: exactly what was confirmed, all in one step."""
+"""Rollback: exactly the confirmed plan, all in one step."""
 
 from __future__ import annotations
 

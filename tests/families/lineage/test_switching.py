@@ -1,4 +1,4 @@
-"""Switches: places, what is freed in the same step, guards, and the idle clock."""
+"""Switches: places, models switched off in the same step, guards, and the idle clock."""
 
 from __future__ import annotations
 

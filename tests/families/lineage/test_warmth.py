@@ -1,4 +1,4 @@
-"""Keep warm: hours held and charged, places, room, credit, and who holds what."""
+"""Keep warm: hours held and charged, places, room, credit, and holders."""
 
 from __future__ import annotations
 

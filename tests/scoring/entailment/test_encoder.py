@@ -19,7 +19,7 @@ YES, NO = "The customer is pleased.", "The customer is not pleased."
 
 
 def weigh(folder, context=CONTEXT, **options):
-    """Return what an encoder says of a statement and its negation."""
+    """Return an encoder's logits of a statement and its negation."""
     encoder = Encoder(read_folder(folder, **options))
     parts = encoder.windows(context, (YES, NO))
     rows = [[encoder.logits(part, text) for part in parts] for text in (YES, NO)]

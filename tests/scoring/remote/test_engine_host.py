@@ -1,4 +1,4 @@
-"""Where the engines of a process change over to, and what becomes of those that cannot."""
+"""The change of a process's engines to another place, and those that cannot change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONE, TWO = "triton://one:1", "triton://two:2"
 
 
 class World:
-    """A host whose servers are stand-ins; ``failing`` is what making an engine does first."""
+    """A host whose servers are stand-ins; ``failing`` is called first when an engine is made."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -44,7 +44,7 @@ class World:
         return self.host.engine(model, sha256="ab", precision="int8", load_local=load_local)
 
     def look(self, text: str | None = None) -> dict[str, str]:
-        """Look at the file, and at what was changed over; give where passes go, by model."""
+        """Look at the file, and at changed engines; return where passes go, by model."""
         if text is not None:
             self.file.write_text(text)
         self.host.look()

@@ -1,4 +1,4 @@
-"""Marks of processes: which names were left behind, and which are somebody's or nobody knows."""
+"""Marks of processes: which names were left behind, which are in use, and which are unknown."""
 
 from __future__ import annotations
 

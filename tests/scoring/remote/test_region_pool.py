@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="no shared memory he
 
 
 class Server:
-    """What maps regions; ``fault`` is what it raises in place of unmapping one."""
+    """Maps regions; ``fault`` is raised in place of unmapping one."""
 
     def __init__(self) -> None:
         self.regions: set[str] = set()

@@ -1,4 +1,4 @@
-"""What the setting ``scorer`` may say, and what it is told about what it may not."""
+"""Values of the setting ``scorer``, and the refusals of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``models.toml``: what it may hold, how it is written, and where keys come from."""
+"""``models.toml``: its fields, how it is written, and where keys come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connected model whose server is slow, wrong or away: told, tried again, and in nobody's way."""
+"""A connected model whose server is slow, wrong or away: reported, retried, without blocking others."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def closing():
 
 @pytest.fixture
 def open_far():
-    """Return what opens a queue to a server."""
+    """Return a function that opens a queue to a server."""
     loop = Loop()
     opened = []
 

@@ -1,4 +1,4 @@
-"""Every wire gives what the server at its other end answers, whatever is asked."""
+"""Every wire returns the server's answer, for any request."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture
 def open_chat(chat, loop):
-    """Return what opens a queue to the chat server."""
+    """Return a function that opens a queue to the chat server."""
     queues = []
 
     def open_():
@@ -78,7 +78,7 @@ def open_chat(chat, loop):
 
 @pytest.fixture
 def ask(steelyard, chat, loop, home):
-    """Return what asks a request over a wire."""
+    """Return a function that asks a request over a wire."""
     queues = []
 
     def ask(wire, request, **given):
@@ -152,7 +152,7 @@ def test_many_decisions_on_one_context_are_as_few_requests_as_the_wire_allows(as
 
 
 class TestChat:
-    """What only the wire ``chat`` does."""
+    """Behaviour of the wire ``chat`` alone."""
 
     def test_the_context_comes_first_and_is_the_same_for_every_decision(self, ask, chat):
         ask("chat", RenderedRequest("A long text.", tuple(ASKED.values())[:4]))

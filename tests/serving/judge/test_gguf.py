@@ -1,4 +1,4 @@
-"""What a GGUF file says of itself."""
+"""The header of a GGUF file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server with a judge: its route, and what callers see when the judge's process is killed."""
+"""A server with a judge: its route, and callers when the judge's process is killed."""
 
 from __future__ import annotations
 

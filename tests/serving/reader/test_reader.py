@@ -1,4 +1,4 @@
-"""A reader answers decisions in this process, and what it does not know it says."""
+"""A reader answers decisions in this process, and reports unstated ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def loop():
 
 @pytest.fixture
 def open_reader(loop, tmp_path):
-    """Return what opens the queue of a reader."""
+    """Return a function that opens the queue of a reader."""
     queues = []
 
     def open_reader(*labels, folder="reader", **options):

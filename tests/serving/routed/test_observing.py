@@ -1,4 +1,4 @@
-"""What models of a route answer to rows, gathered into figures; a server stands behind."""
+"""Answers of a route's models to rows, gathered into figures; a server stands behind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROW = make_row_dict(
 
 @pytest.fixture
 def ask():
-    """Return what asks the test double under any name, and counts what it was asked."""
+    """Return a function that asks the test double under any name, and counts its requests."""
     decide = DecideService(
         model_name="any", temperatures=TemperatureTable(), tokenizer=WordCounter()
     )

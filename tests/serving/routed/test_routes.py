@@ -1,4 +1,4 @@
-"""A route called by its name: who decides, what that costs, and what is told when a model fails."""
+"""A route called by its name: which model decides, its cost, and the report of a failing model."""
 
 from __future__ import annotations
 
@@ -363,7 +363,7 @@ def test_it_is_evaluated_beside_its_models(serve, tmp_path):
 
 
 class TestDeclared:
-    """What ``models.toml`` may say of routes."""
+    """``models.toml`` on routes."""
 
     def test_what_is_written_is_read_and_each_kind_leaves_the_other(self, tmp_path):
         models = {"far": ConnectedModel(wire="chat", url="http://127.0.0.1:1")}
