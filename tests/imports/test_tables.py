@@ -231,9 +231,11 @@ def test_rows_that_cannot_be_used_are_told_with_their_lines():
     [
         (["yes", "No", "TRUE"], "binary", ("yes", "no"), "Is it urgent?"),
         (["10", "2", "1"], "ordinal", ("1", "2", "10"), "Is it urgent?"),
+        (["0012", "0007", "0012"], "single", ("0007", "0012"), "Is it urgent?"),
+        (["012", "007", "001"], "single", ("001", "007", "012"), "Is it urgent?"),
         (["b", "a", "b"], "single", ("a", "b"), "Is it urgent?"),
     ],
-    ids=["yes or no", "levels", "names"],
+    ids=["yes or no", "levels", "codes", "short codes", "names"],
 )
 def test_a_column_is_asked_as_its_values_say(cells, kind, outcomes, question):
     table = read_table("\n".join(["x,y", *(f"text,{cell}" for cell in cells)]).encode())
@@ -332,6 +334,82 @@ def test_a_column_of_one_value_is_no_label():
     with pytest.raises(ValueError, match="outcomes are 2 to"):
         label_of(table, "y")
     assert guess_mapping(table).labels == ()
+
+
+AIRLINES = {
+    "tweet_id": lambda n: f"5703061336777600{n:03}",
+    "airline_sentiment": lambda n: ["neutral", "positive", "negative"][n % 3],
+    "airline_sentiment_confidence": lambda n: [0.34, 0.66, 1.0][n % 3],
+    "airline": lambda n: ["Virgin America", "United"][n % 2],
+    "retweet_count": lambda n: n % 2,
+    "text": lambda n: f"@VirginAmerica What flight {n} said, and to whom",
+    "tweet_created": lambda n: f"2015-02-24 11:{n:02}:52 -0800",
+    "user_timezone": lambda n: ["Quito", "Eastern Time (US & Canada)"][n % 2],
+}
+BESIDE = ["userTimezone", "time zone", "created_at_hour", "reply count", "annotator_id", "score"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels"),
+    [
+        (AIRLINES, ["airline_sentiment"]),
+        # Where no column is named as a label, what is kept about rows is still none.
+        ({name: AIRLINES[name] for name in AIRLINES if "sent" not in name}, ["airline"]),
+        ({"text": AIRLINES["text"], **dict.fromkeys(BESIDE, lambda n: [0.5, 1.5][n % 2])}, []),
+        (
+            {
+                "text": AIRLINES["text"],
+                "label": lambda n: n % 3,
+                "label_text": lambda n: "abc"[n % 3],
+            },
+            ["label_text"],
+        ),
+        ({"text": AIRLINES["text"], "intent": lambda n: f"intent {n % 151}"}, ["intent"]),
+        ({"text": AIRLINES["text"], "intentId": lambda n: n % 151}, ["intentId"]),
+    ],
+    ids=["airlines", "no sentiment", "beside", "numbers and names", "151 intents", "151 numbers"],
+)
+def test_labels_are_known_by_the_names_of_columns(columns, labels):
+    rows = [{name: cell(n) for name, cell in columns.items()} for n in range(302)]
+    table = read_table(pl.DataFrame(rows).write_csv().encode())
+    mapping = guess_mapping(table)
+    assert mapping.context == ("text",)
+    assert [label.column for label in mapping.labels] == labels
+    made = convert(table, mapping) if labels else None
+    assert made is None or (made.n_rows, made.refused) == (302, [])
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        ("class", "single"),
+        ("Product Class", "single"),
+        ("categoryId", "single"),
+        ("stars", "ordinal"),
+    ],
+)
+def test_numbers_of_a_class_have_no_order(column, kind):
+    table = read_table(
+        f"text,{column}\n".encode() + b"".join(b"a %d,%d\n" % (n, n % 12) for n in range(9))
+    )
+    [label] = guess_mapping(table).labels or (label_of(table, column),)
+    assert (label.kind, label.outcomes) == (kind, tuple("012345678"))
+
+
+def test_values_are_counted_without_their_capitals():
+    names = ["billing", "Billing", "BILLING", "shipping", "Shipping", "SHIPPING"]
+    table = read_table(
+        "\n".join(["text,team", *(f"row {n},{name}" for n, name in enumerate(names))]).encode()
+    )
+    [label] = guess_mapping(table).labels
+    assert label.outcomes == ("Billing", "Shipping")
+    assert len(convert(table, Mapping(("text",), (label,))).lines) == len(names)
+    # 300 spellings of 150 outcomes are not over the bound of a column.
+    cells = [name for n in range(150) for name in (f"team {n}", f"Team {n}")]
+    table = read_table(
+        "\n".join(["text,y", *(f"row {n},{cell}" for n, cell in enumerate(cells))]).encode()
+    )
+    assert len(label_of(table, "y").outcomes) == 150
 
 
 def test_a_column_that_is_named_label_is_one_in_a_file_of_few_rows():

@@ -303,7 +303,7 @@ def choose_columns(
                 raise ValueError(
                     f"{column!r} is named with --{named[column]} and with --{role}; name it once."
                 )
-    from steelyard.client.tables import Mapping, guess_mapping, guess_split, join_case, label_of
+    from steelyard.client.tables import Mapping, guess_mapping, guess_split, label_of
 
     guessed = None
     if not context or (labels is not None and (not label_questions or table.hints is not None)):
@@ -323,7 +323,6 @@ def choose_columns(
             label if missing is None else label_of(table, label.column, None, missing)
             for label in guessed.labels
         )
-    chosen_labels = tuple(join_case(table, label) for label in chosen_labels)
     if not chosen_labels:
         if len(table.columns) == 1:
             raise ValueError(

@@ -2,14 +2,14 @@
 
 from steelyard.client.tables.converted import Converted, Mapping, read_lines
 from steelyard.client.tables.exported import is_exported, read_exported
+from steelyard.client.tables.guessing import guess_mapping, guess_split
 from steelyard.client.tables.labels import Label, known_decisions, label_of, question_of, with_kind
-from steelyard.client.tables.mapping import convert, guess_mapping, guess_split
+from steelyard.client.tables.mapping import convert
 from steelyard.client.tables.names import name_values, read_names
 from steelyard.client.tables.outcomes import (
     OutcomeEdit,
     count_values,
     edit_outcomes,
-    join_case,
     propose_same,
 )
 from steelyard.client.tables.recording import Recorded, record_answers
@@ -38,7 +38,6 @@ __all__ = [
     "guess_mapping",
     "guess_split",
     "is_exported",
-    "join_case",
     "known_decisions",
     "label_of",
     "name_values",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET
 
 from steelyard.client.tables.cells import answer_of, label_names
+from steelyard.client.tables.columns import has_order
 from steelyard.decisions.several import id_of, ids_of_labels, multi_label
 from steelyard.imports.table import Table
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES
@@ -26,6 +27,8 @@ Kind = Literal["single", "binary", "ordinal", "several"]
 _YES = frozenset({"yes", "y", "true", "t", "1"})
 _NO = frozenset({"no", "n", "false", "f", "0"})
 _LEVELS = range(3, 12)
+#: A whole number that may be a level; one with zeros before it is a code.
+_LEVEL = re.compile(r"-?(0|[1-9]\d{0,2})")
 #: What programs write for no label, and what people call an outcome that is none.
 _NO_LABEL = frozenset({"-1", "-1.0", "NA", "None"})
 _LIKE_NONE = frozenset({"none", "na", "n/a", "-1"})
@@ -211,35 +214,50 @@ def label_of(
     ValueError
         When its values cannot be outcomes.
     """
-    values: set[str] = set()
+    counts: Counter[str] = Counter()
     is_several = False
     for cell in table.column(column):
         names = label_names(cell)
         is_several = is_several or (len(names) > 1 and not isinstance(answer_of(cell), dict))
-        values.update(names)
-    missing = frozenset(_find_no_label(values) if no_label is None else values & set(no_label))
-    values -= missing
+        counts.update(names)
+    given = counts.keys() & set(no_label or ())
+    missing = frozenset(_find_no_label(set(counts)) if no_label is None else given)
+    renamed = _joined_case({value: n for value, n in counts.items() if value not in missing})
+    values = counts.keys() - missing - renamed.keys()
     if all(map(_WHOLE.fullmatch, values)):
         values = {value.removesuffix(".0") for value in values}
     most = MAX_DECISIONS if is_several else MAX_OUTCOMES
     if not 2 <= len(values) <= most:
+        alone = " beside those that differ in capitals alone" if renamed else ""
         raise ValueError(
-            f"The column {column!r} has {len(values)} different values; outcomes are 2 to "
+            f"The column {column!r} has {len(values)} different values{alone}; outcomes are 2 to "
             f"{most}. Name another column as the label."
         )
-    if is_several:
-        question = question or question_of(column, "several")
-        outcomes = tuple(sorted(values))
-        return Label(column, id_of(column), question, "several", outcomes, no_label=missing)
-    lowered = {value.lower() for value in values}
-    kind: Kind = "single"
+    kind: Kind = "several" if is_several else "single"
     outcomes = tuple(sorted(values))
-    if lowered <= _YES | _NO and lowered & _YES and lowered & _NO:
-        kind, outcomes = "binary", ("yes", "no")
-    elif len(values) in _LEVELS and all(re.fullmatch(r"-?\d{1,3}", value) for value in values):
-        kind, outcomes = "ordinal", tuple(sorted(values, key=int))
+    lowered = {value.lower() for value in values}
+    if is_several:
+        pass
+    elif lowered <= _YES | _NO and lowered & _YES and lowered & _NO:
+        kind, outcomes, renamed = "binary", ("yes", "no"), {}
+    elif all(map(_LEVEL.fullmatch, values)):
+        outcomes = tuple(sorted(values, key=int))
+        kind = "ordinal" if len(values) in _LEVELS and has_order(column) else "single"
     question = question or question_of(column, kind)
-    return Label(column, id_of(column), question, kind, outcomes, no_label=missing)
+    return Label(column, id_of(column), question, kind, outcomes, renamed=renamed, no_label=missing)
+
+
+def _joined_case(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return the commonest spelling of each value that differs from it in capitals alone.
+
+    >>> _joined_case({"billing": 1, "Billing": 2, "shipping": 1})
+    {'billing': 'Billing'}
+    """
+    commonest: dict[str, str] = {}
+    for value in sorted(counts, key=lambda value: (-counts[value], value.isupper(), value)):
+        commonest.setdefault(value.casefold(), value)
+    names = {value: commonest[value.casefold()] for value in counts}
+    return {value: name for value, name in names.items() if value != name}
 
 
 def with_kind(label: Label, kind: Literal["single", "several"]) -> Label:

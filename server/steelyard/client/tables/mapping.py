@@ -1,122 +1,31 @@
-"""The meaning of a table's columns: guessed, changed by the user, and turned into rows."""
+"""Rows of a table as they are sent, by what its columns mean."""
 
 from __future__ import annotations
 
 import json
-import re
 from array import array
 from collections import Counter
-from collections.abc import Collection, Sequence
 from collections.abc import Mapping as Dict
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from steelyard.client.tables.cells import answer_of, label_names, plain, text_of
+from steelyard.client.tables.cells import plain, text_of
 from steelyard.client.tables.converted import Converted, Mapping
-from steelyard.client.tables.labels import Label, known_label, label_of
 from steelyard.client.tables.truths import with_single_truths
 from steelyard.decisions.contexts import own_text
-from steelyard.imports.splits import COLUMNS as SPLIT_COLUMNS
 from steelyard.imports.splits import Side, side_of
 from steelyard.imports.table import Refused, Reply, Table
-from steelyard.wire.limits import MAX_OUTCOMES
 
-#: Names of columns that are usually the text, and of those that are usually its label.
-_TEXTS = (
-    "context",
-    "text",
-    "message",
-    "body",
-    "content",
-    "sentence",
-    "utterance",
-    "ticket",
-    "review",
-    "query",
-    "comment",
-    "document",
-    "email",
-    "question",
-    "description",
-    "title",
-)
-_LABELS = ("label", "labels", "category", "class", "intent", "target", "topic", "sentiment", "tag")
-#: Guessed labels: at most so many columns, of at most so many outcomes and so long names.
-_MOST_LABELS, _MOST_GUESSED, _LONGEST_NAME = 8, 100, 80
 #: Characters of a value that a dataset keeps beside a row, and of its name.
 _LONGEST_BESIDE, _LONGEST_NAME_BESIDE = 512, 64
 #: Characters of what somebody wrote beside an answer.
 _LONGEST_NOTE = 2_000
-#: How near 1 shares sum to, as a server takes them.
-_NEAR_1 = 1e-3
 #: Combinations of labels whose JSON is kept.
 _MOST_KNOWN = 4_096
-#: Cells that are seldom labels: days and times.
-_DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{2,4}( .*)?")
-
-
-def guess_mapping(
-    table: Table,
-    known: Sequence[dict[str, Any]] = (),
-    *,
-    context: Sequence[str] = (),
-    named: Collection[str] = (),
-) -> Mapping:
-    """Return the guessed meaning of the columns.
-
-    Parameters
-    ----------
-    table : Table
-        A file.
-    known : sequence of mapping
-        Decisions of a dataset: a column that is named by the id of one is its label.
-    context : sequence of str
-        Columns that a person named as the context.
-    named : collection of str
-        Columns that a person named as anything: none is guessed to be something else too.
-
-    Raises
-    ------
-    ValueError
-        When no column has texts.
-    """
-    hints = table.hints
-    if hints is not None and not known and (context or not set(hints.context) <= {*named}):
-        hinted = [_hinted_label(table, name) for name in hints.labels if name not in named]
-        labels_ = tuple(label for label in hinted if label is not None)
-        fields = tuple(name for name in hints.context if name not in named)
-        beside = tuple(name for name in hints.metadata if name not in named)
-        return Mapping(tuple(context) or fields, labels_, beside)
-    by_id = {str(decision["id"]): decision for decision in known}
-    split = guess_split(table, named)
-    context = tuple(context) or (_guess_context(table, {*named, *by_id, split}),)
-    others = [name for name in table.columns if name not in {*context, *named, split}]
-    labels = [known_label(by_id[name]) for name in others if name in by_id]
-    if not labels:
-        guessed = [label for name in others if (label := _guess_label(table, name)) is not None]
-        usual = [label for label in guessed if _is_label_name(label.column)]
-        labels = (usual or guessed)[:_MOST_LABELS]
-    return Mapping(context, tuple(labels), split=split)
-
-
-def _hinted_label(table: Table, column: str) -> Label | None:
-    try:
-        return label_of(table, column)
-    except ValueError:
-        return None  # free text, or one answer throughout
-
-
-def guess_split(table: Table, named: Collection[str] = ()) -> str | None:
-    """Return the column that says of which split each row is, if one does that is not ``named``."""
-    for name in table.columns:
-        if name.strip().lower() in SPLIT_COLUMNS and name not in named:
-            splits = {text for cell in table.column(name) if (text := text_of(cell))}
-            if {side_of(split) for split in splits} == {"training", "evaluation"}:
-                return name
-    return None
 
 
 def convert(table: Table, mapping: Mapping) -> Converted:
@@ -351,63 +260,3 @@ def _context(values: Sequence[Any], names: Sequence[str]) -> Any:
     named = {name: plain(value) for name, value in zip(names, values, strict=True)}
     filled = {name: value for name, value in named.items() if text_of(value)}
     return filled or None
-
-
-def _guess_context(table: Table, others: Collection[str | None]) -> str:
-    lengths: dict[str, float] = {}
-    # Columns of JSON are long, and those named as labels may be, yet are seldom what somebody wrote.
-    seldom: dict[str, float] = {}
-    for name in table.columns:
-        if name in others:
-            continue
-        n_texts = n_characters = 0
-        is_json = True
-        for cell in table.column(name):
-            if isinstance(cell, str) and cell.strip():
-                n_texts += 1
-                n_characters += len(cell)
-                is_json = is_json and cell.lstrip().startswith(("{", "["))
-        if n_texts:
-            is_seldom = is_json or _is_label_name(name)
-            (seldom if is_seldom else lengths)[name] = n_characters / n_texts
-    lengths = lengths or seldom
-    if not lengths:
-        raise ValueError("No column has texts; name the one with the context.")
-    named = [name for usual in _TEXTS for name in lengths if name.strip().lower() == usual]
-    longest = max(lengths, key=lambda name: lengths[name])
-    # A usual name wins unless its texts are far shorter: a title beside a body.
-    return next((name for name in named if lengths[name] * 3 >= lengths[longest]), longest)
-
-
-def _are_shares(answer: Dict[str, Any]) -> bool:
-    """Return whether an object has the share of each outcome, which sum to 1."""
-    shares = list(answer.values())
-    return all(type(share) in (int, float) for share in shares) and abs(sum(shares) - 1) < _NEAR_1
-
-
-def _is_label_name(column: str) -> bool:
-    return column.strip().lower() in _LABELS
-
-
-def _guess_label(table: Table, column: str) -> Label | None:
-    """Return a column as a label, if its cells look like one."""
-    values: set[str] = set()
-    n_filled = 0
-    is_named = _is_label_name(column)
-    most = MAX_OUTCOMES if is_named else _MOST_GUESSED
-    for cell in table.column(column):
-        names, answer = label_names(cell), answer_of(cell)
-        n_filled += bool(names)
-        values.update(names)
-        if len(values) > most or (isinstance(answer, dict) and not _are_shares(answer)):
-            return None
-    if (
-        all(map(_DATE.fullmatch, values))
-        or not 2 <= len(values) <= (n_filled if is_named else max(2, n_filled // 2))
-        or max(map(len, values)) > _LONGEST_NAME
-    ):
-        return None
-    try:
-        return label_of(table, column)
-    except ValueError:
-        return None  # lists of too many names

@@ -35,11 +35,14 @@ class OutcomeEdit:
     same_as: str = ""
 
 
-def count_values(table: Table, column: str) -> dict[str, int]:
-    """Return how many rows each value of a column has, the most first."""
+def count_values(
+    table: Table, column: str, renamed: Mapping[str, str] | None = None
+) -> dict[str, int]:
+    """Return how many rows each value of a column has, the most first; ``renamed`` by its new name."""
     counts: Counter[str] = Counter()
     for cell in table.column(column):
-        counts.update(label_names(cell))
+        names = label_names(cell)
+        counts.update({renamed.get(name, name) for name in names} if renamed else names)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -76,35 +79,6 @@ def propose_same(counts: Mapping[str, int]) -> dict[str, str]:
     return {value: variants[value] for value in counts if value in variants}
 
 
-def join_case(table: Table, label: Label) -> Label:
-    """Return a label whose values that differ in capitals alone are the commonest of them.
-
-    Raises
-    ------
-    ValueError
-        When fewer than two outcomes are left.
-    """
-    if label.definition is not None or label.kind not in {"single", "several"}:
-        return label
-    commonest: dict[str, str] = {}
-    for value in count_values(table, label.column):
-        if value in label.outcomes:
-            commonest.setdefault(value.casefold(), value)
-    names = {value: commonest.get(value.casefold(), value) for value in label.outcomes}
-    outcomes = tuple(dict.fromkeys(names.values()))
-    if len(outcomes) < 2:
-        raise ValueError(
-            f"The values of the column {label.column!r} differ in capitals alone; outcomes are at "
-            "least 2. Name another column as the label."
-        )
-    variants = {value: name for value, name in names.items() if value != name}
-    return (
-        replace(label, outcomes=tuple(sorted(outcomes)), renamed=label.renamed | variants)
-        if variants
-        else label
-    )
-
-
 def edit_outcomes(label: Label, edits: Mapping[str, OutcomeEdit]) -> Label:
     """Return a label whose outcomes are named, described and merged as a person said.
 
@@ -138,7 +112,8 @@ def edit_outcomes(label: Label, edits: Mapping[str, OutcomeEdit]) -> Label:
         label,
         kind=label.kind if is_level else "single",
         outcomes=outcomes,
-        renamed={value: name for value, name in names.items() if value != name},
+        renamed={value: names[name] for value, name in label.renamed.items()}
+        | {value: name for value, name in names.items() if value != name},
         descriptions=described,
     )
 

@@ -117,9 +117,9 @@ class TableColumns(Viewer):
             if label.definition is None
         }
         self.outcomes = {
-            name: OutcomeTable(name, values[name], self._again)
-            for name in values
-            if read.labels[name].kind == "single"
+            name: OutcomeTable(name, count_values(table, name, label.renamed), self._again)
+            for name, label in read.labels.items()
+            if name in values and label.kind == "single"
         }
         self.kinds = {
             name: pmui.Select(
@@ -247,6 +247,8 @@ class TableColumns(Viewer):
         parts += _show_notes("The sides of the file:", made.notes)
         notes = [note for label in self.columns.labels if (note := _no_label_note(label))]
         parts += _show_notes("No label:", notes)
+        joined = [note for label in self.columns.labels if (note := label.case_note)]
+        parts += _show_notes("Capitals:", joined)
         several = [note for label in self.columns.labels if (note := label.joined_note)]
         parts += _show_notes("Several labels in one cell:", several)
         parts += show_left_out(made, made.refused)

@@ -1,0 +1,57 @@
+"""What the name of a column says of its cells."""
+
+from __future__ import annotations
+
+from steelyard.decisions.words import name_parts, word_set
+
+#: Words with which the name of a label ends, and of them those of labels without an order.
+_LABELS = word_set(
+    "label labels category categories class classes intent intents target topic topics sentiment tag tags"
+)
+_NO_ORDER = word_set(
+    "category class code department group id intent product queue subject tag team topic type"
+)
+#: Words behind these that say in which form, or by whom, a label is.
+_FORMS = word_set("coarse fine id idx index name names str string text")
+#: Words with which the name of a column ends that is about a row, and asks nothing of it.
+_BESIDE = word_set(
+    "annotator author confidence coord coordinates coords count counts created date datetime day email "
+    "file filename fold handle hour id ids idx index lang lat latitude link locale location lon "
+    "longitude modified month path time timestamp timezone tz updated uri url user username uuid version "
+    "worker year zone"
+)
+
+
+def is_label_name(column: str) -> bool:
+    """Return whether a column is named as labels are.
+
+    >>> [is_label_name(name) for name in ("airline_sentiment", "labelText", "label confidence")]
+    [True, True, False]
+    """
+    return _last_word(column) in _LABELS
+
+
+def is_beside_name(column: str) -> bool:
+    """Return whether a column is named as what is kept about rows: times, places, people, counts.
+
+    >>> [is_beside_name(name) for name in ("user_timezone", "retweetCount", "country")]
+    [True, True, False]
+    """
+    return _last_word(column) in _BESIDE
+
+
+def has_order(column: str) -> bool:
+    """Return whether the numbers of a column may be levels, by its name.
+
+    >>> has_order("stars"), has_order("class"), has_order("Ticket type")
+    (True, False, False)
+    """
+    return _last_word(column) not in _NO_ORDER
+
+
+def _last_word(column: str) -> str:
+    """Return the last word of a name that says what its cells are; a number behind it says which."""
+    words = [word for word in name_parts(column) if not word.isdecimal()]
+    while len(words) > 1 and words[-1] in _FORMS and {*words[:-1]} & _LABELS:
+        words.pop()
+    return words[-1] if words else ""
