@@ -45,6 +45,8 @@ class House:
     now: Callable[[], float] = time.time
     #: Columns of all rooms that name stored decisions.
     decisions: tuple[Column[Any], ...] = ()
+    #: The services of all rooms that queue jobs.
+    queues: tuple[type[Any], ...] = ()
     #: Returns the models that an account's unfinished jobs of all rooms use.
     model_uses: Callable[[Connection, str], Iterable[ModelUse]] = lambda *_: ()
 

@@ -15,6 +15,7 @@ from sqlalchemy import Column, Connection, Table
 from steelyard.errors import SteelyardError
 from steelyard.house import House
 from steelyard.http.routing import Route
+from steelyard.job_frame.queue import JobQueue
 from steelyard.jobs.work import Work
 from steelyard.model_use import ModelUse
 from steelyard.outbox.names import Event
@@ -36,17 +37,30 @@ class JobKind:
 
     Attributes
     ----------
+    open : callable
+        Returns what runs the jobs in a worker.
+    queue : type, optional
+        The service of the jobs that people start; what they are called and which models they use stand
+        on its ``jobs``.
     has_unfinished : callable
         Returns whether a job has not ended.
     uses : callable
         Returns the models that unfinished jobs of an account use: a rollback or a deletion spares them.
-    open : callable
-        Returns what runs the jobs in a worker.
     """
 
+    open: Callable[[House], Work]
+    queue: type[JobQueue[Any, Any]] | None
     has_unfinished: Callable[[Connection], bool]
     uses: Callable[[Connection, str], Iterable[ModelUse]]
-    open: Callable[[House], Work]
+
+
+def jobs_of(
+    queue: type[JobQueue[Any, Any]],
+    open_: Callable[[House], Work],
+    uses: Callable[[Connection, str], Iterable[ModelUse]] | None = None,
+) -> JobKind:
+    """Return the kind of the jobs that a service queues; ``uses`` is what its columns say when left out."""
+    return JobKind(open_, queue, queue.jobs.has_unfinished, uses or queue.jobs.uses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,7 +142,7 @@ def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch
         routes=(route,),
         base=lambda house: (house.get(DatasetService),),
         open=lambda house: (Forester(house),),
-        jobs=(JobKind(lambda connection: True, lambda *_: (use,), open_work),),
+        jobs=(JobKind(open_work, None, lambda connection: True, lambda *_: (use,)),),
         files=(files_of("trees", "a tree", lambda connection: {"ab" * 32}),),
         sweeps=(open_sweep,),
     )

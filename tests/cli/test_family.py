@@ -170,10 +170,13 @@ def test_rollback_asks_and_names_what_it_discards(ask, http, worker):
 
 
 def test_jobs_are_listed_shown_and_followed(ask, family):
-    (newest, *_) = json.loads(
-        ask("job", "list", "--dataset", family["dataset_id"], "--json").stdout
-    )
+    jobs = json.loads(ask("job", "list", "--dataset", family["dataset_id"], "--json").stdout)
+    kinds = {job["kind"]: job for job in reversed(jobs)}
+    assert kinds.keys() == {"fine_tune", "evaluation"}
+    newest, evaluation = kinds["fine_tune"], kinds["evaluation"]
     assert newest["id"] in ask("job", "list", "--status", "succeeded").output
+    assert newest["id"] not in ask("job", "list", "--kind", "evaluation").output
+    assert "scoring" in ask("job", "follow", evaluation["id"]).output
     shown = ask("job", "show", newest["id"])
     assert "The gate passed it, against the parent" in shown.output
     assert "earlier rows" in shown.output
@@ -225,6 +228,7 @@ def test_a_family_is_continued_on_another_base(ask, dataset_id):
         ["job", "show", "ftj_none"],
         ["job", "follow", "ftj_none"],
         ["job", "list", "--status", "done"],
+        ["job", "list", "--kind", "nap"],
     ],
 )
 def test_what_cannot_be_used(ask, arguments):

@@ -255,12 +255,12 @@ def test_following_a_fine_tune(client_class):
         answer(job()),
     ]
     server = ScriptedServer(client_class, looks)
-    ended = server.ask(lambda client: client.jobs.follow("ftj_3", poll_s=0.001))
+    ended = server.ask(lambda client: client.jobs.wait("ftj_3", poll_s=0.001))
     assert ended.has_joined
     assert len(server.requests) == 3
     running = ScriptedServer(client_class, [answer(job(status="running"))])
     with pytest.raises(NoAnswerInTimeError, match="running"):
-        running.ask(lambda client: client.jobs.follow(ended, timeout_s=0))
+        running.ask(lambda client: client.jobs.wait(ended, timeout_s=0))
 
 
 #: What comes of looks while a server restarts, each tried once.
@@ -275,7 +275,7 @@ AWAY = [
 def test_a_restart_of_the_server_ends_no_following(client_class, caplog):
     looks = [answer(job(status="running", outcome=None)), *AWAY, answer(job())]
     server = ScriptedServer(client_class, looks, max_retries=0)
-    assert server.ask(lambda client: client.jobs.follow("ftj_3", poll_s=0.001)).has_joined
+    assert server.ask(lambda client: client.jobs.wait("ftj_3", poll_s=0.001)).has_joined
     assert len(server.requests) == 5
     (told,) = [one.getMessage() for one in caplog.records if "looking again" in one.getMessage()]
     assert "No connection" in told
@@ -294,7 +294,7 @@ def test_a_server_that_stays_away_is_told(client_class, timeout_s, monkeypatch):
     looks = [answer(job(status="running", outcome=None)), httpx.ConnectError("refused")]
     server = ScriptedServer(client_class, looks, max_retries=0)
     with pytest.raises(ServerUnreachableError):
-        server.ask(lambda client: client.jobs.follow("ftj_3", poll_s=0.001, timeout_s=timeout_s))
+        server.ask(lambda client: client.jobs.wait("ftj_3", poll_s=0.001, timeout_s=timeout_s))
     assert len(server.requests) > 2
 
 
@@ -330,7 +330,7 @@ def test_a_look_that_hangs_for_longer_than_silence_is_borne_ends_no_wait(monkeyp
 def test_following_ends_at_what_cannot_pass(client_class, looks, error):
     server = ScriptedServer(client_class, looks, max_retries=0)
     with pytest.raises(error):
-        server.ask(lambda client: client.jobs.follow("ftj_3", poll_s=0.001))
+        server.ask(lambda client: client.jobs.wait("ftj_3", poll_s=0.001))
     assert len(server.requests) == len(looks)
 
 

@@ -11,11 +11,11 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.client.failures import ServerUnreachableError
-from steelyard.errors import KeyScopeError, StorageUnavailableError
+from steelyard.errors import KeyScopeError
+from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.pages.jobs.page import JobsPage
-from steelyard_workbench.pages.jobs.progress import Track, duration
-from steelyard_workbench.pages.jobs.summary import progress_text, summary_of_job
+from steelyard_workbench.pages.jobs.progress import Track, duration, progress_text
 from support.browser.shown_parts import buttons, named, texts
 from support.families.told_families import in_turn, make_client, told_evaluation, told_job, told_map
 from support.servers.held_calls import HeldCall, until_done
@@ -36,6 +36,11 @@ def running(step: int, **fields: Any) -> Any:
     )
 
 
+def listed(*jobs: Any) -> Any:
+    """Return a list of jobs of all kinds."""
+    return lambda **_: iter([job.summary for job in jobs])
+
+
 def open_page(client: Any, **session: Any) -> JobsPage:
     page = JobsPage(Session(client, page="jobs", **session))
     page.open()
@@ -47,74 +52,63 @@ def run(work: Any) -> None:
 
 
 def test_no_jobs_says_what_one_is_and_how_to_start_one():
-    page = open_page(make_client(jobs_list=lambda **k: iter([])))
+    page = open_page(make_client(jobs_all=lambda **k: iter([])))
     assert "No jobs yet" in texts(page.__panel__())
     buttons(page.__panel__())["Start a family"].clicks += 1
     assert page.session.page == "families"
 
 
 def test_what_runs_comes_with_its_progress_and_what_ended_with_its_outcome():
-    client = make_client(
-        jobs_list=lambda **k: iter([running(40), told_job(outcome="gate_failed", reason="Why.")]),
-        evaluations_list=lambda dataset_id: iter([told_evaluation()]),
-    )
-    page = open_page(client)
+    failed = told_job(outcome="gate_failed", reason="Why.")
+    page = open_page(make_client(jobs_all=listed(running(40), told_evaluation(), failed)))
     said = texts(page.__panel__())
     assert "running, heads: 40 of 200 steps, loss 0.9000" in said
     assert "running, scoring: 50 of 200 rows" in said
     assert "gate failed: Why." in said
 
 
-def test_a_kind_that_has_none_offers_to_show_all():
-    page = open_page(make_client())
+def test_one_kind_is_shown_alone():
+    page = open_page(make_client(jobs_all=listed(told_job(), told_evaluation())))
+    assert "fine-tune of router" in buttons(page.__panel__())
     named(page.__panel__(), "Show")[0].value = "evaluation"
-    assert "None of 1 jobs are evaluations." in texts(page.__panel__())
-    buttons(page.__panel__())["Show all"].clicks += 1
-    assert "fine-tune of router" in buttons(page.__panel__())
-
-
-def test_a_part_that_fails_leaves_the_other():
-    client = make_client(evaluations_list=in_turn(StorageUnavailableError("No frames.")))
-    page = open_page(client)
-    assert page.listed.state == "shown"
-    assert "storage_unavailable" in texts(page.__panel__())
-    assert "fine-tune of router" in buttons(page.__panel__())
+    assert "evaluation of hashing on version 3" in buttons(page.__panel__())
+    assert "fine-tune of router" not in buttons(page.__panel__())
 
 
 def test_a_server_that_is_gone_fails_the_whole():
-    page = open_page(make_client(jobs_list=in_turn(ServerUnreachableError("Nobody answers."))))
+    page = open_page(make_client(jobs_all=in_turn(ServerUnreachableError("Nobody answers."))))
     assert page.listed.state == "failed"
 
 
 def test_another_look_moves_the_rows_that_are_there():
     steps = iter((40, 60))
-    page = open_page(make_client(jobs_list=lambda **k: iter([running(next(steps))])))
+    page = open_page(make_client(jobs_all=lambda **k: iter([running(next(steps)).summary])))
     (row,) = page.rows.values()
     run(page.look())
     assert page.rows["ftj_4"] is row
     assert "60 of 200 steps" in row.text
-    assert page.client.jobs.of("list")[-1][1]["status"] == ["cancelling", "queued", "running"]
+    assert page.client.jobs.of("all")[-1][1]["status"] == UNFINISHED
 
 
 def test_what_ended_meanwhile_moves_to_the_ended():
-    answers = iter(([running(40)], [], [told_job(id="ftj_4")]))
-    page = open_page(make_client(jobs_list=lambda **k: iter(next(answers))))
+    answers = iter((running(40), [], told_job(id="ftj_4")))
+    page = open_page(
+        make_client(jobs_all=lambda **k: iter([one.summary] if (one := next(answers)) else []))
+    )
     run(page.look())
     assert not page.rows
     assert "joined" in texts(page.__panel__())
 
 
 def test_a_look_at_a_server_that_is_gone_leaves_what_is_shown():
-    client = make_client(
-        jobs_list=in_turn(lambda **k: iter([running(40)]), ServerUnreachableError("Nobody."))
-    )
+    client = make_client(jobs_all=in_turn(listed(running(40)), ServerUnreachableError("Nobody.")))
     page = open_page(client)
     run(page.look())
     assert "ftj_4" in page.rows
 
 
 def test_cancelling_asks_first():
-    client = make_client(jobs_list=lambda **k: iter([running(40)]))
+    client = make_client(jobs_all=listed(running(40)))
     page = open_page(client)
     buttons(page.__panel__())["Cancel…"].clicks += 1
     assert not client.jobs.of("cancel")
@@ -124,35 +118,25 @@ def test_cancelling_asks_first():
 
 
 def test_a_map_comes_with_its_progress_is_cancelled_and_opened():
-    steps = iter((90, 180))
+    steps = iter((90, 180, 180))
+    failed = told_map(id="map_0", status="failed", progress=None, error="No model.")
 
-    def get(map_id):
+    def look(**_):
         now = {"phase": "laying_out", "step": next(steps), "steps": 450}
-        return told_map(id=map_id, progress=now)
+        maps = (told_map(progress=now).summary, failed.summary)
+        return iter([msgspec.structs.replace(one, dataset="tickets") for one in maps])
 
-    client = make_client(
-        maps_list=lambda: iter(
-            [
-                told_map(),
-                told_map(
-                    id="map_0", status="failed", progress=None, error="No model.", error_code="gone"
-                ),
-            ]
-        ),
-        maps_get=get,
-    )
+    client = make_client(jobs_all=look)
     page = open_page(client)
     said = texts(page.__panel__())
     assert "running, laying out: 90 of 450 iterations" in said
     assert "failed: No model." in said
     run(page.look())
-    run(page.look())
     assert "180 of 450 iterations" in page.rows["map_1"].text
-    named(page.__panel__(), "Show")[0].value = "map"
     buttons(page.__panel__())["Cancel…"].clicks += 1
     assert "stored for a day" in texts(page.dialog.dialog)
     run(page.dialog.confirm())
-    assert client.maps.of("cancel") == [(("map_1",), {})]
+    assert client.jobs.of("cancel") == [(("map_1",), {})]
     buttons(page.__panel__())["map of tickets, version 2"].clicks += 1
     opened = page.session
     assert (opened.page, opened.dataset, opened.version) == ("map", "ds_1", 2)
@@ -160,11 +144,11 @@ def test_a_map_comes_with_its_progress_is_cancelled_and_opened():
 
 def test_a_key_that_may_only_read_disables_cancelling():
     client = make_client(
-        jobs_list=lambda **k: iter([running(40)]),
+        jobs_all=listed(running(40)),
         jobs_cancel=in_turn(KeyScopeError("The key may only read.")),
     )
     page = open_page(client)
-    run(page.ask_cancel(summary_of_job(running(40))))
+    run(page.ask_cancel(running(40).summary))
     run(page.dialog.confirm())
     assert "Not allowed." in texts(page.dialog.dialog)
     assert "The key may only read." in texts(page.__panel__())
@@ -172,9 +156,7 @@ def test_a_key_that_may_only_read_disables_cancelling():
 
 def test_a_running_fine_tune_draws_its_loss_as_it_goes():
     steps = iter((40, 60, 80))
-    client = make_client(
-        jobs_list=lambda **k: iter([running(40)]), jobs_get=lambda job_id: running(next(steps))
-    )
+    client = make_client(jobs_all=listed(running(40)), jobs_get=lambda job_id: running(next(steps)))
     page = open_page(client, job="ftj_4")
     detail = page.detail
     run(page.look())
@@ -206,9 +188,7 @@ def test_one_that_succeeded_draws_its_curve_and_links_to_its_gate():
 
 
 def test_choosing_one_shows_it_and_an_evaluation_opens_its_own_page():
-    client = make_client(
-        evaluations_list=lambda dataset_id: iter([told_evaluation(status="succeeded")])
-    )
+    client = make_client(jobs_all=listed(told_job(), told_evaluation(status="succeeded")))
     page = open_page(client, query='{"records": {"wrong": true}}', view="slices")
     buttons(page.__panel__())["fine-tune of router"].clicks += 1
     assert page.session.job == "ftj_3"
@@ -238,9 +218,7 @@ def test_a_look_at_one_shows_nothing_under_another_that_was_chosen_meanwhile(cho
             return look()
         return running(40) if job_id == "ftj_4" else told_job(id=job_id)
 
-    page = open_page(
-        make_client(jobs_list=lambda **k: iter([running(40)]), jobs_get=get), job="ftj_4"
-    )
+    page = open_page(make_client(jobs_all=listed(running(40)), jobs_get=get), job="ftj_4")
 
     async def choose():
         looking = asyncio.create_task(page._look_at_chosen())
@@ -263,7 +241,7 @@ def test_a_look_at_one_shows_nothing_under_another_that_was_chosen_meanwhile(cho
 
 def test_many_that_ended_are_shown_a_part_at_a_time():
     many = [told_job(id=f"ftj_{n}", created_at=float(n)) for n in range(50)]
-    page = open_page(make_client(jobs_list=lambda **k: iter(many)))
+    page = open_page(make_client(jobs_all=listed(*many)))
     n_shown = len(page.place)
     buttons(page.__panel__())["Show more of 50"].clicks += 1
     assert len(page.place) == n_shown + 20
@@ -292,7 +270,7 @@ def test_another_phase_begins_anew():
     assert track.rate is None
     assert track.text("steps") == ""
     assert track.losses == [(1, 0.7)]
-    assert "left" not in progress_text(summary_of_job(running(40)), track)
+    assert "left" not in progress_text(running(40).summary, track)
 
 
 def test_spans_are_said_in_words():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
-from steelyard.app.rooms import model_uses, names_of_decisions
+from steelyard.app.rooms import job_queues, model_uses, names_of_decisions
 from steelyard.house import House
 from steelyard.ledger.prices import Prices
 from steelyard.serving.base import (
@@ -63,6 +63,7 @@ def open_house(
         closing=closing,
         answers=answers,
         decisions=names_of_decisions(),
+        queues=job_queues(),
         model_uses=model_uses,
     )
     house.add(settings, state, StateProbe(state, write_probe), models, Engines(bases, host))

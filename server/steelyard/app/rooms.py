@@ -24,6 +24,7 @@ from steelyard.families.room import ROOM as FAMILIES
 from steelyard.growth.room import ROOM as GROWTH
 from steelyard.house import House
 from steelyard.http.routing import Route
+from steelyard.job_list.room import ROOM as JOBS
 from steelyard.labeling.room import ROOM as LABELING
 from steelyard.maps.room import ROOM as MAPS
 from steelyard.model_use import ModelUse
@@ -56,6 +57,7 @@ ROOMS: tuple[Room, ...] = (
     LABELING,
     MAPS,
     PROMPT_TUNING,
+    JOBS,
     SHADOWS,
     WEBHOOKS,
     ALARMS,
@@ -98,6 +100,11 @@ def model_uses(connection: Connection, account_id: str) -> Iterator[ModelUse]:
     for room in ROOMS:
         for kind in room.jobs:
             yield from kind.uses(connection, account_id)
+
+
+def job_queues() -> tuple[type, ...]:
+    """Return the services that queue the jobs of people."""
+    return tuple(kind.queue for room in ROOMS for kind in room.jobs if kind.queue is not None)
 
 
 def named_files(connection: Connection) -> Iterator[NamedFile]:

@@ -37,7 +37,7 @@ ROOM = Room(
         tables.bulk_runs,
         tables.bulk_partitions,
     ),
-    jobs=(JobKind(store.has_unfinished, store.uses, _open_runs),),
+    jobs=(JobKind(_open_runs, None, store.has_unfinished, store.uses),),
     files=(files_of("bulk", "rows that wait for an answer", store.live_files),),
     sweeps=(_sweep,),
 )

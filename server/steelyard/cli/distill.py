@@ -121,7 +121,7 @@ def command(
             labeling = client.labeling.get(labeling.id)
         job = _train(client, purse, name, str(labeling.dataset_id))
         _tell(f"Training {job.id}")
-        job = client.jobs.follow(job)
+        job = client.jobs.wait(job)
         report = _report(client, name, job, labeling.teacher_models) if job.has_joined else []
     server.show({"job": job, "report": report}, _show)
     if not job.has_joined:
@@ -228,7 +228,8 @@ def _train(client: Client, purse: _Purse, name: str, dataset: str) -> Job:
             f"The family {name} grows on another dataset; choose another name, or add the rows of "
             f"{dataset} to its dataset and run: steelyard family continue {name}"
         )
-    return client.jobs.get(max(family.jobs, key=lambda job: job.created_at).id)
+    job: Job = client.jobs.get(max(family.jobs, key=lambda job: job.created_at).id)
+    return job
 
 
 def _report(client: Client, name: str, job: Job, teachers: Sequence[str]) -> list[dict[str, Any]]:

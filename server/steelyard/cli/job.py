@@ -1,8 +1,8 @@
-"""``steelyard job``: the fine-tunes of a server and their gates, listed, followed and stopped."""
+"""``steelyard job``: the jobs of a server, listed, followed and stopped, and the gates of fine-tunes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,23 +14,23 @@ from steelyard.cli.terminal import printable
 if TYPE_CHECKING:
     from steelyard.evaluations.gate_wire import Gate
     from steelyard.families.fine_tune_wire import Job, JobEvents
+    from steelyard.wire.jobs import AnyJob, JobSummary
 
 _EPILOG = """\b
 Examples:
-  steelyard job list --status running
+  steelyard job list --kind evaluation --status running
   steelyard job follow ftj_01k…
   steelyard job events ftj_01k…
 """
-_STATUSES = ("queued", "running", "cancelling", "succeeded", "failed", "cancelled")
+_STATUSES = ("queued", "running", "cancelling", "succeeded", "review_ready", "failed", "cancelled")
 
 
 @click.group("job", epilog=_EPILOG)
 def command() -> None:
-    """List, follow and stop the fine-tunes of families.
+    """List, follow and stop jobs: fine-tunes, evaluations, labeling, comparisons, tuning and maps.
 
-    `steelyard family create` and `steelyard family continue` queue them. Exit status of follow: 0
-    when the gate passed the model and it joined its family, 1 when it did not: the gate did not
-    pass it, or the fine-tune failed or was cancelled.
+    Exit status of follow: 0 when the job succeeded, 1 when it failed or was cancelled. Of a fine-tune
+    1 too when its model did not join the family, since the gate did not pass it.
     """
 
 
@@ -42,23 +42,32 @@ def command() -> None:
     type=click.Choice(_STATUSES),
     help="Only these; may be repeated.",
 )
-@click.option("--dataset", help="Only those that train on this dataset.")
+@click.option(
+    "--kind", "kinds", multiple=True, help="Only these, such as fine_tune; may be repeated."
+)
+@click.option("--dataset", help="Only those on this dataset.")
 @server_options
-def list_jobs(*, statuses: tuple[str, ...], dataset: str | None, server: Server) -> None:
-    """List fine-tunes, the newest first."""
-    from steelyard.client.display_families import JOB_COLUMNS, job_rows
-
+def list_jobs(
+    *, statuses: tuple[str, ...], kinds: tuple[str, ...], dataset: str | None, server: Server
+) -> None:
+    """List jobs of all kinds, the newest first."""
     with server.connected() as client:
-        jobs = list(client.jobs.list(status=statuses, dataset_id=dataset))
-    columns = [name.upper() for name in JOB_COLUMNS]
-    server.show(jobs, lambda jobs: show_table(columns, job_rows(jobs)))
+        jobs = list(client.jobs.all(kind=kinds, status=statuses, dataset_id=dataset))
+    columns = ("ID", "KIND", "OF", "STATUS", "PROGRESS", "QUEUED")
+    server.show(jobs, lambda jobs: show_table(columns, [_row(job) for job in jobs]))
+
+
+def _row(job: JobSummary) -> tuple[str, ...]:
+    now = job.progress
+    progress = "" if now is None else f"{now.phase}, {now.step:,} of {now.steps:,}"
+    return job.id, job.noun, job.of, job.ended or job.status, progress, show_time(job.created_at)
 
 
 @command.command("events", epilog=_EPILOG)
 @click.argument("job")
 @server_options
 def events(*, job: str, server: Server) -> None:
-    """List the events of JOB, the oldest first."""
+    """List the events of a fine-tune, the oldest first."""
     with server.connected() as client:
         answer = client.jobs.events(job)
     server.show(answer, _show_events)
@@ -74,33 +83,40 @@ def _show_events(events: JobEvents) -> None:
     )
 
 
-def show_job(job: Job) -> None:
-    """Print the facts of a fine-tune, and its gate's verdict once there is one."""
+def show_job(job: Job | AnyJob) -> None:
+    """Print a job's progress; of a fine-tune also its gate's verdict once there is one."""
     from steelyard.client.display_families import job_facts
+    from steelyard.families.fine_tune_wire import Job
 
+    if not isinstance(job, Job):
+        of = job.summary
+        names = ("id", "kind", "of", "status", "progress", "queued")
+        facts = [*zip(names, _row(of), strict=True), ("models", ", ".join(of.models))]
+        show_table(("FIELD", "VALUE"), facts)
+        return
     show_table(("FIELD", "VALUE"), job_facts(job))
     if job.gate is not None:
         click.echo()
         show_gate(job.gate)
 
 
-#: Fine-tunes, which are followed by what queues them too.
-FINE_TUNES: JobCommands[Job] = JobCommands(
+#: Jobs of all kinds; fine-tunes are followed by what queues them too.
+FINE_TUNES: JobCommands[Any] = JobCommands(
     of=lambda client: client.jobs,
     metavar="JOB",
     epilog=_EPILOG,
     show=show_job,
-    is_done=lambda job: job.has_joined,
+    is_done=lambda job: getattr(job, "has_joined", job.status in {"succeeded", "review_ready"}),
 )
 FINE_TUNES.add_to(
     command,
-    show="Show JOB: how far it is, then its outcome and the gate's verdict.",
-    follow="""Wait until JOB has ended, with a live bar, and show the gate's verdict.
+    show="Show JOB: how far it is, then its outcome; of a fine-tune the gate's verdict.",
+    follow="""Wait until JOB has ended, with a live bar, and show its outcome.
 
-    Exit status: 0 when its model joined its family; 1 when the gate did not pass it, or the
-    fine-tune failed or was cancelled; 3 when it has not ended in time.
+    Exit status: 0 when it succeeded, and a fine-tune's model joined its family; 1 when the gate did
+    not pass it, or the job failed or was cancelled; 3 when it has not ended in time.
     """,
-    cancel="Ask JOB to stop; only a fine-tune that succeeds is charged.",
+    cancel="Ask JOB to stop; only a job that succeeds is charged.",
 )
 
 

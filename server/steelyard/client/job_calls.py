@@ -3,13 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from steelyard.client.calls import Call, read, segment, write
 from steelyard.client.walking import RecordWalk
 from steelyard.evaluations.wire import JobRecordPage, RecordGroup
 from steelyard.families.fine_tune_wire import Job, JobEvents, JobPage
+from steelyard.wire.jobs import JobSummaryPage
 
+_Job = TypeVar("_Job")
 _PATH = "/v1/fine-tuning/jobs"
+
+
+def all_page(
+    *,
+    kind: str | Sequence[str] | None = None,
+    status: str | Sequence[str] | None = None,
+    dataset_id: str | None = None,
+    page_size: int = 200,
+    cursor: str | None = None,
+) -> Call[JobSummaryPage]:
+    """List jobs of all kinds, newest first, with how far each is: ``GET /v1/jobs``.
+
+    Parameters
+    ----------
+    kind : str or sequence of str, optional
+        Only these kinds, such as ``fine_tune`` and ``evaluation``.
+    status : str or sequence of str, optional
+        Only those with one of these.
+    dataset_id : str, optional
+        Only those on this dataset.
+    """
+    query = {"kind": kind, "status": status, "dataset_id": dataset_id}
+    return read("/v1/jobs", JobSummaryPage, **query, limit=page_size, cursor=cursor)
 
 
 def page(
@@ -73,6 +99,6 @@ def records(job_id: str, *, group: RecordGroup = "adapted", limit: int | None = 
     )
 
 
-def cancel(job_id: str, *, idempotency_key: str | None = None) -> Call[Job]:
-    """Ask a fine-tune to stop; an ended one stays as it is: ``POST …/jobs/{job}/cancel``."""
-    return write(f"{_PATH}/{segment(job_id)}/cancel", Job, {}, key=idempotency_key)
+def cancel(job: Call[_Job], idempotency_key: str | None = None) -> Call[_Job]:
+    """Ask a job of any kind to stop, by the call that reads it: ``POST …/{job}/cancel``."""
+    return write(f"{job.path}/cancel", job.answer, {}, key=idempotency_key)

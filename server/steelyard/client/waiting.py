@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from steelyard.client.display_families import WAITING_FOR
 from steelyard.client.failures import NoAnswerInTimeError, UnexpectedAnswerError
@@ -20,13 +18,9 @@ from steelyard.errors import (
     NotFoundError,
     SteelyardError,
 )
-from steelyard.evaluations.wire import Evaluation
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
-from steelyard.labeling.wire import UNFINISHED_LABELING, LabelingJob
-from steelyard.maps.wire import DatasetMap
-from steelyard.named.comparison_wire import NamedComparison
-from steelyard.prompt_tuning.wire import PromptTuningJob
+from steelyard.wire.jobs import UNFINISHED, AnyJob, JobNoun
 
 #: Seconds after the first of some failures in which a wait without an end of its own takes them for
 #: no news.
@@ -98,94 +92,38 @@ class Looking:
         return now < (gives_up_at if self._ends_at is None else self._ends_at)
 
 
-class AnyJob(Protocol):
-    """A job of any kind."""
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-
-    @property
-    def status(self) -> str:
-        """Where it is."""
-
-
 Job_ = TypeVar("Job_", bound=AnyJob)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind(Generic[Job_]):
-    """A kind of job, as a wait for one tells of it."""
-
-    #: What the bar says, and an error.
-    title: str
-    noun: str
-    #: Returns how far a job is: what is done, of how much, and what is done now.
-    progress: Callable[[Job_], tuple[int, int, str]]
-    unfinished: Collection[str] = ("queued", "running", "cancelling")
 
 
 class Following(Generic[Job_]):
     """Follows a job to its end, and shows how far it is."""
 
-    def __init__(self, kind: Kind[Job_], show: Show, timeout_s: float | None) -> None:
-        self._kind, self._show = kind, show
+    def __init__(self, noun: JobNoun, show: Show, timeout_s: float | None) -> None:
+        self._noun, self._show = noun, show
         self._patience = Patience(timeout_s)
 
     def has_ended(self, job: Job_) -> bool:
         """Look at the job as it is now."""
-        self._show(*self._kind.progress(job))
-        if job.status not in self._kind.unfinished:
+        now = job.summary.progress
+        if now is None:
+            self._show(job.status == "succeeded", 1, job.status)
+        else:
+            loss = "" if now.loss is None else f", loss {now.loss:.4f}"
+            self._show(now.step, now.steps, f"{now.phase}{loss}")
+        if job.status not in UNFINISHED:
             return True
-        self._patience.check(f"the {self._kind.noun} is {job.status}")
+        self._patience.check(f"the {self._noun.noun} is {job.status}")
         return False
 
 
-def _fine_tune_progress(job: Job) -> tuple[int, int, str]:
-    steps, now = job.hyperparameters.steps, job.progress
-    if now is None:
-        return steps if job.status == "succeeded" else 0, steps, job.status
-    loss = "" if now.loss is None else f", loss {now.loss:.4f}"
-    return now.step, now.steps, f"{now.phase}{loss}"
+_Part = TypeVar("_Part")
 
 
-def _prompt_tuning_progress(job: PromptTuningJob) -> tuple[int, int, str]:
-    now = job.progress
-    if now is None:
-        return job.status == "succeeded", 1, job.status
-    loss = "" if now.best_loss is None else f", loss {now.best_loss:.4f}"
-    return now.round, now.rounds, f"{now.phase}{loss}"
-
-
-def _map_progress(job: DatasetMap) -> tuple[int, int, str]:
-    now = job.progress
-    if now is None:
-        return job.status == "succeeded", 1, job.status
-    return now.step, now.steps, now.phase.replace("_", " ")
-
-
-EVALUATIONS: Kind[Evaluation] = Kind(
-    title="Evaluation",
-    noun="evaluation",
-    progress=lambda job: (job.completed_rows, job.evaluation_rows, job.status),
-)
-FINE_TUNES: Kind[Job] = Kind(title="Fine-tune", noun="fine-tune", progress=_fine_tune_progress)
-#: A job of labeling is waited for until its labels are ready.
-LABELING: Kind[LabelingJob] = Kind(
-    title="Labeling",
-    noun="labeling job",
-    progress=lambda job: (job.completed_rows, job.rows, job.status),
-    unfinished=UNFINISHED_LABELING,
-)
-PROMPT_TUNING: Kind[PromptTuningJob] = Kind(
-    title="Tuning", noun="prompt tuning", progress=_prompt_tuning_progress
-)
-COMPARISONS: Kind[NamedComparison] = Kind(
-    title="Comparing",
-    noun="comparison",
-    progress=lambda job: (job.completed_contexts, job.contexts, job.status),
-)
-MAPS: Kind[DatasetMap] = Kind(title="Laying out", noun="map", progress=_map_progress)
+def part_of(client: Any, part: _Part, job_id: str) -> _Part:
+    """Return the part of a client that has a job's kind; ``client.jobs`` has those of all kinds."""
+    parts = vars(client).values() if part is client.jobs else ()
+    nouns = ((other, getattr(other, "noun", None)) for other in parts)
+    return next((other for other, noun in nouns if noun and job_id.startswith(noun.prefix)), part)
 
 
 class ServingWait:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +97,15 @@ def ids_of_name(connection: Connection, account_id: str, name: str) -> list[str]
     of = datasets.c
     where = (of.account_id == account_id, of.name == name, of.deleted_at.is_(None))
     return list(connection.scalars(select(of.id).where(*where).order_by(of.id)))
+
+
+def dataset_names(
+    connection: Connection, account_id: str, dataset_ids: Collection[str]
+) -> dict[str, str]:
+    """Return the names of an account's datasets by their ids; deleted ones have none."""
+    of = datasets.c
+    where = (of.account_id == account_id, of.id.in_(dataset_ids), of.deleted_at.is_(None))
+    return {row.id: row.name for row in connection.execute(select(of.id, of.name).where(*where))}
 
 
 def page_datasets(

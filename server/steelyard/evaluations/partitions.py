@@ -28,8 +28,9 @@ from sqlalchemy import (
 
 from steelyard.evaluations.tables import evaluation_partitions, evaluation_parts, evaluations
 from steelyard.jobs import store as jobs
-from steelyard.jobs.store import UNFINISHED, PendingJob
+from steelyard.jobs.store import PendingJob
 from steelyard.storage import State
+from steelyard.wire.jobs import UNFINISHED
 
 #: Rows of a partition: minutes of work of the shipped model, so that workers end at about one time
 #: and no account waits longer for another's. Two groups of rows of a dataset's files.

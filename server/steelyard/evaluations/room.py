@@ -16,7 +16,7 @@ from steelyard.evaluations.routes import ROUTES
 from steelyard.evaluations.service import EvaluationService
 from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.room import JobKind, Room, files_of
+from steelyard.room import Room, files_of, jobs_of
 from steelyard.serving.registry import ModelRegistry
 
 
@@ -62,7 +62,7 @@ ROOM = Room(
     routes=ROUTES,
     base=_open_base,
     open=_open,
-    jobs=(JobKind(store.EVALUATIONS.has_unfinished, store.EVALUATIONS.uses, _open_runs),),
+    jobs=(jobs_of(EvaluationService, _open_runs),),
     files=(files_of("evaluations", "an evaluation", store.live_files),),
     sweeps=(_sweep,),
 )

@@ -33,11 +33,11 @@ from steelyard.evaluations.wire import (
 from steelyard.house import House
 from steelyard.ids import new_id
 from steelyard.job_frame.queue import JobQueue
-from steelyard.jobs.store import UNFINISHED
 from steelyard.operations.write import Write
 from steelyard.storage.pages import RowPage
 from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.jobs import UNFINISHED
 from steelyard.wire.violations import BODY, Violations
 
 _decode_metrics = decoder_of(EvaluationMetrics).decode

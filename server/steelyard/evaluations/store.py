@@ -18,6 +18,7 @@ from steelyard.accounts.store_owner import sweep_owned
 from steelyard.datasets.tables import datasets
 from steelyard.evaluations import partitions
 from steelyard.evaluations.tables import evaluation_partitions, evaluation_parts, evaluations
+from steelyard.evaluations.wire import EVALUATION
 from steelyard.job_frame.store import JobStore
 from steelyard.jobs import store as jobs
 from steelyard.jobs.store import PendingJob
@@ -36,10 +37,8 @@ RETRYABLE = ("failed", "cancelled")
 
 #: The evaluations of every account.
 EVALUATIONS = JobStore(
+    EVALUATION,
     table=evaluations,
-    kind="evaluation",
-    noun="evaluation",
-    plural="evaluations",
     advice="list the dataset's",
     is_priced=False,
     models=("model_id",),

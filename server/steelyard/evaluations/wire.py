@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.decisions.wire import Kind
+from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard.wire.methods import Method
 from steelyard.wire.shown import Framed, Plotted, Shown
@@ -23,6 +24,16 @@ FlipKind = Literal["fixed", "broken", "changed"]
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
 #: The most scored decisions of a page, and how many one has when nothing is said.
 MAX_RECORDS, DEFAULT_RECORDS = 500, 100
+
+
+EVALUATION = JobNoun(
+    kind="evaluation",
+    prefix="eval_",
+    noun="evaluation",
+    plural="evaluations",
+    title="Evaluation",
+    lost="Its scores are lost. It can be started again.",
+)
 
 
 class EvaluationMetrics(Struct, frozen=True, kw_only=True):
@@ -84,6 +95,19 @@ class Evaluation(Shown, Struct, frozen=True, kw_only=True):
     completed_rows: int
     metrics: EvaluationMetrics | None
     error: EvaluationError | None
+
+    @property
+    def summary(self) -> JobSummary:
+        """The evaluation as a list of jobs has it."""
+        return summary_of(
+            EVALUATION,
+            self,
+            f"{self.model_label} on version {self.dataset_version}",
+            models=[self.model_label],
+            progress=JobStep(phase="scoring", step=self.completed_rows, steps=self.evaluation_rows),
+            ended=None,
+            why=None if self.error is None else self.error.message,
+        )
 
 
 class EvaluationPage(Struct, frozen=True, kw_only=True):

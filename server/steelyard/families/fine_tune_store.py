@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, select
 
 from steelyard.datasets.tables import datasets
-from steelyard.families.fine_tune_wire import JobEvent
+from steelyard.families.fine_tune_wire import FINE_TUNE, JobEvent
 from steelyard.families.lineage.lineage import FineTune
 from steelyard.families.tables import fine_tune_events, fine_tunes, tuned_models
 from steelyard.job_frame.store import JobStore
@@ -26,10 +26,8 @@ _decode_job = decoder_of(FineTune).decode
 
 #: The fine-tunes of every account.
 FINE_TUNES = JobStore(
+    FINE_TUNE,
     table=fine_tunes,
-    kind="fine_tune",
-    noun="fine-tune",
-    plural="fine-tunes",
     advice="look at GET /v1/fine-tuning/jobs",
     is_priced=False,
 )

@@ -12,12 +12,21 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from steelyard.evaluations.gate_wire import Gate, JudgedOn
 from steelyard.evaluations.wire import DEFAULT_RECORDS, MAX_RECORDS, Evaluation, RecordGroup
 from steelyard.families.wire import Charge, ContinueRows, JobOutcome, JobStatus
+from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.methods import Method
 from steelyard.wire.origins import LabelledBy
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 from steelyard.wire.shown import Framed, Shown
 from steelyard.wire.training import CurvePoint, Phase
 
+FINE_TUNE = JobNoun(
+    kind="fine_tune",
+    prefix="ftj_",
+    noun="fine-tune",
+    plural="fine-tunes",
+    title="Fine-tune",
+    lost="The training is lost, the family stays as it is, and the fee is refunded.",
+)
 EventType = Literal[
     "queued",
     "started",
@@ -145,6 +154,25 @@ class Job(Framed, Struct, frozen=True, kw_only=True):
     def has_joined(self) -> bool:
         """Whether its model passed the gate and joined the family."""
         return self.outcome == "joined"
+
+    @property
+    def summary(self) -> JobSummary:
+        """The fine-tune as a list of jobs has it."""
+        now = self.progress
+        progress = None
+        if now is not None:
+            progress = JobStep(
+                phase=now.phase, step=now.step, steps=now.steps, unit="steps", loss=now.loss
+            )
+        return summary_of(
+            FINE_TUNE,
+            self,
+            self.family or "a deleted family",
+            models=[self.model],
+            progress=progress,
+            ended=self.outcome,
+            why=self.reason,
+        )
 
 
 class JobPage(Shown, Struct, frozen=True, kw_only=True):

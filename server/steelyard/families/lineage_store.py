@@ -51,11 +51,11 @@ from steelyard.families.lineage.moving import move_ready, waiting_move
 from steelyard.families.lineage.references import record_use
 from steelyard.families.store import StoredLineage
 from steelyard.families.tuned import TunedModels
-from steelyard.jobs.store import UNFINISHED
 from steelyard.ledger.store import available
 from steelyard.model_use import ModelUse
 from steelyard.outbox.publishing import publish
 from steelyard.storage import State
+from steelyard.wire.jobs import UNFINISHED
 
 _log = logging.getLogger(__name__)
 

@@ -10,12 +10,13 @@ from steelyard.families import fine_tune_store, tables
 from steelyard.families.fine_tuning import routes as fine_tuning
 from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.families.fine_tuning.rows import TuningRows
+from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.families.lineage_store import LineageStore
 from steelyard.families.opening import FOLDER, jobs_folder, open_base, open_families
 from steelyard.families.routes import ROUTES
 from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.room import JobKind, Room, files_of, no_models
+from steelyard.room import Room, files_of, jobs_of
 from steelyard.serving.base import parse_base_models
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage.artifacts import ArtifactStore
@@ -51,14 +52,7 @@ ROOM = Room(
     name="families",
     after=("evaluations", "review", "trainer"),
     nouns=("fine-tuning",),
-    tables=(
-        tables.account_lines,
-        tables.families,
-        tables.tuned_models,
-        tables.fine_tunes,
-        tables.fine_tune_events,
-        tables.keep_warm_windows,
-    ),
+    tables=tables.TABLES,
     errors=errors_of(families),
     events=(
         "gate.passed",
@@ -70,7 +64,7 @@ ROOM = Room(
     routes=(*ROUTES, *fine_tuning.ROUTES),
     base=open_base,
     open=open_families,
-    jobs=(JobKind(fine_tune_store.FINE_TUNES.has_unfinished, no_models, _open_runs),),
+    jobs=(jobs_of(FineTuneJobs, _open_runs),),
     files=(
         files_of(FOLDER, "the held-out rows of a fine-tune", fine_tune_store.live_records),
         files_of("models", "a fine-tuned model", fine_tune_store.live_artifacts),

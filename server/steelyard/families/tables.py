@@ -103,3 +103,5 @@ keep_warm_windows = Table(
     Column("ends_at", Double, nullable=False),
     Column("reserved_nano", BigInteger, nullable=False),
 )
+
+TABLES = (account_lines, families, tuned_models, fine_tunes, fine_tune_events, keep_warm_windows)

@@ -42,7 +42,6 @@ from steelyard.growth.wire import (
     SetGrowth,
 )
 from steelyard.house import House
-from steelyard.jobs.store import UNFINISHED
 from steelyard.named.compare_service import NamedComparisons
 from steelyard.named.comparison_wire import CompareVersions, NamedComparison
 from steelyard.named.content import read_content
@@ -56,6 +55,7 @@ from steelyard.named.wire import (
 from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
 from steelyard.shadows.service import Shadows
+from steelyard.wire.jobs import UNFINISHED
 
 #: How many more rows there have to be before the curve is drawn again.
 _ANEW = 1.2

@@ -12,10 +12,11 @@ from sqlalchemy import Connection, Row
 from steelyard.caller import Caller
 from steelyard.house import House
 from steelyard.job_frame.store import JobStore
-from steelyard.jobs.store import UNFINISHED, status_once_stopped
+from steelyard.jobs.store import status_once_stopped
 from steelyard.operations import held_jobs
 from steelyard.operations.write import Write
 from steelyard.storage.pages import RowPage
+from steelyard.wire.jobs import UNFINISHED
 
 Job = TypeVar("Job", bound=Struct)
 Page = TypeVar("Page", bound=Struct)
@@ -119,7 +120,7 @@ class JobQueue(Generic[Job, Page]):
                 connection,
                 self.jobs.table,
                 account_id,
-                self.jobs.plural,
+                self.jobs.noun.plural,
                 bound=self.bound.format(self._most_of_account),
                 most=self._most - n_new + 1,
                 most_of_account=self._most_of_account - n_new + 1,

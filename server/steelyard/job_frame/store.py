@@ -8,7 +8,7 @@ settled in the transaction in which its status changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, insert, select
@@ -16,23 +16,21 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, insert, select
 from steelyard.caller import Caller
 from steelyard.errors import NotFoundError
 from steelyard.jobs import store as jobs
-from steelyard.jobs.store import UNFINISHED, PendingJob
+from steelyard.jobs.store import PendingJob
 from steelyard.model_use import ModelUse
 from steelyard.operations import held_jobs
-from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.pages import RowPage, comes_after, newest_first
+from steelyard.wire.jobs import UNFINISHED, JobNoun
 from steelyard.wire.violations import show
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class JobStore:
     """Reads and writes the jobs of a table, which has the columns of ``steelyard.jobs.store``."""
 
+    noun: JobNoun
+    _: KW_ONLY
     table: Table
-    #: What events call it, such as ``map``.
-    kind: str
-    #: What errors call one, and several.
-    noun: str
-    plural: str
     #: What an error says to look at, where there is no such job.
     advice: str
     #: Whether it has the columns of ``steelyard.operations.held_jobs``.
@@ -51,7 +49,7 @@ class JobStore:
         """Return a job of an account."""
         row = self.find(connection, job_id, caller.account_id)
         if row is None:
-            raise NotFoundError(f"There is no {self.noun} {show(job_id)}; {self.advice}.")
+            raise NotFoundError(f"There is no {self.noun.noun} {show(job_id)}; {self.advice}.")
         return row
 
     def page(
@@ -62,14 +60,17 @@ class JobStore:
         statuses: Sequence[str] = (),
         dataset_id: str | None = None,
         limit: int,
-        cursor: str | None,
+        cursor: str | None = None,
+        before: Row[Any] | None = None,
     ) -> RowPage:
-        """Return a page of an account's jobs, the newest first."""
+        """Return a page of an account's jobs, the newest first; those ``before`` a job of any kind."""
         where: list[ColumnElement[bool]] = []
         if statuses:
             where.append(self.table.c.status.in_(statuses))
         if dataset_id is not None:
             where.append(self.table.c.dataset_id == dataset_id)
+        if before is not None:
+            where.append(comes_after(self.table, before.created_at, before.id))
         return newest_first(
             connection,
             self.table,
@@ -115,7 +116,7 @@ class JobStore:
                 values,
                 key_id=key_id,
                 route=route,
-                what=self.kind.replace("_", " "),
+                what=self.noun.kind.replace("_", " "),
             )
         else:
             queued = {"status": "queued", "generation": 1, "attempt": 1}
@@ -140,7 +141,7 @@ class JobStore:
             status,
             at=at,
             only_if=only_if,
-            kind=self.kind,
+            kind=self.noun.kind,
             **values,
         )
 
@@ -200,4 +201,4 @@ class JobStore:
 
     def publish_success(self, connection: Connection, job: PendingJob) -> None:
         """Publish that a job succeeded."""
-        jobs.publish_end(connection, self.kind, job.id, job.account_id, "succeeded")
+        jobs.publish_end(connection, self.noun.kind, job.id, job.account_id, "succeeded")

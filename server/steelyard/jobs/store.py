@@ -16,9 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, select, update
 from steelyard.outbox.names import Event
 from steelyard.outbox.publishing import publish
 from steelyard.storage import State
-
-#: Statuses of a job that has not ended.
-UNFINISHED = ("queued", "running", "cancelling")
+from steelyard.wire.jobs import UNFINISHED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
 from steelyard.review.reviews import Reviews
 from steelyard.review.service import DraftService
-from steelyard.room import JobKind, Room, files_of
+from steelyard.room import Room, files_of, jobs_of
 from steelyard.serving.registry import ModelRegistry
 
 
@@ -60,7 +60,7 @@ ROOM = Room(
     events=("labeling.review_ready",),
     routes=ROUTES,
     open=_open,
-    jobs=(JobKind(store.JOBS.has_unfinished, uses, _open_runs),),
+    jobs=(jobs_of(LabelingJobs, _open_runs, uses),),
     files=(files_of("labeling", "labeling", store.live_files),),
     sweeps=(_sweep,),
 )

@@ -10,6 +10,7 @@ from steelyard.accounts.store_owner import sweep_owned
 from steelyard.job_frame.store import JobStore
 from steelyard.jobs.store import PendingJob
 from steelyard.labeling.tables import labeling_jobs, labeling_parts, labeling_sources
+from steelyard.labeling.wire import LABELING
 from steelyard.operations import held_jobs
 from steelyard.outbox.publishing import publish
 from steelyard.storage import State
@@ -21,10 +22,8 @@ from steelyard.storage.rows import Rows
 SOURCES = Rows(labeling_sources)
 #: The labeling jobs of every account.
 JOBS = JobStore(
+    LABELING,
     table=labeling_jobs,
-    kind="labeling",
-    noun="labeling job",
-    plural="labeling jobs",
     advice="look at GET /v1/labeling/jobs",
 )
 

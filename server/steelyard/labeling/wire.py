@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from steelyard.datasets.wire import DatasetName, Fraction, InputReceipt, RowDecisionInput
 from steelyard.decisions.wire import Name
 from steelyard.labeling.judging import Targets, Weighting
+from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure
 from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, Cursor, PageSize
@@ -28,9 +29,16 @@ LabelingStatus = Literal[
     "discarded",
     "deleted",
 ]
-#: Statuses of jobs whose teachers are not done.
-UNFINISHED_LABELING = frozenset({"queued", "running", "cancelling"})
 LabelingCharge = Literal["free", "reserved", "charged", "released"]
+
+LABELING = JobNoun(
+    kind="labeling",
+    prefix="lab_",
+    noun="labeling job",
+    plural="labeling jobs",
+    title="Labeling",
+    lost="The labels are lost, and the price is refunded.",
+)
 
 #: The most rows of a source, and the most teachers of a job.
 MAX_ROWS, MAX_TEACHERS = 10_000, 8
@@ -263,6 +271,19 @@ class LabelingJob(Shown, Struct, frozen=True, kw_only=True):
     teachers: Annotated[
         list[TeacherAgreement] | UnsetType, Meta(description="Once labels are ready.")
     ] = UNSET
+
+    @property
+    def summary(self) -> JobSummary:
+        """The job as a list of all kinds has it."""
+        return summary_of(
+            LABELING,
+            self,
+            self.name,
+            models=self.teacher_models,
+            progress=JobStep(phase="labeling", step=self.completed_rows, steps=self.rows),
+            ended=None,
+            why=self.error or None,
+        )
 
 
 class LabelingJobPage(Shown, Struct, frozen=True, kw_only=True):

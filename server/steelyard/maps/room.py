@@ -14,7 +14,7 @@ from steelyard.jobs.work import Work
 from steelyard.maps import store, tables
 from steelyard.maps.routes import ROUTES
 from steelyard.maps.service import DatasetMaps
-from steelyard.room import JobKind, Room, files_of, no_models
+from steelyard.room import Room, files_of, jobs_of
 from steelyard.serving.registry import ModelRegistry
 
 
@@ -48,7 +48,7 @@ ROOM = Room(
     errors=errors_of(errors),
     routes=ROUTES,
     open=_open,
-    jobs=(JobKind(store.MAPS.has_unfinished, no_models, _open_runs),),
+    jobs=(jobs_of(DatasetMaps, _open_runs),),
     files=(files_of("maps", "a map", store.live_files),),
     sweeps=(_sweep,),
 )

@@ -29,7 +29,6 @@ from steelyard.house import House
 from steelyard.ids import new_id
 from steelyard.job_frame.queue import JobQueue
 from steelyard.jobs.failures import Failure
-from steelyard.jobs.store import UNFINISHED
 from steelyard.maps import store as rows
 from steelyard.maps.points import read_points
 from steelyard.maps.progress import Made, decode_made
@@ -47,6 +46,7 @@ from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.jobs import UNFINISHED
 
 _PREDICTED = ["row", "decision_id", "outcomes", "probabilities", "labels"]
 _decode_error = decoder_of(Failure).decode

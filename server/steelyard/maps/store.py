@@ -8,18 +8,17 @@ from sqlalchemy import Connection, Row, delete, select, update
 
 from steelyard.accounts.store_owner import sweep_owned
 from steelyard.job_frame.store import JobStore
-from steelyard.jobs.store import UNFINISHED
 from steelyard.maps.progress import decode_made
 from steelyard.maps.tables import dataset_maps
+from steelyard.maps.wire import MAP
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.jobs import UNFINISHED
 
 #: The maps of every account.
 MAPS = JobStore(
+    MAP,
     table=dataset_maps,
-    kind="map",
-    noun="map",
-    plural="maps",
     advice="look at GET /v1/maps",
     is_priced=False,
 )

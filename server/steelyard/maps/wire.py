@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from steelyard.datasets.wire import Version
 from steelyard.decisions.wire import Name
 from steelyard.maps.progress import MapProgress
+from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 from steelyard.wire.shown import Shown
 
@@ -34,6 +35,16 @@ _Places = Annotated[
         description="Place in `outcomes`; -1 where there is none, -2 for an outcome not among them."
     ),
 ]
+
+
+MAP = JobNoun(
+    kind="map",
+    prefix="map_",
+    noun="map",
+    plural="maps",
+    title="Laying out",
+    lost="Its progress is stored for a day. Started again within it, the job continues from there.",
+)
 
 
 class CreateMap(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -83,6 +94,20 @@ class DatasetMap(Shown, Struct, frozen=True, kw_only=True, omit_defaults=True):
     updated_at: float
     error: Annotated[str | None, Meta(description="Why it failed; not there otherwise.")] = None
     error_code: str | None = None
+
+    @property
+    def summary(self) -> JobSummary:
+        """The map as a list of jobs has it."""
+        now = self.progress
+        progress = None
+        if now is not None:
+            unit = "iterations" if now.phase == "laying_out" else "rows"
+            progress = JobStep(
+                phase=now.phase.replace("_", " "), step=now.step, steps=now.steps, unit=unit
+            )
+        return summary_of(
+            MAP, self, "", models=[self.model], progress=progress, ended=None, why=self.error
+        )
 
 
 class MapPage(Struct, frozen=True, kw_only=True):

@@ -9,11 +9,20 @@ from msgspec import Meta, Struct
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.evaluations.wire import Change
 from steelyard.named.wire import AliasName, DecisionName, VersionNumber
+from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.measures import Measure
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 
 Verdict = Literal["passed", "refused", "inconclusive"]
 ComparisonStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
+COMPARISON = JobNoun(
+    kind="named_comparison",
+    prefix="ndc_",
+    noun="comparison",
+    plural="comparisons",
+    title="Comparing",
+    lost="Its answers are lost, and the price is refunded.",
+)
 _At = VersionNumber | AliasName
 _Most = Annotated[int, Meta(ge=0, le=1_000)]
 
@@ -109,6 +118,24 @@ class NamedComparison(Struct, frozen=True, kw_only=True):
     error_code: str | None
     created_at: float
     updated_at: float
+
+    @property
+    def summary(self) -> JobSummary:
+        """The comparison as a list of jobs has it."""
+        return summary_of(
+            COMPARISON,
+            self,
+            f"{self.decision} {self.version} with {self.against}",
+            models=[],
+            progress=JobStep(
+                phase="comparing",
+                step=self.completed_contexts,
+                steps=self.contexts,
+                unit="contexts",
+            ),
+            ended=None if self.result is None else self.result.verdict,
+            why=self.error,
+        )
 
 
 class ComparisonsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -8,13 +8,13 @@ from steelyard.errors import named as errors
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.named import store, tables
+from steelyard.named import tables
 from steelyard.named.compare_service import NamedComparisons
 from steelyard.named.routes import ROUTES
 from steelyard.named.served import ServedDecisions
 from steelyard.named.service import NamedDecisions
 from steelyard.named.shares import LOOK_S, Shares, ShareWatch
-from steelyard.room import JobKind, Room
+from steelyard.room import Room, jobs_of
 from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
 
@@ -57,5 +57,5 @@ ROOM = Room(
     errors=errors_of(errors),
     routes=ROUTES,
     open=_open,
-    jobs=(JobKind(store.COMPARISONS.has_unfinished, store.COMPARISONS.uses, _open_runs),),
+    jobs=(jobs_of(NamedComparisons, _open_runs),),
 )

@@ -19,6 +19,7 @@ from sqlalchemy import (
 )
 
 from steelyard.job_frame.store import JobStore
+from steelyard.named.comparison_wire import COMPARISON
 from steelyard.named.tables import (
     named_aliases,
     named_comparisons,
@@ -36,10 +37,8 @@ MOVES = Rows(named_moves, owner="named_id")
 SHARES = Rows(named_shares, owner="named_id")
 #: The comparisons of every account.
 COMPARISONS = JobStore(
+    COMPARISON,
     table=named_comparisons,
-    kind="named_comparison",
-    noun="comparison",
-    plural="comparisons",
     advice="look at GET /v1/named-comparisons",
     models=("from_model_id", "to_model_id"),
 )

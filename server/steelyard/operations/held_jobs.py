@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Row, Table, func, insert, select, update
 
 from steelyard.errors import QueueFullError, TenantQueueFullError
 from steelyard.jobs import store as jobs
-from steelyard.jobs.store import UNFINISHED
 from steelyard.operations import holds
+from steelyard.wire.jobs import UNFINISHED
 
 #: Seconds after which a full queue may have a place.
 _FULL_RETRY_S = 30.0

@@ -8,10 +8,10 @@ from steelyard.errors import prompt_tuning as errors
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.prompt_tuning import store, tables
+from steelyard.prompt_tuning import tables
 from steelyard.prompt_tuning.routes import ROUTES
 from steelyard.prompt_tuning.service import PromptTunings
-from steelyard.room import JobKind, Room
+from steelyard.room import Room, jobs_of
 from steelyard.serving.registry import ModelRegistry
 from steelyard.settings import home_of
 
@@ -44,5 +44,5 @@ ROOM = Room(
     errors=errors_of(errors),
     routes=ROUTES,
     open=_open,
-    jobs=(JobKind(store.JOBS.has_unfinished, store.JOBS.uses, _open_runs),),
+    jobs=(jobs_of(PromptTunings, _open_runs),),
 )

@@ -8,13 +8,12 @@ from sqlalchemy import Connection, Row, select
 
 from steelyard.job_frame.store import JobStore
 from steelyard.prompt_tuning.tables import prompt_tunings
+from steelyard.prompt_tuning.wire import PROMPT_TUNING
 
 #: The prompt-tuning jobs of every account.
 JOBS = JobStore(
+    PROMPT_TUNING,
     table=prompt_tunings,
-    kind="prompt_tuning",
-    noun="prompt-tuning job",
-    plural="prompt-tuning jobs",
     advice="look at GET /v1/prompt-tuning/jobs",
     models=("model_id",),
 )

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from steelyard.decisions.wire import Name
+from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 from steelyard.wire.shown import Shown
 
@@ -21,6 +22,14 @@ TuningPhase = Literal["measuring_noise", "searching", "testing"]
 Verdict = Literal["improved", "inconclusive", "no_improvement"]
 TuningCharge = Literal["free", "reserved", "charged", "released"]
 
+PROMPT_TUNING = JobNoun(
+    kind="prompt_tuning",
+    prefix="pt_",
+    noun="prompt-tuning job",
+    plural="prompt-tuning jobs",
+    title="Tuning",
+    lost="The wordings that it tried are lost, and the price is refunded.",
+)
 DatasetId = Annotated[str, Meta(min_length=1, max_length=64)]
 
 
@@ -179,6 +188,29 @@ class PromptTuningJob(Shown, Struct, frozen=True, kw_only=True, omit_defaults=Tr
     label_issues_dismissed_at: Annotated[
         float | None, Meta(description="Not there unless they are dismissed.")
     ] = None
+
+    @property
+    def summary(self) -> JobSummary:
+        """The job as a list of all kinds has it."""
+        now = self.progress
+        progress = None
+        if now is not None:
+            progress = JobStep(
+                phase=now.phase.replace("_", " "),
+                step=now.round,
+                steps=now.rounds,
+                unit="rounds",
+                loss=now.best_loss,
+            )
+        return summary_of(
+            PROMPT_TUNING,
+            self,
+            self.decision,
+            models=[self.model],
+            progress=progress,
+            ended=None if self.result is None else self.result.verdict,
+            why=self.error,
+        )
 
 
 class PromptTuningPage(Struct, frozen=True, kw_only=True):

@@ -71,10 +71,12 @@ def after_cursor(
         ).first()
     if row is None:
         raise unknown_cursor()
-    return or_(
-        table.c[by] < row.at,
-        and_(table.c[by] == row.at, table.c.id < row.id),
-    )
+    return comes_after(table, row.at, row.id, by)
+
+
+def comes_after(table: Table, at: float, id_: str, by: str = "created_at") -> ColumnElement[bool]:
+    """Return the condition that a row comes after another's, the newest being first."""
+    return or_(table.c[by] < at, and_(table.c[by] == at, table.c.id < id_))
 
 
 def unknown_cursor() -> InvalidRequestError:

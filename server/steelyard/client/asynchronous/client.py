@@ -11,9 +11,8 @@ from tenacity import AsyncRetrying
 
 from steelyard.client import decide_calls as routes
 from steelyard.client import export_calls
-from steelyard.client.asynchronous.datasets import AsyncDatasets
+from steelyard.client.asynchronous.datasets import AsyncDatasets, AsyncMaps
 from steelyard.client.asynchronous.labeling import AsyncLabeling
-from steelyard.client.asynchronous.maps import AsyncMaps
 from steelyard.client.asynchronous.named import AsyncDecision, AsyncNamedDecisions
 from steelyard.client.asynchronous.parts import (
     AsyncAccount,

@@ -8,15 +8,14 @@ from steelyard.client import labeling_calls as calls
 from steelyard.client.asynchronous.resource import AsyncJobResource, pages, uploads
 from steelyard.client.calls import async_method as _method
 from steelyard.client.uploads import queries_to_label
-from steelyard.client.waiting import LABELING
-from steelyard.labeling.wire import LabelingJob, LabelingResult, SourceRow
+from steelyard.labeling.wire import LABELING, LabelingJob, LabelingResult, SourceRow
 
 
 class AsyncLabeling(AsyncJobResource[LabelingJob]):
     """Rows labelled by other models: ``client.labeling``."""
 
-    _kind = LABELING
-    _look = staticmethod(calls.get)
+    noun = LABELING
+    look = staticmethod(calls.get)
     teachers = _method(calls.teachers)
     upload = uploads(queries_to_label)
     sources = pages(calls.source_page)

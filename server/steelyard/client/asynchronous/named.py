@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from steelyard.client import named_calls as calls
 from steelyard.client.asynchronous.resource import AsyncJobResource, pages
 from steelyard.client.calls import async_method as _method
-from steelyard.client.waiting import COMPARISONS
-from steelyard.named.comparison_wire import NamedComparison
+from steelyard.named.comparison_wire import COMPARISON, NamedComparison
 
 if TYPE_CHECKING:
     from steelyard.client.answers import DecideAnswer
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 class AsyncNamedDecisions(AsyncJobResource[NamedComparison]):
     """Decisions that an account has under names: ``client.named_decisions``."""
 
-    _kind = COMPARISONS
-    _look = staticmethod(calls.comparison)
+    noun = COMPARISON
+    look = staticmethod(calls.comparison)
     comparisons = pages(calls.comparison_page)
     compare = _method(calls.compare)
     comparison = _method(calls.comparison)

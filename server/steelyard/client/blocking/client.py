@@ -13,9 +13,8 @@ from tenacity import Retrying
 
 from steelyard.client import decide_calls as routes
 from steelyard.client import export_calls
-from steelyard.client.blocking.datasets import Datasets
+from steelyard.client.blocking.datasets import Datasets, Maps
 from steelyard.client.blocking.labeling import Labeling
-from steelyard.client.blocking.maps import Maps
 from steelyard.client.blocking.named import Decision, NamedDecisions
 from steelyard.client.blocking.parts import (
     Account,

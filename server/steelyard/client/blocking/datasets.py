@@ -1,4 +1,4 @@
-"""``client.datasets``: rows from files, lists and frames sent in pieces, and read as frames."""
+"""``client.datasets`` and ``client.maps``: rows sent in pieces, read as frames, laid out as points."""
 
 # Made of asynchronous/datasets.py by scripts/blocking_client.py: edit that one.
 
@@ -6,16 +6,26 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.client import dataset_calls as calls
-from steelyard.client import export_calls
-from steelyard.client.blocking.resource import Resource, saves, uploads
+from steelyard.client import export_calls, map_calls
+from steelyard.client.blocking.resource import (
+    JobResource,
+    Resource,
+    pages,
+    saves,
+    uploads,
+)
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.row_sources import FrameColumns, Rows, pieces_of
+from steelyard.client.saving import check_free, format_of
 from steelyard.client.uploads import rows_to_add, rows_to_create
 from steelyard.client.walking import DatasetWalk
 from steelyard.datasets.wire import Dataset, DatasetCheck, Partition
+from steelyard.maps.wire import MAP, DatasetMap
+from steelyard.wire.queries import ExportFormat
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,3 +103,58 @@ class Datasets(Resource):
 
         data = self.send(calls.export_rows(dataset_id, partition=partition, version=version))
         return pl.read_parquet(io.BytesIO(data))
+
+
+class Maps(JobResource[DatasetMap]):
+    """The rows of a dataset as points in a plane: ``client.maps``."""
+
+    noun = MAP
+    look = staticmethod(map_calls.get)
+    list = pages(map_calls.page)
+    create = _method(map_calls.create)
+    get = _method(map_calls.get)
+    points = _method(map_calls.points)
+    values = _method(map_calls.values)
+    cancel = _method(map_calls.cancel)
+
+    def export_to(
+        self,
+        map_id: str,
+        path: str | Path,
+        *,
+        decision: str | None = None,
+        evaluation: str | None = None,
+        format: ExportFormat | None = None,  # noqa: A002
+        force: bool = False,
+    ) -> Path:
+        """Write a map's points to a file, or to a folder that Hugging Face ``datasets`` loads.
+
+        Parameters
+        ----------
+        path : path
+            A file, or a folder where the format is ``hf`` and the path does not end with ``.zip``.
+        decision : str, optional
+            Whose labels stand beside the points.
+        evaluation : str, optional
+            Id of an evaluation of the dataset, whose model's answers to the decision are there too.
+        format : {"csv", "parquet", "hf"}, optional
+            That of the path's ending when left out; a path without one of them is a folder.
+        force : bool, default False
+            Whether to replace what is there.
+
+        Raises
+        ------
+        ValueError
+            When an evaluation is named without a decision.
+        """
+        if evaluation is not None and decision is None:
+            raise ValueError("evaluation needs decision: name the decision that it answered.")
+        from steelyard.client.map_table import write_points  # noqa: PLC0415  Arrow loads slowly
+
+        path = Path(path)
+        check_free(path, force=force)
+        points = self.send(map_calls.points(map_id))
+        values = None
+        if decision is not None:
+            values = self.send(map_calls.values(map_id, decision, evaluation=evaluation))
+        return write_points(points, values, path, format_of(path, format), force=force)

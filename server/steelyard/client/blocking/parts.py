@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from steelyard.client import (
     alarm_calls,
@@ -31,11 +32,11 @@ from steelyard.client.blocking.resource import (
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.model_choices import ModelChoice, list_choices
 from steelyard.client.progress import progress_bar
-from steelyard.client.waiting import EVALUATIONS, FINE_TUNES, PROMPT_TUNING, Looking, ServingWait
-from steelyard.evaluations.wire import Evaluation
-from steelyard.families.fine_tune_wire import Job
+from steelyard.client.waiting import Looking, ServingWait, part_of
+from steelyard.evaluations.wire import EVALUATION, Evaluation
+from steelyard.families.fine_tune_wire import FINE_TUNE, Job
 from steelyard.families.wire import Family
-from steelyard.prompt_tuning.wire import PromptTuningJob
+from steelyard.prompt_tuning.wire import PROMPT_TUNING, PromptTuningJob
 
 
 class Models(Resource):
@@ -183,8 +184,8 @@ class Judges(Resource):
 class Evaluations(JobResource[Evaluation]):
     """Models scored on the evaluation rows of datasets: ``client.evaluations``."""
 
-    _kind = EVALUATIONS
-    _look = staticmethod(evaluation_calls.get)
+    noun = EVALUATION
+    look = staticmethod(evaluation_calls.get)
     list = pages(evaluation_calls.page)
     create = _method(evaluation_calls.create)
     get = _method(evaluation_calls.get)
@@ -263,27 +264,34 @@ class Families(Resource):
             return self._until(family_calls.get(family), wait.is_over, looking, poll_s)
 
 
-class Jobs(JobResource[Job]):
-    """Fine-tunes, as ``families.create`` and ``families.continue_`` queue them: ``client.jobs``.
+class Jobs(JobResource[Any]):
+    """Jobs of all kinds, and what fine-tunes alone have: ``client.jobs``.
 
-    One that succeeded need not have made a model: look at ``outcome`` and ``gate``.
+    A fine-tune that succeeded need not have made a model: look at ``outcome`` and ``gate``.
     """
 
-    _kind = FINE_TUNES
-    _look = staticmethod(job_calls.get)
+    noun = FINE_TUNE
+    look = staticmethod(job_calls.get)
+    all = pages(job_calls.all_page)
     list = pages(job_calls.page)
-    get = _method(job_calls.get)
     events = _method(job_calls.events)
-    cancel = _method(job_calls.cancel)
     records = collects(job_calls.records)
-    follow = JobResource[Job].wait
+
+    def get(self, job_id: str) -> Any:
+        """Return a job of any kind, in its own form."""
+        return self.send(part_of(self._client, self, job_id).look(job_id))
+
+    def cancel(self, job_id: str, *, idempotency_key: str | None = None) -> Any:
+        """Ask a job of any kind to stop; an ended one stays as it is."""
+        call = part_of(self._client, self, job_id).look(job_id)
+        return self.send(job_calls.cancel(call, idempotency_key))
 
 
 class PromptTuning(JobResource[PromptTuningJob]):
     """A decision's wording rewritten, and the rewrite proved: ``client.prompt_tuning``."""
 
-    _kind = PROMPT_TUNING
-    _look = staticmethod(prompt_tuning_calls.get)
+    noun = PROMPT_TUNING
+    look = staticmethod(prompt_tuning_calls.get)
     list = pages(prompt_tuning_calls.page)
     create = _method(prompt_tuning_calls.create)
     get = _method(prompt_tuning_calls.get)

@@ -8,17 +8,18 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
 from steelyard.client.answers import RecordList
 from steelyard.client.calls import Call, CursorPage, describe_method, describe_pages
 from steelyard.client.progress import progress_bar
 from steelyard.client.saving import Saver, Saving
 from steelyard.client.uploads import Upload
-from steelyard.client.waiting import Following, Job_, Kind, Looking
+from steelyard.client.waiting import Following, Job_, Looking, part_of
 from steelyard.client.walking import RecordWalk
 from steelyard.datasets.wire import Dataset
 from steelyard.labeling.wire import LabelingSource
+from steelyard.wire.jobs import JobNoun
 
 if TYPE_CHECKING:
     from steelyard.client.blocking.client import Client
@@ -138,8 +139,8 @@ class JobResource(Resource, Generic[Job_]):
     """The calls of a client about one kind of job."""
 
     #: Set by each kind.
-    _kind: Kind[Job_]
-    _look: Callable[[str], Call[Job_]]
+    noun: ClassVar[JobNoun]
+    look: Callable[[str], Call[Job_]]
 
     def wait(
         self,
@@ -161,7 +162,8 @@ class JobResource(Resource, Generic[Job_]):
             When it has not ended in time; it goes on.
         """
         job_id = job if isinstance(job, str) else job.id
+        kind = part_of(self._client, self, job_id)
         looking = Looking(timeout_s, was_answered=not isinstance(job, str))
-        with progress_bar(self._kind.title, is_shown=progress) as show:
-            following = Following(self._kind, show, timeout_s)
-            return self._until(self._look(job_id), following.has_ended, looking, poll_s)
+        with progress_bar(kind.noun.title, is_shown=progress) as show:
+            following = Following(kind.noun, show, timeout_s)
+            return self._until(kind.look(job_id), following.has_ended, looking, poll_s)

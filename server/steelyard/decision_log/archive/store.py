@@ -25,9 +25,10 @@ from steelyard.decision_log.store import AnswerCriteria
 from steelyard.decision_log.tables import decision_archivings, decision_files, decisions
 from steelyard.ids import new_id
 from steelyard.jobs import store as jobs
-from steelyard.jobs.store import UNFINISHED, PendingJob
+from steelyard.jobs.store import PendingJob
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.storage.tables import accounts
+from steelyard.wire.jobs import UNFINISHED
 
 #: Rows that a database driver hands over at a time: each may hold a long context.
 _AT_A_TIME = 50

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
+from steelyard.wire.jobs import JobSummary
 from steelyard_workbench.kit.states import refused_button
-from steelyard_workbench.pages.jobs.progress import Track
-from steelyard_workbench.pages.jobs.summary import JobSummary, progress_text
+from steelyard_workbench.pages.jobs.progress import Track, percent_done, progress_text
 
 
 class ActiveRow(Viewer):
@@ -33,7 +33,7 @@ class ActiveRow(Viewer):
         self._bar = pmui.LinearProgress(
             label=f"Progress of {work.id}", value=0, max=100, sizing_mode="stretch_width"
         )
-        name = pmui.Button(label=f"{work.kind} of {work.name}", variant="text")
+        name = pmui.Button(label=f"{work.noun} of {work.of}", variant="text")
         name.on_click(lambda _: open_(work))
         if forbidden:
             stop: Viewable = refused_button("Cancel…", [forbidden])
@@ -60,4 +60,4 @@ class ActiveRow(Viewer):
     def update(self, work: JobSummary, track: Track) -> None:
         """Show how far it is now."""
         self._text.object = progress_text(work, track)
-        self._bar.value = round(100 * work.step / work.steps) if work.steps else 0
+        self._bar.value = percent_done(work)

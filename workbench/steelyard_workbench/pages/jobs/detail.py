@@ -13,8 +13,7 @@ from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.theme import BLUE
-from steelyard_workbench.pages.jobs.progress import Track
-from steelyard_workbench.pages.jobs.summary import progress_text, summary_of_job
+from steelyard_workbench.pages.jobs.progress import Track, percent_done, progress_text
 
 _SHOWN_EVENTS = 25
 
@@ -62,8 +61,8 @@ class JobDetail(Viewer):
 
     def update(self, job: Job, events: list[JobEvent], track: Track) -> None:
         """Show how it is now."""
-        work = summary_of_job(job)
-        state = progress_text(work, track) if work.is_active else work.ended
+        work = job.summary
+        state = work.ended or progress_text(work, track)
         self._text.object = escape_markdown(state)
         if job != self._shown:
             # What it ends with says the reason.
@@ -72,7 +71,7 @@ class JobDetail(Viewer):
             self._facts[:] = [facts(shown)]
         self._shown = job
         self.bar.visible = work.is_active
-        self.bar.value = round(100 * work.step / work.steps) if work.steps else 0
+        self.bar.value = percent_done(work)
         points = track.losses
         if isinstance(job.curve, list) and job.curve:
             points = [(point.step, point.loss) for point in job.curve]

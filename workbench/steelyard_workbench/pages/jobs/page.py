@@ -1,11 +1,10 @@
-"""Jobs: fine-tunes, evaluations and maps that wait, run or have ended, of every dataset."""
+"""Jobs of every kind that wait, run or have ended, of every dataset."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
 from itertools import islice
 from textwrap import shorten
 from typing import Any
@@ -14,68 +13,52 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.datasets.wire import Dataset
-from steelyard.errors import KeyScopeError, SteelyardError
+from steelyard.errors import KeyScopeError
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.fine_tune_wire import Job, JobEvent
+from steelyard.wire.jobs import UNFINISHED, JobSummary
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
-from steelyard_workbench.kit.problems import Problem, leave_to_banner, not_loaded, problem_of
+from steelyard_workbench.kit.problems import leave_to_banner
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, failed, refused_button
+from steelyard_workbench.kit.states import empty, refused_button
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.pages.jobs.active_row import ActiveRow
 from steelyard_workbench.pages.jobs.detail import JobDetail
 from steelyard_workbench.pages.jobs.progress import Track
-from steelyard_workbench.pages.jobs.summary import (
-    JobSummary,
-    Kind,
-    summary_of_evaluation,
-    summary_of_job,
-    summary_of_map,
-)
 from steelyard_workbench.parts.datasets.names import dataset_name
 from steelyard_workbench.parts.families.labels import ACTIVE
 from steelyard_workbench.parts.named.filtering import filter_row, name_of
 
 #: Looks at what runs between two looks at everything: what began meanwhile is seen then.
 _LOOKS_A_LIST = 5
-_MOST_JOBS = 100
-_MOST_EVALUATIONS = 20
-_MOST_MAPS = 50
-#: Datasets whose evaluations are listed, the most recently used.
-_MOST_DATASETS = 10
+_MOST_JOBS = 200
 _SHOWN_ENDED = 20
 #: Characters of a reason in the list; the fine-tune's own part has all of it.
 _MOST_REASON = 140
-_KINDS = {
-    "fine-tunes, evaluations and maps": "",
-    "fine-tunes": "fine-tune",
-    "evaluations": "evaluation",
-    "maps": "map",
-}
-#: What is lost by cancelling.
-_LOST: dict[Kind, str] = {
-    "fine-tune": "The training is lost, the family stays as it is, and the fee is refunded.",
-    "evaluation": "Its scores are lost. It can be started again.",
-    "map": "Its progress is stored for a day. Started again within it, the job continues from there.",
-}
+_EVERY = "jobs of all kinds"
 
 #: A fine-tune, what happened, and the name of its dataset.
 _Opened = tuple[Job, list[JobEvent], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """Everything that was found, newest first, and what could not be loaded."""
-
-    work: tuple[JobSummary, ...]
-    problems: tuple[Problem, ...] = ()
+#: The page that shows a job of a kind, and what is chosen there; a fine-tune is shown here.
+_PAGES: dict[str, Callable[[JobSummary], dict[str, Any]]] = {
+    "evaluation": lambda job: {
+        "page": "evaluations",
+        "evaluation": job.id,
+        "dataset": job.dataset_id,
+    },
+    "labeling": lambda job: {"page": "labeling", "labeling": job.id},
+    "map": lambda job: {"page": "map", "dataset": job.dataset_id, "version": job.dataset_version},
+    "named_comparison": lambda job: {"page": "decisions", "named": job.name.partition(" ")[0]},
+    "prompt_tuning": lambda job: {"page": "tuning", "dataset": job.dataset_id, "tuning": job.id},
+}
 
 
 class JobsPage(Page):
@@ -104,13 +87,15 @@ class JobsPage(Page):
 
     def build(self) -> list[Viewable]:
         """Return the list, and the fine-tune that is looked at."""
-        self._kind = pmui.Select(label="Show", options=_KINDS, value="", width=260)
+        self._kind = pmui.Select(label="Show", options={_EVERY: ""}, value="", width=260)
         pn.bind(self._refill, self._kind, watch=True)
         self._dialog_place = pn.Column()
         self._detail_place = pn.Column(sizing_mode="stretch_width")
         self._notes = pn.Column(sizing_mode="stretch_width")
         self.place = pn.Column(sizing_mode="stretch_width")
-        self.listed = Loaded("The jobs", self._fetch, self._show, n_lines=6)
+        self.listed: Loaded[list[JobSummary]] = Loaded(
+            "The jobs", self._fetch, self._show, n_lines=6
+        )
         self.chosen: Loaded[_Opened] = Loaded(
             "The fine-tune", self._fetch_opened, self._show_detail
         )
@@ -146,7 +131,7 @@ class JobsPage(Page):
         if not self.session.is_connected or self.listed.state != "shown":
             return
         self._n_looks += 1
-        shown = () if self.listed.data is None else self.listed.data.work
+        shown = self.listed.data or []
         if self._n_looks % _LOOKS_A_LIST == 0:
             await self._look_at_all()
         elif any(work.is_active for work in shown):
@@ -156,59 +141,36 @@ class JobsPage(Page):
     async def ask_cancel(self, work: JobSummary) -> None:
         """Ask whether something is to be cancelled."""
         self.dialog = Confirmation(
-            f"Cancel the {work.kind} of {work.name}?",
-            pmui.Markdown(_LOST[work.kind]),
-            action=f"Cancel the {work.kind}",
+            f"Cancel the {work.noun} of {work.of}?",
+            pmui.Markdown(work.lost),
+            action=f"Cancel the {work.noun}",
             act=lambda: self._cancel(work),
             is_harmful=True,
         )
         self._dialog_place[:] = [self.dialog]
 
-    def _fetch(self) -> Listed:
-        work: list[JobSummary] = []
-        problems: list[Problem] = []
-        datasets: list[Dataset] = []
-        try:
-            work += map(summary_of_job, islice(self.client.jobs.list(), _MOST_JOBS))
-        except SteelyardError as error:
-            problems.append(_of_a_part(error, "Fine-tunes"))
-        try:
-            datasets = self.client.datasets.list(limit=_MOST_DATASETS).data
-            work += map(summary_of_evaluation, self._evaluations(datasets))
-        except SteelyardError as error:
-            problems.append(_of_a_part(error, "Evaluations"))
-        names = {dataset.id: dataset.name for dataset in datasets}
-        try:
-            work += [
-                summary_of_map(map_, names.get(map_.dataset_id, map_.dataset_id))
-                for map_ in islice(self.client.maps.list(), _MOST_MAPS)
-            ]
-        except SteelyardError as error:
-            problems.append(_of_a_part(error, "Maps"))
+    def _fetch(self) -> list[JobSummary]:
         name = name_of(self.session)
-        if name:
-            of = self.client.named_decisions.get(name).dataset_id
-            work = [each for each in work if each.dataset_id == of]
-        return Listed(tuple(sorted(work, key=lambda summary: -summary.created_at)), tuple(problems))
+        of = self.client.named_decisions.get(name).dataset_id if name else None
+        if name and of is None:
+            return []
+        return list(islice(self.client.jobs.all(dataset_id=of), _MOST_JOBS))
 
-    def _evaluations(self, datasets: Iterable[Dataset]) -> Iterable[Evaluation]:
-        for dataset in datasets:
-            yield from islice(self.client.evaluations.list(dataset.id), _MOST_EVALUATIONS)
-
-    def _show(self, listed: Listed) -> Viewable:
+    def _show(self, listed: list[JobSummary]) -> Viewable:
         self._fill(listed)
         return self.place
 
-    def _fill(self, listed: Listed) -> None:
-        self._track(listed.work)
-        shown: list[Viewable] = [
-            failed(problem, self.listed.refresh.on_event) for problem in listed.problems
-        ]
+    def _fill(self, listed: list[JobSummary]) -> None:
+        self._track(listed)
+        kinds = {_EVERY: "", **{f"{work.noun}s": work.kind for work in listed}}
+        if kinds != self._kind.options:
+            value = self._kind.value if self._kind.value in kinds.values() else ""
+            self._kind.param.update(options=kinds, value=value)
         kind = self._kind.value
-        matching = [work for work in listed.work if kind in ("", work.kind)]
+        matching = [work for work in listed if kind in ("", work.kind)]
         if not matching:
             self.rows = {}
-            self.place[:] = [*shown, *([] if listed.problems else [self._none(listed)])]
+            self.place[:] = [self._none()]
             return
         active = [work for work in matching if work.is_active]
         ended = [work for work in matching if not work.is_active]
@@ -218,7 +180,7 @@ class JobsPage(Page):
         }
         for work in active:
             self.rows[work.id].update(work, self._tracks[work.id])
-        shown.append(heading("Queued and running"))
+        shown: list[Viewable] = [heading("Queued and running")]
         shown += list(self.rows.values()) or [empty("Nothing waits or runs.", is_good=True)]
         shown.append(heading("Ended"))
         shown += [self._ended_row(work) for work in ended[: self._n_ended]]
@@ -230,25 +192,21 @@ class JobsPage(Page):
             shown.append(empty("None has ended yet."))
         self.place[:] = shown
 
-    def _none(self, listed: Listed) -> Viewable:
-        if listed.work:
-            clear = pmui.Button(label="Show all", variant="contained")
-            clear.on_click(lambda _: self._kind.param.update(value=""))
-            return empty(f"None of {len(listed.work):,} jobs are {self._kind.value}s.", clear)
+    def _none(self) -> Viewable:
         start = pmui.Button(label="Start a family", variant="contained")
         start.on_click(lambda _: self.session.open("families", family=""))
         return empty(
-            "No jobs yet. A job is a fine-tune of a family, an evaluation of models on a dataset, or "
-            "a map of one.",
+            "No jobs yet. A job is a fine-tune of a family, an evaluation of models on a dataset, "
+            "labeling, a comparison, prompt tuning or a map.",
             start,
         )
 
     def _ended_row(self, work: JobSummary) -> Viewable:
         name = pmui.Button(
-            label=f"{work.kind} of {work.name}", variant="text", size="small", align="center"
+            label=f"{work.noun} of {work.of}", variant="text", size="small", align="center"
         )
         name.on_click(lambda _: self._open(work))
-        ended = escape_markdown(shorten(work.ended, _MOST_REASON, placeholder=" …"))
+        ended = escape_markdown(shorten(work.ended or "", _MOST_REASON, placeholder=" …"))
         state = pmui.Typography(
             f"{ago(work.created_at)}: {ended}",
             variant="body2",
@@ -262,8 +220,9 @@ class JobsPage(Page):
         for work in listed:
             if work.is_active:
                 track = self._tracks.setdefault(work.id, Track())
-                if work.steps:
-                    track.add(now, work.phase, work.step, work.steps, work.loss)
+                at = work.progress
+                if at is not None and at.steps:
+                    track.add(now, at.phase, at.step, at.steps, at.loss)
 
     def _more(self) -> None:
         self._n_ended += _SHOWN_ENDED
@@ -274,10 +233,8 @@ class JobsPage(Page):
             self._fill(self.listed.data)
 
     def _open(self, work: JobSummary) -> None:
-        if work.kind == "evaluation":
-            self.session.open("evaluations", evaluation=work.id, dataset=work.dataset_id)
-        elif work.kind == "map":
-            self.session.open("map", dataset=work.dataset_id, version=work.dataset_version)
+        if work.kind in _PAGES:
+            self.session.open(**_PAGES[work.kind](work))
         else:
             self.session.job = work.id
 
@@ -285,13 +242,8 @@ class JobsPage(Page):
         schedule(lambda: self.ask_cancel(work))
 
     async def _cancel(self, work: JobSummary) -> bool:
-        cancel = {
-            "fine-tune": self.client.jobs.cancel,
-            "evaluation": self.client.evaluations.cancel,
-            "map": self.client.maps.cancel,
-        }[work.kind]
         try:
-            await asyncio.to_thread(cancel, work.id)
+            await asyncio.to_thread(self.client.jobs.cancel, work.id)
         except KeyScopeError as error:
             self.forbidden = error.message
             self._refill()
@@ -303,7 +255,7 @@ class JobsPage(Page):
         listed = await asyncio.to_thread(self._fetch)
         is_like, self.listed.data = self._is_like(listed), listed
         if is_like:
-            self._update(listed.work)
+            self._update(listed)
         else:
             self._fill(listed)
 
@@ -315,22 +267,10 @@ class JobsPage(Page):
         self._update(active_now)
 
     def _again(self, active: list[JobSummary]) -> list[JobSummary]:
-        """Ask for what ran again: fine-tunes in one call, the others each."""
-        summaries: list[JobSummary] = []
-        if any(work.kind == "fine-tune" for work in active):
-            jobs = self.client.jobs.list(status=sorted(ACTIVE))
-            summaries += [summary_of_job(job) for job in islice(jobs, _MOST_JOBS)]
-        summaries += [
-            summary_of_evaluation(self.client.evaluations.get(work.id))
-            for work in active
-            if work.kind == "evaluation"
-        ]
-        summaries += [
-            replace(summary_of_map(self.client.maps.get(work.id), ""), name=work.name)
-            for work in active
-            if work.kind == "map"
-        ]
-        return summaries
+        """Ask in one call for what runs."""
+        ids = {work.id for work in active}
+        running = self.client.jobs.all(status=UNFINISHED)
+        return [work for work in islice(running, _MOST_JOBS) if work.id in ids]
 
     def _update(self, summaries: Iterable[JobSummary]) -> None:
         """Show how far everything is, in the rows that are there."""
@@ -340,7 +280,7 @@ class JobsPage(Page):
             if work.id in self.rows:
                 self.rows[work.id].update(work, self._tracks[work.id])
 
-    def _is_like(self, listed: Listed) -> bool:
+    def _is_like(self, listed: list[JobSummary]) -> bool:
         """Whether the rows that are there are those of what was found."""
         shown = self.listed.data
         return shown is not None and _outline(shown) == _outline(listed)
@@ -381,7 +321,7 @@ class JobsPage(Page):
                 links.append(refused_button("Cancel…", [self.forbidden]))
             else:
                 stop = pmui.Button(label="Cancel…", variant="outlined", color="danger")
-                stop.on_click(lambda _: self._cancel_clicked(summary_of_job(job)))
+                stop.on_click(lambda _: self._cancel_clicked(job.summary))
                 links.append(stop)
         if job.family is not None and not job.family_deleted:
             label = "Open its gate" if job.gate is not None else "Open its family"
@@ -405,19 +345,10 @@ class JobsPage(Page):
         return self.detail.__panel__()
 
     def _track_of(self, job: Job) -> Track:
-        self._track([summary_of_job(job)])
+        self._track([job.summary])
         return self._tracks.get(job.id, Track())
 
 
-def _outline(listed: Listed) -> tuple[list[tuple[str, str, str]], list[str]]:
+def _outline(listed: list[JobSummary]) -> list[tuple[str, str, str | None]]:
     """Return what decides which rows there are."""
-    rows = [(work.id, work.status, work.ended) for work in listed.work]
-    return rows, [problem.code for problem in listed.problems]
-
-
-def _of_a_part(error: SteelyardError, doing: str) -> Problem:
-    """Return what is wrong with a part of the list; a server that is gone fails the whole."""
-    problem = problem_of(error, not_loaded(doing))
-    if problem.is_lost:
-        raise error
-    return problem
+    return [(work.id, work.status, work.ended) for work in listed]

@@ -1,8 +1,10 @@
-"""How far work is, how fast it goes and when it is done, as one sees it from outside."""
+"""How far a job is, how fast it goes and when it is done, as one sees it from outside."""
 
 from __future__ import annotations
 
 from collections import deque
+
+from steelyard.wire.jobs import JobSummary
 
 #: Seconds that a rate is of: the last half minute predicts what is left better than the whole.
 WINDOW_S = 30.0
@@ -81,3 +83,22 @@ def duration(seconds: float) -> str:
     if seconds < 3600:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.0f} h"
+
+
+def progress_text(job: JobSummary, track: Track) -> str:
+    """Return in words how far a job is, how fast it goes and when it is done."""
+    now = job.progress
+    parts = [job.status]
+    if now is not None and now.steps:
+        parts.append(f"{now.phase}: {now.step:,} of {now.steps:,} {now.unit}")
+        if now.loss is not None:
+            parts.append(f"loss {now.loss:.4f}")
+        if job.status == "running":
+            parts.append(track.text(now.unit) or "estimating how long it takes")
+    return ", ".join(parts)
+
+
+def percent_done(job: JobSummary) -> int:
+    """Return how much of the phase is done."""
+    now = job.progress
+    return round(100 * now.step / now.steps) if now is not None and now.steps else 0

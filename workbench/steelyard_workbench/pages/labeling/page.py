@@ -11,7 +11,8 @@ from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
 from steelyard.datasets.wire import Dataset
-from steelyard.labeling.wire import UNFINISHED_LABELING, LabelingJob, LabelingResult, TeacherList
+from steelyard.labeling.wire import LabelingJob, LabelingResult, TeacherList
+from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.components.facts import facts
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.loaded import Loaded
@@ -50,7 +51,7 @@ class LabelingPage(OnePartPage):
         if part is None or part.state != "shown" or part.data is None:
             return
         jobs = part.data[:1] if self.session.labeling else part.data[0]
-        if any(job.status in UNFINISHED_LABELING for job in jobs):
+        if any(job.status in UNFINISHED for job in jobs):
             await part.refresh(quietly=True)
 
     def content(self) -> list[Viewable]:
@@ -114,7 +115,7 @@ class LabelingPage(OnePartPage):
             values["Why"] = f"{job.error} ({job.error_code})"
         shown: list[Viewable] = [facts(values)]
         place = pn.Column(sizing_mode="stretch_width")
-        if job.status in UNFINISHED_LABELING:
+        if job.status in UNFINISHED:
             shown.append(self.button("Cancel", partial(self.client.labeling.cancel, job.id), place))
         if results:
             self.queue = LabelQueue(self.client, job, results, self._review, self.visit)
@@ -135,7 +136,7 @@ class LabelingPage(OnePartPage):
 
 
 def _progress_of(job: LabelingJob) -> str:
-    if job.status in UNFINISHED_LABELING:
+    if job.status in UNFINISHED:
         return f"{job.completed_rows:,} of {job.rows:,} rows"
     return (
         f"{job.rows:,} rows, {job.agreement_rows:,} on which all teachers agree, "

@@ -1,0 +1,154 @@
+"""Jobs of any kind on the wire: what people call a kind, and a job as a list of all kinds has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Protocol
+
+from msgspec import Meta, Struct
+
+from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+
+#: Statuses of a job that has not ended.
+UNFINISHED = ("queued", "running", "cancelling")
+_Text = Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobNoun:
+    """What people call a kind of job.
+
+    Attributes
+    ----------
+    kind : str
+        What events and lists call it, such as ``map``.
+    prefix : str
+        How ids of its jobs begin.
+    noun, plural : str
+        What sentences call one, and several.
+    title : str
+        What a bar says while one runs.
+    lost : str
+        What is lost by cancelling one, in a sentence.
+    """
+
+    kind: str
+    prefix: str
+    noun: str
+    plural: str
+    title: str
+    lost: str
+
+
+class JobStep(Struct, frozen=True, kw_only=True):
+    """Where a job is."""
+
+    phase: str
+    step: Annotated[int, Meta(description="What is done of the phase.")]
+    steps: int
+    unit: Annotated[str, Meta(description="What the steps are.")] = "rows"
+    loss: Annotated[float | None, Meta(description="Newest loss, of kinds that have one.")] = None
+
+
+class JobSummary(Struct, frozen=True, kw_only=True):
+    """A job of any kind."""
+
+    id: str
+    kind: str
+    noun: Annotated[str, Meta(description="What people call its kind.")]
+    name: Annotated[str, Meta(description="What it is of, beside its dataset; may be empty.")]
+    status: str
+    created_at: float
+    dataset_id: str | None
+    dataset: Annotated[str | None, Meta(description="The dataset's name.")]
+    dataset_version: int | None
+    models: Annotated[list[str], Meta(description="The models that it uses.")]
+    progress: Annotated[JobStep | None, Meta(description="Null before it runs.")]
+    ended: Annotated[str | None, Meta(description="How it ended; null while it has not.")]
+    lost: Annotated[str, Meta(description="What is lost by cancelling it.")]
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has not ended."""
+        return self.ended is None
+
+    @property
+    def of(self) -> str:
+        """What it is of, in words."""
+        return self.name or f"{self.dataset or self.dataset_id}, version {self.dataset_version}"
+
+
+class JobSummaryPage(Struct, frozen=True, kw_only=True):
+    """A page of jobs of all kinds, newest first."""
+
+    data: list[JobSummary]
+    has_more: bool
+    next_cursor: str | None
+
+
+class AllJobsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of the account's jobs of all kinds."""
+
+    kind: Annotated[
+        list[_Text], Meta(description="Only these kinds; repeated, or separated by commas.")
+    ] = []
+    status: Annotated[
+        list[_Text],
+        Meta(description="Those with one of these statuses; repeated, or separated by commas."),
+    ] = []
+    dataset_id: Annotated[_Text | None, Meta(description="Only those on this dataset.")] = None
+    limit: Annotated[PageSize, Meta(description="Jobs of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+
+
+class AnyJob(Protocol):
+    """A job of a kind, in that kind's own form."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def status(self) -> str:
+        """Where it is."""
+
+    @property
+    def created_at(self) -> float:
+        """When it was queued."""
+
+    @property
+    def summary(self) -> JobSummary:
+        """The job as a list of all kinds has it."""
+
+
+def summary_of(
+    noun: JobNoun,
+    job: AnyJob,
+    name: str,
+    *,
+    models: list[str],
+    progress: JobStep | None,
+    ended: str | None,
+    why: str | None = None,
+) -> JobSummary:
+    """Return a job as a list of all kinds has it; ``ended`` says how, once it has, and ``why`` so."""
+    outcome = None
+    if job.status not in UNFINISHED:
+        outcome = (ended or job.status).replace("_", " ") + (f": {why}" if why else "")
+    return JobSummary(
+        id=job.id,
+        kind=noun.kind,
+        noun=noun.noun,
+        name=name,
+        status=job.status,
+        created_at=job.created_at,
+        dataset_id=getattr(job, "dataset_id", None) or None,
+        dataset=None,
+        dataset_version=getattr(job, "dataset_version", None),
+        models=models,
+        progress=progress,
+        ended=outcome,
+        lost=noun.lost,
+    )
