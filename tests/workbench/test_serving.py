@@ -27,7 +27,13 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
 
 import steelyard
-from steelyard_workbench.frame.serving import Served, free_port, on_loop_error, warm_up
+from steelyard_workbench.frame.serving import (
+    Served,
+    end_oldest,
+    free_port,
+    on_loop_error,
+    warm_up,
+)
 
 SOON = 30
 
@@ -193,45 +199,72 @@ class TestOtherSites:
         assert (b'"ACK"' in answer) is is_opened
 
 
-def test_an_app_whose_browser_came_back_without_a_page_loads_from_here(served):
+def open_session(served, query=""):
+    """Return a session of a browser that never connects."""
     port = urlsplit(served.url).port
     # A server listens a moment before Panel knows of it.
     [bokeh] = wait_until(
         lambda: [one for one, *_ in list(pn.state._servers.values()) if one.port == port]
     )
-    session = asyncio.run_coroutine_threadsafe(
-        bokeh._tornado.applications["/"].create_session_if_needed(
-            "of-no-page", HTTPServerRequest(start_line=RequestStartLine("GET", "/", "HTTP/1.0"))
-        ),
+    request = HTTPServerRequest(start_line=RequestStartLine("GET", f"/?{query}", "HTTP/1.0"))
+    return asyncio.run_coroutine_threadsafe(
+        bokeh._tornado.applications["/"].create_session_if_needed(generate_session_id(), request),
         bokeh.io_loop.asyncio_loop,
     ).result(SOON)
+
+
+def test_an_app_whose_browser_came_back_without_a_page_loads_from_here(served):
+    session = open_session(served)
     sheets = {str(one.url) for one in session.document.select({"type": ImportedStyleSheet})}
     assert sheets
     assert not any(urlsplit(sheet).netloc for sheet in sheets)
 
 
 @pytest.mark.slow
-def test_a_page_is_let_go_of_when_its_session_ends(server, monkeypatch):
+def test_a_hundred_pages_are_let_go_of_when_their_sessions_end(server, dataset, monkeypatch):
     bind = Server.__init__
 
     def bind_briefly(self, *given, **options):
         lifetimes = ("unused_session_lifetime_milliseconds", "check_unused_sessions_milliseconds")
-        bind(self, *given, **options, **dict.fromkeys(lifetimes, 100))
+        bind(self, *given, **options | dict.fromkeys(lifetimes, 100))
+
+    def note(_, app):
+        kept.extend((weakref.ref(app), weakref.ref(pn.state.curdoc)))
 
     monkeypatch.setattr(Server, "__init__", bind_briefly)
+    monkeypatch.setattr(Served, "opened", note)
     workbench = Served(server.url)
+    pages = ("home", "datasets", f"datasets&dataset={dataset.id}", "playground", "jobs", "live")
+    kept = []
     try:
-        with urllib.request.urlopen(workbench.url) as page:
-            page.read()
-        kept = weakref.ref(workbench.apps.pop())
+        for number in range(100):
+            open_session(workbench, f"page={pages[number % len(pages)]}")
 
-        def is_gone():
+        def are_gone():
             gc.collect()
-            return kept() is None
+            return not [one for one in kept if one() is not None]
 
-        wait_until(is_gone)
+        wait_until(are_gone)
+        assert len(kept) == 200
     finally:
         workbench.stop()
+
+
+def test_of_pages_without_a_browser_the_oldest_end():
+    class Session:
+        is_ended = False
+
+        def __init__(self, n_browsers, unused_ms):
+            self.connection_count, self.milliseconds_since_last_unsubscribe = n_browsers, unused_ms
+
+        def request_expiration(self):
+            self.is_ended = True
+
+    open_long = Session(1, 10_000.0)
+    left = [Session(0, float(unused_ms)) for unused_ms in range(40)]
+    end_oldest([open_long, *left])
+    assert not open_long.is_ended
+    assert [session.is_ended for session in left] == [False] * 15 + [True] * 25
 
 
 def test_a_page_is_drawn_for_nobody(served, dataset):

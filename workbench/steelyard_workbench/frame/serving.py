@@ -7,7 +7,7 @@ import atexit
 import logging
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.request import ProxyHandler, build_opener
@@ -15,6 +15,7 @@ from urllib.request import ProxyHandler, build_opener
 import panel as pn
 from bokeh.application.application import SessionContext
 from bokeh.document import Document
+from bokeh.server.session import ServerSession
 from panel.io.resources import LOCAL_DIST
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 from tornado.iostream import StreamClosedError
@@ -34,7 +35,6 @@ from steelyard_workbench.frame.visitors import (
     PATH,
     SERVER_COOKIE,
     TicketHandler,
-    VisitorClient,
     Visitors,
 )
 
@@ -43,6 +43,8 @@ _log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 #: How many browsers' apps are kept at hand beside the newest.
 _MOST_APPS = 15
+#: How many pages are kept for browsers that may come, or come back; and milliseconds between two looks.
+_MOST_UNUSED, _LOOK_MS = 15, 1000
 #: Seconds that a workbench has to end, to draw its first page, and to begin to listen.
 _END_S, _DRAW_S, _START_S = 5.0, 30.0, 60.0
 
@@ -62,11 +64,10 @@ def make_app(visitors: Visitors, *, opened: Callable[[App], None] | None = None)
         asyncio.get_running_loop().set_exception_handler(on_loop_error)
         load_from_here(pn.state.curdoc)
         pn.state.on_session_destroyed(let_go)
+        if (context := pn.state.curdoc.session_context) is not None:
+            end_oldest(context.server_context.sessions)
         prepare()
-        client = visitors.client()
-        if isinstance(client, VisitorClient):
-            pn.state.on_session_destroyed(lambda _: client.close())
-        made = App(client, visitors)
+        made = App(visitors.client(), visitors)
         if opened is not None:
             opened(made)
         return made.view()
@@ -90,6 +91,14 @@ def let_go(session: SessionContext) -> None:
     for root, (_, _, drawn_in, _) in tuple(pn.state._views.items()):
         if drawn_in is document:
             pn.state._views.pop(root, None)
+
+
+def end_oldest(sessions: Sequence[ServerSession]) -> None:
+    """End the oldest of the sessions that no browser is connected to: each holds a page of megabytes."""
+    unused = [session for session in sessions if session.connection_count == 0]
+    unused.sort(key=lambda session: session.milliseconds_since_last_unsubscribe)
+    for session in unused[_MOST_UNUSED:]:
+        session.request_expiration()
 
 
 def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -264,6 +273,7 @@ def _options(host: str, port: int, hosts: str, visitors: Visitors) -> dict[str, 
         # Bokeh writes what it is let have of a request into the page, where scripts read it.
         "exclude_cookies": [visitors.cookie, state_cookie(visitors), SERVER_COOKIE],
         "exclude_headers": ["Cookie", "Authorization"],
+        "check_unused_sessions_milliseconds": _LOOK_MS,
         FRAME: frame,
         "port": port,
         "address": host,

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 import panel as pn
 from tornado.httputil import HTTPServerRequest
@@ -46,6 +46,8 @@ class VisitorClient(Client):
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options)
         self.on_ended: Callable[[], None] | None = None
+        # What a browser that left has begun goes on to its end.
+        finalize(self, self._http.close)
 
     def choose(self, account_id: str) -> None:
         """Call for an account from now on; empty for the first of the user's.
