@@ -11,7 +11,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.errors import InvalidRequestError, PriceChangedError, SteelyardError
+from steelyard.errors import InvalidRequestError, SteelyardError
 from steelyard.named.comparison_wire import NamedComparison
 from steelyard.named.files import content_of, write_file
 from steelyard.named.wire import NamedVersion
@@ -37,11 +37,12 @@ from steelyard_workbench.pages.decisions.judging import UNFINISHED, comparison_f
 from steelyard_workbench.pages.decisions.moving import Moves, last_move
 from steelyard_workbench.pages.decisions.share_slider import share_card
 from steelyard_workbench.pages.decisions.trying import TryRows
+from steelyard_workbench.parts.agreed_price import AgreedPrice
 from steelyard_workbench.parts.live.view import View, to_text
 from steelyard_workbench.parts.named.filtering import OF_NAMED
 from steelyard_workbench.parts.named.listing import Listed, list_decisions, show_decisions
 from steelyard_workbench.parts.named.looking import WEEK_S, Looked, look_at, next_step
-from steelyard_workbench.parts.named.starting import START, StartForm
+from steelyard_workbench.parts.named.starting import START, TemplateForm
 
 _NONE = (
     "**No named decisions yet.** A named decision has questions, policies and a model. Applications ask it by "
@@ -74,13 +75,13 @@ class DecisionsPage(OnePartPage):
         self.dialog = pn.Column()
         self.moves = Moves(self.client, self.dialog, self.refresh)
         #: The version beside production, 0: the one that is to replace it; and the price agreed to.
-        self._beside, self._agreed = 0, "0"
+        self._beside, self._price = 0, AgreedPrice()
         name = self.session.named
         if not name:
             fetch = partial(list_decisions, self.client)
             self.shown = Loaded("The decisions", fetch, self._show_list)
             new = Choices([Choice("New decision", self._new, look="filled")], layout="row")
-            form = StartForm(self.client, self._open, self.visit)
+            form = TemplateForm(self.client, self._open, self.visit)
             return [new, self.work, self.part(self.shown), heading(START), form]
         self.shown = Loaded(
             "The decision", lambda: look_at(self.client, name, self._beside), self._show, n_lines=8
@@ -275,14 +276,11 @@ class DecisionsPage(OnePartPage):
 
     def _compare(self, name: str, number: int) -> None:
         """Compare a version with production; a price is shown first, and agreed to by another press."""
-        try:
-            self.client.named_decisions.compare(name, number, max_price_usd=self._agreed)
-        except PriceChangedError as error:
-            self._agreed = str((error.details or [{}])[0].get("price_usd"))
+        compare = self.client.named_decisions.compare
+        if self._price.start(lambda usd: compare(name, number, max_price_usd=usd)) is None:
             raise InvalidRequestError(
-                f"It costs {self._agreed} USD. Press again to reserve that amount and compare."
-            ) from None
-        self._agreed = "0"
+                f"It costs {self._price.usd} USD. Press again to reserve that amount and compare."
+            )
 
     def _show_progress(self, comparison: NamedComparison) -> None:
         n, done = comparison.contexts, comparison.completed_contexts

@@ -27,9 +27,9 @@ from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.pages.evaluations.over_time import OverTime
 from steelyard_workbench.parts.datasets.names import dataset_options
 from steelyard_workbench.parts.evaluations.listing import (
+    EvaluationForm,
     EvaluationLine,
     EvaluationList,
-    StartForm,
     name_of,
     succeeded,
 )
@@ -54,7 +54,7 @@ class EvaluationsPage(Page):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.list: EvaluationList | None = None
-        self.form: StartForm | None = None
+        self.form: EvaluationForm | None = None
         self.over_time: OverTime | None = None
         self.opened: OpenedEvaluation | None = None
         self.waiting: EvaluationLine | None = None
@@ -130,7 +130,7 @@ class EvaluationsPage(Page):
                 sizing_mode="stretch_width",
             )
         self.list = EvaluationList(self.client, chosen, self._open_evaluation, self.visit)
-        self.form = StartForm(self.client, chosen, self.list.part.refresh)
+        self.form = EvaluationForm(self.client, chosen, self.list.part.refresh)
         parts: list[Loaded[Any]] = [self.form.part, self.list.part]
         self.over_time = OverTime(self.client, chosen, self._open_evaluation)
         parts.append(self.over_time.part)

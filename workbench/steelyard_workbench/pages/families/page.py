@@ -20,7 +20,7 @@ from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.pages.evaluations.page import offered_datasets
 from steelyard_workbench.pages.families.one_family import OneFamily
-from steelyard_workbench.pages.families.start_form import StartForm
+from steelyard_workbench.pages.families.start_form import FamilyForm
 from steelyard_workbench.parts.datasets.next_steps import START
 from steelyard_workbench.parts.families.labels import (
     CONTINUE,
@@ -115,7 +115,7 @@ class FamiliesPage(Page):
             go = pmui.Button(label="Go to Datasets", variant="contained")
             go.on_click(lambda _: self.session.open("datasets"))
             return empty("A family grows on a dataset with training rows, and there is none.", go)
-        self.form = StartForm(
+        self.form = FamilyForm(
             self.client, datasets, self.session.dataset, self._open_started, self.visit
         )
         return self.form.__panel__()

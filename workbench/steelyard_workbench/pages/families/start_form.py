@@ -57,7 +57,7 @@ def show_estimate(estimate: FineTuneEstimate, seconds: float | None) -> Viewable
     )
 
 
-class StartForm(Viewer):
+class FamilyForm(Viewer):
     """The fields of a new family.
 
     Parameters

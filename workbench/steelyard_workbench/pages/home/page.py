@@ -43,7 +43,7 @@ from steelyard_workbench.pages.home.attention import (
 from steelyard_workbench.parts.beginning import Beginning, find_beginning, show_beginning
 from steelyard_workbench.parts.live.alarms import fetch_alarms
 from steelyard_workbench.parts.named.listing import Listed, list_decisions, show_decisions
-from steelyard_workbench.parts.named.starting import START, StartForm
+from steelyard_workbench.parts.named.starting import START, TemplateForm
 
 T = TypeVar("T")
 _MOST_KEYS = 100
@@ -134,7 +134,7 @@ class HomePage(Page):
         if not listed.decisions:
             return pn.Column(
                 heading(START),
-                StartForm(self.client, open_, self.visit),
+                TemplateForm(self.client, open_, self.visit),
                 sizing_mode="stretch_width",
             )
         go = pmui.Button(label=START, variant="outlined", size="small")

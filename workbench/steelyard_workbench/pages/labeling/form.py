@@ -29,7 +29,6 @@ from steelyard.client.tables import (
     read_table,
 )
 from steelyard.datasets.wire import Dataset
-from steelyard.errors import PriceChangedError
 from steelyard.imports.encodings import Source
 from steelyard.labeling.wire import LabelingJob, LabelingSource, TeacherList
 from steelyard_workbench.kit.components.facts import heading
@@ -38,6 +37,7 @@ from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.tasks import Scope, Write
+from steelyard_workbench.parts.agreed_price import AgreedPrice
 from steelyard_workbench.parts.datasets.importing import name_of
 from steelyard_workbench.parts.datasets.names import dataset_options
 
@@ -87,7 +87,7 @@ class LabelingForm(Viewer):
     ) -> None:
         self._client, self._teachers, self._open_job = client, teachers, open_job
         self._data, self._filename = b"", ""
-        self._agreed = "0"
+        self._price = AgreedPrice()
         self._uploaded: _Uploaded | None = None
         names = dataset_options(datasets, with_rows=True)
         sources = [_FILE, *([_DATASET] if datasets else []), _LIVE]
@@ -188,25 +188,22 @@ class LabelingForm(Viewer):
         except ValueError as error:
             self.said[:] = [verdict("unsure", "Not started.", escape_markdown(str(error)))]
             return
-        try:
-            job = await asyncio.to_thread(
-                self._client.labeling.create,
+        job = await asyncio.to_thread(
+            self._price.start,
+            lambda usd: self._client.labeling.create(
                 source.source_id,
                 teacher_models=list(self.teachers.value),
                 decisions=decisions,
-                max_price_usd=self._agreed,
-            )
-        except PriceChangedError as error:
-            self._agreed = str((error.details or [{}])[0].get("price_usd"))
-            sentence = f"Labeling {source.rows:,} rows costs {self._agreed} USD."
-            self.said[:] = [
-                verdict("unsure", sentence, "Press again to reserve that amount and start."),
-                *_show_left_out(source.left_out),
-            ]
-            return
-        self._agreed = "0"
+                max_price_usd=usd,
+            ),
+        )
         self.said[:] = _show_left_out(source.left_out)
-        self._open_job(job)
+        if job is not None:
+            self._open_job(job)
+            return
+        sentence = f"Labeling {source.rows:,} rows costs {self._price.usd} USD."
+        advice = "Press again to reserve that amount and start."
+        self.said.insert(0, verdict("unsure", sentence, advice))
 
     def _decisions(self) -> list[dict[str, Any]] | None:
         """Return the decisions for a file's rows; ``None`` when rows carry their own."""

@@ -13,17 +13,17 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.datasets.definitions import MIN_ROWS, MIN_ROWS_PER_OUTCOME
 from steelyard.datasets.wire import Dataset, DecisionReadiness
-from steelyard.errors import PriceChangedError
 from steelyard.prompt_tuning.wire import PromptTuningJob
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.model_fields import offer_models
 from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.parts.agreed_price import AgreedPrice
 from steelyard_workbench.parts.datasets.names import dataset_options
 
 
-class StartForm(Viewer):
+class TuningForm(Viewer):
     """The form; a price that is not nothing is told first, and held on the next press.
 
     Parameters
@@ -41,7 +41,7 @@ class StartForm(Viewer):
         scope: Scope | None = None,
     ) -> None:
         self._client, self._open_job = client, open_job
-        self._agreed = "0"
+        self._price = AgreedPrice()
         names = dataset_options(datasets, with_rows=True)
         first = chosen if chosen in names.values() else next(iter(names.values()))
         self.dataset = pmui.Select(label="Dataset", options=names, value=first, width=330)
@@ -106,28 +106,23 @@ class StartForm(Viewer):
         )
 
     async def _begin(self) -> None:
-        try:
-            job = await asyncio.to_thread(
-                self._client.prompt_tuning.create,
+        job = await asyncio.to_thread(
+            self._price.start,
+            lambda usd: self._client.prompt_tuning.create(
                 self.dataset.value,
                 decision=self.decision.value or None,
                 model=self.model.value or None,
                 effort=self.effort.value,
-                max_price_usd=self._agreed,
-            )
-        except PriceChangedError as error:
-            price = str((error.details or [{}])[0].get("price_usd"))
-            self._agreed = price
-            self.said[:] = [
-                verdict(
-                    "unsure",
-                    f"It costs {price} USD.",
-                    "Press again to reserve that amount and start.",
-                )
-            ]
+                max_price_usd=usd,
+            ),
+        )
+        if job is not None:
+            self._open_job(job)
             return
-        self._agreed = "0"
-        self._open_job(job)
+        sentence = f"It costs {self._price.usd} USD."
+        self.said[:] = [
+            verdict("unsure", sentence, "Press again to reserve that amount and start.")
+        ]
 
 
 def _label(readiness: DecisionReadiness) -> str:

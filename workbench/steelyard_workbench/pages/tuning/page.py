@@ -21,7 +21,7 @@ from steelyard_workbench.kit.one_part_page import OnePartPage
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.tasks import Write
-from steelyard_workbench.pages.tuning.form import StartForm
+from steelyard_workbench.pages.tuning.form import TuningForm
 from steelyard_workbench.pages.tuning.result import keyword_parts, show_result
 from steelyard_workbench.pages.tuning.rewording import reworded_dataset
 from steelyard_workbench.parts.datasets.names import dataset_name
@@ -44,7 +44,7 @@ class TuningPage(OnePartPage):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.form: StartForm | None = None
+        self.form: TuningForm | None = None
 
     async def look(self) -> None:
         """Bring the job that runs up to date."""
@@ -73,7 +73,7 @@ class TuningPage(OnePartPage):
         jobs, datasets = listed
         shown: list[Viewable] = []
         if datasets:
-            self.form = StartForm(
+            self.form = TuningForm(
                 self.client,
                 datasets,
                 self.session.dataset,

@@ -223,7 +223,7 @@ class EvaluationLine(Viewer):
         await self._refresh(quietly=True)
 
 
-class StartForm(Viewer):
+class EvaluationForm(Viewer):
     """Choosing models to evaluate."""
 
     def __init__(self, client: Client, dataset_id: str, on_start: Callable[[], Any]) -> None:

@@ -16,7 +16,7 @@ from steelyard_workbench.kit.tasks import Scope, Write
 START = "Start from a template"
 
 
-class StartForm(Viewer):
+class TemplateForm(Viewer):
     """Asks which template and under which name, and makes the decision."""
 
     def __init__(
