@@ -173,9 +173,9 @@ def beam(change: float, low: float, high: float, status: Status) -> str:
         for value, style in ends.items()
         if value == change or abs(at(value) - at(change)) > 7
     )
-    said = f"{change * 100:+.0f} points, between {low * 100:+.0f} and {high * 100:+.0f}"
+    label = f"{change * 100:+.0f} points, between {low * 100:+.0f} and {high * 100:+.0f}"
     return with_tokens(
-        f'<div class="beam" role="img" aria-label="{said}" style="--c:var(--{tone})">'
+        f'<div class="beam" role="img" aria-label="{label}" style="--c:var(--{tone})">'
         f'<i class="line"></i><i class="span" style="left:{at(low):.1f}%;'
         f'width:{at(high) - at(low):.1f}%"></i><i class="zero" style="left:50%"></i>'
         f'<i class="mark" style="left:{at(change):.1f}%"></i>'
