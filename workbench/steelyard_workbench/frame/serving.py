@@ -43,8 +43,9 @@ _log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 #: How many browsers' apps are kept at hand beside the newest.
 _MOST_APPS = 15
-#: How many pages are kept for browsers that may come, or come back; and milliseconds between two looks.
-_MOST_UNUSED, _LOOK_MS = 15, 1000
+#: How many pages are kept for browsers that may come, or come back; milliseconds that each has to come,
+#: and milliseconds between two looks.
+_MOST_UNUSED, _COMES_MS, _LOOK_MS = 15, 5000, 1000
 #: Seconds that a workbench has to end, to draw its first page, and to begin to listen.
 _END_S, _DRAW_S, _START_S = 5.0, 30.0, 60.0
 
@@ -98,7 +99,8 @@ def end_oldest(sessions: Sequence[ServerSession]) -> None:
     unused = [session for session in sessions if session.connection_count == 0]
     unused.sort(key=lambda session: session.milliseconds_since_last_unsubscribe)
     for session in unused[_MOST_UNUSED:]:
-        session.request_expiration()
+        if session.milliseconds_since_last_unsubscribe >= _COMES_MS:
+            session.request_expiration()
 
 
 def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
