@@ -248,9 +248,10 @@ def test_a_column_is_asked_as_its_values_say(cells, kind, outcomes, question):
 
 def test_rows_for_a_dataset_ask_what_it_asks():
     known = {"id": "y", "question": "Which?", "outcomes": {"a": "first", "b": None}}
-    table = read_table(b"text,y,other\nlong enough,a,1\nshort,c,2\n")
+    table = read_table(b"text,y,other\nlong enough,A,1\nshort,c,2\n")
     made = convert(table, guess_mapping(table, [known]))
-    assert json.loads(made.lines[0])["decisions"] == [known]
+    row = json.loads(made.lines[0])
+    assert (row["decisions"], row["targets"]) == ([known], {"y": "a"})
     assert [one.reason for one in made.refused] == [
         "y is 'c', which is no outcome of y; use one of a, b."
     ]

@@ -43,6 +43,9 @@ _NEAR_1 = 1e-3
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{2,4}( .*)?")
 
+#: Columns that an error lists.
+_LISTED = 8
+
 
 def guess_mapping(
     table: Table,
@@ -145,7 +148,13 @@ def _guess_context(table: Table, others: Collection[str | None]) -> str:
             (seldom if is_seldom else lengths)[name] = n_characters / n_texts
     lengths = lengths or seldom
     if not lengths:
-        raise ValueError("No column has texts; name the one with the context.")
+        listed = ", ".join(table.columns[:_LISTED]) + (
+            ", …" if len(table.columns) > _LISTED else ""
+        )
+        raise ValueError(
+            f"No column has texts: {listed}. Name the one with the context, or write the rows as a "
+            "list of objects with a text in each."
+        )
     named = [name for usual in _TEXTS for name in lengths if name.strip().lower() == usual]
     longest = max(lengths, key=lambda name: lengths[name])
     # A usual name wins unless its texts are far shorter: a title beside a body.

@@ -172,6 +172,9 @@ class Label:
         names = self.names_in(cell)
         if self.kind == "several":
             names = [self.renamed.get(name, name) for name in names]
+            names = [
+                name if name in self.outcomes else self._by_case(name) or name for name in names
+            ]
             if not set(names) <= set(self.outcomes):
                 return None
             pairs = zip(self.ids, self.outcomes, strict=True)
@@ -193,7 +196,13 @@ class Label:
             return "yes" if lowered in _YES else "no" if lowered in _NO else None
         whole = text.removesuffix(".0")
         text, whole = self.renamed.get(text, text), self.renamed.get(whole, whole)
-        return next((name for name in (text, whole) if name in self.outcomes), None)
+        exact = next((name for name in (text, whole) if name in self.outcomes), None)
+        return exact or self._by_case(text)
+
+    def _by_case(self, text: str) -> str | None:
+        """Return the one outcome that differs from a value in capitals alone, or ``None``."""
+        alike = [name for name in self.outcomes if name.casefold() == text.casefold()]
+        return alike[0] if len(alike) == 1 else None
 
 
 def label_of(
