@@ -27,12 +27,13 @@ def test_a_failed_gate_says_why_and_the_line_is_rolled_back(quiet_page):
     page = quiet_page
     visit(page, "page=families")
     page.get_by_role("button", name="router", exact=True).click()
-    expect(page.get_by_text("Failed against the model it was trained from.")).to_be_visible()
+    expect(page.get_by_text("Did not pass the check")).to_be_visible()
     expect(page.get_by_text("It is worse on new rows")).to_be_visible()
-    page.get_by_role("button", name="All new rows").click()
+    page.get_by_role("button", name="All rows").click()
     expect(page.get_by_role("heading", name="Held-out rows")).to_be_visible()
     expect(page.get_by_text(re.compile(r"^1 to 10 of \d+$"))).to_be_visible()
 
+    page.get_by_role("button", name=re.compile("^Details")).click()
     page.get_by_role("combobox", name="Look at").click()
     page.get_by_text("router@2, ready", exact=True).last.click()
     expect(page.get_by_text("it is the latest model").first).to_be_visible()
@@ -61,7 +62,7 @@ def test_continuing_a_family_moves_it_to_the_base_model_that_is_chosen(quiet_pag
         body = {"examples": rows, "evaluation_fraction": 0.3}
         post(http, f"/v1/datasets/{dataset_id}/versions", body)
         visit(page, "page=families&family=router")
-        page.get_by_role("button", name="Continue…").click()
+        page.get_by_role("button", name=re.compile("^Continue with ")).click()
         dialog = page.get_by_role("dialog")
         expect(
             dialog.get_by_text("56 new or corrected and 56 earlier for training")

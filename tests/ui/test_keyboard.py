@@ -142,9 +142,9 @@ def test_a_failed_gate_says_why_no_model_came_of_it_and_the_line_is_rolled_back(
     page.home = line
     visit(page, "page=families")
     keyboard.press(page.get_by_role("button", name="router", exact=True))
-    expect(page.get_by_text("Failed against the model it was trained from.")).to_be_visible()
+    expect(page.get_by_text("Did not pass the check")).to_be_visible()
     expect(page.get_by_text("It is worse on new rows")).to_be_visible()
-    keyboard.press(page.get_by_role("button", name="All new rows"))
+    keyboard.press(page.get_by_role("button", name="All rows"))
     expect(page.get_by_text(re.compile(r"^1 to 10 of \d+$"))).to_be_visible()
     page.keyboard.press("j")
     rows = page.get_by_role("grid", name="The held-out rows")
@@ -152,6 +152,7 @@ def test_a_failed_gate_says_why_no_model_came_of_it_and_the_line_is_rolled_back(
     page.keyboard.press("Enter")
     expect(page.get_by_text("Change of loss", exact=True)).to_be_visible()
 
+    keyboard.press(page.get_by_role("button", name=re.compile("^Details")))
     look_at = page.get_by_role("combobox", name="Look at")
     keyboard.choose(look_at, page.get_by_role("menuitem", name="router@2, ready"))
     expect(page.get_by_text("it is the latest model").first).to_be_visible()

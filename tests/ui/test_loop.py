@@ -244,7 +244,7 @@ def continue_and_ask(walk) -> None:
     walk.picture("continue")
     walk.press("Continue", dialog)
     until_served(walk.client, "triage@2")
-    walk.sees("serves triage@2")  # a button is drawn anew until then
+    walk.sees("Answers since")  # a button is drawn anew until then
     walk.picture("gate")
     walk.press("Ask it")
     walk.picture("ask")

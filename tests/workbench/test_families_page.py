@@ -31,7 +31,7 @@ from steelyard_workbench.pages.families.gate_card import RowsRequest
 from steelyard_workbench.pages.families.held_out import HeldOutRows
 from steelyard_workbench.pages.families.page import FamiliesPage
 from steelyard_workbench.parts.families.labels import choices_of
-from support.browser.shown_parts import buttons, texts
+from support.browser.shown_parts import buttons, choices, choose, texts
 from support.families.family_data import deleted, gate, model
 from support.families.told_families import (
     ESTIMATE,
@@ -54,6 +54,8 @@ SCOPE = KeyScopeError("The key may only read; use one of full scope.")
 def open_page(client: Any, **session: Any) -> FamiliesPage:
     page = FamiliesPage(Session(client, page="families", **session))
     page.open()
+    if page.one is not None and page.one.details is not None:
+        page.one.details.open()
     return page
 
 
@@ -180,6 +182,73 @@ def test_one_family_shows_its_line_and_the_gate_of_the_newest():
     assert "too few new evaluation rows" not in said
 
 
+def test_a_family_begins_with_its_verdict_and_the_answers_that_changed():
+    before = [
+        record("a", "billing", 0.2),
+        record("b", "shipping", 0.9),
+        record("c", "billing", 0.3),
+    ]
+    after = [record("a", "billing", 0.8), record("b", "shipping", 0.4), record("c", "billing", 0.9)]
+    client = make_client(
+        families_get=lambda name: told_family(jobs=[family_job(3)], served=model(3), move=None),
+        jobs_get=lambda job_id: told_job(
+            id=job_id, dataset_evaluation=msgspec.to_builtins(told_evaluation(status="succeeded"))
+        ),
+        jobs_records=lambda job_id, group="adapted": after if group == "adapted" else before,
+        evaluations_records=lambda *a, contexts, context: [
+            msgspec.convert(
+                {**msgspec.to_builtins(one), "row": 0, "context": f"Text {one.context_sha256}"},
+                EvaluationRecord,
+            )
+            for one in after
+            if one.context_sha256 in contexts
+        ],
+    )
+    page = FamiliesPage(Session(client, page="families", family="router"))
+    page.open()
+    said = texts(page.__panel__())
+    assert "On 20 rows that neither has seen" in said
+    assert "33 % → 67 % <small>right</small>" in said
+    assert "+33 points, between " in said
+    assert "2 fixed · 1 broken" in said
+    assert "Answers since 21 Sep 2026" in said
+    assert "Passed the check" in said
+    assert "Asked in words that it was not trained on, it answers as hashing does." in said
+    assert "Text b" in said
+    assert said.count("broken</span>") == 1
+    # Ids, switches and the check in figures come with Details alone.
+    assert "ftj_3" not in said
+    assert "Keep warm" not in said
+    choose(page.__panel__(), "All 2 fixed")
+    assert page.one.rows.frame["context_sha256"].to_list() == ["c", "a"]
+
+
+def test_a_fine_tune_that_changed_no_answer_says_so():
+    same = [record("a", "billing", 0.8), record("b", "shipping", 0.4)]
+    lineage = {
+        "new_training": 8,
+        "earlier_training": 72,
+        "new_evaluation": 2,
+        "earlier_evaluation": 18,
+    }
+    client = make_client(
+        families_get=lambda name: told_family(jobs=[family_job(3)]),
+        jobs_get=lambda job_id: told_job(id=job_id, lineage=lineage),
+        jobs_records=lambda job_id, group="adapted": same,
+    )
+    page = open_page(client, family="router")
+    said = texts(page.__panel__())
+    assert "50 % → 50 %" in said
+    assert "Your 8 new or corrected rows changed no answer of 2." in said
+
+
+def test_what_is_being_trained_leaves_the_verdict_of_the_one_before():
+    queued = family_job(4, status="queued", outcome=None, output_model=None)
+    page, client = open_router(jobs=[queued, family_job(3)])
+    assert client.jobs.of("get")[-1] == (("ftj_3",), {})
+    assert "Passed the check" in texts(page.__panel__())
+
+
 def test_a_family_without_models_says_that_the_first_has_yet_to_join():
     waiting = [family_job(1, status="queued", outcome=None, output_model=None)]
     page = open_page(
@@ -222,7 +291,7 @@ def test_what_cannot_be_done_says_why_beside_its_button():
     assert "No row of its dataset was added or corrected since its last fine-tune." in said
     assert "It is on: switch it off first." in said
     assert "It is the latest model" in said
-    assert buttons(page.__panel__())["Continue…"].disabled
+    assert choices(page.__panel__())["Continue…"] is None
 
 
 def test_too_few_evaluation_decisions_tell_how_many_there_are():
@@ -530,7 +599,7 @@ def test_rows_go_with_the_gate_that_they_were_behind():
 def test_a_link_opens_the_newest_version_without_the_filter_of_another_dataset():
     page, _ = open_router()
     page.session.param.update(version=2, query='{"text": "of another"}')
-    buttons(page.__panel__())["Open its dataset"].clicks += 1
+    choose(page.__panel__(), "Open its dataset")
     said = page.session
     assert (said.page, said.dataset, said.version, said.query) == ("datasets", "ds_1", 0, "")
 

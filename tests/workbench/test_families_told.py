@@ -57,6 +57,7 @@ def test_every_switch_has_its_sentence_and_a_refused_one_its_reason():
     page = open_page(
         make_client(families_get=lambda name: told_family(jobs=[family_job(3)])), family="router"
     )
+    page.one.details.open()
     shown = texts(page.__panel__())
     for sentence in (
         "When off, requests to router are refused.",

@@ -10,11 +10,13 @@ from steelyard.errors import RoleForbiddenError
 
 def texts(shown: Any) -> str:
     """Everything that a part of a page says."""
+    from steelyard_workbench.kit.components.choices import Choices
     from steelyard_workbench.kit.components.copy_text import CopyText
 
     parts = shown.select(lambda one: isinstance(getattr(one, "object", None), str))
     copied = [text for one in shown.select(CopyText) for text in one.texts.values()]
-    return "\n".join([*(one.object for one in parts), *copied])
+    offered = [each.text for part in shown.select(Choices) for each in part.choices if each.text]
+    return "\n".join([*(one.object for one in parts), *copied, *offered])
 
 
 def texts_of(shown: Any) -> str:

@@ -11,18 +11,23 @@ from panel.viewable import Viewable
 LEAST_WIDTH = 380
 
 
-def side_by_side(first: Any, second: Any, *, least_width: int = LEAST_WIDTH) -> Viewable:
+def side_by_side(
+    first: Any, second: Any, *, least_width: int = LEAST_WIDTH, share: float = 1
+) -> Viewable:
     """Put a part beside another, which goes under it where the page is narrow.
 
     Parameters
     ----------
     least_width : int
         Pixels of the first below which the second goes under it.
+    share : float, default 1
+        How many times as wide the first is.
     """
-    room = {"flex": f"1 1 {least_width}px", "min-width": "0", "width": "auto"}
+    room = {"flex": f"{share} 1 {least_width}px", "min-width": "0", "width": "auto"}
+    beside = {**room, "flex": f"1 1 {least_width / share:.0f}px"}
     return pn.Row(
         pn.Column(first, sizing_mode="stretch_width", styles=room),
-        pn.Column(second, sizing_mode="stretch_width", styles=room)
+        pn.Column(second, sizing_mode="stretch_width", styles=beside)
         if getattr(second, "sizing_mode", None) == "stretch_width"
         else second,
         sizing_mode="stretch_width",

@@ -34,6 +34,7 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.problems import Problem, problem_of
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import failed, verdict
+from steelyard_workbench.pages.families.result import Result
 from steelyard_workbench.parts.families.labels import differences
 
 T = TypeVar("T")
@@ -60,12 +61,15 @@ class Seen:
         ``None`` when there is none, or it could not be loaded.
     dataset : str
         Name of the dataset that the family grows on; its id once that is deleted.
+    result : Result or None
+        What the fine-tune came to; ``None`` until it was judged.
     """
 
     family: Family
     job: Job | None
     problem: Problem | None = None
     dataset: str = ""
+    result: Result | None = None
 
 
 class FamilyChanges(Viewer):

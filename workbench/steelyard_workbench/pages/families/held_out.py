@@ -216,7 +216,7 @@ class HeldOutRows(Viewer):
             return
         for record in cast("Sequence[EvaluationRecord]", evaluated):
             if record.context is not UNSET:
-                self._contexts[record.context_sha256] = _text(record.context)
+                self._contexts[record.context_sha256] = context_text(record.context)
                 self._places[record.context_sha256, record.decision_id] = record.row
 
     def _context_of(self, name: str) -> str:
@@ -262,7 +262,7 @@ def judged_as(record: JobRecord) -> tuple[Any, ...]:
         record.context_sha256,
         record.decision_id,
         frozenset(record.probabilities),
-        _right(record),
+        right_outcome(record),
     )
 
 
@@ -280,8 +280,8 @@ def pair_records(
     """
     rows = []
     for number, (old, new) in enumerate(zip(before, after, strict=True)):
-        right = _right(new)
-        was_right, is_right = _is_right(old), _is_right(new)
+        right = right_outcome(new)
+        ends = (is_right(old), is_right(new))
         rows.append(
             {
                 "row": number,
@@ -297,7 +297,7 @@ def pair_records(
                     (True, False): "broken",
                     (False, True): "fixed",
                     (False, False): "same wrong",
-                }[was_right, is_right],
+                }[ends],
             }
         )
     frame = pl.DataFrame(rows, schema=_SCHEMA)
@@ -312,14 +312,16 @@ def _select(label: str, options: Mapping[str, str], value: str) -> Any:
     return pmui.Select(label=label, options=given, value=value, width=200)
 
 
-def _right(record: JobRecord) -> str:
+def right_outcome(record: JobRecord) -> str:
+    """Return the outcome that a row says is right."""
     for labels in (record.targets, record.rewards):
         if isinstance(labels, dict):
             return max(labels, key=lambda name: labels[name])
     return "—"
 
 
-def _is_right(record: JobRecord) -> bool:
+def is_right(record: JobRecord) -> bool:
+    """Whether a model answered as the row says."""
     for mark in (record.accuracy, record.picked_best):
         if isinstance(mark, float):
             return mark >= 1.0
@@ -339,5 +341,6 @@ def _answer(probabilities: Mapping[str, float]) -> str:
     return f"{top} ({probabilities[top]:.3f})"
 
 
-def _text(context: Any) -> str:
+def context_text(context: Any) -> str:
+    """Return a context as text: others as JSON."""
     return context if isinstance(context, str) else json.dumps(context, ensure_ascii=False)

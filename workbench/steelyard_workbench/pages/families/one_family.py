@@ -1,65 +1,80 @@
-"""One family: what it serves, its line of models, the gate of each, and whatever changes it."""
+"""One family: what its newest model came to, its line, and behind *Details* whatever changes it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from functools import partial
+from html import escape
 
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.client.display_families import describe_family
 from steelyard.errors import SteelyardError
-from steelyard.evaluations.wire import Evaluation
+from steelyard.evaluations.gate_wire import Gate
 from steelyard.families.fine_tune_wire import Job
-from steelyard.families.wire import DeletedModelVersion, Family, ModelVersion
-from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.facts import facts, heading, table
-from steelyard_workbench.kit.components.numbers import ago
+from steelyard.families.wire import Family
+from steelyard_workbench.kit.components.cards import card
+from steelyard_workbench.kit.components.choices import Choice as Steps
+from steelyard_workbench.kit.components.choices import Choices
+from steelyard_workbench.kit.components.details import Details
+from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import leave_to_banner, not_loaded, problem_of
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, failed, loading, refused_button, verdict
+from steelyard_workbench.kit.states import (
+    as_sentence,
+    empty,
+    failed,
+    loading,
+    verdict,
+)
 from steelyard_workbench.kit.tasks import Task, Write
+from steelyard_workbench.kit.theme import token
 from steelyard_workbench.pages.families.changes import Seen
-from steelyard_workbench.pages.families.gate_card import RowsRequest, show_gate
+from steelyard_workbench.pages.families.family_details import FamilyDetails
+from steelyard_workbench.pages.families.gate_card import RowsRequest
 from steelyard_workbench.pages.families.held_out import HeldOutRows
-from steelyard_workbench.pages.families.line_moves import LineMoves
-from steelyard_workbench.pages.families.line_picture import draw_line
-from steelyard_workbench.pages.families.serving import Serving
-from steelyard_workbench.pages.families.timeline import COLUMNS, timeline_rows
+from steelyard_workbench.pages.families.result import (
+    Result,
+    fetch_result,
+    show_changed,
+    show_result,
+)
 from steelyard_workbench.parts.families.labels import (
     ACTIVE,
     ASK,
     CANNOT_CONTINUE,
-    LINE_COLUMNS,
     Choice,
     choices_of,
     continue_of,
-    continue_text,
-    idle_text,
     is_same,
     is_same_job,
-    line_rows,
+    line_text,
     move_text,
-    outcome_of,
-    own_switch_text,
-    parent_of,
-    switch_text,
-    warm_text,
+    version_name,
 )
+from steelyard_workbench.parts.families.verdicts import GateVerdict, verdict_of
 from steelyard_workbench.parts.review.sending import RowReview
 
+#: Versions of the line that stand on the page, the newest.
+_SHOWN_VERSIONS = 6
 
-class OneFamily(Serving, LineMoves):
+
+class OneFamily(FamilyDetails):
     """A family and what can be done to it."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.rows: HeldOutRows | None = None
         self._rows_job = ""
+        #: What the fine-tune of that id came to: fetched once, and not at every look.
+        self._result: Result | None = None
+        self._judged = ""
+        self._is_detailed = False
+        self.details: Details | None = None
+        self.begin_continue = Write(self.ask_continue)
+        self.begin_switch_on = Write(lambda: self.switch(True))
         self.rows_place = pn.Column(sizing_mode="stretch_width")
         self.show_rows = Task(self._show_rows)
         self.look = Task(self._look, on_failure=leave_to_banner)
@@ -129,9 +144,14 @@ class OneFamily(Serving, LineMoves):
         dataset = self._dataset_name(family)
         if not ids:
             return Seen(family, None, dataset=dataset)
-        chosen = self._session.job if self._session.job in ids else ids[0]
+        ended = (choice.job.id for choice in choices_of(family) if choice.job.status not in ACTIVE)
+        chosen = self._session.job if self._session.job in ids else next(ended, ids[0])
         try:
-            return Seen(family, self._client.jobs.get(chosen), dataset=dataset)
+            job = self._client.jobs.get(chosen)
+            if job.gate is not None and self._judged != job.id:
+                self._result, self._judged = fetch_result(self._client, job), job.id
+            result = self._result if job.gate is not None else None
+            return Seen(family, job, dataset=dataset, result=result)
         except SteelyardError as error:
             problem = problem_of(error, not_loaded("The fine-tune"))
             return Seen(family, None, problem, dataset)
@@ -143,296 +163,146 @@ class OneFamily(Serving, LineMoves):
             return family.dataset_id
 
     def _show(self, seen: Seen) -> Viewable:
-        family = seen.family
-        if seen.job is None or seen.job.id != self._rows_job:
+        family, job = seen.family, seen.job
+        if job is None or job.id != self._rows_job:
             self._drop_rows()  # they are of another model than the gate that is shown now
-        return _beside(
-            pn.Column(
-                *self._now(family, seen.dataset),
-                heading("The line"),
-                *self._line(family, seen),
-                *self._chosen(family, seen),
-                sizing_mode="stretch_width",
-            ),
-            self._family_actions(family),
-        )
-
-    def _now(self, family: Family, dataset: str) -> list[Viewable]:
-        shown: list[Viewable] = [
-            verdict(
-                "good" if family.switched_on and family.served else "off",
-                family.id,
-                describe_family(family),
-            )
-        ]
+        choice = None if job is None else self._choice_of(family, job)
+        shown: list[Viewable] = []
         if family.move is not None:
             shown.append(verdict("unsure", "Waits to move.", move_text(family.move)))
-        values = {
-            "Switch": switch_text(family),
-            "Used": f"{ago(family.used_at)}; {idle_text(family.switches_off_at)}",
-            "Keep warm": warm_text(family),
-            "Dataset": dataset,
-            "Started from": family.origin,
-            "Continue": self._continue_fact(family),
-        }
-        if family.moved is not None:
-            came = family.moved.from_ or "no model"
-            values["Moved by itself"] = f"from {came}, {ago(family.moved.at)}"
-        return [*shown, facts(values)]
-
-    def _continue_fact(self, family: Family) -> str:
-        continuation = continue_of(family)
-        text = continue_text(continuation)
-        if continuation is None:
-            return text
-        if continuation.rows is not None:
-            text += (
-                f": {continuation.rows.new:,} new or corrected and {continuation.rows.earlier:,} earlier rows for "
-                f"training, {continuation.rows.evaluation:,} for the gate"
-            )
-        if continuation.evaluation_decisions is not None:
-            text += (
-                f"; {continuation.evaluation_decisions:,} evaluation decisions to judge by, "
-                f"{continuation.needed:,} needed"
-            )
-        return " ".join([f"{text}.", *continuation.reasons])
-
-    def _family_actions(self, family: Family) -> Viewable:
-        if family.switched_on:
-            switch = self._button("Switch off", self.ask_switch_off)
+        if seen.problem is not None:
+            shown.append(failed(seen.problem, self.loaded.refresh.on_event))
+        elif job is None or choice is None:
+            shown.append(empty("It has no fine-tunes yet."))
         else:
-            switch = self._button("Switch on", lambda: self.switch(True), is_first=True)
-        if family.keep_warm:
-            warm = self._button("Stop keeping warm", self.stop_warm)
-        else:
-            lacking = [] if family.switched_on else ["it is off"]
-            lacking += [] if family.served is not None else ["it serves no model"]
-            warm = self._button("Keep warm…", self.keep_warm, lacking)
-        continuation = continue_of(family)
-        lacking = ["it has no dataset"] if continuation is None else []
-        if continuation is not None and continuation.state in CANNOT_CONTINUE:
-            lacking = [CANNOT_CONTINUE[continuation.state]]
-        go_on = self._button("Continue…", self.ask_continue, lacking)
-        delete = self._button(
-            "Delete the family…", self.ask_delete, _why_not_delete(family), is_harmful=True
+            shown.append(show_result(family, job, choice.model, seen.result))
+            shown += self._reasons(family, job)
+        shown.append(self._first_steps(family, seen))
+        self.details = Details(
+            lambda: self._detailed(family, seen),
+            "switch, keep warm, the check in figures, history, ids",
+            is_open=self._is_detailed,
+            on_open=self._note_open,
         )
+        return pn.Column(
+            card(*shown),
+            side_by_side(
+                pn.Column(*self._changes(seen), self.rows_place, sizing_mode="stretch_width"),
+                self._line(family, seen),
+                least_width=600,
+                share=1.7,
+            ),
+            self.details,
+            sizing_mode="stretch_width",
+        )
+
+    def _note_open(self, is_open: bool) -> None:
+        self._is_detailed = is_open
+
+    def _choice_of(self, family: Family, job: Job) -> Choice:
+        return next(other for other in choices_of(family) if other.job.id == job.id)
+
+    def _first_steps(self, family: Family, seen: Seen) -> Viewable:
+        """Return what most come for, what cannot be done now with why under it."""
         lacking = [] if family.switched_on else ["it is off"]
         lacking += [] if family.served is not None else ["it serves no model"]
-        if lacking:
-            ask = refused_button("Ask it", lacking)
-        else:
-            ask = pmui.Button(label="Ask it", variant="contained")
-            ask.on_click(
-                lambda _: self._session.open(
-                    "playground", view=ASK, model=family.id, dataset=family.dataset_id, version=0
-                )
-            )
-        dataset = pmui.Button(label="Open its dataset", variant="text")
-        dataset.on_click(
-            lambda _: self._session.open("datasets", dataset=family.dataset_id, version=0)
+        continuation = continue_of(family)
+        n_new = 0 if continuation is None or continuation.rows is None else continuation.rows.new
+        why_not = self._why_not_continue(family)
+        go_on = Steps(
+            "Continue…"
+            if why_not or not n_new
+            else f"Continue with {n_new:,} new row{'s' * (n_new != 1)}",
+            None if why_not else self.begin_continue.start,
+            text=" ".join(map(as_sentence, why_not)),
+            look="filled",
+            hint="The next fine-tune takes the rows that were added or corrected, and must pass the check.",
         )
-        name = escape_markdown(family.id)
+        ask = Steps(
+            "Ask it",
+            None if lacking else self._ask_it,
+            text=" ".join(map(as_sentence, lacking)),
+            look="filled" if why_not else "outlined",
+            hint="The Playground opens with the wording of its dataset.",
+        )
+        dataset = Steps("Open its dataset", self._open_dataset, look="text")
+        steps = [ask, dataset, go_on] if why_not else [go_on, ask, dataset]
+        if not family.switched_on:
+            steps.insert(0, Steps("Switch on", self.begin_switch_on.start, look="filled"))
+        base = family.origin if seen.job is None else seen.job.model
+        note = f"Asked in words that it was not trained on, it answers as {base} does."
         return pn.Column(
-            switch,
-            _sentence(f"When off, requests to {name} are refused. Its models and data stay."),
-            warm,
-            _sentence("Kept warm, its model stays loaded: no call waits until it is."),
-            go_on,
-            _sentence(
-                "The next fine-tune takes the rows that were added or corrected, and must pass the gate."
-            ),
-            ask,
-            _sentence("The Playground opens with the wording of its dataset."),
-            dataset,
-            delete,
+            Choices(steps, layout="row"),
+            pmui.Typography(note, variant="caption", margin=(0, 10), sx={"color": token("muted")}),
             sizing_mode="stretch_width",
         )
 
-    def _line(self, family: Family, seen: Seen) -> list[Viewable]:
-        choices = choices_of(family)
-        if not choices:
-            return [empty("It has no fine-tunes yet.")]
-        shown: list[Viewable] = [figures.show(draw_line(family, self.choose))]
-        if family.models:
-            shown.append(table(LINE_COLUMNS, line_rows(family), label="Models of the line"))
-            shown.append(heading("What happened"))
-            shown.append(table(COLUMNS, timeline_rows(family), label="What happened"))
-        else:
-            shown.append(empty("No models yet. The first joins when it passes its gate."))
-        chosen = next(
-            (choice for choice in choices if seen.job and choice.job.id == seen.job.id), choices[0]
-        )
-        select = pmui.Select(
-            label="Look at",
-            options={choice.label: choice.job.id for choice in choices},
-            value=chosen.job.id,
-            width=520,
-        )
-        by_id = {choice.job.id: choice for choice in choices}
-        pn.bind(lambda id_: self.choose(by_id[id_]), select, watch=True)
-        return [*shown, select]
+    def _why_not_continue(self, family: Family) -> list[str]:
+        continuation = continue_of(family)
+        if self.forbidden:
+            return [self.forbidden]
+        if continuation is None:
+            return ["it has no dataset"]
+        why = CANNOT_CONTINUE.get(continuation.state)
+        return [] if why is None else [why]
 
-    def _chosen(self, family: Family, seen: Seen) -> list[Viewable]:
-        if seen.problem is not None:
-            return [failed(seen.problem, self.loaded.refresh.on_event)]
-        if seen.job is None:
-            return []
-        job = seen.job
-        choice = next(other for other in choices_of(family) if other.job.id == job.id)
-        model = choice.model
-        title = f"Fine-tune on version {job.dataset_version}" if model is None else model.ref
-        shown: list[Viewable] = [heading(title), facts(self._facts(family, job, choice))]
-        if isinstance(model, ModelVersion) and model.status == "ready":
-            shown.append(self._model_actions(family, model))
-        shown.append(self._links(job))
-        shown.append(heading("Gate"))
+    def _ask_it(self) -> None:
+        family = self.family
+        self._session.open(
+            "playground", view=ASK, model=family.id, dataset=family.dataset_id, version=0
+        )
+
+    def _open_dataset(self) -> None:
+        self._session.open("datasets", dataset=self.family.dataset_id, version=0)
+
+    def _reasons(self, family: Family, job: Job) -> list[Viewable]:
+        """Return why the check did not pass, and what would settle it."""
         if job.gate is None:
-            reason = "It has not been judged yet." if job.status in ACTIVE else "It was not judged."
-            shown.append(empty(reason))
-        else:
-            continuation = continue_of(family)
-            needed: dict[str, int] = {} if continuation is None else {"needed": continuation.needed}
-            shown.append(
-                show_gate(
-                    job.gate,
-                    self.show_rows.start,
-                    place=self.rows_place,
-                    **needed,
-                )
-            )
-        return shown
-
-    def _facts(self, family: Family, job: Job, choice: Choice) -> dict[str, str]:
-        values = {
-            "Fine-tune": f"{job.id}, {outcome_of(choice.job)[1]}, started {ago(job.created_at)}",
-            "Base model": job.model,
-            "Dataset version": str(job.dataset_version),
-            **({} if job.charge == "free" else {"Fee": f"{job.price_usd} USD, {job.charge}"}),
-        }
-        if job.reason and job.gate is None:
-            values["Reason"] = job.reason
-        if job.error is not None:
-            values["Error"] = f"{job.error.message} ({job.error.code})"
-        model = choice.model
-        if model is None:
-            return values
-        values["Trained from"] = parent_of(family, model)
-        if isinstance(model, DeletedModelVersion):
-            values["Deleted"] = ago(model.deleted_at)
-            return values
-        values["Weights"] = model.state
-        values["Own switch"] = own_switch_text(model)
-        values["Own keep warm"] = warm_text(model)
-        evaluation = job.dataset_evaluation
-        if isinstance(evaluation, Evaluation) and evaluation.metrics is not None:
-            values["Held-out decisions"] = f"{evaluation.metrics.n:,}"
-        return values
-
-    def _model_actions(self, family: Family, model: ModelVersion) -> Viewable:
-        is_on = model.on_at is not None
-        if is_on:
-            switch = self._button(
-                f"Switch {model.ref} off", lambda: self.switch_model(model, on=False)
-            )
-        else:
-            failed_to_load = ["its weights cannot be loaded"] if model.state == "failed" else []
-            switch = self._button(
-                f"Switch {model.ref} on",
-                lambda: self.switch_model(model, on=True),
-                failed_to_load,
-            )
-        if model.keep_warm:
-            warm = self._button(f"Stop keeping {model.ref} warm", lambda: self.stop_warm(model))
-        else:
-            warm = self._button(
-                f"Keep {model.ref} warm…",
-                lambda: self.keep_model_warm(model),
-                [] if is_on else ["its own switch is off"],
-            )
-        is_latest = family.latest is not None and family.latest.adapter == model.adapter
-        back = self._button(
-            f"Roll back to {model.ref}…",
-            lambda: self.ask_roll_back(model.ref),
-            ["it is the latest model"] if is_latest else [],
-            is_harmful=True,
+            why = job.reason or ("" if job.error is None else job.error.message)
+            return [empty(escape_markdown(why))] if why else []
+        if job.gate.passed:
+            return []
+        settles = self._verdict_of(family, job.gate).settles
+        said = "".join(
+            f"<li>{escape(text)}</li>" for text in [*job.gate.sentences, settles] if text
         )
-        delete = self._button(
-            f"Delete {model.ref}…",
-            lambda: self.ask_delete_model(model),
-            _why_not_delete_model(family, model, is_latest=is_latest),
-            is_harmful=True,
-        )
-        name = escape_markdown(model.ref)
-        return pn.Column(
-            pmui.FlexBox(switch, warm, back, delete),
-            _sentence(
-                f"Its own switch answers calls to {name} by its number, whatever the family serves. "
-                f"Its own keep warm keeps it loaded for them."
-            ),
-            sizing_mode="stretch_width",
-        )
+        return [pn.pane.HTML(f"<ul>{said}</ul>", sizing_mode="stretch_width", margin=(0, 10))]
 
-    def _links(self, job: Job) -> Viewable:
-        follow = pmui.Button(label="Follow its fine-tune", variant="text")
-        follow.on_click(lambda _: self._session.open("jobs", job=job.id))
-        links = [follow]
-        evaluation = job.dataset_evaluation
-        if isinstance(evaluation, Evaluation):
-            opened = pmui.Button(label="Open its evaluation", variant="text")
-            opened.on_click(lambda _: self._session.open("evaluations", evaluation=evaluation.id))
-            links.append(opened)
-        return pmui.Row(*links)
+    def _verdict_of(self, family: Family, gate: Gate) -> GateVerdict:
+        continuation = continue_of(family)
+        return verdict_of(gate, **({} if continuation is None else {"needed": continuation.needed}))
 
-    def _button(
-        self,
-        label: str,
-        act: Callable[[], Coroutine[Any, Any, None]],
-        reasons: Sequence[str] = (),
-        *,
-        is_first: bool = False,
-        is_harmful: bool = False,
-    ) -> Viewable:
-        """Return a button, or the same disabled with why beside it."""
-        lacking = [*([self.forbidden] if self.forbidden else []), *reasons]
-        if lacking:
-            return refused_button(label, lacking)
-        button = pmui.Button(
-            label=label,
-            variant="contained" if is_first else "outlined",
-            color="danger" if is_harmful else "primary",
-        )
-        button.on_click(Write(act).on_event)
-        return button
+    def _changes(self, seen: Seen) -> list[Viewable]:
+        """Return some of the answers that changed, and the ways to all of them."""
+        result = seen.result
+        if result is None:
+            return []
+        steps = [
+            Steps(
+                f"All {count:,} {flip}",
+                partial(self.show_rows.start, RowsRequest(flip=flip)),
+                look="outlined",
+            )
+            for flip, count in (("fixed", result.fixed), ("broken", result.broken))
+            if count
+        ]
+        steps.append(Steps("All rows", partial(self.show_rows.start, RowsRequest()), look="text"))
+        table = [show_changed(result)] if result.changed else []
+        return [*table, Choices(steps, layout="row", is_small=True)]
 
-
-def _beside(shown: Viewable, controls: Viewable) -> Viewable:
-    """Return what is shown with its controls beside it, which stay in sight; above it where narrow."""
-    return pn.Row(
-        pn.Column(
-            shown,
-            sizing_mode="stretch_width",
-            styles={"flex": "1 1 460px", "min-width": "0", "width": "auto"},
-        ),
-        pn.Column(
-            controls,
-            sizing_mode="stretch_width",
-            # The lines are wrapped upwards, so that the end of each is its top.
-            styles={
-                "flex": "0 1 280px",
-                "min-width": "240px",
-                "width": "auto",
-                "position": "sticky",
-                "top": "56px",
-                "align-self": "flex-end",
-            },
-        ),
-        sizing_mode="stretch_width",
-        styles={"flex-wrap": "wrap-reverse"},
-    )
-
-
-def _sentence(text: str) -> Viewable:
-    return pmui.Typography(text, variant="body2", margin=(0, 10, 8, 10))
+    def _line(self, family: Family, seen: Seen) -> Viewable:
+        """Return the versions, the newest first, each with how often it is right."""
+        chosen = None if seen.job is None else seen.job.id
+        steps = [
+            Steps(
+                version_name(choice) + (" ←" if choice.job.id == chosen else ""),
+                partial(self.choose, choice),
+                text=line_text(family, choice),
+            )
+            for choice in choices_of(family)[:_SHOWN_VERSIONS]
+        ]
+        steps.append(Steps(text=f"began with {family.origin}"))
+        return card(Choices(steps, title="The line", level=2))
 
 
 def _job_before(family: Family, job_id: str) -> str | None:
@@ -440,31 +310,3 @@ def _job_before(family: Family, job_id: str) -> str | None:
     jobs = [choice.job for choice in choices_of(family)]
     place = next(i for i, job in enumerate(jobs) if job.id == job_id)
     return next((job.id for job in jobs[place + 1 :] if job.status == "succeeded"), None)
-
-
-def _why_not_delete(family: Family) -> list[str]:
-    reasons = []
-    if family.switched_on and family.served is not None:
-        reasons.append("it is on: switch it off first")
-    own = [
-        model.ref
-        for model in family.models
-        if isinstance(model, ModelVersion) and model.on_at is not None
-    ]
-    if own:
-        reasons.append(f"the own switch of {', '.join(own)} is on")
-    if any(choice.job.status in ACTIVE for choice in choices_of(family)):
-        reasons.append("a fine-tune of it has not ended")
-    return reasons
-
-
-def _why_not_delete_model(family: Family, model: ModelVersion, *, is_latest: bool) -> list[str]:
-    if is_latest:
-        return ["it is the latest model: roll the family back instead"]
-    reasons = []
-    if model.on_at is not None:
-        reasons.append("its own switch is on")
-    is_served = family.served is not None and family.served.adapter == model.adapter
-    if is_served and family.switched_on:
-        reasons.append(f"{family.id} serves it")
-    return reasons

@@ -88,6 +88,30 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
 
+def as_line(value: object) -> str:
+    r"""Return a context in one line, as it is read: without the marks of JSON.
+
+    Examples
+    --------
+    >>> as_line(
+    ...     [{"from": "customer", "text": "Hi,\\nwhere is it?"}, {"from": "agent", "text": "Here."}]
+    ... )
+    'customer: Hi, where is it? · agent: Here.'
+    >>> as_line({"subject": "Parcel", "tags": ["late", "lost"]})
+    'subject: Parcel · tags: late, lost'
+    """
+    if isinstance(value, Mapping):
+        role, said = value.get("from", value.get("role")), value.get("text", value.get("content"))
+        if len(value) == 2 and isinstance(role, str) and isinstance(said, str):
+            return f"{role}: {as_line(said)}"
+        return " · ".join(f"{name}: {as_line(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        return (" · " if any(isinstance(part, Mapping) for part in value) else ", ").join(
+            map(as_line, value)
+        )
+    return " ".join(str(value).split())
+
+
 def expected_of(row: DraftRow, decision: str) -> str | None:
     """Return the outcome that a row's label expects most now; ``None`` without a label."""
     label = row.now.labels.get(decision)

@@ -174,7 +174,7 @@ def roles_of(family: Family, model: AnyModelVersion) -> str:
     """Return in words what a model is to its family: served, latest, or how it went."""
     words = []
     if family.served is not None and model.adapter == family.served.adapter:
-        words.append("served" if family.switched_on else "would be served")
+        words.append("answers" if family.switched_on else "would answer")
     if family.latest is not None and model.adapter == family.latest.adapter:
         words.append("latest")
     if model.status != "ready":
@@ -186,6 +186,30 @@ def parent_of(family: Family, model: AnyModelVersion) -> str:
     """Return what a model was trained from, by its number."""
     refs = {model_version.adapter: model_version.ref for model_version in family.models}
     return family.origin if model.parent is None else refs.get(model.parent, model.parent)
+
+
+def version_name(choice: Choice) -> str:
+    """Return what a fine-tune made, or on which version it was."""
+    made = choice.model
+    return f"fine-tune on version {choice.job.dataset_version}" if made is None else made.ref
+
+
+def line_text(family: Family, choice: Choice) -> str:
+    """Return in words what a fine-tune is to its family, how often it is right, and when it was."""
+    model = choice.model
+    words = [roles_of(family, model) if model is not None else outcome_of(choice.job)[1]]
+    if isinstance(model, ModelVersion) and model.gate is not None:
+        rights = [
+            (group.accuracy.after, group.decisions)
+            for group in model.gate.groups.values()
+            if group.accuracy is not UNSET and group.accuracy.after is not None
+        ]
+        n = sum(decisions for _, decisions in rights)
+        words += (
+            [f"{sum(right * part for right, part in rights) / n * 100:.0f} % right"] if n else []
+        )
+    words += [f"version {choice.job.dataset_version} of its data", ago(choice.job.created_at)]
+    return " · ".join(word for word in words if word)
 
 
 def line_rows(family: Family) -> list[tuple[str, ...]]:

@@ -1,0 +1,276 @@
+"""What a fine-tune came to: how often it is right beside the model before, and which answers changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import chain, zip_longest
+from typing import cast
+
+import panel as pn
+from msgspec import UNSET
+from panel.viewable import Viewable
+
+from steelyard.calibration.intervals import mean_interval
+from steelyard.client import Client
+from steelyard.errors import SteelyardError
+from steelyard.evaluations.gate_wire import Gate, GateGroup, unchanged_of
+from steelyard.evaluations.wire import Evaluation, EvaluationRecord, JobRecord
+from steelyard.families.fine_tune_wire import Job
+from steelyard.families.wire import Family, ModelVersion
+from steelyard_workbench.kit.components.numbers import moment
+from steelyard_workbench.kit.look import CARD_CSS, TABLE_CSS, beam, chip, pill
+from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.pages.families.held_out import is_right, right_outcome
+from steelyard_workbench.parts.datasets.questions import as_line
+from steelyard_workbench.parts.families.labels import ACTIVE
+from steelyard_workbench.parts.families.verdicts import verdict_of
+
+#: Answers that changed and are shown, and the most that are fetched and counted one by one.
+_SHOWN, _MOST = 5, 20_000
+#: Characters of a text in the table.
+_SHOWN_TEXT = 180
+_CHECK = {
+    "passed": "Passed the check",
+    "failed": "Did not pass the check",
+    "inconclusive": "Nothing is proven yet",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """An answer that is right now and was not, or the other way round."""
+
+    decision: str
+    text: str
+    right: str
+    before: str
+    after: str
+    outcomes: tuple[str, ...]
+    is_broken: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a fine-tune came to on the rows that it never saw.
+
+    Parameters
+    ----------
+    low, high : float or None
+        Ends of the 95 % interval of the change; rows of one text stand or fall together.
+    changed : tuple of Changed
+        Some of the answers that changed.
+    """
+
+    n_answers: int
+    before: float
+    after: float
+    low: float | None
+    high: float | None
+    fixed: int
+    broken: int
+    changed: tuple[Changed, ...] = ()
+
+
+def fetch_result(client: Client, job: Job) -> Result | None:
+    """Return what a fine-tune came to; of its gate alone where its answers are gone or too many."""
+    gate = job.gate
+    if gate is None or not gate.groups:
+        return None
+    n_answers = sum(group.decisions for group in gate.groups.values())
+    if job.rows_deleted or n_answers > _MOST:
+        return _of_gate(gate)
+    try:
+        after = client.jobs.records(job.id)
+        before = client.jobs.records(job.id, group=gate.against)
+    except SteelyardError:
+        return _of_gate(gate)
+    if not after or len(before) != len(after):
+        return _of_gate(gate)
+    pairs = list(zip(before, after, strict=True))
+    was, now = [is_right(old) for old, _ in pairs], [is_right(new) for _, new in pairs]
+    interval = mean_interval(
+        [float(is_now) - float(is_old) for is_old, is_now in zip(was, now, strict=True)],
+        clusters=[new.context_sha256 for new in after],
+        least=-1.0,
+        most=1.0,
+    )
+    fixed = [pair for pair, *ends in zip(pairs, was, now, strict=True) if ends == [False, True]]
+    broken = [pair for pair, *ends in zip(pairs, was, now, strict=True) if ends == [True, False]]
+    return Result(
+        len(pairs),
+        sum(was) / len(pairs),
+        sum(now) / len(pairs),
+        None if interval is None else interval.low,
+        None if interval is None else interval.high,
+        len(fixed),
+        len(broken),
+        _some(client, job, fixed, broken),
+    )
+
+
+def _of_gate(gate: Gate) -> Result | None:
+    groups = list(gate.groups.values())
+    judged = [(right, group.decisions) for group in groups if (right := _right_of(group))]
+    n_answers = sum(n for _, n in judged)
+    if not n_answers:
+        return None
+    before, after = (sum(right[side] * n for right, n in judged) / n_answers for side in (0, 1))
+    fixed, broken = (
+        sum(getattr(group.flips, kind) for group in groups) for kind in ("fixed", "broken")
+    )
+    return Result(n_answers, before, after, None, None, fixed, broken)
+
+
+def _right_of(group: GateGroup) -> tuple[float, float] | None:
+    """Return how often the old and the new model are right; ``None`` where there is too little."""
+    for sides in (group.accuracy, group.picked_best):
+        if sides is not UNSET and sides.before is not None and sides.after is not None:
+            return sides.before, sides.after
+    return None
+
+
+def _some(
+    client: Client,
+    job: Job,
+    fixed: Sequence[tuple[JobRecord, JobRecord]],
+    broken: Sequence[tuple[JobRecord, JobRecord]],
+) -> tuple[Changed, ...]:
+    """Return some answers that changed, those that were fixed and that were broken in turn."""
+    evaluation = job.dataset_evaluation
+    turns = chain.from_iterable(zip_longest(fixed, broken))
+    by_text: dict[str, tuple[JobRecord, JobRecord]] = {}
+    for pair in turns:
+        if pair is not None and len(by_text) < _SHOWN:
+            by_text.setdefault(pair[1].context_sha256, pair)
+    pairs = list(by_text.values())
+    if not pairs or not isinstance(evaluation, Evaluation):
+        return ()
+    try:
+        records = client.evaluations.records(evaluation.id, contexts=list(by_text), context=True)
+    except SteelyardError:
+        return ()
+    text_by_name = {
+        record.context_sha256: as_line(record.context)
+        for record in cast("Sequence[EvaluationRecord]", records)
+        if record.context is not UNSET
+    }
+    return tuple(
+        Changed(
+            new.decision_id,
+            text_by_name[new.context_sha256],
+            right_outcome(new),
+            _top(old),
+            _top(new),
+            tuple(new.probabilities),
+            not is_right(new),
+        )
+        for old, new in pairs
+        if new.context_sha256 in text_by_name
+    )
+
+
+def _top(record: JobRecord) -> str:
+    return max(record.probabilities, key=lambda name: record.probabilities[name])
+
+
+def show_result(family: Family, job: Job, model: object, result: Result | None) -> Viewable:
+    """Show the verdict on one card: how often it is right now and before, and the beam of the change."""
+    gate = job.gate
+    body = [f'<div class="verdict">{_without_verdict(job)}</div>']
+    status: Status = "running"
+    if result is not None:
+        kind = "right" if job.method == "sft" else "the best action"
+        shares = f"{result.before * 100:.0f} % → {result.after * 100:.0f} %"
+        body = [
+            f'<div class="note">On {job.split.validation_rows:,} rows that neither has seen</div>',
+            f'<div class="verdict">{shares} <small>{kind}</small></div>',
+            f'<div class="lead">{escape(change_sentence(job, result))}</div>',
+        ]
+    elif gate is not None:
+        body = ['<div class="verdict">Too few rows to tell</div>']
+    if result is not None and result.low is not None and result.high is not None:
+        status = "good" if result.low > 0 else "bad" if result.high < 0 else "running"
+        drawn = beam(result.after - result.before, result.low, result.high, status)
+        body = [f'<div class="wide">{"".join(body)}</div><div class="wide">{drawn}</div>']
+    else:
+        body = [f'<div class="wide">{"".join(body)}</div>']
+    pills = []
+    if gate is not None:
+        verdict = verdict_of(gate)
+        pills.append(pill(_CHECK[verdict.word], verdict.status))
+        baseline = None if gate.baseline is UNSET else _right_of(gate.baseline)
+        if baseline is not None:
+            pills.append(
+                '<span class="note" title="A text baseline: TF-IDF and logistic regression, trained '
+                f'on the same rows">words alone: {baseline[0] * 100:.0f} %</span>'
+            )
+    is_served = isinstance(model, ModelVersion) and _is_served(family, model)
+    if is_served and isinstance(model, ModelVersion):
+        since = family.moved.at if family.moved is not None else model.created_at
+        pills.insert(0, pill(f"Answers since {moment(since)} UTC", "good"))
+    return pn.pane.HTML(
+        f'<section aria-label="Result"><div class="row">{"".join(body)}'
+        f'<div class="pills">{"".join(pills)}</div></div></section>',
+        stylesheets=[CARD_CSS],
+        sizing_mode="stretch_width",
+        margin=(8, 10),
+    )
+
+
+def _is_served(family: Family, model: ModelVersion) -> bool:
+    served = family.served
+    return family.switched_on and served is not None and served.adapter == model.adapter
+
+
+def _without_verdict(job: Job) -> str:
+    if job.status in ACTIVE:
+        return "It is being trained" if job.status == "running" else "It waits to be trained"
+    return "It made no model"
+
+
+def change_sentence(job: Job, result: Result) -> str:
+    """Return what a fine-tune changed, in words; that it changed nothing too."""
+    if not result.fixed and not result.broken:
+        n = job.split.train_rows if job.lineage is None else job.lineage.new_training
+        rows = f"Your {n:,} new or corrected rows" if job.lineage and job.parent else f"{n:,} rows"
+        said = f"{rows} changed no answer of {result.n_answers:,}."
+        return said if job.gate is None or not unchanged_of(job.gate) else f"{said} Add rows."
+    change = (result.after - result.before) * 100
+    between = (
+        ""
+        if result.low is None or result.high is None
+        else f", between {result.low * 100:+.0f} and {result.high * 100:+.0f}"
+    )
+    return f"{change:+.0f} points{between} · {result.fixed:,} fixed · {result.broken:,} broken"
+
+
+def show_changed(result: Result) -> Viewable:
+    """Show some of the answers that changed: the text, what is right, and both answers in colour."""
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Text", "Right", "Before", "Now"))
+    rows = "".join(
+        f'<tr><td data-label="Text" class="long" dir="auto">{escape(_cut(each.text))}'
+        f'<div class="note">{escape(each.decision)}</div></td>'
+        + "".join(
+            f'<td data-label="{name}">{chip(outcome, each.outcomes)}{note}</td>'
+            for name, outcome, note in (
+                ("Right", each.right, ""),
+                ("Before", each.before, ""),
+                ("Now", each.after, ' <span class="note">broken</span>' if each.is_broken else ""),
+            )
+        )
+        + "</tr>"
+        for each in result.changed
+    )
+    return pn.pane.HTML(
+        '<section class="card"><h2>What changed</h2><table class="cards" aria-label="What changed">'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></section>",
+        stylesheets=[CARD_CSS, TABLE_CSS],
+        sizing_mode="stretch_width",
+        margin=(6, 10),
+    )
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _SHOWN_TEXT else f"{line[:_SHOWN_TEXT]}…"
