@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import steelyard
 from steelyard.client.tables import (
     convert,
     guess_mapping,
@@ -13,6 +14,7 @@ from steelyard.client.tables import (
     read_table,
     refused_csv,
     with_single_truths,
+    with_truths_of,
 )
 from steelyard.imports.encodings import Source
 
@@ -67,7 +69,8 @@ def test_other_questions_about_a_context_are_other_rows():
     assert convert(read, guess_mapping(read)).refused == []
 
 
-@pytest.mark.parametrize(
+OWN = "My parcel is late again"
+COPIES = pytest.mark.parametrize(
     "copy",
     [
         "My  PARCEL is late\t again",
@@ -76,9 +79,11 @@ def test_other_questions_about_a_context_are_other_rows():
     ],
     ids=["case and blanks", "markup", "quoted mail"],
 )
+
+
+@COPIES
 def test_a_near_copy_of_an_evaluation_row_is_told_as_an_exact_one_is(copy):
-    own = "My parcel is late again"
-    rows = [(own, "a", "test"), (copy, "a", "train"), (own, "a", "train"), ("Fine", "b", "train")]
+    rows = [(OWN, "a", "test"), (copy, "a", "train"), (OWN, "a", "train"), ("Fine", "b", "train")]
     records = [dict(zip(("text", "label", "split"), row, strict=True)) for row in rows]
     read = read_table(json.dumps(records).encode())
     made = convert(read, guess_mapping(read))
@@ -87,3 +92,51 @@ def test_a_near_copy_of_an_evaluation_row_is_told_as_an_exact_one_is(copy):
         "Its context is",
     ]
     assert made.n_rows == 2
+
+
+@COPIES
+@pytest.mark.parametrize("form", ["table", "lines"])
+def test_near_copies_are_told_where_a_server_picks_the_sides(copy, form):
+    rows = [(OWN, "a"), (copy, "a"), (OWN, "a"), ("Fine", "b")]
+    read = read_table(json.dumps([{"text": text, "label": label} for text, label in rows]).encode())
+    made = convert(read, guess_mapping(read))
+    if form == "lines":
+        made = with_single_truths(read_lines(Source("rows.jsonl", made.data)))
+    assert (made.n_rows, made.refused) == (4, [])
+    [note] = made.notes
+    assert note.startswith(
+        "1 context says the same as another of the file, but for case, blanks, markup"
+    )
+
+
+@COPIES
+def test_near_copies_of_a_dataset_are_told(copy):
+    with steelyard.embed(engine="hashing") as server:
+        client = server.client
+
+        def read(rows):
+            table = read_table(
+                json.dumps(
+                    [dict(zip(("text", "label", "split"), row, strict=False)) for row in rows]
+                ).encode()
+            )
+            return convert(table, guess_mapping(table))
+
+        first = [(OWN, "a", "test"), ("Fine", "b", "train"), ("Thanks", "a", "train")]
+        dataset = client.datasets.create("first", read(first).parts)
+        # The server picks the sides: what is on the evaluation side is left out, and the rest told.
+        made = with_truths_of(
+            read([(copy, "a"), (OWN, "a"), ("THANKS", "a"), ("New", "b")]), client, dataset
+        )
+        assert [bool(line.strip()) for line in made.lines] == [False, True, True, True]
+        assert made.refused[0].reason.startswith(
+            "Its context is in the dataset, but for case, blanks"
+        )
+        assert [note.partition(",")[0] for note in made.table.notes] == [
+            "1 context is in the dataset on the other side",
+            "1 context is in the dataset on the training side",
+        ]
+        # Where the file names them, a copy on the same side is none.
+        named = [(copy, "a", "test"), ("thanks", "a", "train"), ("FINE", "b", "test")]
+        made = with_truths_of(read(named), client, dataset)
+        assert [bool(line.strip()) for line in made.lines] == [True, True, False]

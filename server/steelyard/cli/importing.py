@@ -142,7 +142,7 @@ def lines_of(file: Path, read_as: ReadAs) -> FileRows:
     """Return the rows of a file that have their decisions already, and show how it was read."""
     made = read_as.lines(file)
     taken = f"{made.n_rows:,} rows have their decisions and are taken as they are."
-    show_read(made.table, [taken], made.refused)
+    show_read(made.table, [*(f"  sides    {note}" for note in made.notes), taken], made.refused)
     return FileRows(made, read_as)
 
 
@@ -187,7 +187,7 @@ class FileRows:
             raise click.UsageError("No row can be used; nothing was stored.")
 
     def leave_out_relabelled(self, client: Client, dataset: Dataset) -> None:
-        """Leave out, and show, rows whose context has another label in the dataset."""
+        """Leave out, and show, rows whose context has another label, or side, in the dataset."""
         from steelyard.client.tables import with_truths_of
 
         before = self.made
@@ -195,7 +195,7 @@ class FileRows:
         refused = self.made.refused[len(before.refused) :]
         for note in self.made.table.notes[len(before.table.notes) :]:
             click.echo(printable(note), err=True)
-        show_refused(", which the dataset labels otherwise", refused)
+        show_refused(", for what the dataset has", refused)
         self._read_as.keep(self.made.table.columns, refused)
         if not self.made.n_rows:
             raise click.UsageError("No row can be used; nothing was stored.")

@@ -143,6 +143,11 @@ def own_text(value: Any) -> str:
     return cleaned if isinstance(cleaned, str) else json.dumps(cleaned, sort_keys=True, default=str)
 
 
+def plain_hash(value: Any) -> int:
+    """Return what is equal of contexts that say the same: without case, blanks, markup and quoted mail."""
+    return hash(" ".join(own_text(value).casefold().split()))
+
+
 def _read(context: str) -> ReadContext:
     value: Any = context
     if context[:1] in {"{", "["}:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from steelyard.client.tables.cells import plain, text_of
 from steelyard.client.tables.converted import Converted, Mapping
 from steelyard.client.tables.truths import with_single_truths
-from steelyard.decisions.contexts import own_text
+from steelyard.decisions.contexts import plain_hash
 from steelyard.imports.splits import Side, side_of
 from steelyard.imports.table import Refused, Reply, Table
 
@@ -54,7 +54,7 @@ def convert(table: Table, mapping: Mapping) -> Converted:
             if context is None:
                 n_empty += 1
                 sent = "Its context is empty; fill it."
-            elif side == "training" and (copy := held_out.get(_near(context))) is not None:
+            elif side == "training" and (copy := held_out.get(plain_hash(context))) is not None:
                 n_leaks += 1
                 is_exact = copy == hash(_key(context))
                 sent = (
@@ -203,7 +203,7 @@ def _held_out(
         if sides[split] == "evaluation":
             context = _context([cells[at[name]] for name in mapping.context], mapping.context)
             if context is not None:
-                contexts[_near(context)] = hash(_key(context))
+                contexts[plain_hash(context)] = hash(_key(context))
     return contexts
 
 
@@ -212,11 +212,6 @@ _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=Fa
 
 def _key(context: Any) -> str:
     return json.dumps(context, sort_keys=True, default=str)
-
-
-def _near(context: Any) -> int:
-    """Return a hash of a context without case, blanks, markup and quoted mail."""
-    return hash(" ".join(own_text(context).casefold().split()))
 
 
 def _is_cut(cell: Any) -> bool:

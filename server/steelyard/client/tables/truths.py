@@ -1,9 +1,9 @@
-"""One right answer for each question about a context: rows that contradict an earlier one are skipped."""
+"""One right answer for each question about a context, and one side: rows that break it are left out, and told."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,8 @@ import numpy as np
 from steelyard.client.packed_lines import PackedLines
 from steelyard.client.tables.converted import Converted
 from steelyard.datasets.canonical import canonical_json
-from steelyard.datasets.wire import MAX_PAGE_ROWS, Dataset
+from steelyard.datasets.wire import MAX_PAGE_ROWS, SIDES, Dataset, Example, Side
+from steelyard.decisions.contexts import plain_hash
 from steelyard.imports.table import Refused
 from steelyard.wire.decoding import decode
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 #: The place of a truth that the dataset has already.
 _IN_DATASET = -1
+_BUT_FOR = "but for case, blanks, markup or quoted mail"
 
 
 class _Row(msgspec.Struct):
@@ -32,27 +34,96 @@ class _Row(msgspec.Struct):
 
 
 def with_single_truths(made: Converted) -> Converted:
-    """Return the rows of a file without those that label a context otherwise than a row above."""
-    contexts = array("q", (_context(row) for row in map(_read, made.lines)))
+    """Return the rows of a file without those that label a context otherwise than a row above.
+
+    Where the file names no sides, what says the same as another row is counted in a note.
+    """
+    contexts, labelled, plain = array("q"), array("q"), array("q")
+    for row in map(_read, made.lines):
+        contexts.append(_context(row))
+        if row is not None and row.targets and made.sides is None:
+            labelled.append(contexts[-1])
+            plain.append(plain_hash(row.context))
     known, counts = np.unique(np.frombuffer(contexts, np.int64), return_counts=True)
+    n_near = len(set(labelled)) - len(set(plain))
+    if n_near:
+        say = "context says" if n_near == 1 else "contexts say"
+        made.notes.append(
+            f"{n_near:,} {say} the same as another of the file, {_BUT_FOR}. Where training and evaluation "
+            "are split by chance, one may be on each side; leave such copies out."
+        )
     return _without_others(made, set(known[counts > 1].tolist()), {})
 
 
 def with_truths_of(made: Converted, client: Client, dataset: Dataset) -> Converted:
-    """Return the rows of a file without those that label a context otherwise than a dataset does."""
-    contexts = {_context(row) for row in map(_read, made.lines)}
+    """Return the rows of a file without those that a dataset labels otherwise, or has on the other side.
+
+    Those are near copies of contexts of its evaluation side that are not for evaluation, and the
+    other way round.
+    """
+    contexts, plain = set[int](), set[int]()
+    for row in map(_read, made.lines):
+        contexts.add(_context(row))
+        if row is not None:
+            plain.add(plain_hash(row.context))
     truths: dict[int, tuple[int, int]] = {}
-    offset, has_more = 0, bool(made.n_rows)
-    while has_more:
-        page = client.datasets.rows(dataset.id, offset=offset, limit=MAX_PAGE_ROWS)
-        for each in page.data:
+    exact, near = set[int](), dict[int, Side]()
+    for side in SIDES if made.n_rows else ():
+        for each in _rows_of(client, dataset, side):
             images = None if each.images is msgspec.UNSET else each.images
             row = _Row(each.context, images, each.decisions, each.targets)
-            if _context(row) in contexts:
+            if (context := _context(row)) in contexts:
+                exact.add(context)
                 for key, truth, _ in _truths(row):
                     truths.setdefault(key, (truth, _IN_DATASET))
+            if (same := plain_hash(row.context)) in plain and near.get(same) != "evaluation":
+                near[same] = side
+    return _without_copies(_without_others(made, contexts, truths), exact, near)
+
+
+def _rows_of(client: Client, dataset: Dataset, side: Side) -> Iterator[Example]:
+    offset, has_more = 0, True
+    while has_more:
+        page = client.datasets.rows(dataset.id, partition=side, offset=offset, limit=MAX_PAGE_ROWS)
+        yield from page.data
         offset, has_more = offset + len(page.data), page.has_more
-    return _without_others(made, contexts, truths)
+
+
+def _without_copies(made: Converted, exact: Collection[int], near: Mapping[int, Side]) -> Converted:
+    """Return rows without near copies of contexts that a dataset has on another side; exact ones keep theirs."""
+    lines, refused = PackedLines(), list(made.refused)
+    files = made.files
+    n_left = n_open = 0
+    for place, line in enumerate(made.lines):
+        row = _read(line)
+        other = None
+        if row is not None and _context(row) not in exact:
+            other = near.get(plain_hash(row.context))
+        side = None if made.sides is None else made.sides[place]
+        n_open += other == "training" and side is None
+        if other is None or side == other or (other == "training" and side is None):
+            lines.append(line)
+            continue
+        n_left += 1
+        lines.append(b"\n")
+        reason = (
+            f"Its context is in the dataset, {_BUT_FOR}, on the {other} side; a model may not be trained "
+            "and judged on it."
+        )
+        refused.append(_refused(made, files, place, reason))
+    notes = list(made.table.notes)
+    if n_left:
+        have = "context is" if n_left == 1 else "contexts are"
+        notes.append(f"{n_left:,} {have} in the dataset on the other side, {_BUT_FOR}: left out.")
+    if n_open:
+        have = "context is" if n_open == 1 else "contexts are"
+        notes.append(
+            f"{n_open:,} {have} in the dataset on the training side, {_BUT_FOR}; where the sides are "
+            "split by chance, a copy may be evaluated. Name the side to be sure."
+        )
+    replies = {place: reply for place, reply in made.replies.items() if lines[place] != b"\n"}
+    table = replace(made.table, notes=notes)
+    return replace(made, table=table, lines=lines, refused=refused, replies=replies)
 
 
 def _without_others(
