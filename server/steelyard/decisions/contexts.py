@@ -144,7 +144,7 @@ def own_text(value: Any) -> str:
 
 
 def plain_hash(value: Any) -> int:
-    """Return what is equal of contexts that say the same: without case, blanks, markup and quoted mail."""
+    """Return a context's normal form: without case, blanks, markup and quoted mail."""
     return hash(" ".join(own_text(value).casefold().split()))
 
 

@@ -1,4 +1,4 @@
-"""One right answer for each question about a context, and one side: rows that break it are left out, and told."""
+"""One right answer for each question about a context, and one side: rows that break it are skipped."""
 
 from __future__ import annotations
 
