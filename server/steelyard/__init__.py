@@ -152,7 +152,7 @@ def decide_frame(
     ValueError
         When a column is missing or would be there twice, or ``resume`` holds other rows.
     steelyard.errors.SteelyardError
-        When the decisions cannot be asked, or nobody answers.
+        When the decisions are invalid, or no model answers.
     """
     from steelyard.batch.clusters import decide_partitions, is_dask
     from steelyard.batch.scoring import Questions, decide_rows, named_questions

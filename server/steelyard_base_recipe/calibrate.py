@@ -1,4 +1,4 @@
-"""What is fitted on the tasks that the base model was not trained on.
+"""Parameters fitted on the tasks that the base model was not trained on.
 
 First the weight of the similarity channel: training tasks say too little about how far to trust
 similarity on a new one. Then the temperatures.
@@ -49,7 +49,7 @@ Logits = list[NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSet:
-    """Requests on tasks not trained on, and what is known of each of their decisions."""
+    """Requests on tasks not trained on, and the labels of each of their decisions."""
 
     requests: tuple[RenderedRequest, ...]
     kinds: tuple[str, ...]

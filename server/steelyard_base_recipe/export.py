@@ -70,7 +70,7 @@ def write_model(
     """Write weights, graphs and tokenizer; return a manifest with temperatures of 1.
 
     In the lowest ``apart`` layers a question and its outcomes do not see the context. The weights of
-    similarity are fitted to what is chosen, but those of the kinds in ``as_trained``.
+    similarity are fitted to the targets, but those of the kinds in ``as_trained``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     words, rest = pack_weights(state, Shape())

@@ -228,7 +228,7 @@ class GraphBuilder:
         return self.op("Transpose", [split], perm=list(order))
 
     def tokens_of_heads(self, x: str, n_heads: int) -> str:
-        """Return (heads, tokens of all rows, features) of what is (rows, tokens, width)."""
+        """Return (heads, tokens of all rows, features) of a tensor (rows, tokens, width)."""
         split = self.op("Reshape", [x, self.ints(-1, n_heads, self.shape.width // n_heads)])
         return self.op("Transpose", [split], perm=[1, 0, 2])
 
@@ -309,7 +309,7 @@ class GraphBuilder:
         return self.op("Div", [self.total(numerators), total])
 
     def weights(self, scores: str) -> str:
-        """Raise e to scores of at most 0; what is masked, and what is next to nothing, weighs 0.
+        """Raise e to scores of at most 0; masked and negligible ones weigh 0.
 
         ONNX Runtime's kernel takes ten times as long for results too small for a normal number,
         which is what all masked ones have.

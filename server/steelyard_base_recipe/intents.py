@@ -1,4 +1,4 @@
-"""Messages to organisations of many kinds, and choices of what they are about.
+"""Messages to organisations of many kinds, and choices of their subject.
 
 The sources of the mixture with such choices are few; here their outcomes are named in everyday words,
 and what the message says is mostly not in the words of the outcome that it is about.
@@ -46,7 +46,7 @@ def organisations() -> dict[str, dict[str, tuple[str, ...]]]:
 
 
 def made_intent(rng: np.random.Generator) -> tuple[str, list[Made]]:
-    """Return a message, and a choice of what it is about, asked in two wordings."""
+    """Return a message, and a choice of its subject, asked in two wordings."""
     names = list(organisations())
     receiver = pick(names, rng)
     about = list(organisations()[receiver])

@@ -1,7 +1,7 @@
 """Made-up contexts that say how much of something there is, and questions with levels to answer.
 
 Labelled texts have few scales, most of them of feeling. Here every level of every scale is equally
-frequent, in words that are not the level's own, so that what is taught is the order.
+frequent, in words that are not the level's own, so that the order is taught.
 """
 
 from __future__ import annotations

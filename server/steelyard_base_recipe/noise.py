@@ -90,7 +90,7 @@ def surround(
 
 
 def unanswered(source: str, mixture: Mixture, rng: np.random.Generator) -> str | None:
-    """Return another source's question of what its text states: of this text the answer is no."""
+    """Return another source's question about its own text: of this text the answer is no."""
     row = _row_of(STATED_SOURCES, source, mixture, rng)
     for decision in row.decisions if row else ():
         if decision["kind"] == "binary" and not _INVERSE.search(decision["question"]):

@@ -83,7 +83,7 @@ class Teacher(Protocol):
 
 
 class Score(msgspec.Struct):
-    """How the teacher does on labelled decisions of one kind: the ceiling of what it teaches."""
+    """The teacher's score on labelled decisions of one kind: the ceiling of its pupil."""
 
     n_decisions: int = 0
     n_right: int = 0
@@ -246,7 +246,7 @@ def in_turns(rows: Iterable[Row], seed: int) -> list[Row]:
 
 
 def progress(state: State, per_hour: float) -> dict[str, Any]:
-    """Return what a line of progress says; the teacher's own score is the ceiling of what it teaches."""
+    """Return a line of progress; the teacher's own score is the ceiling of its pupil."""
     return {
         "texts": state.n_texts,
         "decisions": state.n_decisions,

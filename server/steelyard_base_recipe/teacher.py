@@ -1,8 +1,8 @@
 """A trained model whose answers to choices a new one keeps while it learns something else.
 
-Training on what the old model cannot do loses, within some million tokens, part of what it can:
-the new model is held to the old one's answers, on labelled choices and on choices that nobody
-labelled (Li and Hoiem 2018, "learning without forgetting"), and to its pooled vectors.
+Training on the old model's failures loses, within some million tokens, part of its skills:
+the new model is held to the old one's answers, on labelled choices and on choices without a
+label (Li and Hoiem 2018, "learning without forgetting"), and to its pooled vectors.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class QuestionPool:
         return text in self._texts
 
     def choose(self, row: Row, rng: np.random.Generator, n_questions: int) -> list[Question]:
-        """Return what is asked of a row: its own questions, then others that fit it."""
+        """Return the questions about a row: its own, then others that fit it."""
         chosen = {question.text: thin(question, rng) for question in own_questions(row)}
         source = source_of(row)
         same = self._by_source.get(source, [])

@@ -1,7 +1,7 @@
 """Make API keys, and format them for display.
 
 A key is ``steelyard_sk_`` and 32 random bytes in an URL-safe alphabet. Its first characters are
-kept to find it by, and its SHA-256 to know it by: against 200 random bits that nobody has seen, a
+kept to find it by, and its SHA-256 to check it by: against 200 random secret bits, a
 slow hash made for passwords would protect nothing.
 """
 

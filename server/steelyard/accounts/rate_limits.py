@@ -3,7 +3,7 @@
 Counters of the last minute, by caller: exact across processes, and bounded in memory. Those that hosts
 count together are in ``steelyard.accounts.shared_rates``.
 
-The rule is a sliding window counter: what was counted in the running minute, plus the part of the
+The rule is a sliding window counter: the count of the running minute, plus the part of the
 minute before that the last 60 seconds still cover. It counts in an SQLite table, in memory for one
 process or in a file that the processes of one server share. Nothing in it is worth keeping, so
 nothing is synced to disk.

@@ -3,7 +3,7 @@
 A host takes a slice of a caller's minute ahead and spends it without asking again. A slice grows
 with what the caller lately sent through this host and holds for two seconds, so a caller costs the
 database about one small write in two seconds for each host, however much it sends; near the limit,
-slices are as small as what is asked. What is left of a slice is given back with the next.
+slices are as small as the request. The rest of a slice is given back with the next.
 
 So a caller never gets more than its limit beside what slices hold for two seconds, and a caller that
 changes from host to host may be refused a twentieth of its limit early.

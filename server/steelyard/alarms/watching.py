@@ -2,7 +2,7 @@
 
 A look reads a bounded batch, counts it in memory, and writes in one transaction what is kept of the
 models, how far was looked, the alarms, their events and their letters. That transaction is refused
-where another process looked meanwhile: nothing is counted twice, whoever is killed when.
+where another process looked meanwhile: nothing is counted twice, whenever a process is killed.
 """
 
 from __future__ import annotations

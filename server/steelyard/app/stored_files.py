@@ -1,6 +1,6 @@
 """Every file that a state names, in the stores of all rooms; and which of them are damaged.
 
-For ``steelyard doctor``, and for what is copied in a backup.
+For ``steelyard doctor``, and for the files of a backup.
 """
 
 from __future__ import annotations

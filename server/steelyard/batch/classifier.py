@@ -36,7 +36,7 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     question : str
-        What is asked about each text.
+        The question about each text.
     outcomes : mapping, optional
         Descriptions of classes, by class; a class that is not in it goes by its name alone.
     calibrate : bool, default True

@@ -31,7 +31,7 @@ def decide_partitions(frame: Any, questions: Questions, *, context: str | Sequen
     frame : dask.dataframe.DataFrame
         Rows to decide about.
     questions : Questions
-        What is asked, of the workers' own models.
+        The request, to the workers' own models.
     context : str or sequence of str
         The column of contexts, or several that make an object.
 

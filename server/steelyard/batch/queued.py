@@ -52,7 +52,7 @@ class Queue:
         Raises
         ------
         EngineUnavailableError
-            When workers cannot answer: what was answered is kept.
+            When workers cannot answer: finished answers are kept.
         """
         run, left = stored.run, iter(parts)
         encoded = msgspec.json.encode(request)

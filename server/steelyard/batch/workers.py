@@ -1,6 +1,6 @@
 """Processes of this machine that answer the parts of a run beside each other.
 
-One process reads the rows and gives each part to whoever is free, a few parts ahead and no more. A
+One process reads the rows and gives each part to a free worker, a few parts ahead and no more. A
 part is written once, under its number, by the process that answered it; of one that died with its
 process another is given the rows. Which parts are there is all that is known of a run, so that it
 goes on wherever it was stopped, with any number of processes.

@@ -63,8 +63,8 @@ _ROLES = ("owner", "billing")
 def may_change_money(caller: Caller) -> str:
     """Return the account whose money a caller may change: the one place that knows who may.
 
-    The session of an owner, or of whoever has the role for it; an API key never does. Without a
-    session it is whoever runs the server, for the account ``local``.
+    The session of an owner, or of a user with the role for it; an API key never does. Without a
+    session it is the operator of the server, for the account ``local``.
     """
     session = caller.session
     if not (session.role in _ROLES if session else caller.is_operator):

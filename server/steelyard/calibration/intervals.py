@@ -135,8 +135,8 @@ def ratio_intervals(
     Notes
     -----
     Draws n_resamples * n_clusters numbers, 16 MB at a time, then multiplies matrices. That the
-    bound holds for every distribution of equal sizes is a conjecture which nobody has found to
-    fail; ``tests/benchmarks/coverage.py`` measures it, with unequal sizes too.
+    bound holds for every distribution of equal sizes is a conjecture without a known
+    counterexample; ``tests/benchmarks/coverage.py`` measures it, with unequal sizes too.
 
     References
     ----------

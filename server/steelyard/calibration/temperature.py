@@ -61,7 +61,7 @@ class TemperatureTable:
     ----------
     temperatures : mapping of str to mapping of str to float
         Kind to bucket (``"2"``, ``"3-5"``, ``"6-12"``, ``"13-40"``, ``"41+"``) to temperature, a
-        finite number above 0. What is left out has temperature 1.
+        finite number above 0. A missing one is temperature 1.
 
     Raises
     ------

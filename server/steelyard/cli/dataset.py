@@ -131,7 +131,8 @@ def add(
 ) -> None:
     """Add the rows of a file as the next version: JSON Lines, or a table as dataset import reads it.
 
-    Rows whose context the dataset labels otherwise are left out and told: corrections go by a draft.
+    Rows whose context has another label in the dataset are skipped and reported: corrections go
+    by a draft.
 
     A table has a column named context, and one for each decision, named by its id.
     """

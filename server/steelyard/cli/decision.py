@@ -46,8 +46,8 @@ Examples:
 def command() -> None:
     """Keep decisions under names, in versions that aliases point to.
 
-    A decision may be a file of a repository: decisions/NAME.toml, with examples of what it is to
-    answer. Exit status: 1 when an example fails or a file differs from the server.
+    A decision may be a file of a repository: decisions/NAME.toml, with examples and their right
+    answers. Exit status: 1 when an example fails or a file differs from the server.
     """
 
 

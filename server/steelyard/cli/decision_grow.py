@@ -62,7 +62,7 @@ _UNDER_WAY, _LOOK_S = ("training", "comparing"), 2.0
 def command(*, name: str, wait: bool, stop: bool, server: Server, **leave: Any) -> None:
     """Grow a family for NAME by itself, with the leave that is given, or show how far it is.
 
-    What was reported on its stored decisions becomes rows of its dataset. When its own learning curve
+    Feedback on its stored decisions becomes rows of its dataset. When its own learning curve
     says that a family would pass, one is trained, answers along, and is compared with production. One
     that is as right within the margin at a lower price stands at the alias "proposed", or in production
     with --policy move. Texts unlike its rows go back to the model before, and an alarm of drift moves

@@ -111,7 +111,7 @@ def command(
     with few different values are labels, each a decision whose outcomes are its values; --context
     and --label say otherwise. A column of lists with several names becomes a yes or no decision for
     each name. Splits of folders, file names or a column are kept as sides. Rows that cannot be used
-    are left out and told.
+    are skipped and reported.
     """
     from steelyard.client.tables import create_whole
 

@@ -54,8 +54,8 @@ def command(
 
     Pressures: instructions hidden in the text, padding, renamed outcomes, capitals, letters that look
     alike, white space and typos; beside them the same request again and harmless wording, which are
-    the noise. The price is told first. The home must be that of the server, whose page of models
-    shows what was found.
+    the noise. The price is shown first. The home must be that of the server, whose page of models
+    shows the results.
     """
     import msgspec
 

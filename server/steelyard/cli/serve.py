@@ -68,7 +68,7 @@ _EXAMPLE = {
 def command(**given: str | None) -> None:
     """Answer decisions over HTTP until Ctrl-C; a second Ctrl-C does not wait.
 
-    Without accounts whoever reaches the server may use it, so it then listens on loopback
+    Without accounts anybody who reaches the server may use it, so it then listens on loopback
     addresses only.
     """
     from steelyard.settings import read_server_settings

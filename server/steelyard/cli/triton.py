@@ -106,7 +106,7 @@ def export(
 ) -> None:
     """Write a model repository: every base model, and every LoRA fine-tune in use.
 
-    What is there already and unchanged is left as it is. A fine-tune of heads alone has no model of
+    Existing unchanged models are left as they are. A fine-tune of heads alone has no model of
     its own: its passes are its base model's. Exit status 1 when a model that --model names was not
     written.
     """

@@ -63,7 +63,7 @@ def command(
 
     The server, its jobs, and the workbench where it is installed.
     The first run in a home loads two sample datasets: support tickets, and reply actions with
-    rewards. What was deleted since is not loaded again.
+    rewards. Samples deleted since are not loaded again.
     """
     from steelyard.cli.first_operator import first_operator
     from steelyard.cli.samples import load_samples

@@ -104,7 +104,7 @@ def verify_passkey(credential: Mapping[str, Any]) -> Call[SignedInUser]:
     Parameters
     ----------
     credential : mapping
-        ``toJSON()`` of what ``navigator.credentials.get`` gave.
+        ``toJSON()`` of the result of ``navigator.credentials.get``.
     """
     fields = {"credential": credential}
     return write("/v1/auth/passkey/verify", SignedInUser, fields, key=None)
@@ -135,7 +135,7 @@ def add_passkey(name: str, credential: Mapping[str, Any]) -> Call[Passkey]:
     name : str
         What people call it.
     credential : mapping
-        ``toJSON()`` of what ``navigator.credentials.create`` gave.
+        ``toJSON()`` of the result of ``navigator.credentials.create``.
     """
     fields = {"name": name, "credential": credential}
     return write(f"{_ACCOUNT}/passkeys", Passkey, fields, key=None)

@@ -305,7 +305,7 @@ def health() -> Call[Health]:
 def ready() -> Call[Readiness]:
     """Return whether every engine scores and the state can be written: ``GET /v1/ready``.
 
-    For whoever runs the server: it needs a key of scope ``full``, or a call from the same machine.
+    For operators of the server: it needs a key of scope ``full``, or a call from the same machine.
     """
     return read("/v1/ready", Readiness)
 

@@ -1,6 +1,6 @@
 """How answers show themselves in a notebook: static HTML, every text in it escaped.
 
-Names of decisions, outcomes and actions come from whoever wrote the request, so none is trusted.
+Names of decisions, outcomes and actions come from the request, so none is trusted.
 The context is in no answer and so is never shown.
 """
 

@@ -363,7 +363,7 @@ def move_assigned(
     from_ : str
         Who has the rows.
     to : str, optional
-        Who gets them; nobody when left out.
+        The new reviewer; none when left out.
     """
     fields = {"from": from_, "to": to}
     path = f"{_path(draft_id)}/assignments/move"

@@ -288,7 +288,7 @@ def outcome_threshold(
     Parameters
     ----------
     precision : float, optional
-        Share of what is sent to the outcome that must be right; certified where the rows suffice.
+        Share of the decisions sent to the outcome that must be right; certified where the rows suffice.
     confidence : float, optional
         Of that precision, over draws of the rows; .95 when left out.
     wrong_cost, abstain_cost : float, optional

@@ -31,7 +31,7 @@ def save_decisions(
     format : {"csv", "parquet", "hf"}, optional
         That of the path's ending when left out; a path without one of them is a folder.
     force : bool, default False
-        Whether to replace what is there.
+        Whether to replace an existing file.
     progress : callable, optional
         Called with the bytes received so far.
     **filters
@@ -60,7 +60,7 @@ def save_records(
     format : {"csv", "parquet", "hf"}, optional
         That of the path's ending when left out; a path without one of them is a folder.
     force : bool, default False
-        Whether to replace what is there.
+        Whether to replace an existing file.
     progress : callable, optional
         Called with the bytes received so far.
     **filters
@@ -90,7 +90,7 @@ def save_rows(
     format : {"csv", "parquet", "hf"}, optional
         That of the path's ending when left out; a path without one of them is a folder.
     force : bool, default False
-        Whether to replace what is there.
+        Whether to replace an existing file.
     progress : callable, optional
         Called with the bytes received so far.
 
@@ -113,7 +113,7 @@ def save_account(
     Parameters
     ----------
     force : bool, default False
-        Whether to replace what is there.
+        Whether to replace an existing file.
     progress : callable, optional
         Called with the bytes received so far.
 

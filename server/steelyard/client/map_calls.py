@@ -53,7 +53,7 @@ def values(map_id: str, decision: str, *, evaluation: str | None = None) -> Call
     decision : str
         Whose labels.
     evaluation : str, optional
-        Id of an evaluation of the dataset, whose model's answers are told too.
+        Id of an evaluation of the dataset, whose model's answers are returned too.
     """
     path = f"{_path(map_id)}/values"
     return read(path, MapValues, decision=decision, evaluation=evaluation)

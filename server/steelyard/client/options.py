@@ -35,9 +35,9 @@ class ClientOptions:
     account_id : str or None
         Which of the user's accounts the calls of a session are for; the first when left out.
     agent : str or None
-        What the server is told that calls, such as the browser of whoever is signed in.
+        The caller's name for the server, such as the browser of a signed-in user.
     forwarded_for : str or None
-        Whom it calls for, as ``X-Forwarded-For`` says it: addresses, the nearest last. Servers
+        The address it calls for, as ``X-Forwarded-For`` has it: addresses, the nearest last. Servers
         believe those that they have among their trusted proxies.
 
     Raises

@@ -1,6 +1,6 @@
 """Figures of answers: Bokeh's, each of which a cell shows as a small picture that needs no network.
 
-``bokeh.io.show`` or a Panel app draws the same figure live. Bokeh is loaded by whoever draws.
+``bokeh.io.show`` or a Panel app draws the same figure live. Bokeh is loaded by the drawing call.
 """
 
 from __future__ import annotations

@@ -256,7 +256,7 @@ def _decisions_of(cell: Any, *, are_structs: bool) -> list[Any]:
 def numbers_of(cell: Any) -> dict[str, Any] | None:
     """Return numbers by decision and outcome: of a mapping, of JSON, or of an exported row's list.
 
-    ``None`` for what is none of these.
+    ``None`` for any other value.
     """
     if isinstance(cell, str):
         try:

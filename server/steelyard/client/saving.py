@@ -80,7 +80,7 @@ class AsyncSaver(Protocol):
 def export_file(path: Path, format_: ExportFormat, *, force: bool) -> Iterator[BinaryIO]:
     """Yield a file to write an export to; at the end it takes the place of ``path``.
 
-    What is packed is unpacked to a folder, unless the path ends with ``.zip``.
+    A packed export is unpacked to a folder, unless the path ends with ``.zip``.
     """
     check_free(path, force=force)
     is_folder = format_ == "hf" and path.suffix.lower() != ".zip"

@@ -25,7 +25,7 @@ def keep_threshold(
     """Add a version whose policy has the threshold to a named decision; no alias moves.
 
     Its other thresholds, questions and model are those of the newest version. The note says which
-    evaluation the threshold comes from, and what is certified. Raises ``ValueError`` when the newest
+    evaluation the threshold comes from, and its certificate. Raises ``ValueError`` when the newest
     version does not ask the decision.
     """
     named = client.named_decisions

@@ -24,7 +24,7 @@ class Doubt:
 def labels_to_check(rows: Iterable[StoredRow], doubts: Sequence[Doubt]) -> list[LabelToCheck]:
     """Return the doubted labels of the training rows that are there, each row and decision once.
 
-    ``doubts`` are those of the newest job first: its reason is told, and its time.
+    ``doubts`` are those of the newest job first: its reason is reported, and its time.
     """
     by_row: dict[int, dict[str, list[Doubt]]] = {}
     for doubt in doubts:

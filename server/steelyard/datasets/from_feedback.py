@@ -1,7 +1,7 @@
 """Feedback as rows: outcomes of stored decisions, for the next fine-tune to learn.
 
 A row asks what the stored decision asked, as far as something was observed of it, and its targets
-are what was observed. Its metadata names the stored decision, so that a dataset takes each once.
+are the observed outcomes. Its metadata names the stored decision, so that a dataset takes each once.
 Everything else is the rule of datasets (``steelyard.datasets.service``): sides, duplicates, bounds.
 """
 

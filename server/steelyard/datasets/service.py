@@ -1,7 +1,7 @@
 """The datasets of an account: made, listed, renamed, restored and deleted, and given to other work.
 
 A version's files are durable before the state names them, and the state forgets them before they
-are removed, so that a dataset that is told of has all of its rows, whenever a process dies.
+are removed, so that a listed dataset has all of its rows, whenever a process dies.
 """
 
 from __future__ import annotations

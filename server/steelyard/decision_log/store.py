@@ -1,6 +1,6 @@
 """Rows of decisions kept for feedback, and of the feedback on them.
 
-Lists and figures do without what was asked: contexts are long.
+Lists and figures leave the request out: contexts are long.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ def error_from_body(
     Parameters
     ----------
     status : int
-        The HTTP status, told in the message when the body is not one of ours.
+        The HTTP status, named in the message when the body is not one of ours.
     body : object
         The decoded JSON body, whatever it is.
     retry_after_s : float, optional

@@ -1,7 +1,7 @@
 """Partitions of large evaluations: rows in ranges that any number of workers score at once.
 
 A partition is held by the opening of the state that scores it, its runner, as a whole job is. Only
-the runner writes its progress and, once, its predictions; whoever dies lets go of it, and another
+the runner writes its progress and, once, its predictions; a dead runner releases it, and another
 goes on from its parts. When the last is scored the evaluation itself is a job again: its figures
 are made by one worker.
 """

@@ -86,7 +86,7 @@ def read_sample(store: FrameStore, sha256: str, most: int) -> Sample:
     """Return the predictions of a file, or about ``most`` of them: all those of some contexts.
 
     Contexts are chosen by their hashes, so that the files of two models on the same rows give the
-    same ones. What is not chosen is never in memory together.
+    same ones. Columns that were not selected are never in memory together.
     """
     n = count_predictions(store, sha256)
     if n <= most:

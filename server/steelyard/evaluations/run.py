@@ -1,8 +1,8 @@
 """Scoring an evaluation: rows in batches of like lengths, predictions durable as they come.
 
-About once a second what was scored becomes a file of predictions, and only when it is durable the
+About once a second the scored rows become a file of predictions, and only when it is durable the
 progress that names it is committed. So a row with a kept prediction is never scored again, whenever
-the process dies: what is lost is at most what was scored since the last commit. When it runs is
+the process dies: at most the rows scored since the last commit are lost. When it runs is
 up to ``steelyard.jobs``; who may ask for an evaluation is in ``steelyard.evaluations.service``.
 """
 

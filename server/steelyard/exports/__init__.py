@@ -1,6 +1,6 @@
 """Rows to take along: one table a subject, written as CSV, Parquet or a folder of ``datasets``.
 
-Whoever has rows (datasets, evaluations, the log of decisions) describes them as an ``ExportTable``;
+Rooms with rows (datasets, evaluations, the log of decisions) describe them as an ``ExportTable``;
 ``export_pieces`` writes any of them in any format, a batch in memory at a time.
 """
 

@@ -39,7 +39,7 @@ def certify_answer(
 def abstain_on_novel(answer: DecideResponse) -> DecideResponse:
     """Return an answer that abstains, and is not certified, where its context is unlike any seen.
 
-    So does one of a model that keeps nothing of its training rows: nobody can tell.
+    So does one of a model that keeps nothing of its training rows: novelty is unknown.
     """
     novelty = answer.novelty
     if novelty is not UNSET and not novelty.unlike:

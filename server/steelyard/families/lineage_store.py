@@ -1,6 +1,6 @@
 """Lineage in the state: each change is one transaction, with its effects.
 
-Engines and workers are told after the commit. A process that dies between the two leaves a state
+Engines and workers are notified after the commit. A process that dies between the two leaves a state
 that ``LineageStore.tick`` of any server process brings into effect.
 """
 
@@ -151,7 +151,7 @@ class LineageStore:
     ) -> Applied:
         """Change an account's lineage in a transaction of the caller's.
 
-        What is due by now is done first, and moves that the command allows are made after it.
+        Due work is done first, and moves that the command allows are made after it.
         """
         steps = [(pass_time, None), (command, key_id), (move_ready, None)]
         return self._apply(connection, account_id, steps)
@@ -159,7 +159,7 @@ class LineageStore:
     def follow(self, applied: Applied) -> None:
         """Publish a durable change to the engines and the job worker.
 
-        Failures are logged: ``tick`` brings into effect what was not.
+        Failures are logged: ``tick`` applies the change later.
         """
         self._remember(applied.account_id, applied.stored)
         try:

@@ -64,7 +64,7 @@ class Artifacts(Protocol):
 class _Slot:
     """One model: asked for, loading, loaded or failed.
 
-    A slot that was let go of is no longer listed; whoever still uses it may end.
+    A released slot is no longer listed; calls that still use it may end.
     """
 
     model: FamilyModel
@@ -274,7 +274,7 @@ class TunedModels:
     def _make_room(self, n_more: int, spared: _Slot | None = None) -> None:
         """Release the least recently used models until so many more fit; called with the lock.
 
-        What was left this moment may be asked for in the next, and is kept.
+        A model released this moment may be asked for in the next, and is kept.
         """
         slots = [slot for slot in self._slots.values() if slot.failed_at is None]
         excess = len(slots) + n_more - self._max_loaded

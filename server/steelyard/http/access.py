@@ -3,7 +3,7 @@
 To a server every request comes from the last proxy's address, so the word of proxies that a setting
 names is taken. Each adds to ``X-Forwarded-For``, at its right end, whom it got the request from; what
 stands further left may be of the caller's own making. Sanic can read such a header, but believes
-whoever sends it.
+every sender.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _check_accounts(services: Services) -> None:
 def _is_for_session(request: Request, route: Route, services: Services) -> bool:
     """Whether a call without a key is to have a session.
 
-    Where a key would do, it is a session's if it has one: without either, a key is what is missing.
+    Where a key would do, it is a session's if it has one: without either, the refusal asks for a key.
     """
     if route.access is Access.CONSOLE and not route.takes_keys:
         return True

@@ -1,6 +1,6 @@
 """Request ids, and logs on the error stream: JSON lines, one for every request, or text for people.
 
-A line never holds a context, a body, a header's secret or a query's value; a route is told by its
+A line never holds a context, a body, a header's secret or a query's value; a route is named by its
 pattern and a caller by its ids.
 """
 

@@ -62,7 +62,7 @@ async def serve_app(
 
     Then it goes on for as long as the setting ``leaving_s`` says, and its probes tell so. After that
     no connection is accepted, requests in flight are answered for as long as the setting
-    ``shutdown_s`` says, others are refused, and what is still running is cut off with a refusal.
+    ``shutdown_s`` says, others are refused, and running ones are cut off with a refusal.
     """
     server: Any = await app.create_server(
         sock=listener, protocol=Connection, backlog=_BACKLOG, return_asyncio_server=True
@@ -165,7 +165,7 @@ def _spare_collector() -> None:
     """Freeze the objects that live as long as the process, and run Python's cycle collector less.
 
     A request makes thousands of objects, hardly any in a cycle: at the interpreter's own threshold the
-    collector takes a twentieth of what it costs.
+    collector takes a twentieth of its former time.
     """
     gc.freeze()
     gc.set_threshold(_COLLECTED_OBJECTS, 10, 10)

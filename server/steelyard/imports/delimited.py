@@ -159,7 +159,7 @@ class _Lines:
 
 
 class _Records:
-    """Cuts lines into records, and refuses what is none."""
+    """Cuts lines into records, and refuses the others."""
 
     def __init__(
         self,

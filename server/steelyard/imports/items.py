@@ -1,6 +1,6 @@
 """Texts with what people said of them, as a table with a column for each question.
 
-Where several people answered a row, its cell has the share of each answer; who said what is kept
+Where several people answered a row, its cell has the share of each answer; each person's answer is kept
 beside the rows.
 """
 
@@ -31,7 +31,7 @@ class Item:
 
     @property
     def questions(self) -> list[str]:
-        """What was answered."""
+        """The answers."""
         return list(dict.fromkeys(name for reply in self.replies for name in reply.answers))
 
     def answers(self, question: str) -> list[Any]:
@@ -53,7 +53,7 @@ class Item:
 def table_of_items(
     items: Sequence[tuple[int, Item]], refused: list[Refused], read_as: str
 ) -> Table:
-    """Return items as a table; those that nobody answered are left out."""
+    """Return items as a table; unanswered ones are left out."""
     usable: list[tuple[int, Item]] = []
     left_out = list(refused)
     for number, item in items:

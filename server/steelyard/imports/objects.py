@@ -32,7 +32,7 @@ class _RepeatedNameError(ValueError):
 
 
 def read_objects(source: Source, encoding: Encoding) -> tuple[list[Numbered], list[Refused], str]:
-    """Return the objects of a file, what is none, and what the file is; no object where it is no JSON."""
+    """Return the objects of a file, its other items, and its form; no object where it is not JSON."""
     with encoding.open(source) as text:
         start = text.read(1)
         while start.isspace():
@@ -214,7 +214,7 @@ def _whole_lines(source: Source, encoding: Encoding) -> tuple[list[Numbered], li
 
 
 def _apart(lines: Iterable[Numbered | Refused]) -> tuple[list[Numbered], list[Refused]]:
-    """Return the rows and what is none."""
+    """Return the rows and the other items."""
     rows: list[Numbered] = []
     refused: list[Refused] = []
     names: set[str] = set()

@@ -39,7 +39,7 @@ class Refused:
     file : str
         Of several files: the one that it is in.
     by_program : bool
-        Whether the program that wrote the file says so: nobody labelled it, or it was discarded.
+        Whether the program that wrote the file says so: it is unlabelled, or it was discarded.
     """
 
     line: int

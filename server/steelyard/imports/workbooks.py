@@ -77,7 +77,7 @@ def cell_name(place: int) -> str:
 def check_workbook(archive: zipfile.ZipFile, unpacked: UnpackedBytes) -> dict[str, SheetCells]:
     """Return what a library would read otherwise of each sheet, by its name.
 
-    Raise ``ValueError`` for what is no Excel workbook, or takes more memory than the bound.
+    Raise ``ValueError`` for a file that is not an Excel workbook, or takes more memory than the bound.
     """
     names = {name.lower() for name in archive.namelist()}
     if _WORKBOOK not in names or names.intersection(_OTHERS):

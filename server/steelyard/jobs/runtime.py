@@ -1,8 +1,8 @@
 """Runs the jobs of a state in this process, one at a time, until each has ended.
 
 There is no queue beside the tables of the jobs. A job is claimed in one transaction that writes who
-runs it; processes write in turns, so no two claim the same. Whoever dies lets go of its lock on the
-state: then the next process claims the job, and goes on from what is durable of it. Whoever ends in
+runs it; processes write in turns, so no two claim the same. A dead process releases its lock on the
+state: then the next process claims the job, and goes on from its durable part. One that ends in
 order names no runner any more, so that only deaths while a job ran are counted against it.
 """
 

@@ -18,7 +18,7 @@ class SerialExecutor:
     async def take(self, start: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Start work when it is its turn, and return its result.
 
-        Work that nobody wants any more still has its thread, and its turn, until it ends.
+        Abandoned work still has its thread, and its turn, until it ends.
         """
         async with self._lock:
             working = asyncio.ensure_future(start())

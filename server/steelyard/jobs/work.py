@@ -36,7 +36,7 @@ class Run(ABC):
     def advance(self) -> bool:
         """Do some of the job, and end it once all is done; returns whether there is more to do.
 
-        It goes on from what is durable: it is called again after a retryable ``SteelyardError``,
+        It goes on from the durable part: it is called again after a retryable ``SteelyardError``,
         and after a crash by another process. Any other error ends the job.
         """
 

@@ -30,7 +30,7 @@ def doubt_of(probabilities: Sequence[Sequence[float]]) -> float:
 
 
 def mean_doubt(decisions: Iterable[Sequence[Sequence[float]]]) -> float:
-    """Return the mean doubt of a row's decisions; 1 of a row that nobody was asked about."""
+    """Return the mean doubt of a row's decisions; 1 of a row that no teacher was asked about."""
     doubts = [doubt_of(decision) for decision in decisions]
     return sum(doubts) / len(doubts) if doubts else 1.0
 

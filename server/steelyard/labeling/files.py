@@ -1,4 +1,4 @@
-"""Files of sources and of what teachers said: Parquet, with rows in groups that are read alone."""
+"""Files of sources and of teachers' answers: Parquet, with rows in groups that are read alone."""
 
 from __future__ import annotations
 

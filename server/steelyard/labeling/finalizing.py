@@ -172,7 +172,7 @@ def _row_of(result: LabelingResult) -> bytes:
 
 
 def _selection_of(request: FinalizeJob) -> bytes:
-    """Return what was chosen, in a form that does not depend on the order of the rows."""
+    """Return the chosen answers, in a form that does not depend on the order of the rows."""
     chosen: dict[str, Any] = {
         field: sorted(getattr(request, field))
         for field in _SIDES

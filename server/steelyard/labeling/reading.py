@@ -91,7 +91,7 @@ class _Reader:
         self._task_tokens: dict[str, int] = {}
 
     def take(self, line: bytes) -> list[Violation]:
-        """Take a row, or return what is wrong in it; paths start at the row."""
+        """Take a row, or return its problem; paths start at the row."""
         violations = Violations()
         try:
             value = decode_json(line)

@@ -1,8 +1,8 @@
 """Asking teachers: every row of a source, and what they said durable as it comes.
 
-About once a second what was said becomes a file, and only when it is durable the progress that names
+About once a second the new answers become a file, and only when it is durable the progress that names
 it is committed. So a teacher that answered a row is not asked about it again, whenever the process
-dies: what is lost is at most what was said since the last commit. A teacher that fails for a while is
+dies: at most the answers since the last commit are lost. A teacher that fails for a while is
 asked again a few times, and then the row has its error in place of an answer. Rows that it was not
 asked about stay open as long as it answers any.
 """
@@ -118,7 +118,7 @@ class _Teacher:
         self.again = []
 
     def end_round(self) -> None:
-        """Leave what was not sent yet to the next round."""
+        """Leave unsent rows to the next round."""
         self.again += self.window
         self.window = []
         for future, row in tuple(self.waiting.items()):

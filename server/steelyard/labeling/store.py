@@ -1,4 +1,4 @@
-"""Rows of sources and jobs of labeling, and of the files of what teachers said."""
+"""Rows of sources and jobs of labeling, and of the files of teachers' answers."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Judged:
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """What is kept of a job whose labels are ready."""
+    """The figures kept of a job whose labels are ready."""
 
     valid_rows: int
     agreement_rows: int
@@ -57,7 +57,7 @@ class _Agreements:
         self._pairs.append(pairs)
 
     def measures(self) -> list[Measure | None]:
-        """Return the shares, teacher by teacher; ``None`` beside nobody."""
+        """Return the shares, teacher by teacher; ``None`` without a teacher."""
         return ratio_measures(
             np.asarray(self._same),
             np.asarray(self._pairs),

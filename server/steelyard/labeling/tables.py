@@ -1,4 +1,4 @@
-"""Sources of labeling, jobs, and the files of what teachers said."""
+"""Tables of sources of labeling, jobs, and the files of teachers' answers."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class TeacherList(Shown, Struct, frozen=True, kw_only=True):
 
 
 class SourceRowInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One query of a source: a row without what is right about it."""
+    """One query of a source: a row without labels."""
 
     refused_fields: ClassVar[dict[str, str]] = {
         "targets": "Teachers find the targets; make a dataset of rows that have them",

@@ -2,9 +2,9 @@
 
 What an account has: ``paid``, credit that was paid for, less what work in progress holds (negative:
 what it owes, or what promotional credit will cover), ``promotional``, credit that was given, and
-``held``, what work in progress may cost at most. Where it went: ``revenue``, what was spent, and
-``refunds``, what was paid back. Where it came from, negative: ``funding``, what was paid in or will
-be, and ``referral_costs``. A purchase that nobody has paid yet stands in ``purchases_pending``. Each
+``held``, the most that work in progress may cost. Where it went: ``revenue``, spent money, and
+``refunds``, money paid back. Where it came from, negative: ``funding``, money paid in or to
+be, and ``referral_costs``. An unpaid purchase stands in ``purchases_pending``. Each
 posting sums to zero, so the books always do.
 """
 

@@ -1,6 +1,6 @@
 """Computing a map: vectors of the rows, pairs of them, and iterations of their layout.
 
-What is durable are vectors by blocks, then the pairs, then the layout every few iterations: a run
+The durable parts are vectors by blocks, then the pairs, then the layout every few iterations: a run
 that is taken up again repeats at most one of these. All of it is deterministic, so that a map that
 was interrupted is the one that was not.
 """

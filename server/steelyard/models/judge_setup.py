@@ -66,7 +66,7 @@ class JudgeSetup:
 
     Notes
     -----
-    Safe to use from several threads. What was started is known until the server ends; a download that
+    Safe to use from several threads. Started work is known until the server ends; a download that
     was interrupted goes on where it stopped.
     """
 

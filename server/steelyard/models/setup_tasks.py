@@ -52,7 +52,7 @@ class SetupTasks:
     Attributes
     ----------
     file_lock : threading.Lock
-        Held by whoever changes ``models.toml``.
+        Held while ``models.toml`` is changed.
     """
 
     def __init__(self, home: Path, writes: KeyedWrites) -> None:

@@ -1,6 +1,6 @@
 """Comparing two versions of a named decision: both are asked about the same contexts.
 
-What was answered is durable after each window of contexts: a run that is taken up again repeats at
+Answers are durable after each window of contexts: a run that is taken up again repeats at
 most one. The charge is made in the transaction that ends the job.
 """
 

@@ -1,6 +1,6 @@
 """Money held for work that outlives its request: held as it is accepted, settled when it ends.
 
-Such an operation belongs to no process: whoever ends the work settles it, in the same transaction.
+Such an operation belongs to no process: the end of the work settles it, in the same transaction.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def begin(
 ) -> float:
     """Note a beginning and return when it is over, or refuse one too many in an hour.
 
-    It is counted by its address, and by its network where nobody knows yet whose it is.
+    It is counted by its address, and by its network until its account is known.
     """
     by = {"network": network} if email is None else {"email": email}
     times = rows.challenge_times(connection, now - limits.HOUR_S, kind=kind, **by)

@@ -215,8 +215,8 @@ class SignIns:
 def _check_codes(connection: Connection, email: str, network: str, now: float) -> None:
     """Raise when too many codes were asked for in this hour.
 
-    Each network has its own for an address, so that nobody uses up another's. All that nobody signed
-    in from share a bound besides, so that no mailbox is flooded from many networks.
+    Each network has its own for an address, so that none uses up another's. All networks without
+    a sign-in share a bound besides, so that no mailbox is flooded from many networks.
     """
     since = now - limits.HOUR_S
     times = rows.challenge_times

@@ -1,6 +1,6 @@
 """Tuning a wording: the original is measured, rounds search, and one test on unseen rows proves.
 
-What is durable is the search after each round: a run that is taken up again repeats at most the
+The durable part is the search after each round: a run that is taken up again repeats at most the
 round, or the test, in which its process died. Both are deterministic, but for what a chat model
 writes, and the charge is made in the
 transaction that ends the job.

@@ -1,6 +1,6 @@
 """The search for a better wording: rounds of candidates, scored on validation rows alone.
 
-Rounds in turn change the wording as a whole, and what is said of the outcomes that lose most.
+Rounds in turn change the wording as a whole, and the descriptions of the outcomes that lose most.
 Every round first tries all of its candidates on a part of the rows, then the most promising on all.
 The best takes a step only when it is better by more than chance makes of so many rows.
 """

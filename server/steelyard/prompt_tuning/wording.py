@@ -1,7 +1,7 @@
 """The words of a decision: the parts that prompt tuning may change, and the fixed parts.
 
 The kind of a decision, its outcomes' names and their order stay, so that targets, policies and
-callers' code go on as they are. Its question and what is said of each outcome may change.
+callers' code go on as they are. Its question and the description of each outcome may change.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Duties:
         Parameters
         ----------
         is_open : ndarray
-            Which rows nobody decided on in the draft.
+            Which rows are undecided in the draft.
         """
         blind = self.is_waiting & ~self.answered_by(reviewer)
         mask: Mask = self.assigned_to(reviewer) & np.where(self.is_blind, blind, is_open)
@@ -237,7 +237,7 @@ def agree(answers: Iterable[Answer]) -> bool:
 def split_rows(rows: Places, reviewers: Sequence[str], n_blind: int) -> dict[str, Places]:
     """Return which rows each reviewer gets, ascending; the first of them go to two.
 
-    Whoever gets more than another gets two rows more at most, and every pair of reviewers shares
+    A reviewer gets at most two rows more than another, and every pair of reviewers shares
     about as many rows as any other.
 
     Parameters

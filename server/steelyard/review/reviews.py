@@ -1,6 +1,6 @@
 """Reviews kept at hand: every log applied once, and only its new entries after that.
 
-What is kept holds committed entries alone: a transaction that writes reads the newest ones itself.
+The cache holds committed entries alone: a transaction that writes reads the newest ones itself.
 """
 
 from __future__ import annotations

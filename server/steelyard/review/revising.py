@@ -1,7 +1,7 @@
 """A version without some rows of the one before it, and with others in their place.
 
 Parts that have no such row are shared; the others are written again without them. Every row keeps
-its index, and a row with new labels is a new row: whoever counts new rows by their indexes counts it.
+its index, and a row with new labels is a new row: a count of new rows by their indexes counts it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The drafts use cases: begin a review, edit its rows, undo, redo, and look at its log.
 
 Every edit is an entry of the draft's log, written in a transaction that has the draft to itself: two
-reviewers in any processes write one log, and a reviewer who says what they saw overwrites nobody.
+reviewers in any processes write one log, and a reviewer who states the revision seen overwrites no one.
 Not here: pages of rows (``steelyard.review.rows``), what a draft becomes
 (``steelyard.review.seal``).
 """

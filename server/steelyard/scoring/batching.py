@@ -434,7 +434,7 @@ class Batcher:
     def _between(self, lane: _Lane, call: _Call) -> None:
         """Run short requests, and shorter ones of the lane, before a long call's next pass.
 
-        Raises ``DeadlineExceededError`` when nobody waits for the call any more.
+        Raises ``DeadlineExceededError`` when the caller of the work is gone.
         """
         if call.expires_at < time.monotonic():
             raise unwanted()

@@ -70,7 +70,7 @@ class Engine:
         """Run one pass and return the outputs asked for.
 
         Raises ``EngineUnavailableError`` when the engine is closed or the runtime fails, and
-        ``DeadlineExceededError`` when nobody waits for it (``cancellation.before_pass``).
+        ``DeadlineExceededError`` when its caller is gone (``cancellation.before_pass``).
         """
         check = before_pass.get()
         if check is not None:

@@ -3,7 +3,7 @@
 ``steelyard.training.hub`` makes the folder. Each outcome is a text of its own beside the context, so
 that neither the order of outcomes nor the other decisions of a request matter. Texts longer than the
 model takes are cut: a context at its end, an outcome with its question at their beginning, and only
-where they are longer than half of what it takes.
+where they are longer than half of its length.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ there are the same in every request (Cao et al. 2020, "DeFormer"; MacAvaney et a
 They are computed once and kept; those of a context, which listens to no question, are kept for
 whoever sent it. A token's states do not depend on what else its pass reads, to the
 last bit (see ``steelyard_base_recipe.graph``), and what is too long for that is read alone, so that
-what was kept is what would be computed.
+a cached state is the one that would be computed.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def fitted(
 ) -> Settings:
     """Return the settings with the engine that suits this processor, where they leave it open.
 
-    Without ``measure`` what was measured before is taken, or else the model's own choice.
+    Without ``measure`` the stored measurement is taken, or else the model's own choice.
     """
     if not is_open(settings):
         return settings

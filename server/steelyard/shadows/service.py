@@ -1,6 +1,6 @@
 """Setting shadows, scoring with them after families have answered, and comparing the two.
 
-A shadow works on what was stored, a second later, in the public's small queue: it makes nobody wait,
+A shadow works on stored requests, a second later, in the public's small queue: no caller waits for it,
 and what it does not get done within a minute is left out.
 """
 

@@ -1,7 +1,7 @@
 """Notes of damaged files: one for each in the home, for all of its processes.
 
-A server says in ``/v1/ready`` what was met since, by whichever process. The next start of a server
-looks at what is noted again, and drops the notes of what is whole.
+A server lists in ``/v1/ready`` the damage met since, by any process. The next start of a server
+looks at noted damage again, and drops the notes of whole files.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class State:
         and so may one that is given up because the database says nothing.
 
         What is not synced survives the process, however it ends, but maybe not the machine's power: it
-        is for what nobody was told of yet, and what its process would have to end.
+        is for data that was not acknowledged yet, and that its process would have to end.
         """
         future = self.submit(work, is_synced=is_synced)
         if await wait_for_end(future, self._turn_s):

@@ -59,7 +59,7 @@ _POSTGRES_READ_ONLY = "25006"
 def unavailable(error: BaseException) -> StorageUnavailableError | None:
     """Return the error to raise when the database cannot serve; ``None`` for any other failure.
 
-    The message names neither the place of the database nor what was written.
+    The message names neither the place of the database nor the written values.
     """
     if isinstance(error, PoolTimeoutError):
         return StorageUnavailableError(_AWAY)

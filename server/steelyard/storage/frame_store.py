@@ -1,8 +1,8 @@
 """Files named by the SHA-256 of their bytes, in a directory or in an object store.
 
 A file is whole and durable when ``adopt`` returns, and never changes after: one that cannot be read
-is held against the hash that names it, and told as damaged when it is not the same. Its name is not in any
-index: whoever stores it refers to it, and ``sweep`` removes what nobody refers to.
+is checked against the hash that names it, and reported as damaged when it differs. Its name is not in
+any index: its owner refers to it, and ``sweep`` removes files without a reference.
 """
 
 from __future__ import annotations

@@ -253,8 +253,8 @@ def _advisory_key(instance: str) -> int:
 class StateFile:
     """The file and the write-ahead log of an open SQLite state.
 
-    An unlinked file takes writes as ever, and nobody will find them again: a write is durable only
-    where the path still leads to what was written.
+    An unlinked file takes writes as ever, and they are lost: a write is durable only
+    where the path still leads to the written file.
     """
 
     def __init__(self, path: Path) -> None:

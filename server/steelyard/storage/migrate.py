@@ -45,7 +45,7 @@ def bring_to_head(engine: Engine) -> None:
     """Migrate in one transaction; safe when several processes do it at once.
 
     Processes that have the state open go on: on PostgreSQL the migration has a writer's turn, so that
-    no writer holds a lock, and gives way to whoever reads.
+    no writer holds a lock, and gives way to readers.
     """
     with engine.connect() as connection:
         is_done = _is_usable(connection)

@@ -21,7 +21,7 @@ class StateProbe:
     Parameters
     ----------
     state : State
-        What is asked.
+        The state to probe.
     write : callable
         Writes something of which nothing stays.
     """

@@ -1,6 +1,6 @@
 """Traces for OpenTelemetry, off until ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set.
 
-A span says what ran, for how long and how it ended, and never a word of what was asked: attributes
+A span names the work, how long it ran and how it ended, and never a word of the request: attributes
 are names of routes, models and errors, ids, counts and probabilities. While traces are off nothing
 of OpenTelemetry is imported, and a span is one check.
 """

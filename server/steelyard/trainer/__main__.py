@@ -1,15 +1,15 @@
 """Run a fine-tune: ``python -m steelyard.trainer FOLDER``.
 
 The folder holds the task and its rows (``steelyard.trainer.task``). Killed at any moment
-and started again, the program goes on from what is durable, and ends with the same artifact.
+and started again, the program goes on from durable phases, and ends with the same artifact.
 
 - SIGTERM and SIGINT end it at once, whatever it computes.
-- When its standard input is a pipe, the pipe's end means that whoever started it is gone: it ends
+- When its standard input is a pipe, the pipe's end means that its parent is gone: it ends
   within moments, with status 4.
 - A second program on the same folder waits until the first is gone.
 - OpenMP reads its variables once, when a process starts, and threads of it that spin would slow
   every other process on the machine: without what ``task.environment_of`` gives the program starts
-  itself again with it. Whoever starts it spares that by setting it.
+  itself again with it. A parent that sets it spares that.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The LoRA loop: peft's adapter on the packed scorer, seeded, resumable to the bit.
 
-What is minimised, per decision:
+The loss, per decision:
 
 - ``sft``: cross-entropy of the scorer's logits on the targets.
 - ``reward``: an answer should earn much and stay near the base: the expected reward less

@@ -1,7 +1,7 @@
 """A connected base model's answers to a fine-tune's rows: asked once, stored in a file, read as a scorer.
 
-The program knows no server: whoever starts it asks the model first, and leaves its answers in the
-folder. Each stands under a hash of what was asked.
+The program knows no server: its parent asks the model first, and leaves its answers in the
+folder. Each stands under a hash of its request.
 """
 
 from __future__ import annotations

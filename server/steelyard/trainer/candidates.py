@@ -7,7 +7,7 @@
 ``markers``    the base's logits, corrected by each outcome's marker vector
 ``parent``     what the parent's head says
 
-Each is fitted on some rows and gives logits of others. What is fitted on rewards gives the rewards
+Each is fitted on some rows and gives logits of others. One fitted on rewards gives the rewards
 it expects instead, which serve as logits.
 """
 

@@ -1,6 +1,6 @@
 """LoRA: adapting the encoder itself to a dataset's rows, before heads are fitted on it.
 
-What is here can be imported without torch; the loop is ``steelyard.trainer.adapting``.
+This module can be imported without torch; the loop is ``steelyard.trainer.adapting``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ file              holds
 task.json         ``FineTuneTask``: what to train, given
 rows.jsonl        ``TaskRow``, one a line: what to train and judge on, given
 progress.jsonl    ``Progress``, one a line, appended as it happens
-features/, …      what is durable of each phase; a program started again goes on from it
+features/, …      the durable result of each phase; a program started again goes on from it
 model/            the artifact, named by the SHA-256 of its manifest once it is stored
 base.jsonl        ``BaseAnswer``, one a line: what a base model of another server says, given
 records.parquet   every labelled held-out decision as every group of models scored it
@@ -14,7 +14,7 @@ result.json       ``FineTuneResult``: written last, and whole or not at all
 error.json        ``FineTuneFailure``: why it failed instead; the exit status is then 3
 ================= ==============================================================================
 
-Whoever starts the program need not load what trains: these are names and shapes alone.
+A parent process need not load the training: these are names and shapes alone.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class FineTuneTask(
 def environment_of(threads: int) -> dict[str, str]:
     """Return the environment variables of a program for a number of threads.
 
-    Whoever starts the program sets it; otherwise the program starts itself again with it.
+    A parent process sets it; otherwise the program starts itself again with it.
     """
     return {**ENVIRONMENT, **({"OMP_NUM_THREADS": str(threads)} if threads else {})}
 

@@ -64,7 +64,7 @@ def pack_weights(
 def unpack_weights(stored: Mapping[str, Array], shape: Shape) -> dict[str, NDArray[np.float32]]:
     """Turn stored weights back into a checkpoint's tensors, to go on training from them.
 
-    Every matrix is within half a quantisation step of what was packed.
+    Every matrix is within half a quantisation step of the packed one.
     """
     words: NDArray[np.float32] = np.multiply(
         stored["word_embeddings.weight"], stored["word_embeddings.scale"][:, None], dtype=np.float32

@@ -95,7 +95,7 @@ def page_of_deliveries(
 def _heads(now: float | BindParameter[float]) -> Select[Any]:
     """Return due deliveries: of each subject the earliest event, whatever waits behind it.
 
-    Of a webhook no more than may be sent at a time, beside what is being sent.
+    Of a webhook no more than may be sent at a time, beside those being sent.
     """
     waiting = webhook_deliveries.c.status == "waiting"
     firsts = (

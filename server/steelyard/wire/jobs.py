@@ -29,7 +29,7 @@ class JobNoun:
     title : str
         What a bar says while one runs.
     lost : str
-        What is lost by cancelling one, in a sentence.
+        The loss when one is cancelled, in a sentence.
     """
 
     kind: str

@@ -1,1 +1,1 @@
-"""The behaviour suite: what is asked (``rows``), and what a model makes of it (``figures``)."""
+"""The behaviour suite: its rows (``rows``), and a model's scores (``figures``)."""

@@ -1,4 +1,4 @@
-"""The rows of the behaviour suite, made of ``rows.toml``: what is asked, and what is right.
+"""The rows of the behaviour suite, made of ``rows.toml``: questions and right answers.
 
 Every row has a group, so that a measure knows its rows, and a key, by which rows that ask the same
 in other words are found.

@@ -39,7 +39,7 @@ def judge(
     twins, rows : sequences
         Of the validation split of the written rows.
     public : sequence of Row
-        Held-out public pairs; their sources are told apart, all of MNLI and SNLI as ``three_way``.
+        Held-out public pairs; their sources are kept apart, all of MNLI and SNLI as ``three_way``.
     """
     figures: dict[str, float] = {}
     for form in ("statement", "question"):

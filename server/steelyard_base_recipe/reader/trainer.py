@@ -249,7 +249,7 @@ class Trainer:
 
 
 def label_loss(logits: Tensor, rows: Sequence[Row]) -> Tensor:
-    """Return the loss of each row: of its label, or of all labels but one where that is what is known."""
+    """Return the loss of each row: of its label, or of all labels but one where only that is known."""
     experts = torch.tensor([row.expert or (0.0,) * N_LABELS for row in rows])
     shares = functional.log_softmax(logits + experts, dim=-1)
     allowed = torch.tensor(

@@ -1,6 +1,6 @@
 """Stripe: Checkout for purchases, the card it saves for top-ups, refunds, disputes, events.
 
-What is asked for a purchase has an idempotency key made of its id, so that a process which died
+Each request for a purchase has an idempotency key made of its id, so that a process which died
 before it heard the answer asks again and gets the same one.
 """
 

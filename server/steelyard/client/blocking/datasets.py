@@ -140,7 +140,7 @@ class Maps(JobResource[DatasetMap]):
         format : {"csv", "parquet", "hf"}, optional
             That of the path's ending when left out; a path without one of them is a folder.
         force : bool, default False
-            Whether to replace what is there.
+            Whether to replace an existing file.
 
         Raises
         ------

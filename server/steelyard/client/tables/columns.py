@@ -32,7 +32,7 @@ def is_label_name(column: str) -> bool:
 
 
 def is_beside_name(column: str) -> bool:
-    """Return whether a column is named as what is kept about rows: times, places, people, counts.
+    """Return whether a column is named for facts about rows: times, places, people, counts.
 
     >>> [is_beside_name(name) for name in ("user_timezone", "retweetCount", "country")]
     [True, True, False]

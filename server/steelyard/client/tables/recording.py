@@ -64,7 +64,7 @@ def record_answers(client: Client, dataset: Dataset, made: Converted) -> Recorde
     Parameters
     ----------
     dataset : Dataset
-        What was made of ``made``, or has got its rows.
+        The draft of ``made``, or the one that got its rows.
     """
     if not made.replies:
         return None

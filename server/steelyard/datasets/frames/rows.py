@@ -7,7 +7,7 @@ index           its place in the dataset, from 0
 line            where it stood in the file or array it came in, from 1
 context         the text, or the compact JSON of a context that is no text
 is_text         which of the two
-decisions       the compact JSON of what it asks
+decisions       the compact JSON of its decisions
 asked           ids of its decisions
 labels          per outcome named: decision, outcome, value, and whether it is the expected one
 images, extra   compact JSON, where there is any

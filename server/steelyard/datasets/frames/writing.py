@@ -48,7 +48,7 @@ class VersionWriter:
     """Stages the rows of one request and makes them the next version of a dataset.
 
     A context manager, which removes what was staged at its end. What ``finish`` stored stays: until
-    the state refers to the manifest, nobody reads it, and a sweep takes it away.
+    the state refers to the manifest, no reader sees it, and a sweep takes it away.
     """
 
     def __init__(

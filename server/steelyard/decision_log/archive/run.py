@@ -1,7 +1,7 @@
 """Moving a closed day of an account's stored decisions to files, one after another.
 
 Each file is written and durable, then named by the state, then its rows leave the state in small
-transactions. A process that dies in between leaves a file that nobody names, which is swept, or rows
+transactions. A process that dies in between leaves a file without a reference, which is swept, or rows
 that are in both, of which the state's count until the next run has removed them.
 """
 

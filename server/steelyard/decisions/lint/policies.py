@@ -12,7 +12,7 @@ def unreachable_abstain(subject: Subject) -> str | None:
     """Find a threshold for abstaining at or below one over the number of outcomes.
 
     The largest of n probabilities is never lower than 1/n, so that the threshold never triggers:
-    whoever set it counts on a check that is not there.
+    its author counts on a check that is not there.
     """
     policy, n_outcomes = subject.decision.policy, len(subject.names)
     if policy is None or policy.min_probability is None:

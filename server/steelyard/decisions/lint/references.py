@@ -121,7 +121,7 @@ def missing_field_reference(subject: Subject) -> str | None:
 
     The model then answers from something else, and nothing says so: a field renamed on one side is
     the usual cause. A path such as ``order.items[0].price`` needs each of its keys in the context.
-    What is an outcome or a word of the context is no field.
+    An outcome or a word of the context is not a field.
     """
     request = subject.request
     if not isinstance(request.context, dict | list | tuple):

@@ -86,7 +86,7 @@ def unanchored_rubric(subject: Subject) -> str | None:
     """Find lines that only repeat the level's number, or differ from others by a word of degree.
 
     ``Somewhat urgent`` and ``quite urgent`` mean what each reader makes of them. A line that says
-    what is the case at its level (``answered today``) is read alike by all.
+    the state at its level (``answered today``) is read alike by all.
     """
     lines = subject.descriptions
     bare = [

@@ -115,7 +115,7 @@ class SystemOneUsage(Struct, frozen=True, kw_only=True):
 class SystemOneResponse(Struct, frozen=True, kw_only=True):
     """The answer to a SystemOne request; ``timing_ms`` is in milliseconds by stage.
 
-    What is not TypeSafe's begins with ``x_`` where neither an account, an ``Idempotency-Key`` nor one
+    Fields beyond TypeSafe's begin with ``x_`` where neither an account, an ``Idempotency-Key`` nor one
     of this server's models shows a caller of ours.
     """
 

@@ -3,7 +3,7 @@
 The closer look at each decision and outcome is in ``steelyard.evaluations.measures.gate_slices``.
 Nothing missing, unpaired or not finite is ever judged: the gate raises, and the job has failed.
 
-To pass, a candidate must be better on the new rows beyond noise; where that cannot be told, it does
+To pass, a candidate must be better on the new rows beyond noise; where that is undecided, it does
 not pass. A gain is sure where the whole 95 % interval lies below 0 and no decision was broken. Where
 some were, the interval alone will not do: the loss of a good model is carried by few mistakes. It
 must then clear 0 by a margin, the sum of two allowances:

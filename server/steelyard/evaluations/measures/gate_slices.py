@@ -16,7 +16,7 @@ every held-out decision, new and earlier:
 - A slice that is surely worse, but by no more than an allowance, is let pass: with enough rows every
   difference is sure, and of many outcomes some always lose a little. The allowance is larger for an
   outcome: a predecessor that says "no" to everything has hardly any loss where "no" is right, and
-  whoever does better overall must lose some there.
+  any candidate that is better overall must lose some there.
 """
 
 from __future__ import annotations

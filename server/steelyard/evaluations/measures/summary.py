@@ -64,7 +64,7 @@ def metrics_of(
 ) -> EvaluationMetrics:
     """Return the contract's metrics of an evaluation.
 
-    ``latencies_ms`` are server times of the requests sent, of which the median is told. Raises
+    ``latencies_ms`` are server times of the requests sent, of which the median is reported. Raises
     ``UnmeasurableError`` when one is not finite.
     """
     measures = measure_records(records) if measures is None else measures

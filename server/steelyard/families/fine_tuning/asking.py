@@ -1,7 +1,7 @@
 """Asking a connected base model about a fine-tune's rows, each once, before the trainer starts.
 
 Every answer is on the disk before the next look, in ``base.jsonl.partial`` of the fine-tune's
-folder, which becomes ``base.jsonl`` when it is whole: after a crash only what is missing is asked.
+folder, which becomes ``base.jsonl`` when it is whole: after a crash only missing rows are asked.
 The evaluation rows come first, for without an answer to each of them nothing can be judged; a
 training row that the model cannot answer is trained on without it.
 """

@@ -1,7 +1,7 @@
 """The evaluation that a fine-tune makes of its own model, from its held-out records.
 
 It is one as ``POST /v1/evaluations`` would make of the model on the same rows, so that it is read,
-compared and found again like any other, and nobody has to score those rows a second time.
+compared and found again like any other, and those rows are not scored a second time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Convert a trainer's reports to a fine-tune's progress and events.
 
-A trainer that was killed reports phases anew that it had reported before. What was told is read
-off the events themselves, so that nothing is told twice, whichever process tells it.
+A trainer that was killed reports phases anew that it had reported before. Earlier reports are read
+off the events themselves, so that nothing is reported twice, by any process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Effects of a lineage change on the rest of the server, as values.
 
-Whoever makes the change durable posts the money and stores the events in the same transaction, and
+The store that makes the change durable posts the money and stores the events in the same transaction, and
 then does the rest, which may be done again after a crash.
 """
 

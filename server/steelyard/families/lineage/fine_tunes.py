@@ -1,7 +1,7 @@
 """Fine-tunes: from the queue to a model that joins its family, or to the reason why none does.
 
 A fee is held when a fine-tune is queued, charged when it succeeds, whatever the gate says, and
-released when it fails or is cancelled. Every step of a running fine-tune may be told again after a
+released when it fails or is cancelled. Every step of a running fine-tune may be reported again after a
 crash: one that has ended stays as it ended.
 """
 

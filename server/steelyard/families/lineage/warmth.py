@@ -97,7 +97,7 @@ def renew_windows(draft: LineageDraft) -> None:
     """Charge every hour that is over and hold the next, in a draft.
 
     Where the next cannot be held, everything that keeps the model warm stops. Hours that passed
-    while nobody looked are not billed: the server was not there to keep anything warm.
+    while no server ran are not billed: nothing was kept warm.
     """
     for adapter, window in sorted(draft.lineage.windows.items()):
         if window.ends_at > draft.now:

@@ -1,6 +1,6 @@
 """The shared memory of an engine: regions that wait for the next pass, and those let go of late.
 
-A server may refuse to unmap a region that a pass uses, also one for which nobody waits any more. It
+A server may refuse to unmap a region that a pass uses, also one that was abandoned. It
 is asked again until it has: else what it mapped stays for as long as it runs.
 """
 

@@ -159,7 +159,7 @@ class RoutedEngine:
         """Run one pass and return the outputs asked for.
 
         Raises what the remote engine raised where there is none here, ``EngineUnavailableError``
-        when none can run it, and ``DeadlineExceededError`` when nobody waits for it
+        when none can run it, and ``DeadlineExceededError`` when its caller is gone
         (``cancellation.only_while``).
         """
         # Before any engine is asked: that nobody waits is no failure of a server.

@@ -1,6 +1,6 @@
 """The connected models and the routes of a home: ``models.toml``, read and written whole.
 
-Only whoever may write the file adds models; no address is ever taken from a request. A key is named
+Only a user who may write the file adds models; no address is ever taken from a request. A key is named
 by its variable or file, and read when the model is opened: it is not in the file.
 """
 
