@@ -388,7 +388,15 @@ def test_only_operators_are_offered_a_reader():
     assert buttons(offer.__panel__()) == {}
 
 
-def test_only_a_yes_no_of_a_base_model_is_doubted():
+def test_the_reader_that_ships_is_no_reader_that_is_got():
+    offer, readers, _ = offered()
+    ships = replace(readers.reader, name="steelyard-reader-1", repository=None, connected=True)
+    readers.list = lambda: SimpleNamespace(data=[ships, readers.reader])
+    asyncio.run(offer.look())
+    assert list(buttons(offer.__panel__())) == ["Get the reader (96 MB)"]
+
+
+def test_only_a_yes_no_of_a_model_that_ships_is_doubted():
     def answer(model: str, kind: str, route: Any = UNSET) -> Any:
         result = SimpleNamespace(kind=kind, route=route)
         return SimpleNamespace(model=model, decisions={"d": result})
@@ -397,4 +405,6 @@ def test_only_a_yes_no_of_a_base_model_is_doubted():
     assert is_guessed(answer("base", "binary"), base)
     assert not is_guessed(answer("base", "single"), base)
     assert not is_guessed(answer("reader", "binary"), base)
-    assert not is_guessed(answer("base", "binary", ["a step"]), base)
+    for decided_by, is_doubted in (("base", True), ("steelyard-reader-1", True), ("judge", False)):
+        route = [SimpleNamespace(model="base"), SimpleNamespace(model=decided_by)]
+        assert is_guessed(answer("auto", "binary", route), base) is is_doubted

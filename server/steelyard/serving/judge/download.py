@@ -25,7 +25,8 @@ _CHUNK = 1024 * 1024
 _MAX_LISTING = 4 * 1024 * 1024
 #: Bytes that stay free on the disk.
 _SPARE = 64 * 1024 * 1024
-_TIMEOUT_S = 60.0
+#: Seconds without an answer, and until there is a connection.
+_TIMEOUT_S, _CONNECT_S = 60.0, 10.0
 _SHA256, _GIT_SHA1 = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{40}")
 #: How web pages begin, which networks and mirrors send in place of files.
 _PAGE_BEGINNINGS = (b"<!doctype", b"<html", b"<?xml", b"<head")
@@ -81,12 +82,15 @@ def connected(hub: str) -> Iterator[httpx.Client]:
     import httpx  # noqa: PLC0415  slow to import
 
     try:
-        with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True) as client:
+        with httpx.Client(
+            timeout=httpx.Timeout(_TIMEOUT_S, connect=_CONNECT_S), follow_redirects=True
+        ) as client:
             yield client
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise EngineUnavailableError(
-            f"{hub} cannot be read ({type(error).__name__}); what was downloaded stays, so try "
-            "again, or set STEELYARD_MODEL_HUB to a mirror."
+            f"{hub} cannot be reached ({type(error).__name__}); try again, and it goes on there. "
+            "Without a network, set STEELYARD_MODEL_HUB to a mirror, or take a file on this server with "
+            "`steelyard model pull NAME --from FILE`."
         ) from error
 
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from steelyard.wire.decoding import convert
 
-#: The recommended reader's name.
-READER = "reader"
+#: The names of the recommended reader and of the one that ships.
+READER, SHIPPED = "reader", "steelyard-reader-1"
 #: What ``graphs`` calls a processor without any of the others' instructions.
 ANY = "any"
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 from steelyard.scoring.entailment.folder import CONFIG
 from steelyard.scoring.shipped import BASE
 from steelyard.serving.connected.declared import ConnectedModel, ModelsFile, read_file, write_file
-from steelyard.serving.reader.catalogue import ReaderEntry
+from steelyard.serving.reader.catalogue import SHIPPED, ReaderEntry
 
 WIRE: Final = "entailment"
 #: The reader that ships, where its folder does; and below a home, where downloaded ones are.
-BUNDLED, FOLDER = BASE.parent / "steelyard-reader-1", "models"
+BUNDLED, FOLDER = BASE.parent / SHIPPED, "models"
 
 
 def has_bundled() -> bool:

@@ -1,4 +1,4 @@
-"""Beside a yes/no of the shipped model: how far to rely on it, and the reader that answers better."""
+"""Beside a yes/no of the models that ship: how far to rely on it, and the reader that answers better."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import suppress
 
 import panel as pn
 import panel_material_ui as pmui
-from msgspec import UNSET
 from panel.viewable import Viewable
 
 from steelyard.client.answers import DecideAnswer
 from steelyard.errors import SteelyardError
 from steelyard.models.judge_wire import Judge, SetupTask
+from steelyard.serving.reader.catalogue import READER, SHIPPED
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.session import Session
@@ -21,16 +21,17 @@ from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import OneAtATime, Scope
 
 _UNSURE = "Do not rely on this yes or no before you have measured it on rows of your own."
-_WHY = "The shipped model has not read questions in these words."
-#: The reader of the catalogue that is offered.
-_READER = "reader"
+_WHY = "The models that ship were not measured on questions like yours."
 
 
 def is_guessed(answer: DecideAnswer, base_models: frozenset[str]) -> bool:
-    """Whether the shipped model itself answered a yes/no."""
-    return answer.model in base_models and any(
-        result.kind == "binary" and result.route is UNSET for result in answer.decisions.values()
-    )
+    """Whether a model that ships decided a yes/no, by itself or along a route."""
+    deciders = {
+        result.route[-1].model if result.route else answer.model
+        for result in answer.decisions.values()
+        if result.kind == "binary"
+    }
+    return not deciders.isdisjoint(base_models | {SHIPPED})
 
 
 class ReaderOffer(Section):
@@ -63,10 +64,10 @@ class ReaderOffer(Section):
         # Keys of another account may not list them.
         with suppress(SteelyardError):
             listed = (await asyncio.to_thread(self.client.judges.list)).data
-            readers = [each for each in listed if each.kind == "reader"]
+            readers = [each for each in listed if each.kind == "reader" and each.name != SHIPPED]
             connected = next((each for each in readers if each.connected), None)
             if connected is None:
-                self.steps[:] = self._ways_to(next(r for r in readers if r.name == _READER))
+                self.steps[:] = self._ways_to(next(r for r in readers if r.name == READER))
             elif self._waits:
                 self._waits = False
                 await self._ask_both(connected.name)
@@ -101,12 +102,12 @@ class ReaderOffer(Section):
         return self.button(f"Ask {name} too", ask, "It was not asked.", variant="contained")
 
     async def _get(self) -> None:
-        await asyncio.to_thread(self.client.judges.download, _READER)
+        await asyncio.to_thread(self.client.judges.download, READER)
         self._waits = True
         await self.look()
 
     async def _stop(self) -> None:
-        await asyncio.to_thread(self.client.judges.stop, _READER)
+        await asyncio.to_thread(self.client.judges.stop, READER)
 
 
 def _show_progress(task: SetupTask) -> list[Viewable]:
