@@ -162,6 +162,20 @@ def test_what_is_edited_becomes_a_version_that_keeps_the_rest(server, decisions)
     assert "Version 3 made: shorter" in text
 
 
+def test_each_version_says_what_its_question_is_read_as(server, decisions):
+    named_decisions, name = decisions
+    happy = {"id": "happy", "kind": "binary", "question": "Is the customer satisfied?"}
+    named_decisions.add_version(name, [happy], model="hashing")
+    page = opened(server, named=name)
+    form = form_of(page)
+    assert "Read as: The customer is satisfied." in texts(form.__panel__())
+    named(form.__panel__(), "Yes states")[0].value = "The customer praises us."
+    asyncio.run(form.save())
+    [decision] = named_decisions.version(name, "staging").decisions
+    assert decision == {**happy, "statement": "The customer praises us."}
+    assert "Read as: The customer praises us." in re.sub("<[^>]*>", "", shown(page))
+
+
 def test_production_moves_by_a_reason_alone_and_rolls_back(server, decisions):
     named_decisions, name = decisions
     named_decisions.add_version(name, [{**TEAM, "question": "Whose is it?"}])

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+import panel as pn
 import panel_material_ui as pmui
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -213,6 +214,33 @@ def test_outcomes_follow_the_kind_and_come_back(page: PlaygroundPage) -> None:
     meaning.value = "billing: it is about money"
     asyncio.run(page.check())
     assert "billing is neither yes nor no." in texts(page.warnings)
+
+
+def test_what_a_question_is_read_as_stands_under_its_answer_and_is_edited(page, monkeypatch):
+    monkeypatch.setattr(PlaygroundPage, "_offer_row", lambda *_: empty("Kept."))
+    monkeypatch.setattr(
+        playground, "show_answer", lambda _, after, **__: pn.Column(*after.values())
+    )
+    asyncio.run(page.ask())
+    assert "Read as" not in texts(page.answer)
+    [kind], [question] = named(page.form_box, "Kind"), named(page.form_box, "Question")
+    kind.value, question.value = "binary", "Is the customer satisfied?"
+    asyncio.run(page.ask())
+    assert "Read as: The customer is satisfied." in texts(page.answer)
+    [yes], [edit], [ask] = (
+        named(page.answer, name) for name in ("Yes states", "Edit", "Ask again")
+    )
+    assert (yes.value, yes.visible) == ("The customer is satisfied.", True)
+    edit.clicks += 1
+    yes.value = "The customer praises us."
+    ask.clicks += 1
+    [decision] = page.request()["decisions"]
+    assert (decision["statement"], "opposite" in decision) == ("The customer praises us.", False)
+    assert "Read as: The customer praises us." in texts(page.answer)
+    assert "Read as: The customer praises us." in texts(page.form_box)
+    assert reloaded(page).request()["decisions"] == [decision]
+    kind.value = "single"
+    assert "statement" not in page.request()["decisions"][0]
 
 
 def reloaded(page: PlaygroundPage, **chosen: Any) -> PlaygroundPage:

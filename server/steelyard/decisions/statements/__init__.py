@@ -1,7 +1,7 @@
 """Yes/no questions, outcomes and levels as statements, for models that judge statements."""
 
-from steelyard.decisions.statements.decisions import read_decision
+from steelyard.decisions.statements.decisions import read_decision, read_yes_no
 from steelyard.decisions.statements.outcomes import statement_of_outcome
 from steelyard.decisions.statements.reading import Reading, read_question
 
-__all__ = ("Reading", "read_decision", "read_question", "statement_of_outcome")
+__all__ = ("Reading", "read_decision", "read_question", "read_yes_no", "statement_of_outcome")

@@ -8,21 +8,25 @@ from steelyard.decisions.statements.reading import Reading, read_question
 
 
 def read_decision(decision: Decision | RenderedDecision) -> Reading | None:
-    """Return the statements of *yes* and *no* to a decision; None of another kind, or where no rule is sure.
-
-    A statement and an opposite of the caller's are taken as they are.
-
-    >>> late = RenderedDecision("binary", "Late?", ("yes", "no"), statement="The parcel is late.")
-    >>> read_decision(late).negation
-    'The parcel is not late.'
-    """
+    """Return what *yes* and *no* to a decision state; None of another kind, or where no rule is sure."""
     question = decision.question
     if decision.kind != "binary" or not isinstance(question, str):
         return None
-    statement, negation = decision.statement, ""
-    if decision.opposite:
-        opposite = read_question(decision.opposite)
-        negation = decision.opposite if opposite is None else opposite.statement
+    return read_yes_no(question, decision.statement, decision.opposite)
+
+
+def read_yes_no(question: str, statement: str = "", opposite: str = "") -> Reading | None:
+    """Return what *yes* and *no* to a question state; None where no rule is sure.
+
+    A statement and an opposite of the caller's are taken as they are.
+
+    >>> read_yes_no("Late?", "The parcel is late.").negation
+    'The parcel is not late.'
+    """
+    negation = ""
+    if opposite:
+        turned = read_question(opposite)
+        negation = opposite if turned is None else turned.statement
     reading = read_question(statement or question)
     if reading is None:
         if not statement:

@@ -18,6 +18,7 @@ from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.look import CARD_CSS, pill, with_tokens
 from steelyard_workbench.kit.theme import HEADING, SMALL
 from steelyard_workbench.pages.decisions.judging import best_known
+from steelyard_workbench.pages.playground.read_as import read_as_text
 from steelyard_workbench.parts.datasets.questions import questions_of
 from steelyard_workbench.parts.named.looking import Looked
 
@@ -74,6 +75,7 @@ def _marked(old: NamedVersion, new: NamedVersion) -> tuple[str, str]:
         questions = [next(iter(questions_of([each] if each else [])), None) for each in pair]
         texts = ["" if each is None else each.text for each in questions]
         add("div", "asks", *texts)
+        add("div", "note", *map(read_as_text, pair))
         outcomes: list[dict[str, str]] = [
             {}
             if each is None

@@ -32,7 +32,7 @@ from steelyard_workbench.parts.named.looking import STAGING
 EXAMPLE = "My card was charged twice for order 118."
 _DEFAULT = ModelChoice(name="", kind="base", note="the server's default")
 #: What the fields of a decision hold; its other fields stay as they are.
-_WORDS = ("id", "kind", "question", "outcomes", "rubric")
+_WORDS = ("id", "kind", "question", "outcomes", "rubric", "statement", "opposite")
 _FIRST = {"id": "answer", "kind": "binary"}
 
 
@@ -152,10 +152,13 @@ class EditForm(Viewer):
                 str(decision.get("kind") or "single"),
                 question.text,
                 "\n".join(lines if has_outcomes else ()),
+                decision.get("statement") or "",
+                decision.get("opposite") or "",
             ),
             on_change=self._changed,
             on_remove=self._remove,
             given=decision if decision.get("question") else None,
+            has_wording=True,
         )
         threshold = _threshold_of(decision)
         self.act_from[form] = pmui.TextInput(

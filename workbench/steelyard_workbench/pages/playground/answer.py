@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from types import MappingProxyType
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
 from msgspec import UNSET
-from panel.viewable import Viewable
+from panel.viewable import Viewable, Viewer
 
 from steelyard.client.answers import DecideAnswer
 from steelyard.decisions.several import LabelSet
@@ -45,13 +46,14 @@ def show_answer(
     context: Any = None,
     label_sets: Sequence[LabelSet] = (),
     decisions: Sequence[Mapping[str, Any]] = (),
+    after: Mapping[str, Viewer] = MappingProxyType({}),
 ) -> Viewable:
     """Show each decision as a word, with bars of its outcomes and whether it is sure enough to act.
 
-    The decisions of a set of labels are one group. Where an explanation was asked for, the context
-    stands below with its sentences marked.
+    ``after`` is what stands below some decisions. The decisions of a set of labels are one group.
+    Where an explanation was asked for, the context stands below with its sentences marked.
     """
-    parts: list[Viewable] = []
+    parts: list[Viewable | Viewer] = []
     if answer.warnings is not UNSET:
         parts += [
             pmui.Alert(
@@ -79,6 +81,8 @@ def show_answer(
             parts.append(pmui.Typography(escape_markdown(title), variant="body2"))
             continue
         parts.append(_show_result(name, result, thresholds.get(name)))
+        if name in after:
+            parts.append(after[name])
         if answer.explanation is not UNSET:
             parts.append(marked_context(context, result.top, answer.explanation[name]))
     facts = [answer.model, f"{answer.usage.input_tokens:,} input tokens"]

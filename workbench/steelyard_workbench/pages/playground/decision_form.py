@@ -14,7 +14,8 @@ from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.several import LabelSet, ids_of_labels, multi_label
 from steelyard.errors import InvalidRequestError
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
-from steelyard_workbench.kit.components.cards import FRAME
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.pages.playground.read_as import read_as_text, wording_fields
 from steelyard_workbench.pages.playground.typing_memory import follow_typing
 
 #: No kind of a decision: each of the labels is a decision of its own.
@@ -41,6 +42,9 @@ class DecisionFields(NamedTuple):
     kind: str
     question: str = ""
     outcomes: str = ""
+    #: What yes and no to a yes/no question state, where they were written.
+    statement: str = ""
+    opposite: str = ""
     #: Outcomes of yes/no decisions while another kind is chosen, and of the others while that is.
     other_outcomes: str = ""
 
@@ -56,6 +60,9 @@ class DecisionForm(Viewer):
         Called at every change, those of a text that is not complete yet too.
     given : mapping, optional
         The decision that they hold, which is sent as it is until one of them is changed.
+    has_wording : bool
+        Whether a yes/no question always has the fields of what yes and no to it state; else once they
+        hold something.
     """
 
     def __init__(
@@ -66,6 +73,7 @@ class DecisionForm(Viewer):
         on_remove: Callable[[DecisionForm], None],
         on_typing: Callable[[], None] = lambda: None,
         given: Mapping[str, Any] | None = None,
+        has_wording: bool = False,
     ) -> None:
         self._id = pmui.TextInput(label="Name", value=fields.name, width=160)
         self._kind = pmui.Select(label="Kind", options=_KINDS, value=fields.kind, width=180)
@@ -82,19 +90,26 @@ class DecisionForm(Viewer):
             max_length=ANY_LENGTH,
             sizing_mode="stretch_width",
         )
+        self._statement, self._opposite = wording_fields(fields.statement, fields.opposite)
+        self._read_as = pmui.Typography("", variant="body2")
+        self._wording = pn.Column(
+            self._read_as, self._statement, self._opposite, sizing_mode="stretch_width"
+        )
+        self._has_wording = has_wording
         remove = pmui.Button(label="Remove", variant="text", color="danger", align="center")
         remove.on_click(lambda _: on_remove(self))
         self._on_change, self._on_typing = on_change, on_typing
-        self._given, self._filled = given, fields[:4]
+        self._given, self._filled = given, fields[:6]
         self._other_outcomes = fields.other_outcomes
         self._is_binary = fields.kind == _BINARY
         self._label_fields()
         super().__init__()
-        for field in (self._id, self._question, self._outcomes):
+        for field in self._texts:
             follow_typing(field, on_typing)
         self._box = pn.Column(
             pn.FlexBox(self._id, self._kind, remove, align_items="center"),
             self._question,
+            self._wording,
             self._outcomes,
             sizing_mode="stretch_width",
             margin=(4, 10),
@@ -104,7 +119,15 @@ class DecisionForm(Viewer):
     def __panel__(self) -> Viewable:
         return self._box
 
-    @param.depends("_id.value", "_kind.value", "_question.value", "_outcomes.value", watch=True)
+    @param.depends(
+        "_id.value",
+        "_kind.value",
+        "_question.value",
+        "_outcomes.value",
+        "_statement.value",
+        "_opposite.value",
+        watch=True,
+    )
     def _changed(self) -> None:
         self._label_fields()
         if self._is_binary != (self._kind.value == _BINARY):
@@ -121,14 +144,30 @@ class DecisionForm(Viewer):
         self._outcomes.param.update(
             label=labels.get(kind, _OUTCOMES), rows=2 if kind == _BINARY else 4
         )
+        wording = self._stated()
+        self._read_as.object = escape_markdown(
+            read_as_text({"kind": kind, "question": self._question.value, **wording})
+        )
+        self._wording.visible = kind == _BINARY and (self._has_wording or bool(wording))
+
+    @property
+    def _texts(self) -> tuple[Any, ...]:
+        return self._id, self._question, self._outcomes, self._statement, self._opposite
+
+    def _stated(self) -> dict[str, str]:
+        """Return what yes and no state, as far as that is written."""
+        texts = {"statement": self._statement.value, "opposite": self._opposite.value}
+        return {name: text.strip() for name, text in texts.items() if text.strip()}
+
+    def word(self, statement: str, opposite: str) -> None:
+        """Fill in what yes and no to the question state."""
+        self._statement.value, self._opposite.value = statement, opposite
 
     @property
     def fields(self) -> DecisionFields:
         """The texts as they stand in the browser, whether they are complete or not."""
-        question, outcomes = self._question.value_input, self._outcomes.value_input
-        return DecisionFields(
-            self._id.value_input, self._kind.value, question, outcomes, self._other_outcomes
-        )
+        name, *texts = (field.value_input for field in self._texts)
+        return DecisionFields(name, self._kind.value, *texts, self._other_outcomes)
 
     @property
     def id(self) -> str:
@@ -171,14 +210,16 @@ class DecisionForm(Viewer):
         return [(name.strip(), text.strip()) for name, _, text in parts]
 
     def _decision(self) -> dict[str, Any]:
-        fields = (self._id, self._kind, self._question, self._outcomes)
-        if self._given is not None and tuple(field.value for field in fields) == self._filled:
+        name, *texts = (field.value for field in self._texts)
+        if self._given is not None and (name, self._kind.value, *texts) == self._filled:
             return dict(self._given)
         sent: dict[str, Any] = {
             "id": self._id.value,
             "kind": self._kind.value,
             "question": self._question.value,
         }
+        if sent["kind"] == _BINARY:
+            sent |= self._stated()
         pairs = self._lines()
         others = [name for name, _ in pairs if name not in BINARY_NAMES]
         if sent["kind"] == _BINARY and others:

@@ -104,4 +104,5 @@ def _fields_of(sent: Mapping[str, Any]) -> DecisionFields:
     described = zip(question.outcomes, question.descriptions, strict=True)
     lines = [f"{name}: {text}" if text else name for name, text in described]
     kind = str(sent.get("kind") or "single")
-    return DecisionFields(question.id, kind, question.text, "\n".join(lines))
+    wording = (sent.get(name) or "" for name in ("statement", "opposite"))
+    return DecisionFields(question.id, kind, question.text, "\n".join(lines), *wording)

@@ -36,6 +36,7 @@ from steelyard_workbench.pages.playground.answer import show_answer
 from steelyard_workbench.pages.playground.decision_form import DecisionFields, DecisionForm
 from steelyard_workbench.pages.playground.keeping import WasItRight
 from steelyard_workbench.pages.playground.origin import Origin, fetch_origin, origin_key
+from steelyard_workbench.pages.playground.read_as import ReadAs, read_as_text
 from steelyard_workbench.pages.playground.reader_offer import ReaderOffer, is_guessed
 from steelyard_workbench.pages.playground.saving import SaveRow
 from steelyard_workbench.pages.playground.side_by_side import MOST_MODELS, AnswersTogether
@@ -196,9 +197,24 @@ class PlaygroundPage(Page):
             context=request["context"],
             label_sets=label_sets,
             decisions=request["decisions"],
+            after=self._read_as(request),
         )
         row = self._offer_row(request, [answer])
         self.answer[:] = [shown, *self._offer_reader(request, answer), *feedback, row]
+
+    def _read_as(self, request: Mapping[str, Any]) -> dict[str, Viewer]:
+        """Return what stands under the answer to each yes/no: its statement, which can be edited."""
+
+        def edited(form: DecisionForm, statement: str, opposite: str) -> None:
+            form.word(statement, opposite)
+            self.ask.start()
+
+        form_of = {form.id: form for form in self.forms if form.label_set() is None}
+        return {
+            sent["id"]: ReadAs(sent, partial(edited, form_of[sent["id"]]))
+            for sent in request["decisions"]
+            if sent["id"] in form_of and read_as_text(sent)
+        }
 
     def _decide(self, request: Mapping[str, Any]) -> DecideAnswer:
         name = self._reference_of(request)
@@ -226,7 +242,7 @@ class PlaygroundPage(Page):
         return version.name if version is not None and is_same else ""
 
     def _offer_reader(self, request: Mapping[str, Any], answer: DecideAnswer) -> list[Viewer]:
-        """Return what is said of a yes/no of the shipped model; nothing of other answers."""
+        """Return what is said of a yes/no of the models that ship; nothing of other answers."""
         if not is_guessed(answer, self._base_models):
             return []
 

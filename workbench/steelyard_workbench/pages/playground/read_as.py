@@ -1,0 +1,86 @@
+"""Under an answer: the statement that a yes/no question was read as, and fields that replace it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.decisions.statements import Reading, read_yes_no
+from steelyard_workbench.kit.components.any_length import ANY_LENGTH
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.theme import TEXT
+
+_ASKED = "Read as the question itself: no rule turns it into a statement."
+
+
+def reading_of(decision: Mapping[str, Any]) -> Reading | None:
+    """Return what a yes/no decision is read as, as it is sent; None where its question is asked as typed.
+
+    >>> reading_of({"kind": "binary", "question": "Is it late?"}).statement
+    'It is late.'
+    """
+    question = decision.get("question")
+    if decision.get("kind") != "binary" or not isinstance(question, str):
+        return None
+    given = (decision.get(name) or "" for name in ("statement", "opposite"))
+    return read_yes_no(question, *given)
+
+
+def read_as_text(decision: Mapping[str, Any]) -> str:
+    """Return in words what a yes/no decision is read as; empty for another kind."""
+    if decision.get("kind") != "binary" or not decision.get("question"):
+        return ""
+    reading = reading_of(decision)
+    return _ASKED if reading is None else f"Read as: {reading.statement}"
+
+
+def wording_fields(
+    statement: str = "", opposite: str = ""
+) -> tuple[pmui.TextInput, pmui.TextInput]:
+    """Return the fields of what yes and no to a question state."""
+    labels = {"Yes states": statement, "No states; empty: the opposite of that": opposite}
+    yes, no = (
+        pmui.TextInput(label=label, value=text, max_length=ANY_LENGTH, sizing_mode="stretch_width")
+        for label, text in labels.items()
+    )
+    return yes, no
+
+
+class ReadAs(Viewer):
+    """The statement of a decision, with *Edit*.
+
+    Parameters
+    ----------
+    decision : mapping
+        As it was sent.
+    on_edited : callable
+        Takes the statement and its opposite, and asks again.
+    """
+
+    def __init__(self, decision: Mapping[str, Any], on_edited: Callable[[str, str], None]) -> None:
+        super().__init__()
+        reading = reading_of(decision)
+        self.yes, self.no = wording_fields(
+            "" if reading is None else reading.statement, decision.get("opposite") or ""
+        )
+        ask = pmui.Button(label="Ask again", variant="outlined", size="small")
+        ask.on_click(lambda _: on_edited(*(_text_of(field) for field in (self.yes, self.no))))
+        fields = pn.Column(self.yes, self.no, ask, visible=False, sizing_mode="stretch_width")
+        edit = pmui.Button(label="Edit", variant="text", size="small")
+        edit.on_click(lambda _: fields.param.update(visible=not fields.visible))
+        line = pmui.Typography(escape_markdown(read_as_text(decision)), sx={"fontSize": TEXT})
+        self._box = pn.Column(
+            pn.FlexBox(line, edit, align_items="center"), fields, sizing_mode="stretch_width"
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+
+def _text_of(field: pmui.TextInput) -> str:
+    """Return a text as it stands in the browser, confirmed or not."""
+    return str(field.value_input or field.value or "").strip()
