@@ -1,7 +1,7 @@
-"""One of two hosts is frozen in its turn to write (SIGSTOP): the other goes on, and nothing is charged twice.
+"""One of two hosts freezes in its turn to write (SIGSTOP), or loses its database: the other goes on.
 
-``STEELYARD_TEST_KILLS`` says how often. Each line that is printed has the seconds until the other host
-had written.
+``STEELYARD_TEST_KILLS`` says how often it freezes. Each line that is printed has the seconds until the
+other host had written, or the share of requests that were answered.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from sqlalchemy import Engine, NullPool, create_engine, text
 
 from faults.audit import audit_server
 from faults.fleet import PRICE, kills_and_seed
-from faults.processes import MODEL, PATIENCE_S, ServeProcess, open_account_at
+from faults.processes import MODEL, PATIENCE_S, ServeProcess, free_port, open_account_at
+from support.servers.forwarder import forwarded
+from support.servers.haproxy import HAPROXY, NEEDS_HAPROXY, haproxy, wait_for_servers
 from support.servers.postgres_server import PostgresMissingError, PostgresServer, postgres_server
 from support.servers.serving import REQUEST
 from support.waiting import let_a_moment_pass, wait_until
@@ -36,6 +38,8 @@ pytestmark = [
 
 #: Seconds that a host may be held for, with what a busy machine adds.
 HELD_S = 5.0
+#: Seconds that the proxy has to leave a host out, and then seconds of requests that are counted.
+LEFT_OUT_S, COUNTED_S = 5.0, 10.0
 #: The session that does nothing in its turn: the writer's lock is its own, and it says no more.
 HOLDS = text(
     "SELECT locks.pid, activity.state_change FROM pg_locks AS locks "
@@ -65,6 +69,7 @@ class Asking(threading.Thread):
         self.is_stopping = threading.Event()
         self.answers: dict[str, bytes] = {}
         self.refused: set[str] = set()
+        self.n_failed = 0
 
     def run(self) -> None:
         with httpx.Client(base_url=self._url, headers=self._headers, timeout=PATIENCE_S) as http:
@@ -72,12 +77,14 @@ class Asking(threading.Thread):
                 if self.is_stopping.is_set():
                     return
                 key = f"{self._name}-{number}"
+                self.n_failed += 1
                 with suppress(httpx.TransportError):
                     answer = http.post("/v1/decide", json=REQUEST, headers={"Idempotency-Key": key})
                     if answer.status_code == 200:
                         self.answers[key] = answer.content
+                        self.n_failed -= 1
                     else:
-                        self.refused.add(answer.json()["error"]["code"])
+                        self.refused.add(answer.json().get("error", {}).get("code", "proxy"))
 
 
 def freeze_in_turn(host: ServeProcess, engine: Engine, moments: random.Random) -> None:
@@ -156,3 +163,50 @@ def test_a_frozen_host_holds_the_other_for_some_seconds_at_most(
         {row["idempotency_key"] for row in charged if row["state"] == "succeeded"}
     )
     assert max(held_s) < HELD_S, held_s
+
+
+@pytest.mark.skipif(HAPROXY is None, reason=NEEDS_HAPROXY)
+@pytest.mark.parametrize("way", ["cut", "silent"])
+def test_a_host_without_its_database_gets_no_requests(
+    tmp_path: Path, database: PostgresServer, way: str
+) -> None:
+    url = database.new_state()
+    settings = {
+        "STEELYARD_ACCOUNTS": "on",
+        "STEELYARD_PRICES": f"{MODEL}={PRICE}",
+        "STEELYARD_JOBS": "off",
+    }
+    _, secret = open_account_at(url)
+    with ExitStack() as stack:
+        forwarder, through = stack.enter_context(forwarded(url))
+        hosts = [
+            ServeProcess(tmp_path / name, **settings, STEELYARD_STATE_URL=place)
+            for name, place in (("away", through), ("other", url))
+        ]
+        for host in hosts:
+            stack.callback(host.end)
+            host.start()
+        ports = [*(host.port for host in hosts), free_port()]
+        proxy = stack.enter_context(haproxy(free_port(), ports, tmp_path / "haproxy.log"))
+        wait_for_servers(proxy)
+        asking = [Asking(proxy, secret, f"{way}-{number}") for number in range(8)]
+        for one in asking:
+            one.start()
+        wait_until(lambda: sum(len(one.answers) for one in asking) > 50)
+        if way == "cut":
+            forwarder.close()
+        else:
+            forwarder.fall_silent()
+        time.sleep(LEFT_OUT_S)
+        answered = sum(len(one.answers) for one in asking)
+        failed = sum(one.n_failed for one in asking)
+        time.sleep(COUNTED_S)
+        answered = sum(len(one.answers) for one in asking) - answered
+        # Requests on their way count as failed: at most one a client.
+        failed = sum(one.n_failed for one in asking) - failed
+        print(f"{way}: {answered} answered, {failed} not", flush=True)  # noqa: T201
+        for one in asking:
+            one.is_stopping.set()
+        for one in asking:
+            one.join(PATIENCE_S)
+    assert answered / (answered + max(failed, 0)) >= 0.99
