@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from steelyard.serving.reader import catalogue, download
+from steelyard.serving.reader import download
 from steelyard.serving.reader.catalogue import find_reader, read_readers
 from support.models.entailment_models import THREE, write_encoder
 from support.servers.model_hub import model_hub
@@ -171,5 +171,26 @@ def test_the_catalogue_lists_readers(ask, run):
     assert "reader" in run("model", "catalogue").stdout
     assert find_reader("nli-MiniLM2-L6-H768")[0] == "nli-minilm2-l6-h768"
     assert find_reader("nothing") is None
-    for entry in read_readers().values():
-        assert entry.graphs_for("none")[0] in entry.graphs[catalogue.ANY]
+
+
+_INT8 = ("model_qint8_avx512_vnni", "model_qint8_avx512", "model_quint8_avx2", "model_qint8_arm64")
+
+
+@pytest.mark.parametrize(
+    ("kind", "listed", "expected"),
+    [
+        *(("avx512_vnni", _INT8[n:], _INT8[n]) for n in (0, 1)),
+        ("avx512", _INT8, _INT8[1]),
+        ("avx2", _INT8, _INT8[2]),
+        ("arm64", _INT8, _INT8[3]),
+        ("", _INT8, "model"),
+        ("avx2", ("model_O4", "model_quantized", "model_int8"), "model_int8"),
+        ("avx2", ("model_quantized", "model_q4"), "model_quantized"),
+        ("avx512", _INT8[2:], "model"),
+    ],
+)
+def test_a_graph_is_chosen_among_the_files_that_the_hub_lists(kind, listed, expected):
+    paths = [f"onnx/{name}.onnx" for name in (*listed, "model", "model_O1")]
+    assert download.graph_for(kind, ["README.md", *paths]) == f"onnx/{expected}.onnx"
+    assert download.graph_for(kind, ["a/nli_web.onnx"]) == "a/nli_web.onnx"
+    assert download.graph_for(kind, ["a/one.onnx", "two.onnx"]) == ""

@@ -14,8 +14,6 @@ from steelyard.wire.decoding import convert
 
 #: The names of the recommended reader and of the one that ships.
 READER, SHIPPED = "reader", "steelyard-reader-1"
-#: What ``graphs`` calls a processor without any of the others' instructions.
-ANY = "any"
 
 
 class ReaderEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -24,8 +22,6 @@ class ReaderEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     #: On the hub.
     repository: str
     licence: str
-    #: Files of the graph by kind of processor, the first of which that is there is taken.
-    graphs: dict[str, list[str]]
     tokenizer: str = "tokenizer.json"
     config: str = "config.json"
     #: Most tokens of a context's part with a statement.
@@ -35,10 +31,6 @@ class ReaderEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     #: How good we found it; empty where it was not measured by us.
     measured: str = ""
     recommended: Literal["", "good"] = ""
-
-    def graphs_for(self, processor: str) -> list[str]:
-        """Return the files of a kind of processor, the best first."""
-        return [*self.graphs.get(processor, []), *self.graphs.get(ANY, [])]
 
 
 @functools.cache

@@ -6,16 +6,24 @@ import platform
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from steelyard.errors import EngineUnavailableError, InvalidRequestError
 from steelyard.scoring.entailment.folder import CONFIG, GRAPH, MANIFEST, TOKENIZER, read_folder
 from steelyard.serving.fitted import processor_flags
 from steelyard.serving.judge.download import RemoteFile, connected, fetch, list_files, listed_file
-from steelyard.serving.reader.catalogue import ANY, ReaderEntry
+from steelyard.serving.reader.catalogue import ReaderEntry
 from steelyard.settings import InvalidSettingError
 
+#: Names of a graph for any processor, the best first; those for a kind of processor go before them.
+_GRAPHS = ("model_int8.onnx", "model_quantized.onnx", "model.onnx")
+_GRAPHS_FOR = {
+    "avx512_vnni": ("model_qint8_avx512_vnni.onnx", "model_qint8_avx512.onnx"),
+    "avx512": ("model_qint8_avx512.onnx",),
+    "avx2": ("model_quint8_avx2.onnx",),
+    "arm64": ("model_qint8_arm64.onnx",),
+}
 #: Instructions that a kind of processor must have, the best kind first.
 _PROCESSORS = {"avx512_vnni": "avx512_vnni", "avx512": "avx512f", "avx2": "avx2"}
 _ARM = {"aarch64", "arm64"}
@@ -24,11 +32,25 @@ _MAX_FILE = 4 << 30
 
 
 def processor() -> str:
-    """Return the kind of this machine's processor, as the catalogue names it."""
+    """Return the kind of this machine's processor; empty where no graphs are made for it alone."""
     if platform.machine().lower() in _ARM:
         return "arm64"
     flags = processor_flags()
-    return next((kind for kind, flag in _PROCESSORS.items() if flag in flags), ANY)
+    return next((kind for kind, flag in _PROCESSORS.items() if flag in flags), "")
+
+
+def graph_for(kind: str, paths: Iterable[str]) -> str:
+    """Return the best graph for a kind of processor among a repository's files; empty without any.
+
+    >>> graph_for("avx2", ["onnx/model.onnx", "onnx/model_quint8_avx2.onnx", "README.md"])
+    'onnx/model_quint8_avx2.onnx'
+    """
+    graphs = sorted((path for path in paths if path.endswith(".onnx")), key=len)
+    by_name = {path.rpartition("/")[2]: path for path in reversed(graphs)}
+    names = (*_GRAPHS_FOR.get(kind, ()), *_GRAPHS)
+    # A graph of another name is taken where it is the only one.
+    rest = graphs[0] if len(graphs) == 1 else ""
+    return next((by_name[name] for name in names if name in by_name), rest)
 
 
 def pull_reader(
@@ -48,13 +70,12 @@ def pull_reader(
         return folder
     with connected(hub) as client:
         listed = list_files(client, hub, entry.repository, recursive=True)
-        candidates = entry.graphs_for(processor())
-        graph = next((path for path in candidates if path in listed), "")
+        graph = graph_for(processor(), listed)
         paths = {TOKENIZER: entry.tokenizer, CONFIG: entry.config, GRAPH: graph}
         if missing := [path for path in paths.values() if path not in listed]:
             raise EngineUnavailableError(
-                f"{entry.repository} has no {missing[0] or ' or '.join(candidates)}; download a folder by "
-                "hand, and give it with --from."
+                f"{entry.repository} has no {missing[0] or 'ONNX graph for this processor'}; download a "
+                "folder by hand, and give it with --from."
             )
         files = {
             name: listed_file(entry.repository, path, listed[path]) for name, path in paths.items()
