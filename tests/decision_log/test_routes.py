@@ -92,7 +92,23 @@ def test_stored_answers_are_listed_newest_first_with_what_came_true(client):
     }
     assert refund["feedback"] == {"yes": 0.75, "no": 0.25}
     assert (refund["abstained"], urgent["abstained"], urgent["feedback"]) == (False, True, None)
-    assert "Ticket" not in client.get(LOG).text  # contexts are long, and for those who open one
+    assert entry["text"].startswith("Ticket 0")
+
+
+@pytest.mark.parametrize(
+    ("context", "text"),
+    [
+        ('a\n"b" \u00e9\u0001\\', 'a\n"b" \u00e9\u0001\\'),
+        ("\u00e9" * 5_000, "\u00e9" * 200),
+        ("\u0001" * 5_000, "\u0001" * 200),
+        ({"mail": "\u00e9" * 5_000}, '{"mail":"' + "\u00e9" * 191),
+        ({"a": 1}, '{"a":1}'),
+    ],
+)
+def test_a_list_has_the_beginning_of_each_context(client, context, text):
+    body = {"context": context, "decisions": [REFUND], "store": True}
+    assert client.post("/v1/decide", json=body).status_code == 200
+    assert client.get(LOG).json()["data"][0]["text"] == text
 
 
 def test_pages_hold_every_answer_once(client):
@@ -201,6 +217,18 @@ def test_figures_have_their_n_and_interval(client):
     # Clopper and Pearson's interval of 1 in 2.
     assert (accuracy["low"], accuracy["high"]) == pytest.approx((0.0126, 0.9874), abs=1e-4)
     assert sum(row["n"] for row in summary["reliability"]) == 2
+    rows = summary["top_probabilities"]
+    assert [sum(row[name] for row in rows) for name in ("n", "with_feedback", "wrong")] == [8, 2, 1]
+    for row in rows:  # what the filters of the log find
+        limits = {"p_from": row["low"], "p_to": row["high"]}
+        counts = [
+            sum(
+                row["low"] < result["p_top"] <= row["high"]
+                for entry in client.get(LOG, params=limits).json()["data"]
+                for result in entry["decisions"].values()
+            )
+        ]
+        assert counts == [row["n"]]
     assert sum(bucket["decisions"] for bucket in summary["buckets"]) == 8
     assert sum(bucket["answers"] for bucket in summary["buckets"]) == 4
     assert summary["latency_p50_ms"]["n"] == 4

@@ -57,6 +57,7 @@ def marks_of(chart):
 def opened(client):
     page = LivePage(Session(client, page="live"))
     page.open()
+    page.show_more()
     return page
 
 

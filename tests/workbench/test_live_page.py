@@ -26,6 +26,7 @@ from steelyard_workbench.kit.components.mark_table import MarkTable
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.pages.live import feed as live_feed
 from steelyard_workbench.pages.live.feed import Feed
+from steelyard_workbench.pages.live.figures import show_details
 from steelyard_workbench.pages.live.page import LivePage
 from steelyard_workbench.pages.live.shadows import fetch_shadows, show_shadow
 from steelyard_workbench.parts.live.view import RowFilter, View, from_text, to_text
@@ -78,12 +79,52 @@ def texts(view: Any) -> str:
 def test_every_figure_has_its_n_and_interval(client: Client) -> None:
     page = opened(client)
     said = texts(page.figures)
-    assert "28.6%" in said  # two of seven abstained
-    assert "3.7% to 71.0%, n = 7" in said
-    assert "50.0%" in said
-    assert "1.3% to 98.7%, n = 2" in said
-    assert "not a random sample" in said
+    for part in ("29 %", "4 to 71, of 7", "50 %", "1 to 99, of 2"):  # two of seven abstained
+        assert part in said
+    page.show_more()
+    said = texts(page._more)
+    assert "2 of 30 outcomes known" in said
     assert "since it started" in said
+
+
+def test_a_curve_of_how_sure_and_how_right_needs_thirty_outcomes(client: Client) -> None:
+    summary = client.decision_summary()
+    said = [
+        texts(show_details(structs.replace(summary, accuracy=seen), View(), print))
+        for n in (29, 30)
+        if (seen := structs.replace(summary.accuracy, n=n))
+    ]
+    assert ["not a random sample" in text for text in said] == [False, True]
+
+
+def test_a_slider_shows_how_many_which_and_how_many_wrong_would_have_acted(client: Client) -> None:
+    page = opened(client)
+    acting = page.acting
+    rows = client.decision_summary().top_probabilities
+    acting.slider.value = 0
+    assert (
+        "<b>7</b> of 7 acted on, <b>0</b> to a person; of 2 known, <b>1</b> (50 %) was wrong"
+        in (acting.text.object)
+    )
+    acting.slider.value = round(rows[0].high * 100)
+    left = sum(row.n for row in rows if row.high <= rows[0].high)
+    assert f"<b>{left}</b> to a person" in acting.text.object
+    acting.left.param.trigger("clicks")
+    assert sum(len(entry.decisions) for entry in page.feed.entries) >= left > 0
+    acting.slider.value = 100
+    assert "of none of them" in acting.text.object
+    acting.unit.value = acting.unit.options[1]
+    assert "<b>0</b> of 7 acted on" in acting.text.object  # a share of all of them
+
+
+def test_the_stream_has_text_answer_and_right_or_wrong(client: Client) -> None:
+    page = opened(client)
+    rows = {row["text"]: row for row in page.feed.table.rows.iter_rows(named=True)}
+    assert "to a person" in rows["Ticket 0: charged twice."]["answer"]
+    right = [rows[f"Ticket {n}: charged twice."]["right"] for n in range(3)]
+    assert ["was " in right[0], ">right<" in right[1], ">say<" in right[2]] == [True] * 3
+    page.only.value = "the wrong ones"
+    assert len(page.feed.entries) == 1
 
 
 def test_a_family_stands_beside_its_shadow() -> None:
@@ -420,19 +461,20 @@ def test_rows_are_sent_once_however_often_it_is_clicked(fed: Client) -> None:
 
 def test_a_table_that_is_open_stays_so_when_the_figures_are_drawn_anew(client: Client) -> None:
     page = opened(client)
+    page.show_more()
 
     def are_open() -> list[bool]:
-        return [one.visible for one in page.figures.__panel__().select(MarkTable)]
+        return [one.visible for one in page._details.select(MarkTable)]
 
-    assert are_open() == [False, False]
-    (button,) = named(page.figures.__panel__(), "Show the bars as a table")
+    assert are_open() == [False]
+    (button,) = named(page._details, "Show the bars as a table")
     button.clicks += 1
     asyncio.run(page.sum_up())
-    assert are_open() == [True, False]
-    (button,) = named(page.figures.__panel__(), "Show the bars as a table")
+    assert are_open() == [True]
+    (button,) = named(page._details, "Show the bars as a table")
     button.clicks += 1
     asyncio.run(page.sum_up())
-    assert are_open() == [False, False]
+    assert are_open() == [False]
 
 
 def test_a_context_is_shown_as_it_is_and_metadata_beside_the_facts(bare: Client) -> None:

@@ -20,6 +20,7 @@ from sqlalchemy import Connection
 from steelyard.decision_log import store as rows
 from steelyard.decision_log.archive.files import SCHEMA, ArchiveFiles
 from steelyard.decision_log.archive.store import files_with, ids_between
+from steelyard.decision_log.beginnings import beginning_of, beginnings
 from steelyard.decision_log.store import (
     AnswerCriteria,
     ObservedDecision,
@@ -27,6 +28,7 @@ from steelyard.decision_log.store import (
     ShortRow,
     StoredDecision,
 )
+from steelyard.decision_log.wire import LoggedDecision
 from steelyard.storage.pages import unknown_cursor
 from steelyard.wire.decoding import decode
 
@@ -93,6 +95,19 @@ class StoredAnswers:
         both: list[ShortRow] = [*stored, *(_short(row) for row in archived)]
         both.sort(key=lambda row: (row.created_at, row.id), reverse=True)
         return both[:limit]
+
+    def beginnings(
+        self, connection: Connection, account_id: str, answers: Sequence[LoggedDecision]
+    ) -> dict[str, str]:
+        """Return the first characters of the context of each answer of a page."""
+        ids = {answer.id for answer in answers}
+        texts = beginnings(connection, ids)
+        if archived := ids - texts.keys():
+            since = min(answer.created_at for answer in answers)
+            criteria = AnswerCriteria(account_id=account_id, since=since, ids=archived)
+            for row in self._rows(connection, criteria, ("id", "created_at", "request")):
+                texts[row["id"]] = beginning_of(row["request"])
+        return texts
 
     def page(
         self, connection: Connection, criteria: AnswerCriteria, limit: int

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 from sqlalchemy import Connection
 
 from steelyard.caller import Caller
@@ -100,9 +100,14 @@ class DecisionLog:
         """
         _check_ranges(query)
         since = max(query.since or 0.0, self._oldest())
-        return await self._state.read(
-            lambda connection: _page(connection, self._answers, caller, query, since)
-        )
+
+        def read(connection: Connection) -> DecisionLogPage:
+            page = _page(connection, self._answers, caller, query, since)
+            texts = self._answers.beginnings(connection, caller.account_id, page.data)
+            data = [structs.replace(logged, text=texts.get(logged.id, "")) for logged in page.data]
+            return structs.replace(page, data=data)
+
+        return await self._state.read(read)
 
     async def export(self, caller: Caller, query: ExportDecisionsQuery) -> Iterator[bytes]:
         """Return stored decisions in a format, in pieces that are made as they are read.

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 
 from steelyard.calibration.bins import N_BINS, FloatArray, bin_totals
 from steelyard.calibration.intervals import proportion_interval
-from steelyard.decision_log.wire import DecisionBucket, DecisionGroup, DecisionSummary, ServerErrors
+from steelyard.decision_log.wire import (
+    DecisionBucket,
+    DecisionGroup,
+    DecisionSummary,
+    ServerErrors,
+    TopProbabilityRow,
+)
 from steelyard.decisions.wire import ABSTAIN
 from steelyard.wire.measures import Measure, ReliabilityRow
 
@@ -100,6 +106,7 @@ class Traffic:
             feedback_share=share(int(decisions.seen.sum()), len(decisions.seen)),
             accuracy=share(int(decisions.right.sum()), int(decisions.seen.sum())),
             reliability=_reliability(decisions.p_top[seen], decisions.right[seen]),
+            top_probabilities=_top_probabilities(decisions),
             latency_p50_ms=quantile(answers[:, 1], 0.5),
             latency_p95_ms=quantile(answers[:, 1], 0.95),
             buckets=_buckets(
@@ -171,6 +178,21 @@ def _reliability(p_top: FloatArray, hits: FloatArray) -> list[ReliabilityRow]:
         for place, (n, promised, right) in enumerate(
             bin_totals(p_top, hits, np.ones(len(hits))).tolist()
         )
+    ]
+
+
+def _top_probabilities(decisions: _Columns) -> list[TopProbabilityRow]:
+    """Return the hundredths of top probability that have decisions."""
+    # What is 0.07 in floating point is in the hundredth that ends there.
+    places = np.maximum(np.ceil(np.round(decisions.p_top * 100, 9)).astype(np.intp), 1) - 1
+    weights = (None, decisions.seen, decisions.seen - decisions.right)
+    columns = [np.bincount(places, of, 100) for of in weights]
+    return [
+        TopProbabilityRow(
+            low=place / 100, high=(place + 1) / 100, n=n, with_feedback=n_seen, wrong=n_wrong
+        )
+        for place, (n, n_seen, n_wrong) in enumerate(np.stack(columns, axis=1).astype(int).tolist())
+        if n
     ]
 
 

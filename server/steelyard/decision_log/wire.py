@@ -125,6 +125,9 @@ class LoggedDecision(Struct, frozen=True, kw_only=True):
         float | None, Meta(description="Server time of the answer; null for those of old servers.")
     ]
     decisions: Annotated[dict[str, LoggedResult], Meta(description="By decision id.")]
+    text: Annotated[
+        str, Meta(description="The beginning of the context; of one that is no text, of its JSON.")
+    ] = ""
 
 
 class DecisionLogPage(Struct, frozen=True, kw_only=True):
@@ -205,6 +208,19 @@ class DecisionBucket(Struct, frozen=True, kw_only=True):
     with_feedback: int
 
 
+class TopProbabilityRow(Struct, frozen=True, kw_only=True):
+    """The decisions whose top probability is above ``low`` and not above ``high``."""
+
+    low: float
+    high: float
+    n: int
+    with_feedback: int
+    wrong: Annotated[
+        int,
+        Meta(description="Of those with feedback, the ones whose top outcome did not come true."),
+    ]
+
+
 class DecisionGroup(Struct, frozen=True, kw_only=True):
     """The decisions of one id by one model."""
 
@@ -257,6 +273,13 @@ class DecisionSummary(Struct, frozen=True, kw_only=True):
     reliability: Annotated[
         list[ReliabilityRow], Meta(description="On feedback: accuracy by top probability.")
     ]
+    top_probabilities: Annotated[
+        list[TopProbabilityRow],
+        Meta(
+            description="By top probability in hundredths, those that have decisions: sums of them "
+            "say what a threshold would have done."
+        ),
+    ] = []
     latency_p50_ms: Annotated[
         Measure | None,
         Meta(

@@ -87,22 +87,8 @@ CHIP_CSS = with_tokens(f"""
 }}
 """)
 
-#: Of cards, and of what stands on them.
-CARD_CSS = CHIP_CSS + with_tokens(f"""
-:host {{ color: var(--ink); font: {TEXT}/1.5 {FONT}; }}
-.card {{
-  box-sizing: border-box; padding: 24px; overflow-wrap: anywhere; background: var(--surface);
-  border: 1px solid var(--line); border-radius: 8px; box-shadow: 0 1px 3px rgba(27, 35, 48, 0.07);
-}}
-.row {{ display: flex; flex-wrap: wrap; gap: 12px 32px; align-items: center; }}
-.row > .wide {{ flex: 1 1 320px; min-width: 0; }}
-.pills {{ display: flex; flex-wrap: wrap; gap: 8px; align-items: center; }}
-h2 {{ font-size: {HEADING}; font-weight: 700; line-height: 1.25; margin: 0 0 12px; }}
-.lead {{ font-size: {HEADING}; }}
-.note {{ font-size: {SMALL}; color: var(--muted); }}
-.figure {{ font-size: {FIGURE}; font-weight: 700; margin-right: 6px; }}
-.verdict {{ font-size: {VERDICT}; font-weight: 700; line-height: 1.1; letter-spacing: -0.02em; }}
-.verdict small {{ font-size: {HEADING}; font-weight: 500; color: var(--muted); letter-spacing: 0; }}
+#: Of what stands in the cells of a table: chips, pills and bars.
+CELL_CSS = CHIP_CSS + with_tokens(f"""
 .pill {{
   display: inline-block; padding: 0 10px; border-radius: 12px; font-size: {SMALL}; font-weight: 600;
   line-height: 24px; white-space: nowrap; color: var(--accent); background: var(--accent-tint);
@@ -114,6 +100,25 @@ h2 {{ font-size: {HEADING}; font-weight: 700; line-height: 1.25; margin: 0 0 12p
 .bar {{ position: relative; height: 10px; border-radius: 5px; background: var(--sunk); }}
 .bar i {{ display: block; height: 100%; border-radius: 5px; background: var(--c); }}
 .bar b {{ position: absolute; top: -4px; width: 2px; height: 18px; background: var(--brass); }}
+""")
+
+#: Of cards, and of what stands on them.
+CARD_CSS = CELL_CSS + with_tokens(f"""
+:host {{ color: var(--ink); font: {TEXT}/1.5 {FONT}; }}
+.card {{
+  box-sizing: border-box; padding: 24px; overflow-wrap: anywhere; background: var(--surface);
+  border: 1px solid var(--line); border-radius: 8px; box-shadow: 0 1px 3px rgba(27, 35, 48, 0.07);
+}}
+.row {{ display: flex; flex-wrap: wrap; gap: 12px 32px; align-items: center; }}
+.row > .wide {{ flex: 1 1 320px; min-width: 0; }}
+.pills {{ display: flex; flex-wrap: wrap; gap: 8px; align-items: center; }}
+h2 {{ font-size: {HEADING}; font-weight: 700; line-height: 1.25; margin: 0 0 12px; }}
+.row > h2 {{ margin: 0; }}
+.lead {{ font-size: {HEADING}; }}
+.note {{ font-size: {SMALL}; color: var(--muted); }}
+.figure {{ font-size: {FIGURE}; font-weight: 700; margin-right: 6px; }}
+.verdict {{ font-size: {VERDICT}; font-weight: 700; line-height: 1.1; letter-spacing: -0.02em; }}
+.verdict small {{ font-size: {HEADING}; font-weight: 500; color: var(--muted); letter-spacing: 0; }}
 .beam {{ position: relative; height: 60px; min-width: 200px; margin: 0 24px; font-size: {SMALL}; }}
 .beam > * {{ position: absolute; transform: translateX(-50%); white-space: nowrap; }}
 .beam .line {{ left: 0; right: 0; top: 28px; height: 4px; border-radius: 2px; transform: none;
@@ -138,8 +143,12 @@ def chip(outcome: str, outcomes: Iterable[str], text: str = "") -> str:
     text : str
         What stands on it; the outcome itself where there is none.
     """
-    colour = outcome_colours([*outcomes, outcome])[outcome]
-    return f'<span class="chip" dir="auto" style="--c:{colour}">{escape(text or outcome)}</span>'
+    return coloured_chip(text or outcome, outcome_colours([*outcomes, outcome])[outcome])
+
+
+def coloured_chip(text: str, colour: str) -> str:
+    """Return a text on a chip of a colour as HTML."""
+    return f'<span class="chip" dir="auto" style="--c:{colour}">{escape(text)}</span>'
 
 
 def pill(text: str, status: Status | str = "") -> str:

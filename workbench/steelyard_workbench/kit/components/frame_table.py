@@ -22,7 +22,7 @@ import polars as pl
 from panel.viewable import Viewable, Viewer
 
 from steelyard_workbench.kit.components.table_keys import GRID_CSS, TableKeys, new_mark
-from steelyard_workbench.kit.look import CHIP_CSS, with_tokens
+from steelyard_workbench.kit.look import CELL_CSS, with_tokens
 from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.tasks import Task
@@ -32,11 +32,13 @@ _DEFAULT_WIDTH = 140
 _ID_FIELD = "id_of_row"
 #: Pixels that the widest column keeps, where it was given as many, however narrow the table is.
 _LEAST_WIDTH = 180
-_CELL_CSS = CHIP_CSS + with_tokens("""
+_CELL_CSS = CELL_CSS + with_tokens("""
 .two-lines {
   display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2;
   overflow: hidden; white-space: normal; overflow-wrap: anywhere;
 }
+.one-decision { min-height: 26px; } .one-decision > .bar { width: 90px; top: 7px; }
+.say { color: var(--accent); font-weight: 500; }
 .chips { display: flex; flex-wrap: wrap; gap: 2px 4px; }
 @media (max-width: 599px) {
   .tabulator .tabulator-header { height: 1px; clip-path: inset(50%); }
@@ -142,6 +144,8 @@ class FrameTable(Viewer):
         Columns of text that stands on up to two lines.
     chips : sequence of str
         Columns of lists of texts, each of which is a chip.
+    markup : sequence of str
+        Columns of HTML in which every text is escaped already.
 
     Attributes
     ----------
@@ -171,13 +175,18 @@ class FrameTable(Viewer):
         on_note: Callable[[dict[str, Any]], None] | None = None,
         wrapped: Sequence[str] = (),
         chips: Sequence[str] = (),
+        markup: Sequence[str] = (),
     ) -> None:
         self._fetch = fetch
         self._id = id_column
         self._titles = dict(titles)
         self._sortable = frozenset(sortable)
         self._page_size = page_size
-        self._drawn = dict.fromkeys(wrapped, _draw_wrapped) | dict.fromkeys(chips, _draw_chips)
+        self._drawn: dict[str, Callable[[Any], str]] = {
+            **dict.fromkeys(wrapped, _draw_wrapped),
+            **dict.fromkeys(chips, _draw_chips),
+            **dict.fromkeys(markup, str),
+        }
         self._on_open, self._on_note = on_open, on_note
         self._is_filling = False
         self._rows = pl.DataFrame()

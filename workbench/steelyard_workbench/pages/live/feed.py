@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,25 +18,24 @@ from steelyard.decision_log.wire import DecisionLogPage, LoggedDecision, LoggedR
 from steelyard.wire.queries import ExportFormat
 from steelyard_workbench.kit.components.export_buttons import ExportButtons
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
+from steelyard_workbench.kit.look import bar, coloured_chip, pill
 from steelyard_workbench.kit.problems import Problem, not_loaded, problem_of
 from steelyard_workbench.kit.states import failed, loading
 from steelyard_workbench.kit.tasks import OneAtATime, Task
+from steelyard_workbench.kit.theme import outcome_colours
 from steelyard_workbench.parts.live.view import View
 
 _PAGE = 200
 _TITLES = {
-    "at": "answered, UTC",
-    "decisions": "decisions",
-    "feedback": "came true",
-    "model": "model",
-    "took": "ms",
+    "at": "When, UTC",
+    "text": "Text",
+    "answer": "Answer",
+    "sure": "How sure",
+    "right": "Was it right?",
 }
-_WIDTHS = {"at": 150, "decisions": 380, "feedback": 170, "model": 170, "took": 70}
-#: Columns with a text for each decision.
-_CHIPS = ("decisions", "feedback")
-_SCHEMA = {"id": pl.String, **dict.fromkeys(_TITLES, pl.String)} | dict.fromkeys(
-    _CHIPS, pl.List(pl.String)
-)
+_WIDTHS = {"at": 90, "text": 420, "answer": 190, "sure": 110, "right": 150}
+_MARKUP = ("answer", "sure", "right")
+_SCHEMA = {"id": pl.String, **dict.fromkeys(_TITLES, pl.String)}
 #: Pages that a look goes through for one that is not empty: filters may leave pages short.
 _MOST_PAGES = 5
 
@@ -81,7 +80,8 @@ class Feed(Viewer):
             titles=_TITLES,
             widths=_WIDTHS,
             page_size=20,
-            chips=_CHIPS,
+            wrapped=("text",),
+            markup=_MARKUP,
             selectable=True,
             on_open=lambda row: on_open(row["id"]),
         )
@@ -221,40 +221,77 @@ class Feed(Viewer):
     def _rows(self, request: PageRequest) -> TablePage:
         shown = self.entries[request.offset : request.offset + request.limit]
         only = self.view.rows.decision or self.view.decision
-        return TablePage(
-            pl.DataFrame([_row(entry, only) for entry in shown], schema=_SCHEMA, orient="row"),
-            len(self.entries),
-        )
+        colours = _colours(self.entries)
+        rows = [_row(entry, only, colours) for entry in shown]
+        return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), len(self.entries))
 
 
-def _row(entry: LoggedDecision, only: str) -> dict[str, str | list[str]]:
+def _colours(entries: list[LoggedDecision]) -> dict[str, dict[str, str]]:
+    """Return the colour of each outcome that stands in the feed, by decision id."""
+    names: dict[str, set[str]] = {}
+    for entry in entries:
+        for name, result in entry.decisions.items():
+            names.setdefault(name, set()).update({result.top, likeliest(result.feedback)} - {""})
+    return {name: outcome_colours(outcomes) for name, outcomes in names.items()}
+
+
+def _row(entry: LoggedDecision, only: str, colours: dict[str, dict[str, str]]) -> dict[str, str]:
     results = {name: result for name, result in entry.decisions.items() if not only or name == only}
-    with_feedback = {
-        name: result for name, result in results.items() if result.feedback is not None
-    }
+    has_several = len(results) > 1
     return {
         "id": entry.id,
-        "at": datetime.fromtimestamp(entry.created_at, UTC).strftime("%d %b %H:%M:%S"),
-        "decisions": [decision_text(name, result) for name, result in results.items()],
-        "feedback": [
-            f"{name}: {feedback_text(result.feedback)}" for name, result in with_feedback.items()
-        ],
-        "model": entry.version or entry.model,
-        "took": "" if entry.total_ms is None else f"{entry.total_ms:.1f}",
+        "at": moment_of(entry.created_at),
+        "text": entry.text,
+        "answer": _lines(
+            _answer(f"{name}: " if has_several else "", result, colours[name])
+            for name, result in results.items()
+        ),
+        "sure": _lines(
+            bar(result.p_top, colours[name][result.top]) for name, result in results.items()
+        ),
+        "right": _lines(map(_rightness, results.values())),
     }
 
 
-def decision_text(name: str, result: LoggedResult) -> str:
-    """Return a decision in a few words: its top outcome, the probability, and what was done."""
-    text = f"{name}: {result.top} {result.p_top:.2f}"
+def _lines(parts: Iterable[str]) -> str:
+    return "".join(f'<div class="one-decision">{part}</div>' for part in parts)
+
+
+def _answer(before: str, result: LoggedResult, colours: dict[str, str]) -> str:
+    """Return what was done as HTML: the answer, or that a person was to look."""
     if result.abstained:
-        return f"{text}, abstained"
-    return text if result.action == result.top else f"{text}, {result.action}"
+        return pill(f"{before}to a person", "unsure")
+    text = f"{before}{result.top}"
+    if result.action != result.top:
+        text += f", {result.action}"
+    return coloured_chip(text, colours[result.top])
+
+
+def _rightness(result: LoggedResult) -> str:
+    """Return as HTML whether an answer came true."""
+    came_true = likeliest(result.feedback)
+    if not came_true:
+        return '<span class="say">say</span>'
+    is_right = came_true == result.top
+    return pill("right", "good") if is_right else pill(f"was {came_true}", "bad")
+
+
+def moment_of(at: float) -> str:
+    """Return the time of today, or the day and the time, in UTC."""
+    then, now = datetime.fromtimestamp(at, UTC), datetime.now(UTC)
+    return f"{then:%H:%M:%S}" if then.date() == now.date() else f"{then.day} {then:%b %H:%M}"
+
+
+def likeliest(outcome: str | dict[str, float] | None) -> str:
+    """Return what came true, or the likeliest where it is not certain; empty where it is not known."""
+    if outcome is None or isinstance(outcome, str):
+        return outcome or ""
+    return max(outcome, key=lambda name: outcome[name])
 
 
 def feedback_text(outcome: str | dict[str, float] | None) -> str:
     """Return what came true; where it is not certain, the likeliest with its probability."""
     if outcome is None or isinstance(outcome, str):
         return outcome or ""
-    likeliest = max(outcome, key=lambda name: outcome[name])
-    return f"{likeliest} {outcome[likeliest]:.2f}"
+    name = likeliest(outcome)
+    return f"{name} {outcome[name]:.2f}"

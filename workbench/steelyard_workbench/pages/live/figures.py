@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from html import escape
 
 import panel as pn
 import panel_material_ui as pmui
@@ -12,12 +14,13 @@ from panel.viewable import Viewable
 from steelyard.alarms.wire import Alarm
 from steelyard.decision_log.wire import DecisionGroup, DecisionSummary
 from steelyard.wire.measures import Measure
-from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components import figures, numbers
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.look import CARD_CSS, with_tokens
 from steelyard_workbench.pages.live.charts import rate_chart, unit_of
 from steelyard_workbench.parts.evaluations.charts import (
+    FEW,
     bin_counts_chart,
     bin_name,
     reliability_chart,
@@ -27,9 +30,17 @@ from steelyard_workbench.parts.live.view import RowFilter, View
 Open = Callable[[RowFilter], None]
 _BANDS = "Yellow bands are the times of the decisions behind the alarms above."
 
-#: Six of them stand side by side beside the menu of a window of 1280 pixels.
-_CARD_PX = 165
-_CARD_HEIGHT_PX = 130
+#: Bars of the small chart of answers, at most.
+_SPARKS = 14
+_STRIP_CSS = CARD_CSS + with_tokens("""
+.strip { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 16px; }
+.strip .card { padding: 14px 20px; }
+.spark { display: inline-flex; align-items: flex-end; gap: 2px; height: 24px; }
+.spark i { width: 6px; border-radius: 2px 2px 0 0; background: var(--accent); }
+@media (max-width: 599px) {
+  .strip { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 8px; } .strip .card { padding: 10px 12px; }
+}
+""")
 
 _NOT_RANDOM = (
     "Feedback is not a random sample of the traffic: it comes where somebody looked. These figures "
@@ -37,20 +48,60 @@ _NOT_RANDOM = (
 )
 
 
-def show_figures(
+def show_strip(summary: DecisionSummary) -> Viewable:
+    """Show what leads: how many answers, how often right, how many left to a person, how fast."""
+    step = math.ceil(len(summary.buckets) / _SPARKS)
+    groups = [summary.buckets[at : at + step] for at in range(0, len(summary.buckets), step)]
+    sums = [sum(bucket.answers for bucket in group) for group in groups]
+    tallest = max([*sums, 1])
+    spark = "".join(f'<i style="height:{max(100 * n / tallest, 4):.0f}%"></i>' for n in sums)
+    cards = [
+        (
+            "Answers",
+            f"{summary.answers:,}",
+            f'<span class="spark" aria-hidden="true">{spark}</span>',
+        ),
+        ("Right, of those checked", *_shares(summary.accuracy, f"none of {summary.decisions:,}")),
+        ("Left to a person", *_shares(summary.abstain_rate, "")),
+    ]
+    if summary.unstated_rate is not None:
+        cards.append(("The text does not say", *_shares(summary.unstated_rate, "")))
+    slow, _ = time_text(summary.latency_p95_ms)
+    note = f'<span class="note">95 % within {slow}</span>'
+    cards.append(("Half answered within", time_text(summary.latency_p50_ms)[0], note))
+    drawn = "".join(
+        f'<div class="card"><div class="note">{escape(name)}</div>'
+        f'<span class="figure">{escape(value)}</span>{note}</div>'
+        for name, value, note in cards
+    )
+    return pn.pane.HTML(
+        f'<div class="strip" role="group" aria-label="Figures">{drawn}</div>',
+        stylesheets=[_STRIP_CSS],
+        sizing_mode="stretch_width",
+        margin=(5, 10),
+    )
+
+
+def _shares(measure: Measure | None, otherwise: str) -> tuple[str, str]:
+    """Return a share in whole percent, and as HTML its interval and what it rests on."""
+    value, _, rest = numbers.share_text(measure).partition(" (")
+    rest = otherwise if measure is None else rest.removesuffix(")")
+    return "—" if measure is None else value, f'<span class="note">{escape(rest)}</span>'
+
+
+def show_details(
     summary: DecisionSummary,
     view: View,
     open_: Open,
     tables: set[str] | None = None,
     alarms: Sequence[Alarm] = (),
 ) -> Viewable:
-    """Show a summary, and when the decisions behind alarms were made."""
+    """Show what stands behind the strip, and when the decisions behind alarms were made."""
     tables = set() if tables is None else tables
     return pn.Column(
-        heading(f"Figures of the {view.window}"),
-        _cards(summary, view, open_),
+        pmui.Typography(_about(summary, view), variant="body2"),
         _rates(summary, open_, tables, alarms),
-        heading("Calibration on feedback"),
+        heading("How sure, compared with how right"),
         _calibration(summary, open_, tables),
         heading("By model and decision"),
         _groups(summary, open_),
@@ -86,40 +137,13 @@ def _measure_text(
     return value, f"{interval}, n = {measure.n:,}"
 
 
-def _cards(summary: DecisionSummary, view: View, open_: Open) -> Viewable:
-    minutes = max((summary.until - summary.since) / 60, 1e-9)
-    a_minute = f"{summary.decisions / minutes:.1f} a minute, on {summary.answers:,} request{'' if summary.answers == 1 else 's'}"
-    knows = summary.unstated_rate is not None
-    unstated = [_card("Not said in the context", *share_text(summary.unstated_rate))] * knows
-    cards = [
-        _card("Decisions", f"{summary.decisions:,}", a_minute),
-        _card(
-            "Abstained",
-            *share_text(summary.abstain_rate),
-            rows=RowFilter(name="abstained", abstained=True),
-            open_=open_,
-        ),
-        *unstated,
-        _card(
-            "With feedback",
-            *share_text(summary.feedback_share),
-            rows=RowFilter(name="with feedback", has_feedback=True),
-            open_=open_,
-        ),
-        _card(
-            "Right by feedback",
-            *share_text(summary.accuracy),
-            rows=RowFilter(name="wrong, by the feedback", has_feedback=True, wrong=True),
-            open_=open_,
-            opens="Show the wrong",
-        ),
-        _card("Half answered within", *time_text(summary.latency_p50_ms)),
-        _card("95 % answered within", *time_text(summary.latency_p95_ms)),
-    ]
+def _about(summary: DecisionSummary, view: View) -> str:
+    """Return what the figures are of, in sentences."""
     window = f"{view.window}, {clock(summary.since)} to {clock(summary.until)} UTC"
+    half, most = map(_one_time, (summary.latency_p50_ms, summary.latency_p95_ms))
     sentences = [
         f"Stored decisions of the {window}. Ranges are 95 % intervals.",
-        "Times are the server's, of stored answers.",
+        f"Times are the server's: half within {half}, 95 % within {most}.",
     ]
     if summary.server is not None:
         server = summary.server
@@ -129,40 +153,7 @@ def _cards(summary: DecisionSummary, view: View, open_: Open) -> Viewable:
             f"everybody's requests to this server since it started at {clock(server.since)} UTC, "
             "stored or not."
         )
-    return pn.Column(
-        pn.FlexBox(*cards, gap="10px", align_items="stretch", margin=(0, 10)),
-        pmui.Typography(" ".join(sentences), variant="body2"),
-        sizing_mode="stretch_width",
-    )
-
-
-def _card(
-    name: str,
-    value: str,
-    rests_on: str,
-    *,
-    rows: RowFilter | None = None,
-    open_: Open | None = None,
-    opens: str = "Show them",
-) -> Viewable:
-    shown: list[Viewable] = [
-        pmui.Typography(name, variant="body2", margin=(6, 10, 0, 10)),
-        pmui.Typography(
-            value, variant="body1", sx={"fontSize": "1.714rem", "fontWeight": 600}, margin=(0, 10)
-        ),
-        pmui.Typography(rests_on, variant="body2", margin=(0, 10, 6, 10)),
-    ]
-    if rows is not None and open_ is not None and value not in {"—"}:
-        button = pmui.Button(
-            label=opens,
-            variant="text",
-            size="small",
-            margin=(0, 4, 6, 4),
-            description=f"{opens}: {rows.name}",
-        )
-        button.on_click(lambda _: open_(rows))
-        shown.append(button)
-    return pmui.Paper(*shown, width=_CARD_PX, min_height=_CARD_HEIGHT_PX, margin=0)
+    return " ".join(sentences)
 
 
 def _rates(
@@ -210,6 +201,12 @@ def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Vie
             variant="body2",
         )
 
+    if n < FEW:
+        text = (
+            f"{n:,} of {FEW} outcomes known: fewer say nothing about how sure it may be believed."
+        )
+        return pmui.Typography(text, variant="body2")
+
     def open_bin(place: int) -> None:
         row = summary.reliability[place]
         name = f"with feedback, top probability above {row.low:g} and up to {row.high:g}"
@@ -220,7 +217,7 @@ def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Vie
         (
             bin_name(row),
             "—" if row.mean_top_probability is None else f"{row.mean_top_probability:.3f}",
-            measure_text(row.accuracy),
+            numbers.measure_text(row.accuracy),
         )
         for row in (summary.reliability[place] for place in filled)
     ]
@@ -283,6 +280,10 @@ def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
 
 def _name(group: DecisionGroup) -> str:
     return group.version or group.model
+
+
+def _one_time(measure: Measure | None) -> str:
+    return "{} ({})".format(*time_text(measure))
 
 
 def _one_line(measure: Measure | None) -> str:

@@ -18,7 +18,6 @@ from steelyard.decision_log.wire import DecisionSummary
 from steelyard.errors import SteelyardError
 from steelyard.shadows.wire import ShadowReport
 from steelyard_workbench.kit.components.copy_text import CopyText
-from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.components.visibility import Visibility
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -28,8 +27,9 @@ from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.snippets import as_curl, as_python
 from steelyard_workbench.kit.states import empty
+from steelyard_workbench.pages.live.acting import WouldAct
 from steelyard_workbench.pages.live.feed import Feed
-from steelyard_workbench.pages.live.figures import show_figures
+from steelyard_workbench.pages.live.figures import show_details, show_strip
 from steelyard_workbench.pages.live.opened import OpenedAnswer
 from steelyard_workbench.pages.live.over_time import OverTime
 from steelyard_workbench.pages.live.sending import SendForm
@@ -48,6 +48,15 @@ _EXAMPLE = {
 }
 
 
+#: What of the stream can be chosen to be seen.
+_ONLY = {
+    "every answer": RowFilter(),
+    "the wrong ones": RowFilter(name="wrong, by the feedback", has_feedback=True, wrong=True),
+    "left to a person": RowFilter(name="left to a person", abstained=True),
+    "checked": RowFilter(name="with feedback", has_feedback=True),
+    "not checked yet": RowFilter(name="without feedback", has_feedback=False),
+}
+
 _Fetched = tuple[DecisionSummary, list[ShadowReport], list[Alarm]]
 
 
@@ -56,7 +65,7 @@ class LivePage(Page):
 
     slug = "live"
     title = "Live"
-    summary = "The stored decisions of this account, as they are made."
+    summary = "What was answered lately, and whether it was right."
     look_ms = 2000
 
     def __init__(self, session: Session) -> None:
@@ -89,8 +98,18 @@ class LivePage(Page):
         )
         self._offer({self.view.model}, {self.view.decision})
         pn.bind(self._on_choice, self.window, self.model, self.decision, self.named, watch=True)
-        self.figures = Loaded("The figures", self._fetch, self._show, n_lines=8)
+        self.figures = Loaded("The figures", self._fetch, self._show, n_lines=3)
+        self.acting = WouldAct(self.show_rows)
+        self.only = pmui.Select(label="Show", options=[*_ONLY], width=180, size="small")
+        pn.bind(lambda name: self.show_rows(_ONLY[name]), self.only, watch=True)
         self.over_time = OverTime(self.client, lambda: self.view, self.show_rows)
+        self.more = pmui.Button(label="Charts and more figures", variant="outlined", size="small")
+        self.more.on_click(lambda _: self.show_more())
+        # Drawn when somebody wants to see it: the stream is here sooner.
+        self._details = pn.Column(sizing_mode="stretch_width")
+        self._more = pn.Column(
+            self._details, self.over_time, visible=False, sizing_mode="stretch_width"
+        )
         self.feed = Feed(
             self.client, on_open=self.show, on_change=self._changed, nothing=self._nothing
         )
@@ -105,20 +124,21 @@ class LivePage(Page):
         self._said = pn.Row(sizing_mode="stretch_width")
         # With the page: a browser may lose a change of what it was sent a moment ago.
         self._say()
-        self._opened = pn.Column(width=440, visible=False)
+        self._opened = pn.Column(
+            width=440, visible=False, styles={"max-width": "calc(100vw - 20px)"}
+        )
         shown = [
             pn.FlexBox(self.window, self.model, self.decision, self.named, gap="8px"),
             self.part(self.figures),
-            self.over_time,
-            heading("Latest decisions"),
-            self._said,
+            self.acting,
+            pn.FlexBox(self.only, self._said, gap="8px", align_items="center"),
             side_by_side(self.feed, self._opened),
-            heading("Send to review"),
             self.sending,
+            self.more,
+            self._more,
             self.visibility,
         ]
         self.part(self.sending.part)
-        self.part(self.over_time.part)
         return shown
 
     def open(self) -> None:
@@ -172,7 +192,8 @@ class LivePage(Page):
         """Fetch the figures again; what is shown stays until they are here."""
         self._summed_at, self._has_changed = time.monotonic(), False
         await self.figures.refresh(quietly=True)
-        await self.over_time.renew()
+        if self._more.visible:
+            await self.over_time.renew()
 
     def show(self, decision_id: str) -> None:
         """Open an answer beside the feed."""
@@ -184,6 +205,15 @@ class LivePage(Page):
         self._opened[:] = [self.opened]
         self._opened.visible = True
         self.opened.part.start()
+
+    def show_more(self) -> None:
+        """Show the charts and what stands behind the figures, or hide them."""
+        self._more.visible = not self._more.visible
+        if self._more.visible and self.figures.data is not None:
+            self._show(self.figures.data)
+        if self._more.visible and self.over_time.part not in self.parts:
+            self.part(self.over_time.part)
+            self.over_time.part.start()
 
     def close_answer(self) -> None:
         """Close the answer that is open."""
@@ -233,7 +263,8 @@ class LivePage(Page):
         )
         self._summed_at, self._has_changed = time.monotonic(), False
         self.figures.start()
-        self.over_time.part.start()
+        if self._more.visible:
+            self.over_time.part.start()
 
     def _write(self) -> None:
         self.session.query = to_text(self.view)
@@ -276,14 +307,17 @@ class LivePage(Page):
             {group.version or group.model for group in summary.groups},
             {group.decision for group in summary.groups},
         )
-        if not summary.answers:
+        self.acting.take(summary)
+        has_some = bool(summary.answers)
+        for part in (self.more, self.sending.__panel__(), self.only):
+            part.visible = has_some
+        if not has_some:
+            self._details[:] = []
             return pn.Column(raised, self._nothing_at_all(), sizing_mode="stretch_width")
-        return pn.Column(
-            raised,
-            show_figures(summary, self.view, self.show_rows, self._tables, alarms),
-            *(show_shadow(shadow) for shadow in shadows),
-            sizing_mode="stretch_width",
-        )
+        if self._more.visible:
+            details = show_details(summary, self.view, self.show_rows, self._tables, alarms)
+            self._details[:] = [details, *map(show_shadow, shadows)]
+        return pn.Column(raised, show_strip(summary), sizing_mode="stretch_width")
 
     def _offer(self, models: set[str], decisions: set[str]) -> None:
         """Offer what there is to choose; what was offered before stays."""
@@ -304,7 +338,12 @@ class LivePage(Page):
 
     def _nothing(self) -> Viewable:
         if self.view.rows.is_empty:
-            return empty(f"No decision was stored in the {self.view.window}.")
+            # The figures say so above.
+            return (
+                pn.Column(visible=False)
+                if self.figures.state == "shown"
+                else empty(f"No decision was stored in the {self.view.window}.")
+            )
         everything = pmui.Button(label="Show all decisions", variant="contained")
         everything.on_click(lambda _: self.show_rows(RowFilter()))
         name = escape_markdown(self.view.rows.name)

@@ -65,7 +65,7 @@ class View:
         The named decision, or its version, that requests name; empty for all requests.
     """
 
-    window_s: int = 3600
+    window_s: int = 604_800
     model: str = ""
     decision: str = ""
     named: str = ""
