@@ -16,11 +16,14 @@ from steelyard.batch.files import RowFile
 from steelyard.client.tables import read_table
 from steelyard.datasets.csv_rows import CsvReader
 from steelyard.datasets.ingest import RowReader
-from steelyard.imports import unpacked, workbooks
+from steelyard.imports import objects, unpacked, workbooks
+from steelyard.imports.encodings import Source, find_encoding
+from steelyard.imports.table import ArrowRows
 from steelyard.imports.unpacked import UnpackedBytes, check_zip, parquet_batches
 from steelyard.imports.workbooks import check_workbook
 
 TEXT = "x" * 100_000
+UTF_8 = find_encoding(Source("a", b"a"))
 REFUSED = "unpacks to more than 8 MiB. Split it"
 
 
@@ -203,6 +206,50 @@ def test_rows_that_name_their_own_columns_have_a_bound_of_cells(monkeypatch):
     lines = "\n".join(json.dumps({"text": "a b", f"n{n}": n}) for n in range(100))
     with pytest.raises(ValueError, match="columns, over 5,000 cells"):
         read_table(lines.encode())
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ([{f"{row} {n}": n for n in range(60)} for row in range(80)], "over 4,096 columns"),
+        ([[n] * 10 for n in range(100)], "over 999 values"),
+        ([[]] * 1_000, "over 999 values"),
+        ([dict.fromkeys(map(str, range(100)), row) for row in range(10)], "over 999 values"),
+        ({str(n): list(range(100)) for n in range(10)}, None),
+        ({str(n): list(range(100)) for n in range(11)}, "over 999 values"),
+        ([{"text": "a, b", "label": "ab"[n % 2]} for n in range(999)], None),
+    ],
+    ids=["names", "arrays", "empty", "wide", "columns", "more columns", "narrow"],
+)
+def test_json_that_is_read_whole_has_a_bound_before_it_is_made(monkeypatch, value, told):
+    monkeypatch.setattr(objects, "MAX_VALUES", 999)
+    monkeypatch.setattr(objects, "table_of", lambda rows, refused, read_as: None)
+    loads = objects._loads
+    whole = []
+    monkeypatch.setattr(objects, "_loads", lambda text: whole.append(1) or loads(text))
+    if told is None:
+        objects.read_objects(Source("a.json", json.dumps(value).encode()), UTF_8)
+        return
+    with pytest.raises(ValueError, match=told):
+        objects.read_objects(Source("a.json", json.dumps(value).encode()), UTF_8)
+    assert not whole
+
+
+def test_cells_of_columns_are_no_texts_of_python_until_they_are_looked_at():
+    n_rows, n_columns = 500, 1_000
+    rows = [list(map(str, range(n_columns))) for _ in range(n_rows)]
+    csv = read_table(
+        "\n".join(map(",".join, [[f"c{n}" for n in range(n_columns)], *rows])).encode()
+    )
+    stored = read_table(parquet(pa.array([f"text {n}" for n in range(n_rows)])))
+    assert csv.rows._table.nbytes < 9 * n_rows * n_columns
+    for table, cells in ((csv, rows[0]), (stored, ["text 0"])):
+        assert isinstance(table.rows, ArrowRows)
+        assert (len(table.rows), table.rows[0][1], next(iter(table.rows))) == (
+            n_rows,
+            cells,
+            table.rows[0],
+        )
 
 
 def test_a_server_refuses_a_header_that_is_too_wide_in_linear_time():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.ipc
 
-from steelyard.imports.table import Refused, Row, Table, unique_names
+from steelyard.imports.table import ArrowRows, Table, unique_names
 from steelyard.imports.unpacked import UnpackedBytes, check_size, decoded_bytes, read_parquet
 
 #: The metadata of an Arrow schema in which ``datasets`` says what its columns are.
@@ -54,20 +55,19 @@ def _table(table: pa.Table, read_as: str) -> Table:
             table = table.remove_column(place)
             columns = (*columns[:place], *columns[place + 1 :])
     classes = _class_names(table.schema)
-    cells = []
-    refused: list[Refused] = []
+    convert = {
+        place: partial(_class_name, names=classes[name])
+        for place, name in enumerate(table.column_names)
+        if name in classes
+    }
     for name, column in zip(table.column_names, table.columns, strict=True):
         try:
-            values = column.to_pylist()
-        except UnicodeDecodeError as error:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
             raise ValueError(
-                f"The column {name} is not UTF-8: {error}. Write the file again."
+                f"The column {name} cannot be read: {error}. Write the file again."
             ) from None
-        if name in classes:
-            values = [_class_name(value, classes[name]) for value in values]
-        cells.append(values)
-    rows: list[Row] = [(n, list(row)) for n, row in enumerate(zip(*cells, strict=True), 1)]
-    return Table(columns, rows, refused, read_as, notes)
+    return Table(columns, ArrowRows(table, convert=convert), [], read_as, notes)
 
 
 def _texts_of(column: pa.ChunkedArray) -> pa.ChunkedArray | None:

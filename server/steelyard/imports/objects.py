@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import PurePath
@@ -23,6 +24,11 @@ from steelyard.wire.violations import has_lone_surrogate
 LINES = frozenset({".jsonl", ".ndjson"})
 #: An object with its line, or its number from 1.
 Numbered = tuple[int, dict[str, Any]]
+#: What stands between the rows of an array.
+_BETWEEN = re.compile(r"[ \t\r\n,]*")
+#: Values of JSON that is read whole: by its commas where it is one object, and in arrays of rows that are
+#: not objects of few fields.
+MAX_VALUES, _NARROW = 4_000_000, 64
 #: Characters of a cell that is looked at as a list or an object.
 _LONGEST_STRUCTURE = 10_000
 
@@ -41,8 +47,13 @@ def read_objects(source: Source, encoding: Encoding) -> tuple[list[Numbered], li
     if is_object and (rows := _whole_lines(source, encoding)) is not None:
         return *rows, f"JSON Lines, {encoding.name}"
     with encoding.open(source) as text:
+        whole = text.read()
+        if start == "[":
+            _check_array(whole, source.name)
+        elif whole.count(",") > MAX_VALUES:
+            raise _too_many_values(source.name)
         try:
-            value = _loads(text.read())
+            value = _loads(whole)
         except ValueError as error:
             if is_object:
                 return *_apart(json_lines(source, encoding)), f"JSON Lines, {encoding.name}"
@@ -57,6 +68,33 @@ def read_objects(source: Source, encoding: Encoding) -> tuple[list[Numbered], li
     for number, row in enumerate(records, 1):
         _sort_out(number, row, json.dumps(row), rows_, refused)
     return rows_, refused, f"JSON, {encoding.name}"
+
+
+def _check_array(text: str, name: str) -> None:
+    """Raise ``ValueError`` when an array has too many values for its width, before all of them are made."""
+    decode = json.JSONDecoder().raw_decode
+    names: set[str] = set()
+    n_rows = n_values = 0
+    at = text.index("[") + 1
+    while (between := _BETWEEN.match(text, at)) is not None:
+        try:
+            row, at = decode(text, between.end())
+        except (ValueError, RecursionError):
+            return  # its end, or what is no JSON
+        n_rows += 1
+        n_values += max(1, len(row)) if isinstance(row, dict | list) else 1
+        if isinstance(row, dict):
+            names.update(row)
+            check_size(len(names), n_rows)
+        if n_values > MAX_VALUES and not (isinstance(row, dict) and 0 < len(row) <= _NARROW):
+            raise _too_many_values(name)
+
+
+def _too_many_values(name: str) -> ValueError:
+    return ValueError(
+        f"{name} has over {MAX_VALUES:,} values in one piece. Write an object a row, as JSON Lines, and "
+        "leave out columns that are no context or label."
+    )
 
 
 def _records(value: Any) -> list[dict[str, Any]] | None:
@@ -187,6 +225,8 @@ def _row(number: int, line: str, *, is_raw: bool) -> Numbered | Refused | None:
     if line.isspace():
         return None
     raw = line.rstrip("\r\n")
+    if line.count(",") > MAX_VALUES:
+        raise _too_many_values(f"Line {number}")
     if not line.isascii() and has_lone_surrogate(line):
         return Refused(number, wrong_characters([line]), (raw,))
     try:

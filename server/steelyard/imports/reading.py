@@ -23,7 +23,7 @@ from steelyard.imports.objects import LINES, Numbered, read_objects, table_of
 from steelyard.imports.programs import ANNOTATOR
 from steelyard.imports.shapes import as_export, program_of, read_shape
 from steelyard.imports.splits import split_of
-from steelyard.imports.table import Part, Refused, Row, Table, TextRows
+from steelyard.imports.table import Part, Refused, Row, Table, text_rows
 from steelyard.imports.unpacked import UnpackedBytes, check_size, check_zip
 from steelyard.wire.csv_cells import unguard
 
@@ -174,7 +174,7 @@ def _text(source: Source, options: Options) -> Table:
         rows_ = ((line, [unguard(cell) for cell in cells]) for line, cells in rows_)
     filled = ((line, [cell or None for cell in cells]) for line, cells in rows_)
     return Table(
-        columns, TextRows(filled, len(columns)), opened.refused, opened.read_as, opened.notes
+        columns, text_rows(filled, len(columns)), opened.refused, opened.read_as, opened.notes
     )
 
 

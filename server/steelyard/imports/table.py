@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, overload
 
 import pyarrow as pa
@@ -15,8 +15,8 @@ import pyarrow as pa
 #: A row: its line in the file, or its number from 1, and its cells.
 Row = tuple[int, list[Any]]
 
-#: Rows, and cells, that are stored together.
-_CHUNK_ROWS, _CHUNK_CELLS = 8_192, 1 << 20
+#: Rows, cells and characters that are texts of Python at one time.
+_CHUNK_ROWS, _CHUNK_CELLS, _CHUNK_CHARACTERS = 8_192, 1 << 19, 1 << 24
 #: Rows at the start in which the names of the columns are looked for.
 SAMPLE_RECORDS = 50
 _MOST_SHOWN, _MOST_LISTED = 80, 5
@@ -122,7 +122,7 @@ class Table:
     def column(self, name: str) -> Iterator[Any]:
         """Yield the cells of a column, by row."""
         place = self.columns.index(name)
-        if isinstance(self.rows, TextRows):
+        if isinstance(self.rows, ArrowRows):
             return self.rows.column(place)
         return (cells[place] for _, cells in self.rows)
 
@@ -134,30 +134,37 @@ class Table:
                 yield part
 
 
-class TextRows(Sequence[Row]):
-    """Rows of texts, which take little more memory than their characters."""
+class ArrowRows(Sequence[Row]):
+    """Rows in columns, which take little more memory than their characters.
 
-    def __init__(self, rows: Iterable[Row], n_columns: int) -> None:
-        fields = [("line", pa.int64())] + [(str(n), pa.large_string()) for n in range(n_columns)]
-        schema = pa.schema(fields)
-        batches = []
-        left = iter(rows)
-        # Cells are texts of Python until a chunk of them is packed.
-        n_together = max(1, min(_CHUNK_ROWS, _CHUNK_CELLS // max(n_columns, 1)))
-        while chunk := list(islice(left, n_together)):
-            lines, texts = zip(*chunk, strict=True)
-            columns = [lines, *zip(*texts, strict=True)]
-            arrays = [
-                pa.array(cells, type_) for cells, (_, type_) in zip(columns, fields, strict=True)
-            ]
-            batches.append(pa.record_batch(arrays, schema))
-        self._table = pa.Table.from_batches(batches, schema)
+    Parameters
+    ----------
+    table : pa.Table
+        The cells.
+    lines : pa.ChunkedArray, optional
+        The line of each row; from 1 where it is left out.
+    convert : mapping, optional
+        What is to become of the cells of some columns, by their places.
+    """
+
+    def __init__(
+        self,
+        table: pa.Table,
+        lines: pa.ChunkedArray | None = None,
+        convert: Mapping[int, Callable[[Any], Any]] | None = None,
+    ) -> None:
+        self._table, self._lines, self._convert = table, lines, dict(convert or {})
 
     def column(self, place: int) -> Iterator[Any]:
         """Yield the cells of a column."""
-        return chain.from_iterable(
-            cells.to_pylist() for cells in self._table.column(place + 1).chunks
+        cells = (
+            part.to_pylist()
+            for chunk in self._table.column(place).chunks
+            for part in _slices(chunk, _CHUNK_ROWS)
         )
+        convert = self._convert.get(place)
+        every = chain.from_iterable(cells)
+        return every if convert is None else map(convert, every)
 
     def __len__(self) -> int:
         """Return how many rows there are."""
@@ -165,9 +172,20 @@ class TextRows(Sequence[Row]):
 
     def __iter__(self) -> Iterator[Row]:
         """Yield the rows."""
-        for batch in self._table.to_batches():
-            lines, *columns = (cells.to_pylist() for cells in batch.columns)
+        n_together = max(1, min(_CHUNK_ROWS, _CHUNK_CELLS // max(self._table.num_columns, 1)))
+        start = 0
+        for batch in self._table.to_batches(max_chunksize=n_together):
+            columns = [cells.to_pylist() for cells in batch.columns]
+            for place, convert in self._convert.items():
+                columns[place] = list(map(convert, columns[place]))
+            end = start + batch.num_rows
+            lines: Iterable[int] = (
+                range(start + 1, end + 1)
+                if self._lines is None
+                else self._lines.slice(start, batch.num_rows).to_pylist()
+            )
             yield from zip(lines, map(list, zip(*columns, strict=True)), strict=True)
+            start = end
 
     @overload
     def __getitem__(self, index: int) -> Row: ...
@@ -177,8 +195,46 @@ class TextRows(Sequence[Row]):
         """Return a row, or some."""
         if isinstance(index, slice):
             return [self[place] for place in range(*index.indices(len(self)))]
-        line, *cells = (column[index].as_py() for column in self._table.columns)
-        return line, cells
+        place = range(len(self))[index]
+        cells = [column[place].as_py() for column in self._table.columns]
+        for number, convert in self._convert.items():
+            cells[number] = convert(cells[number])
+        return place + 1 if self._lines is None else self._lines[place].as_py(), cells
+
+
+def text_rows(rows: Iterable[Row], n_columns: int) -> ArrowRows:
+    """Return rows of texts in columns."""
+    schema = pa.schema([("line", pa.int64())] + [(str(n), pa.string()) for n in range(n_columns)])
+    batches = []
+    for chunk in _chunks(rows, n_columns):
+        lines, texts = zip(*chunk, strict=True)
+        columns = [lines, *zip(*texts, strict=True)]
+        arrays = [
+            pa.array(cells, type_) for cells, type_ in zip(columns, schema.types, strict=True)
+        ]
+        batches.append(pa.record_batch(arrays, schema))
+    table = pa.Table.from_batches(batches, schema)
+    return ArrowRows(table.drop_columns("line"), table["line"])
+
+
+def _chunks(rows: Iterable[Row], n_columns: int) -> Iterator[list[Row]]:
+    """Yield some rows at a time: cells are texts of Python until they are packed."""
+    n_together = max(1, min(_CHUNK_ROWS, _CHUNK_CELLS // max(n_columns, 1)))
+    chunk: list[Row] = []
+    n_characters = 0
+    for row in rows:
+        chunk.append(row)
+        n_characters += sum(map(len, filter(None, row[1])))
+        if len(chunk) >= n_together or n_characters >= _CHUNK_CHARACTERS:
+            yield chunk
+            chunk, n_characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def _slices(array: pa.Array, n_rows: int) -> Iterator[pa.Array]:
+    for start in range(0, len(array), n_rows):
+        yield array.slice(start, n_rows)
 
 
 @dataclass(frozen=True, slots=True)
