@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from steelyard.decisions.statements import statement_of_outcome
@@ -22,7 +25,9 @@ from steelyard.decisions.statements import statement_of_outcome
         ("Which category fits best?", "The category that fits best is {}."),
         ("Which of these fits best?", "The one of these that fits best is {}."),
         ("How urgent is it?", 'The answer to "How urgent is it?" is {}.'),
-        ("Topic", 'The answer to "Topic" is {}.'),
+        ("Topic", "The topic is {}."),
+        ("Pick one", 'The answer to "Pick one" is {}.'),
+        ("Classify the message", 'The answer to "Classify the message" is {}.'),
     ],
 )
 def test_a_question_and_an_outcome_make_a_statement(question, statement):
@@ -36,3 +41,15 @@ def test_a_description_that_is_a_sentence_is_the_statement():
     text = "The customer asks where the order is."
     assert statement_of_outcome("Which intent is it?", "status", text) == text
     assert statement_of_outcome("How bad is it?", "3", "Nobody can work.") == "Nobody can work."
+
+
+def test_typed_questions_and_outcomes_make_the_right_statements():
+    text = Path(__file__).with_name("outcomes.jsonl").read_text("utf-8")
+    rows = [json.loads(line) for line in text.splitlines()]
+    wrong = [
+        (row, stated)
+        for row in rows
+        if (stated := statement_of_outcome(row["question"], row["outcome"], row["description"]))
+        != row["statement"]
+    ]
+    assert not wrong

@@ -99,6 +99,10 @@ _NUMBERS = word_set(
     "thousand million"
 )
 _DAYS = word_set("today yesterday tomorrow tonight online abroad upstairs")
+#: What words that are one noun end with: "step one", "the text below", "pull request".
+_NUMBERED = _NUMBERS | word_set("one below above request requests")
+#: What "this year" and the like begin with.
+_TIMES = ("this ", "next ", "last ")
 _ORDINALS = word_set("first second third fourth fifth next")
 _CLASSES_OF = {
     **{word: {"Y": 0.0, "N": 0.6} for word in _NUMBERS},
@@ -111,6 +115,9 @@ _CLASSES_OF = {
 }
 _NO_ADVERBS = word_set("family assembly anomaly monopoly belly july italy ally tally")
 _APPEAR = word_set("act behave feel look read seem smell sound taste work")
+_INDEFINITE = word_set(
+    "something anything nothing everything somebody anybody nobody someone anyone"
+)
 #: The most that a class of a word costs where the word is hardly ever of that class.
 _RARE = 4.5
 _FORMS = (("E", "participle"), ("W", "past"), ("I", "gerund"), ("Z", "third"))
@@ -151,10 +158,10 @@ def _classes_of_form(token: Token) -> dict[str, float] | None:
     """Return the classes of a mark, a quotation, a number or a genitive."""
     word = token.word
     if token.is_compound:
+        if word.startswith(_TIMES):
+            return {"L": 0.0, "A": 1.2, "N": 0.8}
         last = word.rpartition(" ")[2]
-        is_numbered = (
-            len(last) == 1 or last[0].isdigit() or last in _NUMBERS | {"one", "below", "above"}
-        )
+        is_numbered = len(last) == 1 or last[0].isdigit() or last in _NUMBERED
         return {"N": 0.0} if is_numbered else {"M": 0.0}
     if not token.is_word and not word.isalnum():
         return {"C": 0.0} if word in CONJUNCTIONS else {"O": 0.0}
@@ -230,4 +237,10 @@ def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
             # "Sound like" is no sound that likes.
             own["V"] = 0.0
             after.pop("V", None)
+        if following.word == "home" and not {"P", "H"}.isdisjoint(own):
+            # "At home" is a place, and nothing follows it as an adverb.
+            after.pop("A", None)
+        if token.word in _INDEFINITE and "M" in after:
+            # "Something illegal".
+            after["M"] -= 1.4
     return classes

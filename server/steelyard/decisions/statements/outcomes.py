@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from steelyard.decisions.rendering import read_outcomes
+from steelyard.decisions.statements.classes import classes_of
 from steelyard.decisions.statements.clauses import DO, DeclinedError, Tokens, predicate
 from steelyard.decisions.statements.lexicon import base_of
-from steelyard.decisions.statements.reading import read_question
+from steelyard.decisions.statements.parsing import subject_cost
+from steelyard.decisions.statements.reading import read_question, spell_out
 from steelyard.decisions.statements.tokens import join, tokenize, words_of
 from steelyard.decisions.statements.turning import KINDS, clause_of_question
 from steelyard.decisions.words import word_set
@@ -13,9 +17,19 @@ from steelyard.decisions.words import word_set
 _WHO = word_set("who whom")
 _WHICH = word_set("which what")
 _THIS = word_set("this it that")
-_END = "?.! "
+_END = "?.!: "
+#: Before what is to be chosen; what is to be classified is not, but for its kind: "the intent of the text".
+_CHOOSE = re.compile(
+    r"^(?:please )?(?:(?:choose|pick|select|identify|determine|name|find|give|state) (?=the |which |what |who )"
+    r"|(?:classify|label) (?=the \w+ of )|(?:tell|say|decide|find out) (?=which |what |who ))",
+    re.IGNORECASE,
+)
 #: Words of the shortest question, and of the shortest description that may be a sentence.
 _SHORTEST = 3
+#: The most words of a name, and what reading them as one may cost.
+_LONGEST_NAME, _NAME_COST = 8, 3.0
+#: Classes of words that a subject begins with.
+_STARTS = frozenset("DQNGU")
 
 
 def statement_of_outcome(question: str, name: str, description: str | None = None) -> str:
@@ -37,7 +51,8 @@ def statement_of_outcome(question: str, name: str, description: str | None = Non
     outcome = f"{named} ({description.rstrip(_END)})" if description else named
     question = " ".join(question.split())
     try:
-        subject = join(_subject_of(tuple(tokenize(question.rstrip(_END)))))
+        text = _CHOOSE.sub("", spell_out(question.rstrip(_END)))
+        subject = join(_subject_of(tuple(tokenize(text))))
     except DeclinedError:
         subject = f'The answer to "{question}"'
     return f"{subject[:1].upper()}{subject[1:]} is {outcome}."
@@ -59,34 +74,62 @@ def _subject_of(tokens: Tokens) -> Tokens:
     DeclinedError
         Where it is no question for one of several.
     """
-    if len(tokens) < _SHORTEST or tokens[0].word not in _WHO | _WHICH:
-        raise DeclinedError
+    if not tokens or tokens[0].word not in _WHO | _WHICH:
+        return _named(tokens)
     place = next((i for i in range(1, len(tokens) - 1) if _is_verb(tokens, i)), None)
     if place is None:
-        raise DeclinedError
+        return _named(tokens[1:])
     noun, rest = tokens[1:place], tokens[place + 1 :]
     is_being = KINDS.get(tokens[place].word) == "be"
     if not noun and tokens[0].word in _WHICH and is_being:
-        # "What is the topic?"
+        # "What is the topic?", but "what is the customer asking for?"
         if rest[0].word not in {"the", "your", "their", "its"}:
             raise DeclinedError
-        return rest
+        return (tokens[0], *_clause(tokens[place:])) if _is_doing(tokens[place:]) else rest
     subject = words_of("the")
     if not noun or noun[0].word == "of":
         subject = words_of("the one")
     if noun and is_being and len(rest) == 1 and rest[0].word in _THIS:
         # "What kind of request is this?"
         return (*subject, *noun)
-    clause = _clause(tokens[place:])
+    is_subject = not noun and is_being and not _STARTS.intersection(classes_of(rest[0]))
+    clause = tokens[place:] if is_subject else _clause(tokens[place:])
     if tokens[0].word in _WHO:
         return (*subject, *noun, *words_of("who"), *clause)
     return (*subject, *noun, *words_of("that"), *clause) if noun else (tokens[0], *clause)
 
 
+def _named(tokens: Tokens) -> Tokens:
+    """Return what is asked for by its name alone: "topic", "the sentiment of the review"."""
+    words = tokens[1:] if tokens and tokens[0].word == "the" else tokens
+    is_several = {"or", "and", ",", "/", ":", "?"} & {token.word for token in words}
+    if not words or is_several or len(words) > _LONGEST_NAME:
+        raise DeclinedError
+    first, cost = classes_of(words[0], is_first=True), subject_cost((*words_of("the"), *words))
+    if len(words) > 1 and first.get("V", 9.0) < first.get("N", 9.0):
+        # "Pick one".
+        raise DeclinedError
+    if cost > _NAME_COST and "that" not in {token.word for token in words}:
+        raise DeclinedError
+    start = words[0].text if words[0].text.isupper() else words[0].text.lower()
+    return (*words_of("the"), *words_of(start), *words[1:])
+
+
+def _is_doing(tokens: Tokens) -> bool:
+    """Return whether a question with "be" asks for what its subject does or has done to it."""
+    try:
+        clause = clause_of_question(tokens)
+    except DeclinedError:
+        return False
+    classes = classes_of(clause.rest[0])
+    return min(classes, key=lambda name: classes[name]) in {"I", "E"}
+
+
 def _is_verb(tokens: Tokens, place: int) -> bool:
     """Return whether the verb of the question stands at a place."""
     word = tokens[place].word
-    return word in KINDS or (place > 1 and base_of(word, "third") is not None)
+    forms = ("third",) if place > 1 else ("third", "past")
+    return word in KINDS or any(base_of(word, form) is not None for form in forms)
 
 
 def _clause(tokens: Tokens) -> Tokens:

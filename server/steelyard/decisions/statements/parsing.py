@@ -12,11 +12,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from steelyard.decisions.statements.classes import classes_in_order
+from steelyard.decisions.statements.nouns import is_plural
 from steelyard.decisions.statements.tokens import Token
 
 _INFINITE = float("inf")
 #: Two places whose costs differ by less are both likely.
 MARGIN = 0.6
+
+#: A word costs less than this as a noun where it hardly is another, and a verb that does not agree more.
+_SURE_NOUN, _MISMATCH = 0.5, 1.5
+_HAVE = ("have", "has", "had", "having")
 
 #: What a class may be followed by, and what that costs.
 _ROWS = {
@@ -94,10 +99,12 @@ class Split:
     margin: float
 
 
-def split_subject(tokens: Sequence[Token], start: str) -> Split | None:
+def split_subject(
+    tokens: Sequence[Token], start: str, *, is_plural_verb: bool = False
+) -> Split | None:
     """Return where the subject of the words after an auxiliary ends.
 
-    ``start`` is a key of ``STARTS``.
+    ``start`` is a key of ``STARTS``; ``is_plural_verb`` says that the auxiliary is "are" or "were".
 
     >>> from steelyard.decisions.statements.tokens import tokenize
     >>> words = tokenize("the problem that the user describes solved now")
@@ -105,12 +112,15 @@ def split_subject(tokens: Sequence[Token], start: str) -> Split | None:
     6
     """
     classes = classes_in_order(tokens)
-    subjects = _subject_costs(classes, before_base=start == "base")
+    subjects = _subject_costs(_after_singulars(tokens, classes), before_base=start == "base")
     costs: dict[int, float] = {}
     for size in range(1, len(tokens)):
         if subjects[size - 1] == _INFINITE:
             continue
         rest = rest_cost(classes[size:], start)
+        if is_plural_verb and size == len(tokens) - 1 and is_plural(tokens[size:]):
+            # "Are the people minors": a noun without an article is what they are.
+            rest -= STARTS["be"]["N"]
         if rest < _INFINITE:
             costs[size] = subjects[size - 1] + rest
     if not costs:
@@ -118,6 +128,20 @@ def split_subject(tokens: Sequence[Token], start: str) -> Split | None:
     best, *others = sorted(costs, key=lambda size: costs[size])
     margin = costs[others[0]] - costs[best] if others else _INFINITE
     return Split(best, costs[best], margin)
+
+
+def _after_singulars(
+    tokens: Sequence[Token], classes: Sequence[dict[str, float]]
+) -> list[dict[str, float]]:
+    """Return the classes of words in a subject: verbs agree with what stands before them there."""
+    costs = [dict(own) for own in classes]
+    for before, token, following, own in zip(classes, tokens, tokens[1:], costs[1:], strict=False):
+        is_noun = "U" in before or ("N" in before and before["N"] < _SURE_NOUN)
+        if is_noun and "V" in own and not is_plural((token,)):
+            own["V"] += _MISMATCH
+        if following.word == "been" and "A" not in before and token.word not in _HAVE:
+            own["E"] += _MISMATCH
+    return costs
 
 
 def subject_cost(tokens: Sequence[Token]) -> float:

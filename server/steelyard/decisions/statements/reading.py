@@ -11,6 +11,7 @@ from steelyard.decisions.statements.tokens import tokenize
 from steelyard.decisions.statements.turning import (
     KINDS,
     QUESTION_WORDS,
+    clause_of_any,
     clause_of_phrase,
     clause_of_question,
     clause_of_statement,
@@ -127,8 +128,7 @@ def read_question(question: str) -> Reading | None:
 def _single_sentence(question: str) -> str:
     """Return the sentence of a question that asks, without its mark; empty where there are several."""
     text = " ".join(question.translate(STRAIGHT).split())
-    for pattern, written in _SHORT:
-        text = pattern.sub(written, text)
+    text = spell_out(text)
     for pattern in (_ANSWERS, _LOOK, _FILLERS, _ASIDE):
         text = pattern.sub("", text)
     text = text.strip()
@@ -136,6 +136,13 @@ def _single_sentence(question: str) -> str:
         return ""
     text = text.rstrip("?.! ;,")
     return text.lower() if text.isupper() and len(text) > _MAX_ACRONYM else text
+
+
+def spell_out(text: str) -> str:
+    """Return a text whose pronouns and verbs are not contracted: "it's" is "it is"."""
+    for pattern, written in _SHORT:
+        text = pattern.sub(written, text)
+    return text
 
 
 def _read(text: str) -> Reading:
@@ -167,6 +174,8 @@ def _clause_of(text: str) -> Clause:
         raise DeclinedError
     if starts_asking(tokens):
         return clause_of_question(tokens)
+    if tokens[0].word == "any":
+        return clause_of_any(tokens)
     for clause_of in (clause_of_question, clause_of_statement, clause_of_phrase):
         try:
             clause = clause_of(tokens)

@@ -14,7 +14,7 @@ _NUMBERED = (
     r"article|item|option|figure|table|track|gate|platform|phase|grade|class|number|form|annex|appendix|"
     r"schedule) (?:\d[\w.]*\b|(?:one|two|three|four|five|six|seven|eight|nine|ten|[A-HJ-Z])\b(?!-))"
     r"|\b(?:text|message|review|passage|comment|e-?mail|ticket|post|conversation|content|document) "
-    r"(?:below|above)\b"
+    r"(?:below|above)\b|\b(?:pull|merge) requests?\b"
 )
 _ADJECTIVES = (
     r"\b(?:brand new|tax deductible|user friendly|cost effective|up to date|on time|"
@@ -25,13 +25,18 @@ _ADJECTIVES = (
     r"writing|time)|"
     r"(?:metre|meter|centimetre|kilometre|mile|inche?|foot|feet|floor)s? (?:deep|long|tall|high|wide|away))\b(?! \d)"
 )
+#: Nouns with a determiner that say when: "this year".
+_TIMES = (
+    r"\b(?:this|next|last) (?:year|month|week|weekend|quarter|morning|afternoon|evening|night|spring|summer|"
+    r"autumn|winter|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b(?!'s|-)"
+)
 _QUOTED = r"\"[^\"]*\"|`[^`]*`|«[^»]*»|(?<!\w)'[^']{2,}?'(?!\w)|\{[^}]*\}|<[^>]*>"
 _ABBREVIATED = (
     r"(?:Mr|Mrs|Ms|Dr|Prof|St|No|Inc|Ltd|Co|vs|etc|approx|e\.g|i\.e)\.(?:'s)?"
     r"|(?:[A-Za-z]\.){2,}(?:'s)?|[A-Z]\.(?:'s)?(?= \w)"
 )
 _WORD = r"\w+(?:[-'.,:@/_&]\w+)*(?:'(?=\s|$))?"
-_TOKEN = re.compile(rf"{_NUMBERED}|{_ADJECTIVES}|{_QUOTED}|{_ABBREVIATED}|{_WORD}|\S")
+_TOKEN = re.compile(rf"{_NUMBERED}|{_ADJECTIVES}|{_TIMES}|{_QUOTED}|{_ABBREVIATED}|{_WORD}|\S")
 
 
 @dataclass(frozen=True, slots=True)

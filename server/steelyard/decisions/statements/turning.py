@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from steelyard.decisions.statements.alternatives import refuse_alternatives
@@ -40,6 +40,8 @@ QUESTION_WORDS = word_set("what which who whom whose when where why how")
 #: What reading a sentence may cost: so much, and so much for each word.
 _COST, _COST_OF_WORD = 4.5, 0.45
 _FORMS = (("does", "third", "Z"), ("did", "past", "W"), ("do", "", "V"))
+#: What "any" is asked of before a clause: "any chance we can meet".
+_CHANCES = word_set("chance way possibility hope")
 _MAX_PHRASE, _MAX_NOUNS = 6, 3
 _LEAD = re.compile(
     r"(?:according to|based on|given|judging (?:by|from)|in|for|on|from|at|overall|after|before|if|when|"
@@ -85,7 +87,9 @@ def _clause_of_auxiliary(tokens: Tokens) -> Clause:
         clause = Clause(rest[:1], auxiliary, rest[1:])
         refuse_alternatives(clause)
         return clause
-    split, is_possession = split_subject(rest, KINDS[auxiliary]), False
+    is_plural_verb = auxiliary in {"are", "were"}
+    split = split_subject(rest, KINDS[auxiliary], is_plural_verb=is_plural_verb)
+    is_possession = False
     if KINDS[auxiliary] == "participle":
         owned = split_subject(rest, "noun")
         if owned is not None and (split is None or owned.cost + 1.0 < split.cost):
@@ -182,6 +186,34 @@ def _words(tokens: Tokens) -> set[str]:
     return {token.word for token in tokens}
 
 
+def clause_of_any(tokens: Tokens) -> Clause:
+    """Return the clause of what is asked without a verb: "any chance that" is "is there any chance that".
+
+    Raises
+    ------
+    DeclinedError
+        Where it may be a sentence: "any member may object".
+    """
+    classes = [classes_of(token) for token in tokens]
+    clause = next((i for i, own in enumerate(classes) if {"R", "S"} & own.keys()), len(tokens))
+    head = next((i for i in range(1, clause) if _is_noun(classes[i])), 0)
+    while head and head + 1 < clause and _is_noun(classes[head + 1]):
+        head += 1
+    rest = classes[head + 1 : clause]
+    noun = tokens[1 : head + 1]
+    is_sentence = any("X" in own for own in rest) and tokens[head].word not in _CHANCES
+    # "Any customer complained"; but "any errors logged" are some.
+    has_verb = not is_plural(noun) and any("W" in own for own in rest) if noun else True
+    if is_sentence or has_verb or "F" in classes[1] or tokens[head].word == "idea":
+        raise DeclinedError
+    there, verb = Token("There", "", "there"), "are" if is_plural(noun) else "is"
+    return Clause((there,), verb, (Token("any", " ", "any"), *tokens[1:]))
+
+
+def _is_noun(classes: Mapping[str, float]) -> bool:
+    return classes.get("N", 9.0) < min(classes.get("M", 9.0), classes.get("E", 9.0), 2.0)
+
+
 def clause_of_phrase(tokens: Tokens) -> Clause:
     """Return the clause in which an adjective, a noun or a verb alone is said of the text.
 
@@ -213,8 +245,10 @@ def clause_of_phrase(tokens: Tokens) -> Clause:
     is_noun = "N" in likely and len(tokens) <= _MAX_NOUNS and head_of(tokens) is tokens[-1]
     if not is_noun or subject_cost(tokens) > 3.0 or not tokens[-1].word[0].isalpha():
         raise DeclinedError
-    if is_mass(tokens):
+    # "Shortness of breath" is not counted, whatever breath is.
+    named = tokens[: next((i for i, token in enumerate(tokens) if token.word == "of"), None)]
+    if is_mass(named):
         return Clause(this, "is", rest)
-    if is_plural(tokens):
+    if is_plural(named):
         return Clause((Token("There", "", "there"),), "are", rest)
     return Clause(this, "is", (*words_of(indefinite_article(rest[0].word)), *rest))
