@@ -114,7 +114,7 @@ def test_everybody_gets_there(quiet_page, server, theme, width):
     # And starts a family on it in four.
     [dataset] = server.client.datasets.list().data
     visit(page, f"page=datasets&dataset={dataset.id}")
-    click(button("Fine-tune on it"))
+    click(button("Train on it"))
     name = page.get_by_label("Name (a to z, 0 to 9, hyphens)")
     click(name)
     name.fill("triage")

@@ -187,7 +187,7 @@ def import_mails(walk):
 
 def train(walk) -> None:
     """Train a family on the dataset that is open."""
-    walk.press("Fine-tune on it")
+    walk.press("Train on it")
     walk.page.get_by_label("Name (a to z, 0 to 9, hyphens)").fill("triage")
     walk.press("Show the plan")
     walk.press("Start")

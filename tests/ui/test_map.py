@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -58,6 +60,7 @@ def test_rows_are_laid_out_drawn_around_and_reviewed(quiet_page, server, dataset
     page = quiet_page
     monkeypatch.setattr(chart, "_MOVING", 10)
     visit(page, f"page=datasets&dataset={dataset.id}")
+    page.get_by_role("button", name=re.compile("^Details")).click()
     page.get_by_role("button", name="Map it").click()
     expect(page.get_by_text("No map of this version yet.")).to_be_visible()
     page.get_by_role("button", name="Lay out the rows").click()

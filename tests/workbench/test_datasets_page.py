@@ -16,14 +16,16 @@ import polars as pl
 
 import steelyard
 from steelyard.errors import SteelyardError
+from steelyard_workbench.kit.components.choices import Choices
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.frame_table import PageRequest
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.theme import outcome_colours
 from steelyard_workbench.pages.datasets.page import DatasetsPage
 from steelyard_workbench.parts.datasets.row_pages import at_places, search_page
 from steelyard_workbench.parts.review.row_filter import RowFilter
-from support.browser.shown_parts import choices, choose, named, texts_of
+from support.browser.shown_parts import choices, choose, named, texts, texts_of
 from support.servers.held_calls import HeldCall, Instead, until_done
 from support.waiting import next_turn
 
@@ -70,6 +72,8 @@ def dataset(client):
 def opened(client, **chosen):
     page = DatasetsPage(Session(client, page="datasets", **chosen))
     page.open()
+    if page.details is not None:
+        page.details.open()
     return page
 
 
@@ -109,7 +113,7 @@ def buttons_of(rows):
         ("Review it", ("review", "", "ev_1", "ant")),
         ("Map it", ("map", "", "ev_1", "ant")),
         ("Evaluate it", ("evaluations", "", "", "ant")),
-        ("Fine-tune on it", ("families", "start", "ev_1", "")),
+        ("Train on it", ("families", "start", "ev_1", "")),
     ],
 )
 def test_what_comes_next_begins_afresh_whatever_was_looked_at_before(client, dataset, label, where):
@@ -120,14 +124,46 @@ def test_what_comes_next_begins_afresh_whatever_was_looked_at_before(client, dat
     assert session.dataset == dataset.id
 
 
+def test_a_dataset_begins_with_its_rows_and_the_step_that_is_next(client):
+    made = client.datasets.create("next", [row(f"next {n}") for n in range(40)])
+
+    def first():
+        page = DatasetsPage(Session(client, page="datasets", dataset=made.id, reviewer="mia"))
+        page.open()
+        filled = [
+            each.label
+            for part in page.__panel__().select(Choices)
+            for each in part.choices
+            if each.look == "filled"
+        ]
+        assert made.sha256 not in texts_of(page.__panel__())  # that is in Details
+        assert "40 rows · " in texts_of(page.__panel__())
+        return filled
+
+    assert first() == ["Evaluate it"]
+    [evaluation] = client.evaluations.create(made.id, "hashing").data
+    client.evaluations.wait(evaluation.id, timeout_s=60, progress=False)
+    assert first() == ["Train on it"]
+    draft = client.drafts.create(made.id)
+    client.drafts.assign(draft.id, ["mia"])
+    assert first() == ["Review 40 for you"]
+    client.datasets.delete(made.id)
+
+
+def test_labels_are_chips_of_the_outcome_alone_in_its_colour(client, dataset):
+    page = opened(client, dataset=dataset.id)
+    [chip] = page.rows.table.rows["labels"].to_list()[0]
+    assert chip["text"] in OUTCOMES
+    assert chip["colour"] == outcome_colours(OUTCOMES)[chip["text"]]
+
+
 def test_what_a_dataset_is_not_ready_for_says_why(client):
     held = client.datasets.create("held out", evaluation=[row(f"held {n}") for n in range(3)])
     page = opened(client, dataset=held.id)
-    steps = {step.label: step for step in page.actions.buttons.choices}
-    refused = steps["Fine-tune on it"]
-    assert refused.do is None
-    assert refused.text == "It has no training rows."
-    assert steps["Evaluate it"].do is not None
+    steps = choices(page.__panel__())
+    assert steps["Train on it"] is None
+    assert "It has no training rows." in texts(page.__panel__())
+    assert steps["Evaluate it"] is not None
     client.datasets.delete(held.id)
 
 
@@ -152,7 +188,7 @@ def test_rows_come_with_their_sides_and_in_the_order_asked(client, dataset):
     counts = page.rows["side"].value_counts()
     assert dict(counts.rows()) == {
         "training": dataset.split.training,
-        "evaluation": dataset.split.evaluation,
+        "check": dataset.split.evaluation,
     }
 
 
@@ -297,7 +333,7 @@ def test_one_part_that_fails_leaves_the_others(client, dataset):
     whole = client.datasets
     parts = {name: getattr(whole, name) for name in ("get", "labels_to_check", "search")}
     page = opened(
-        SimpleNamespace(datasets=SimpleNamespace(facets=fail, **parts)), dataset=dataset.id
+        Instead(client, datasets=SimpleNamespace(facets=fail, **parts)), dataset=dataset.id
     )
     assert [part.state for part in page.parts] == ["shown", "failed", "shown", "shown"]
     assert page.rows.table.total == 40
@@ -412,7 +448,7 @@ def test_rows_that_come_after_a_rename_are_shown_with_their_version(client, told
         return page
 
     page = asyncio.run(rename_meanwhile())
-    assert page.parts[0].data.version == 2
+    assert page.parts[0].data.dataset.version == 2
     assert page.rows.table.total == 15
     assert told == ["Imported: growing, 3 rows, version 2."]
     client.datasets.delete(made.id)

@@ -120,7 +120,7 @@ def test_a_review_begins_with_the_version_that_is_shown(client, dataset):
 def test_the_newest_version_alone_is_evaluated_and_fine_tuned_on(client, dataset):
     for version, is_newest in ((2, False), (3, True)):
         shown = opened(client, dataset=dataset.id, version=version).history.__panel__()
-        for label in ("Evaluate this version", "Fine-tune on this version"):
+        for label in ("Evaluate this version", "Train on this version"):
             assert (choices(shown)[label] is not None) is is_newest
 
 

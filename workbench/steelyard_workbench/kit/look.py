@@ -78,6 +78,7 @@ thead th, tbody th {{ font-size: {SMALL}; font-weight: 600; color: var(--muted);
 #: Of chips, which are an outcome each and have its colour.
 CHIP_CSS = with_tokens(f"""
 .chip {{
+  --c: var(--muted);
   display: inline-block; box-sizing: border-box; max-width: 100%; padding: 0 10px; border-radius: 12px;
   font-size: {SMALL}; font-weight: 600; line-height: 22px; white-space: nowrap; overflow: hidden;
   text-overflow: ellipsis; vertical-align: middle;

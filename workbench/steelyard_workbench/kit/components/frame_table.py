@@ -30,6 +30,10 @@ from steelyard_workbench.kit.tasks import Task
 _DEFAULT_WIDTH = 140
 #: Column of the frame behind the table that has the ids, as text; it is not shown.
 _ID_FIELD = "id_of_row"
+#: Type of a column of chips.
+CHIPS: pl.DataType = pl.List(
+    pl.Struct({"text": pl.String, "colour": pl.String, "title": pl.String})
+)
 #: Pixels that the widest column keeps, where it was given as many, however narrow the table is.
 _LEAST_WIDTH = 180
 _CELL_CSS = CELL_CSS + with_tokens("""
@@ -143,9 +147,7 @@ class FrameTable(Viewer):
     wrapped : sequence of str
         Columns of text that stands on up to two lines.
     chips : sequence of str
-        Columns of lists of texts, each of which is a chip.
-    markup : sequence of str
-        Columns of HTML in which every text is escaped already.
+        Columns of lists of chips: texts, or mappings of ``text``, ``colour`` and ``title``.
 
     Attributes
     ----------
@@ -401,16 +403,21 @@ def _draw_wrapped(text: str) -> str:
     return f'<div class="two-lines">{html.escape(text)}</div>'
 
 
-def _draw_chips(texts: Sequence[str]) -> str:
-    """Return texts as HTML, a chip each.
+def _draw_chips(chips: Sequence[str | Mapping[str, str]]) -> str:
+    """Return chips as HTML.
 
     Examples
     --------
     >>> _draw_chips(["team: <b>"])
     '<div class="chips"><span class="chip">team: &lt;b&gt;</span></div>'
     """
-    chips = "".join(f'<span class="chip">{html.escape(text)}</span>' for text in texts)
-    return f'<div class="chips">{chips}</div>'
+    drawn = ""
+    for chip in chips:
+        of = {"text": chip} if isinstance(chip, str) else chip
+        style = f' style="--c:{of["colour"]}"' if of.get("colour") else ""
+        title = f' title="{html.escape(of["title"])}"' if of.get("title") else ""
+        drawn += f'<span class="chip"{style}{title}>{html.escape(of["text"])}</span>'
+    return f'<div class="chips">{drawn}</div>'
 
 
 def _ids(rows: pl.DataFrame, column: str) -> list[Any]:

@@ -29,13 +29,16 @@ GRID_CSS = with_tokens(f"""
 .tabulator.tabulator .tabulator-tableholder, .tabulator.tabulator .tabulator-table {{
   background: var(--surface); color: var(--ink);
 }}
+/* Its theme marks even, chosen and pointed-at rows by longer selectors than can be told. */
 .tabulator.tabulator .tabulator-row {{
-  background: var(--surface); color: var(--ink); border-bottom: 1px solid var(--line);
+  background: var(--surface) !important; color: var(--ink) !important;
+  border-bottom: 1px solid var(--line);
 }}
-.tabulator.tabulator .tabulator-row:hover {{ background: var(--sunk); color: var(--ink); }}
+.tabulator.tabulator .tabulator-row:hover {{ background: var(--sunk) !important; }}
 .tabulator.tabulator .tabulator-row[aria-current=true] {{
-  background: var(--accent-tint); box-shadow: inset 3px 0 0 var(--accent);
+  background: var(--accent-tint) !important; box-shadow: inset 3px 0 0 var(--accent);
 }}
+.tabulator.tabulator .tabulator-row.tabulator-selected {{ background: var(--accent-tint) !important; }}
 .tabulator-row:focus-visible, .tabulator-col:focus-visible {{
   outline: 3px solid {FOCUS}; outline-offset: -3px; z-index: 1;
 }}

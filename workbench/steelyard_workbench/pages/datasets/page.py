@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -14,7 +15,10 @@ from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
 from steelyard_workbench.kit import corner
-from steelyard_workbench.kit.components.choices import Choice
+from steelyard_workbench.kit.components.cards import card
+from steelyard_workbench.kit.components.choices import Choice, Choices
+from steelyard_workbench.kit.components.details import Details
+from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.components.side_by_side import side_by_side
@@ -25,12 +29,13 @@ from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.shared_fetch import SharedFetch
 from steelyard_workbench.kit.states import empty, loading
 from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.kit.theme import token
 from steelyard_workbench.pages.datasets.actions import DatasetActions
 from steelyard_workbench.pages.datasets.import_panel import ImportPanel
 from steelyard_workbench.parts.beginning import load_sample
 from steelyard_workbench.parts.datasets.export_bar import export_dialog
 from steelyard_workbench.parts.datasets.names import dataset_options
-from steelyard_workbench.parts.datasets.next_steps import next_steps
+from steelyard_workbench.parts.datasets.next_steps import MAP, NextStep, fetch_next, next_steps
 from steelyard_workbench.parts.datasets.overview import (
     METHODS,
     section,
@@ -38,6 +43,7 @@ from steelyard_workbench.parts.datasets.overview import (
     show_facts,
     show_labels,
     show_readiness,
+    size_text,
     when,
 )
 from steelyard_workbench.parts.datasets.row_pages import search_page
@@ -50,8 +56,8 @@ MOST_DATASETS = 1000
 _TITLES = {
     "name": "Name",
     "rows": "Rows",
-    "training": "Training",
-    "evaluation": "Evaluation",
+    "training": "To train on",
+    "evaluation": "For the check",
     "method": "Labelled with",
     "version": "Version",
     "made": "Made",
@@ -101,10 +107,11 @@ class DatasetsPage(Page):
         self.list: FrameTable | None = None
         self.importing: ImportPanel | None = None
         self.actions: DatasetActions | None = None
+        self.details: Details | None = None
 
     def open(self) -> None:
         """Show the page."""
-        self.rows = self.bar = self.list = self.importing = None
+        self.rows = self.bar = self.list = self.importing = self.details = None
         self.shown = self.session.dataset
         super().open()
         if self.list is not None:
@@ -230,22 +237,33 @@ class DatasetsPage(Page):
                 "playground", dataset=self.shown, row=row, view="row"
             ),
         )
-        fetched = SharedFetch(lambda: self.client.datasets.get(self.shown))
-        head = Loaded("The dataset", fetched, self._show_head, n_lines=8)
+        fetched = SharedFetch(self._fetch_next)
+        head = Loaded("The dataset", fetched, self._show_head, n_lines=2)
         labels = Loaded("The labels", self._facets, self._show_labels, n_lines=8)
         # What is under the rows would keep the browser from them, and moves nothing when it comes.
-        foot = Loaded("What can be done", fetched, self._show_foot, is_late=True)
+        foot = Loaded("What can be done", fetched, self._show_foot, n_lines=1, is_late=True)
         doubts = Loaded("The labels to check", self._doubts, show_doubts, n_lines=1, is_late=True)
+        self.adding = pn.Column(sizing_mode="stretch_width", visible=False)
         return [
+            self.part(head),
+            self.adding,
             side_by_side(
-                self.part(head),
-                section("What the labels expect", self.part(labels)),
-                least_width=460,
+                pn.Column(self.bar, self.rows, sizing_mode="stretch_width"),
+                pn.Column(
+                    self.part(labels),
+                    self.part(doubts),
+                    self.part(foot),
+                    sizing_mode="stretch_width",
+                ),
+                least_width=640,
+                share=2.6,
             ),
-            section("Rows", self.bar, self.rows),
-            section("Labels to check", self.part(doubts)),
-            self.part(foot),
         ]
+
+    def _fetch_next(self) -> NextStep:
+        """Return the dataset, and what is next to do with it."""
+        dataset = self.client.datasets.get(self.shown)
+        return NextStep(dataset, *fetch_next(self.session, dataset))
 
     def _facets(self) -> dict[str, Any]:
         return self.client.datasets.facets(self.shown)
@@ -253,37 +271,57 @@ class DatasetsPage(Page):
     def _doubts(self) -> Any:
         return self.client.datasets.labels_to_check(self.shown)
 
-    def _show_head(self, dataset: Dataset) -> Viewable:
-        visit = self.visit
-        export = export_dialog(self.client, dataset, dataset.version)
-        steps = [
-            Choice(
-                "Show its versions", lambda: self.session.open("versions", version=0), look="filled"
-            ),
-            *next_steps(self.session, dataset, dataset.version, "it"),
-            Choice("Export…", export.open, look="outlined"),
-        ]
+    def _show_head(self, found: NextStep) -> Viewable:
+        dataset, visit = found.dataset, self.visit
+        self.export = export_dialog(self.client, dataset, dataset.version)
+        self.importing = self._import_panel(dataset)
+        steps = next_steps(self.session, dataset, dataset.version, "it")
         self.actions = DatasetActions(
             self.client,
             dataset,
-            steps,
+            [
+                Choice("Show its versions", self._to_versions, look="outlined"),
+                *(step for step in steps if step.label == MAP),
+                Choice("Export…", self.export.open, look="outlined"),
+            ],
             on_changed=lambda: self._on_changed(visit),
             on_deleted=lambda: self._on_deleted(dataset.name, visit),
         )
+        first = [step for step in steps if step.label == found.label]
+        rest = [step for step in steps if step.label not in {MAP, found.label}]
+        if dataset.archived_at is not None:
+            first, rest = [Choice("Restore it", self.actions.restore.start)], []
+        shown = [
+            *(replace(step, look="filled", label=found.text or step.label) for step in first),
+            *rest,
+        ]
+        if dataset.archived_at is None:
+            shown.append(Choice("Add rows", self._turn_adding, look="outlined"))
         return pn.Column(
-            show_facts(dataset),
-            self.actions,
-            export,
+            pmui.Typography(size_text(dataset), variant="body2", sx={"color": token("muted")}),
+            Choices(shown, layout="row"),
             sizing_mode="stretch_width",
         )
 
-    def _show_foot(self, dataset: Dataset) -> Viewable:
-        self.importing = self._import_panel(dataset)
-        return pn.Column(
-            section("What prompt tuning can tune", show_readiness(dataset)),
-            section("Import rows", self.importing),
-            sizing_mode="stretch_width",
+    def _to_versions(self) -> None:
+        self.session.open("versions", version=0)
+
+    def _turn_adding(self) -> None:
+        """Show what takes more rows, or no more."""
+        if not self.adding.objects and self.importing is not None:
+            self.adding[:] = [card(heading("Add rows"), self.importing)]
+        self.adding.visible = not self.adding.visible
+
+    def _show_foot(self, found: NextStep) -> Viewable:
+        self.details = Details(
+            lambda: self._detailed(found.dataset), "versions, export, name, id, SHA-256"
         )
+        return self.details.__panel__()
+
+    def _detailed(self, dataset: Dataset) -> list[Viewable]:
+        shown = [] if self.actions is None else [self.actions.__panel__(), self.export]
+        ready = section("What prompt tuning can tune", show_readiness(dataset))
+        return [show_facts(dataset), *shown, ready]
 
     def _show_labels(self, facets: dict[str, Any]) -> Viewable:
         if self.bar is not None:

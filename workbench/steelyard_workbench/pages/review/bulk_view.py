@@ -14,13 +14,13 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.review.wire import MAX_EDITS, BulkAction, DraftRow, DraftRowPage
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
-from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
+from steelyard_workbench.kit.components.frame_table import CHIPS, FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.parts.datasets.questions import (
     Question,
     as_text,
     digits_of,
-    label_texts,
+    label_chips,
     labels_text,
     questions_of,
 )
@@ -325,7 +325,7 @@ def frame_of(rows: Sequence[DraftRow]) -> pl.DataFrame:
             "row": [row.row for row in rows],
             "context": [text[:_SNIPPET] for text in contexts],
             "characters": [len(text) for text in contexts],
-            "labels": [label_texts(row.now.labels, row.decisions) for row in rows],
+            "labels": [label_chips(row.now.labels, row.decisions) for row in rows],
             "state": [row.now.state for row in rows],
             "note": [row.now.note or "" for row in rows],
         },
@@ -333,7 +333,7 @@ def frame_of(rows: Sequence[DraftRow]) -> pl.DataFrame:
             "row": pl.Int64,
             "context": pl.String,
             "characters": pl.Int64,
-            "labels": pl.List(pl.String),
+            "labels": CHIPS,
             "state": pl.String,
             "note": pl.String,
         },

@@ -3,13 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from steelyard.datasets.wire import Dataset
+from steelyard.errors import SteelyardError
 from steelyard_workbench.kit.components.choices import Choice
 from steelyard_workbench.kit.session import Session
 
+#: The step that draws a map.
+MAP = "Map it"
 #: What of the families page is shown first: the form that starts one.
 START = "start"
+#: Open drafts whose assigned rows are counted.
+_MOST_DRAFTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """What is next to do with a dataset.
+
+    Parameters
+    ----------
+    label : str
+        The one of ``next_steps`` that is next.
+    text : str
+        What its button says instead; empty where it says its label.
+    """
+
+    dataset: Dataset
+    label: str
+    text: str = ""
+
+
+def fetch_next(session: Session, dataset: Dataset) -> tuple[str, str]:
+    """Return the step that is next and what its button says: review, evaluate, then train.
+
+    Rows that were assigned to whoever looks come first.
+    """
+    client, review = session.client, "Review it"
+    try:
+        drafts = client.drafts.list(dataset_id=dataset.id, status="open", limit=_MOST_DRAFTS).data
+        shares = [share for draft in drafts for share in client.drafts.assignments(draft.id).data]
+        n = sum(each.rows - each.done for each in shares if each.reviewer == session.reviewer)
+        if n:
+            return review, f"Review {n:,} for you"
+        if session.role == "reviewer":
+            return review, ""
+        is_evaluated = any(True for _ in client.evaluations.list(dataset.id, page_size=1))
+    except SteelyardError:  # the page is of use without it
+        is_evaluated = False
+    if dataset.split.evaluation and not is_evaluated:
+        return "Evaluate it", ""
+    return ("Train on it" if dataset.split.training else review), ""
 
 
 def next_steps(session: Session, dataset: Dataset, version: int, what: str) -> list[Choice]:
@@ -45,7 +90,7 @@ def next_steps(session: Session, dataset: Dataset, version: int, what: str) -> l
             lambda: session.open("map", dataset=dataset.id, version=version),
         ),
         _step(
-            f"Fine-tune on {what}",
+            f"Train on {what}",
             archived + older + no_training,
             lambda: session.open("families", view=START, dataset=dataset.id, family="", job=""),
         ),

@@ -36,7 +36,6 @@ def show_facts(dataset: Dataset) -> Viewable:
     split = dataset.split
     values = {
         "Version": f"{dataset.version}, the newest",
-        "Rows": f"{dataset.rows:,}: {split.training:,} training, {split.evaluation:,} evaluation",
         "Contexts": f"{dataset.contexts:,}: {split.training_contexts:,} training, "
         f"{split.evaluation_contexts:,} evaluation",
         "Duplicates left out": f"{dataset.duplicates_removed:,}",
@@ -51,6 +50,16 @@ def show_facts(dataset: Dataset) -> Viewable:
     if dataset.evaluation_only:
         values["Evaluation only"] = "yes: it has no training rows"
     return facts(values)
+
+
+def size_text(dataset: Dataset) -> str:
+    """Return how many rows a dataset has, and what for."""
+    split = dataset.split
+    archived = "" if dataset.archived_at is None else "archived · "
+    return (
+        f"{archived}{dataset.rows:,} rows · {split.training:,} to train on · {split.evaluation:,} "
+        f"for the check · version {dataset.version}"
+    )
 
 
 def show_readiness(dataset: Dataset) -> Viewable:
@@ -109,11 +118,8 @@ def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None
 def show_doubts(doubts: LabelsToCheck) -> Viewable:
     """Show the labels that prompt tuning doubted."""
     if not doubts.data:
-        return empty(
-            "No labels to check are listed. Prompt tuning lists those that it doubts, once it has "
-            "run on this dataset."
-        )
-    return table(
+        return pn.Column()
+    shown = table(
         ("row", "decision", "label", "why", "flagged"),
         [
             (
@@ -128,6 +134,7 @@ def show_doubts(doubts: LabelsToCheck) -> Viewable:
         label="Labels to check",
         numbers=(0,),
     )
+    return section("Worth a look: labels that prompt tuning doubts", shown)
 
 
 def section(title: str, *content: Viewable) -> Viewable:

@@ -11,6 +11,7 @@ import msgspec
 
 from steelyard.decisions.several import LabelSet, label_sets
 from steelyard.review.wire import DraftRow, RowNow, RowState
+from steelyard_workbench.kit.theme import outcome_colours
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,36 @@ def label_texts(
         if any(known.values()):
             texts.append(f"{labels_of_set.name}: {', '.join(fitting) or 'none'}")
     return texts
+
+
+def label_chips(
+    labels: Mapping[str, Mapping[str, float]], decisions: Sequence[Any] = ()
+) -> list[dict[str, str]]:
+    """Return labels as chips in the colours of their outcomes, each with its decision as title.
+
+    An outcome that says nothing by itself, as ``yes`` or a level, has its decision before it.
+
+    Examples
+    --------
+    >>> [chip["text"] for chip in label_chips({"team": {"billing": 1.0}, "urgency": {"1": 1.0}})]
+    ['billing', 'urgency: 1']
+    """
+    questions = {question.id: question for question in questions_of(decisions)}
+    grouped = {id_ for labels_of_set in label_sets(decisions) for id_ in labels_of_set.labels}
+    chips = []
+    for decision, label in labels.items():
+        if not label or decision in grouped:
+            continue
+        top, asked = _top(label), questions.get(decision)
+        colours = outcome_colours([*(asked.outcomes if asked else ()), *label])
+        is_plain = top.isdecimal() or top.lower() in {"yes", "no", "true", "false"}
+        text = _with_share(top, label)
+        title = f"{decision}: {text}"
+        chips.append({"text": title if is_plain else text, "colour": colours[top], "title": title})
+    sets = {decision: label for decision, label in labels.items() if decision in grouped}
+    if sets:
+        chips += [{"text": text, "title": text} for text in label_texts(sets, decisions)]
+    return chips
 
 
 def _top(label: Mapping[str, float]) -> str:

@@ -33,7 +33,7 @@ def show_row(index: int, side: str, row: Example) -> Viewable:
     word = "target" if isinstance(row.targets, dict) else "reward"
     shown: list[Viewable] = [
         heading(f"Row {index:,}", 2),
-        pmui.Typography(f"{side} side, {_decisions(len(row.decisions))}", variant="body2"),
+        pmui.Typography(f"For {side}, {_decisions(len(row.decisions))}", variant="body2"),
         pn.pane.HTML(
             f'<div tabindex="0" role="region" aria-label="Context" style="{_TEXT}">'
             f"{escape(as_text(row.context))}</div>",

@@ -12,27 +12,27 @@ from steelyard.client import Client
 from steelyard.client.answers import labels_of
 from steelyard.datasets.wire import MAX_PAGE_ROWS, Example
 from steelyard.wire.decoding import decode
-from steelyard_workbench.kit.components.frame_table import PageRequest, TablePage
-from steelyard_workbench.parts.datasets.questions import as_text, labels_text
+from steelyard_workbench.kit.components.frame_table import CHIPS, PageRequest, TablePage
+from steelyard_workbench.parts.datasets.questions import as_line, as_text, label_chips
 
 #: Columns of a page that can be shown, with their titles and widths in pixels.
 TITLES = {
-    "row": "Row",
-    "context": "Context",
-    "labels": "Labels",
-    "side": "Side",
-    "characters": "Characters",
+    "row": "#",
+    "context": "Text",
+    "labels": "Answers",
+    "side": "For",
+    "characters": "Length",
 }
-WIDTHS = {"row": 75, "context": 450, "labels": 250, "side": 100, "characters": 130}
+WIDTHS = {"row": 64, "context": 380, "labels": 190, "side": 84, "characters": 84}
 #: Columns by which the server sorts, and what it calls them.
 _ORDERS = {"row": "index", "characters": "context_characters"}
 SORTABLE = tuple(_ORDERS)
 #: Characters of a context in a table.
 _SHOWN_CONTEXT = 200
-_SCHEMA = {
+_SCHEMA: dict[str, Any] = {
     "row": pl.Int64,
     "context": pl.String,
-    "labels": pl.String,
+    "labels": CHIPS,
     "side": pl.String,
     "characters": pl.Int64,
     "json": pl.String,
@@ -63,7 +63,7 @@ def search_page(
     )
     held_out = _held_out(client, dataset_id, matches.version, matches.indexes)
     rows = [
-        _record(index, row, "evaluation" if index in held_out else "training")
+        _record(index, row, "check" if index in held_out else "training")
         for index, row in zip(matches.indexes, matches.data, strict=True)
     ]
     return TablePage(pl.DataFrame(rows, schema=_SCHEMA), matches.total)
@@ -130,13 +130,12 @@ def _held_out(client: Client, dataset_id: str, version: int, indexes: Sequence[i
 
 
 def _record(index: int, row: Example, side: str) -> dict[str, Any]:
-    text = as_text(row.context)
-    line = " ".join(text[: 2 * _SHOWN_CONTEXT].split())
-    is_cut = len(line) > _SHOWN_CONTEXT or len(text) > 2 * _SHOWN_CONTEXT
+    text, line = as_text(row.context), as_line(row.context)
+    cut = f"{line[:_SHOWN_CONTEXT]}…" if len(line) > _SHOWN_CONTEXT else line
     return {
         "row": index,
-        "context": f"{line[:_SHOWN_CONTEXT]}…" if is_cut else line,
-        "labels": labels_text(labels_of(row), row.decisions),
+        "context": cut,
+        "labels": label_chips(labels_of(row), row.decisions),
         "side": side,
         "characters": len(text),
         "json": msgspec.json.encode(row).decode(),

@@ -61,6 +61,8 @@ class RowTable(Viewer):
             sortable=SORTABLE,
             page_size=page_size,
             on_open=self.show,
+            wrapped=("context",),
+            chips=("labels",),
         )
         self._on_ask = on_ask
         self.buttons = Choices(self._steps(), layout="row", is_small=True)

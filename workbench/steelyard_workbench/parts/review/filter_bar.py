@@ -30,21 +30,21 @@ class FilterBar(Viewer):
         self._words = pmui.TextInput(
             label="Words (key /)",
             placeholder="Enter searches",
-            width=230,
+            width=190,
             size="small",
             css_classes=_SEARCHING,
         )
         self.outcome = pmui.Select(
-            label="Expected outcome", options=[_ANY], value=_ANY, width=200, size="small"
+            label="Expected outcome", options=[_ANY], value=_ANY, width=165, size="small"
         )
         self._side = pmui.Select(
-            label="Side", options=[_ANY, "training", "evaluation"], width=130, size="small"
+            label="Side", options=[_ANY, "training", "evaluation"], width=110, size="small"
         )
         self._at_least = pmui.TextInput(
-            label="Characters from", width=155, size="small", css_classes=_SEARCHING
+            label="Characters from", width=135, size="small", css_classes=_SEARCHING
         )
         self._at_most = pmui.TextInput(
-            label="Characters up to", width=165, size="small", css_classes=_SEARCHING
+            label="Characters up to", width=145, size="small", css_classes=_SEARCHING
         )
         super().__init__()
         self.chips = pn.FlexBox(sizing_mode="stretch_width")
