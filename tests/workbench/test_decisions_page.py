@@ -23,6 +23,7 @@ from steelyard.named.comparison_wire import (
 )
 from steelyard.wire.measures import Measure
 from steelyard_workbench.frame.navigation import make_page
+from steelyard_workbench.kit.components.choices import Choices
 from steelyard_workbench.kit.components.mark_table import MarkTable
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope
@@ -77,14 +78,26 @@ def confirm(page, reason=""):
     return dialog
 
 
+def start_first(page):
+    """Press the card of the first template."""
+    [cards] = [each for each in page.__panel__().select(Choices) if each.layout == "cards"]
+    assert "→ termination" in cards.lines[0]["text"]
+    assert cards.lines[0]["pill"] == "85% right, 33% to a person"
+    cards.press(0)
+
+
 def test_the_list_makes_decisions_and_opens_them(server):
     named_decisions = server.client.named_decisions
     page = opened(server)
     assert "No named decisions yet." in shown(page)
-    named(page.__panel__(), "Start from a template")[0].clicks += 1
+    start_first(page)
     assert page.session.named == "contract_clause"
     assert "What does this clause of a contract regulate?" in shown(page)
     named_decisions.archive("contract_clause")
+    page = opened(server)
+    start_first(page)
+    assert page.session.named == "contract_clause_2"  # the other name is taken still
+    named_decisions.archive("contract_clause_2")
     page = opened(server)
     choose(page.__panel__(), "New decision")
     form = page.form

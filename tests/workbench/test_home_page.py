@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +19,7 @@ from steelyard.review.wire import Draft
 from steelyard_workbench.kit.components.choices import Choices
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.shared_fetch import SharedFetch
+from steelyard_workbench.kit.tasks import Scope
 from steelyard_workbench.pages.home import attention
 from steelyard_workbench.pages.home.attention import (
     OpenDrafts,
@@ -31,6 +33,7 @@ from steelyard_workbench.pages.home.attention import (
 )
 from steelyard_workbench.pages.home.page import HomePage, fetch_spend, show_spend
 from steelyard_workbench.parts import beginning
+from steelyard_workbench.parts.beginning import Beginning, Steps
 from steelyard_workbench.parts.review.row_filter import read_query
 from support.browser.shown_parts import choices, choose, texts_of
 from support.families.told_families import told_evaluation
@@ -208,35 +211,81 @@ def labelled_rows():
     ]
 
 
-def test_a_newcomer_finds_three_cards_until_there_is_more_than_the_samples(
+def steps_of(page):
+    """The line of steps: its titles by state, and what the next one is called."""
+    [line] = [each for each in page.__panel__().select(Choices) if each.layout == "steps"]
+    states = {state: [] for state in ("done", "now", "later")}
+    for each in line.lines:
+        states[each["state"]].append(each["title"])
+    labels = [each["label"] for each in line.lines if each["label"]]
+    return line, states, labels
+
+
+def test_a_newcomer_goes_six_steps_by_their_own_press_and_never_again(
     server, tmp_path, monkeypatch
 ):
-    page = HomePage(Session(server.client))
-    page.open()
-    cards = {"Ask a question": "playground", "Import your data": "datasets"}
-    for label, where in cards.items():
-        choose(page.__panel__(), label)
-        assert page.session.page == where
+    client = server.client
+    client.decide("Where is it?", labelled_rows()[0]["decisions"], store=True)
+    page = HomePage(Session(client))
     monkeypatch.setattr(beginning, "sample_file", lambda _: None)
     page.open()
-    assert choices(page.__panel__())["Review the sample"] is None
-    # One press loads the sample and opens a draft of it.
+    _, states, labels = steps_of(page)
+    assert (states["done"], states["now"]) == (["Ask"], ["Correct 10"])
+    assert labels == ["Review the sample"]
+    assert choices(page.__panel__())["Review the sample"] is None  # there are no samples
     file = tmp_path / "support_triage.jsonl"
     file.write_text("\n".join(map(json.dumps, labelled_rows())), encoding="utf-8")
     monkeypatch.setattr(beginning, "sample_file", lambda _: file)
     for _ in range(2):  # the second opens the draft of the first
         page.open()
         choose(page.__panel__(), "Review the sample")
-        [sample] = server.client.datasets.list().data
+        [sample] = client.datasets.list().data
         assert (page.session.page, page.session.dataset) == ("review", sample.id)
-    [draft] = server.client.drafts.list().data
+    [draft] = client.drafts.list().data
     assert page.session.draft == draft.id
-    server.client.drafts.delete(draft.id)
-    own = server.client.datasets.create("own", labelled_rows())
+    client.drafts.delete(draft.id)
+    # The line can be put away, and taken up again.
     page.open()
-    assert "Review the sample" not in choices(page.__panel__())
-    for one in (sample, own):
-        server.client.datasets.delete(one.id)
+    line, *_ = steps_of(page)
+    choose(page.__panel__(), "Put the first steps away")
+    assert not line.visible
+    choose(page.__panel__(), "Show the first steps")
+    assert line.visible
+    client.datasets.delete(sample.id)
+
+
+def test_each_step_has_the_press_that_comes_next():
+    dataset = SimpleNamespace(id="ds_1", name="support_triage", version=1)
+    family = SimpleNamespace(id="triage", latest=object())
+    decision = SimpleNamespace(name="desk")
+    reviewed = draft(untouched=2, accepted=8)
+    ways = [
+        ({}, "Ask", "Ask a question"),
+        ({"has_answers": True, "dataset": dataset}, "Correct 10", "Review the sample"),
+        ({"draft": draft(accepted=10)}, "Train", "Finish the review"),
+        (
+            {"draft": None, "dataset": SimpleNamespace(**{**vars(dataset), "version": 2})},
+            "Train",
+            "Train on support_triage",
+        ),
+        ({"family": family}, "Read the check", "See the check"),
+        ({"decision": decision}, "Use it", "Copy the code"),
+    ]
+    assert Beginning(draft=reviewed).n_reviewed == 8
+    found = Beginning()
+    for changes, title, label in ways:
+        found = replace(found, **changes)
+        session = Session(None)
+        steps = Steps(session, found, Scope())
+        [now] = [each for each in steps.line.lines if each["state"] == "now"]
+        assert (now["title"], now["label"]) == (title, label)
+    choose(steps.__panel__(), "Copy the code")
+    assert (session.page, session.named) == ("decisions", "desk")
+    assert not steps.line.visible
+    assert not Steps(Session(None), replace(found, is_used=True), Scope()).line.visible
+    read = Steps(Session(None), replace(found, decision=None), Scope())
+    choose(read.__panel__(), "See the check")
+    assert [each["title"] for each in read.line.lines if each["state"] == "now"] == ["Name it"]
 
 
 def test_what_is_spent_is_told_where_accounts_are_on(server):

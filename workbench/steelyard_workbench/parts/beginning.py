@@ -1,85 +1,224 @@
-"""Where a newcomer begins: three cards, each of which leads to a first result within a minute."""
+"""The way of a newcomer: six steps on the sample, each of which the reader's own press does."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import panel as pn
-from panel.viewable import Viewable
+from panel.viewable import Viewable, Viewer
 
 from steelyard.cli.samples import SAMPLES, sample_file
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
-from steelyard.evaluations.wire import Evaluation
 from steelyard.families.wire import Family
+from steelyard.named.wire import NamedDecision
 from steelyard.review.wire import Draft, DraftSummary
 from steelyard_workbench.kit.components.choices import Choice, Choices
+from steelyard_workbench.kit.components.tab_memory import TabMemory
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope, Write
+from steelyard_workbench.parts.datasets.next_steps import START
 from steelyard_workbench.parts.review.sending import draft_of
 
 _REVIEW = "Review the sample"
+#: Seconds in which somebody may have asked.
+_LATELY_S = 30 * 86_400.0
+#: Rows that are looked at before a first fine-tune.
+N_REVIEWED = 10
+#: What a browser remembers: the check was read, the code was copied, and that the line was put away.
+_CHECK, _CODE, _AWAY = "check", "code", "away"
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What is there of a newcomer.
+    """What is there of each step.
 
     Parameters
     ----------
-    sample : Dataset or None
-        The one to review; ``None`` where it is not loaded yet.
+    has_answers : bool
+        Whether something was asked since the server started, or is stored.
+    dataset : Dataset or None
+        The one to review and to train on; ``None`` where the sample is not loaded yet.
+    draft : Draft or None
+        Its newest open review.
+    family : Family or None
+        The newest that has a model.
+    decision : NamedDecision or None
+        The newest.
+    is_used : bool
+        Whether requests name a decision.
     """
 
-    sample: Dataset | None
+    has_answers: bool = False
+    dataset: Dataset | None = None
+    draft: Draft | None = None
+    family: Family | None = None
+    decision: NamedDecision | None = None
+    is_used: bool = False
+
+    @property
+    def n_reviewed(self) -> int:
+        """Rows of the review that somebody looked at."""
+        if self.draft is None:
+            return 0
+        states = self.draft.states
+        return self.draft.rows - states.get("untouched", 0) - states.get("skipped", 0)
 
 
 def find_beginning(
-    datasets: Sequence[Dataset], evaluations: Sequence[Evaluation], families: Sequence[Family]
-) -> Beginning | None:
-    """Return where somebody begins who has nothing but the samples; ``None`` for others."""
-    by_name = {dataset.name: dataset for dataset in datasets}
-    if evaluations or families or len(by_name) < len(datasets) or not by_name.keys() <= {*SAMPLES}:
-        return None
-    return Beginning(next((by_name[name] for name in SAMPLES if name in by_name), None))
-
-
-def show_beginning(session: Session, beginning: Beginning, scope: Scope) -> Viewable:
-    """Show the three cards."""
-    problem = pn.Column(sizing_mode="stretch_width")
-    review = _review(session, beginning.sample, problem, scope)
-    cards = [
-        Choice(
-            "Ask a question",
-            lambda: session.open("playground", named=""),
-            text="An example is filled in: press Ask to see the probability of each outcome.",
+    client: Client,
+    datasets: Sequence[Dataset],
+    families: Sequence[Family],
+    drafts: Sequence[Draft],
+    decisions: Sequence[NamedDecision],
+) -> Beginning:
+    """Return what is there of each step; two calls more at most."""
+    made = [family for family in families if family.latest is not None]
+    # The sample, as long as there is nothing of somebody's own.
+    own = [dataset for dataset in datasets if dataset.name not in SAMPLES]
+    samples = [dataset for dataset in datasets if dataset.name == SAMPLES[0]]
+    dataset = next(iter(own or samples), None)
+    is_of = (draft for draft in drafts if dataset is not None and draft.dataset_id == dataset.id)
+    lately: dict[str, Any] = {"since": time.time() - _LATELY_S, "bucket_s": 86_400}
+    month = client.decision_summary(**lately)
+    server = month.server
+    return Beginning(
+        has_answers=bool(month.answers or (server is not None and server.requests)),
+        dataset=dataset,
+        draft=next(is_of, None),
+        family=made[-1] if made else None,
+        decision=next(iter(decisions), None),
+        is_used=any(
+            client.decision_summary(**lately, named=each.name).answers for each in decisions[:1]
         ),
-        Choice(
-            _REVIEW,
-            review,
-            text="Go through labelled tickets with the keys 1 to 9, and correct wrong labels."
-            if review
-            else "This installation has no samples.",
-        ),
-        Choice(
-            "Import your data",
-            lambda: session.open("datasets", dataset=""),
-            text="Choose a CSV, Excel, Parquet or JSON Lines file. You see every problem before "
-            "anything is stored.",
-        ),
-    ]
-    return pn.Column(
-        Choices(
-            [replace(card, title=card.label, look="filled") for card in cards],
-            level=2,
-            layout="cards",
-        ),
-        problem,
-        sizing_mode="stretch_width",
     )
+
+
+class Steps(Viewer):
+    """The line of steps, with the press that the next one takes; nothing once all are done.
+
+    Parameters
+    ----------
+    beginning : Beginning
+    scope : Scope
+        The visit that it belongs to.
+    """
+
+    def __init__(self, session: Session, beginning: Beginning, scope: Scope) -> None:
+        super().__init__()
+        self._session, self._beginning = session, beginning
+        self._problem = pn.Column(sizing_mode="stretch_width")
+        self._review = _review(session, beginning.dataset, self._problem, scope)
+        self.memory = TabMemory(key="steelyard-steps", is_lasting=True)
+        self.memory.param.watch(lambda _: self._draw(), "text")
+        self.line = Choices([], level=2, layout="steps")
+        self.leaving = Choices([], layout="row", is_small=True)
+        self._draw()
+
+    def __panel__(self) -> Viewable:
+        return pn.Column(
+            self.memory, self.line, self._problem, self.leaving, sizing_mode="stretch_width"
+        )
+
+    def _remember(self, word: str, *, is_there: bool = True) -> None:
+        words = {*self.memory.text.split(), word} - (set() if is_there else {word})
+        self.memory.text = " ".join(sorted(words))
+
+    def _draw(self) -> None:
+        steps = self._steps()
+        is_away, is_over = _AWAY in self.memory.text, all(done for _, done in steps)
+        at = next((place for place, (_, done) in enumerate(steps) if not done), len(steps))
+        self.line.visible = not is_away and not is_over
+        self.line.offer(
+            [
+                _step(step, "done" if done else "now" if place == at else "later")
+                for place, (step, done) in enumerate(steps)
+            ]
+        )
+        label = "Show the first steps" if is_away else "Put the first steps away"
+        self.leaving.visible = not is_over
+        self.leaving.offer(
+            [Choice(label, lambda: self._remember(_AWAY, is_there=not is_away), look="text")]
+        )
+
+    def _steps(self) -> list[tuple[Choice, bool]]:
+        """Return each step with what it takes, and whether it is done; a later one does those before."""
+        session, found, memory = self._session, self._beginning, self.memory.text
+        dataset, family, decision = found.dataset, found.family, found.decision
+        name = "the sample" if dataset is None else dataset.name
+
+        def check() -> None:
+            self._remember(_CHECK)
+            session.open("families", family="" if family is None else family.id)
+
+        def use() -> None:
+            self._remember(_CODE)
+            session.open("decisions", named="" if decision is None else decision.name)
+
+        def train() -> None:
+            dataset_id = "" if dataset is None else dataset.id
+            session.open("families", view=START, dataset=dataset_id, family="", job="")
+
+        is_finished = dataset is not None and dataset.version > 1
+        is_reviewed = is_finished or found.n_reviewed >= N_REVIEWED
+        # What was corrected is learned from once the version is finished.
+        train_step = (
+            Choice("Finish the review", self._review, text="so that it learns what you corrected")
+            if found.draft is not None and not is_finished and is_reviewed
+            else Choice(f"Train on {name}", train, text="takes some minutes")
+        )
+        is_known = family is not None
+        is_named = decision is not None
+        is_read = is_named or (is_known and _CHECK in memory)
+        is_used = is_named and (found.is_used or _CODE in memory)
+        n = f"{min(found.n_reviewed, N_REVIEWED)} of {N_REVIEWED}"
+        steps = [
+            ("Ask", _ask(session), found.has_answers),
+            (
+                f"Correct {N_REVIEWED}",
+                Choice(_REVIEW, self._review, text=f"{n}: tickets with labels, by keys"),
+                is_reviewed,
+            ),
+            ("Train", train_step, is_known),
+            ("Read the check", Choice("See the check", check, text="is it better?"), is_read),
+            (
+                "Name it",
+                Choice(
+                    "Name a decision",
+                    lambda: session.open("decisions", named=""),
+                    text="programs call it by its name",
+                ),
+                is_named,
+            ),
+            ("Use it", Choice("Copy the code", use, text="a line in your program"), is_used),
+        ]
+        # What comes later could not be done without what comes before.
+        last = max(
+            (place for place, (*_, done) in enumerate(steps) if done and place > 1), default=-1
+        )
+        return [
+            (replace(choice, title=title), done or place < last)
+            for place, (title, choice, done) in enumerate(steps)
+        ]
+
+
+def _ask(session: Session) -> Choice:
+    return Choice(
+        "Ask a question",
+        lambda: session.open("playground", named=""),
+        text="an example is filled in",
+    )
+
+
+def _step(step: Choice, state: Literal["done", "now", "later"]) -> Choice:
+    """Return a step as it stands in the line: the next one alone has a button."""
+    if state == "now":
+        return replace(step, look="filled", state=state)
+    return replace(step, label="", text=step.text if state == "later" else "done", state=state)
 
 
 def load_sample(client: Client) -> Dataset:

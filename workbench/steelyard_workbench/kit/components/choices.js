@@ -16,8 +16,16 @@ export function render({ model }) {
     model.lines.forEach((line, place) => {
       const isBelow = line.look === "word" || model.layout === "row";
       const one = document.createElement("div");
+      if (line.state) {
+        one.className = line.state;
+        one.setAttribute("aria-current", line.state === "now" ? "step" : "false");
+      }
       add(one, `h${model.title ? model.level + 1 : model.level}`, line.title);
       if (!isBelow) add(one, "p", line.text);
+      if (line.pill) {
+        add(one, "span", line.pill);
+        one.lastChild.className = "pill";
+      }
       if (line.label) {
         const button = document.createElement("button");
         button.type = "button";

@@ -13,10 +13,13 @@ from typing import Any, Literal
 import param
 from panel.custom import JSComponent
 
-from steelyard_workbench.kit.look import BUTTON_CSS, with_tokens
+from steelyard_workbench.kit.look import BUTTON_CSS, CELL_CSS, with_tokens
 from steelyard_workbench.kit.theme import FONT, HEADING, READING_WIDTH, SMALL, TEXT
 
-_STYLE = BUTTON_CSS + with_tokens(f"""
+_STYLE = (
+    BUTTON_CSS
+    + CELL_CSS
+    + with_tokens(f"""
 :host {{ color: var(--ink); font: {TEXT}/1.5 {FONT}; }}
 h2, h3 {{ font-size: {HEADING}; font-weight: 700; margin: 0.8em 0 0.3em; }}
 h3 {{ font-size: {TEXT}; }}
@@ -30,7 +33,20 @@ p {{ margin: 0 0 8px; max-width: {READING_WIDTH}; overflow-wrap: anywhere; }}
   box-sizing: border-box; width: 320px; max-width: 100%; padding: 4px 16px 16px; border-radius: 8px;
   background: var(--surface); border: 1px solid var(--line);
 }}
+.cards.small > div {{ width: 250px; display: flex; flex-direction: column; align-items: flex-start; gap: 6px; }}
+.cards.small p {{ margin: 0; flex: 1; font-size: {SMALL}; color: var(--muted); white-space: pre-line; }}
+.steps {{
+  display: flex; flex-wrap: wrap; gap: 16px; padding: 20px; border-radius: 8px; margin-top: 8px;
+  background: var(--surface); border: 1px solid var(--line);
+}}
+.steps > div {{ flex: 1 1 130px; border-top: 4px solid var(--line); }}
+.steps > .done {{ border-color: var(--good); }}
+.steps > .now {{ border-color: var(--accent); }}
+.steps h2, .steps h3 {{ font-size: {TEXT}; margin: 8px 0 2px; }}
+.steps p {{ font-size: {SMALL}; color: var(--muted); }}
+@media (max-width: 599px) {{ .cards.small > div {{ width: 100%; }} .steps > div {{ flex-basis: 100%; }} .steps > .later p {{ display: none; }} }}
 """)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +63,10 @@ class Choice:
         Above the button, and beside it; with ``look="word"``, and in a row, the text stands below.
     hint : str
         Shown where a pointer rests on the button.
+    pill : str
+        A short statement between the text and the button.
+    state : {"", "done", "now", "later"}
+        Of a step.
     """
 
     label: str = ""
@@ -55,6 +75,8 @@ class Choice:
     text: str = ""
     look: Literal["word", "outlined", "filled", "danger", "text"] = "word"
     hint: str = ""
+    pill: str = ""
+    state: Literal["", "done", "now", "later"] = ""
 
 
 class Choices(JSComponent):
@@ -64,13 +86,13 @@ class Choices(JSComponent):
     ----------
     title : str
         A heading above them all.
-    layout : {"list", "cards", "row"}
+    layout : {"list", "cards", "row", "steps"}
     """
 
     title = param.String(default="")
     level = param.Integer(default=3)
     lines = param.List(default=[])
-    layout = param.Selector(default="list", objects=["list", "cards", "row"])
+    layout = param.Selector(default="list", objects=["list", "cards", "row", "steps"])
     is_small = param.Boolean(default=False)
     disabled = param.Boolean(default=False)
 
@@ -91,6 +113,8 @@ class Choices(JSComponent):
                 "text": choice.text,
                 "look": choice.look,
                 "hint": choice.hint,
+                "pill": choice.pill,
+                "state": choice.state,
                 "is_off": choice.do is None,
             }
             for choice in choices

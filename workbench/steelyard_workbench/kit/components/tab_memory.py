@@ -13,6 +13,7 @@ class TabMemory(Unseen):
     """Keeps a text in the storage of the tab: it is there again after a reload, and for nobody else."""
 
     key = param.String(default="", doc="Its name in the storage.")
+    is_lasting = param.Boolean(default=False, doc="Whether every tab has it, and the next visit.")
     text = param.String(default="", doc="What is remembered; empty forgets it.")
 
     _esm = Path(__file__).with_suffix(".js")

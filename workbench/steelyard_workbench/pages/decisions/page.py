@@ -42,7 +42,7 @@ from steelyard_workbench.parts.live.view import View, to_text
 from steelyard_workbench.parts.named.filtering import OF_NAMED
 from steelyard_workbench.parts.named.listing import Listed, list_decisions, show_decisions
 from steelyard_workbench.parts.named.looking import WEEK_S, Looked, look_at, next_step
-from steelyard_workbench.parts.named.starting import START, TemplateForm
+from steelyard_workbench.parts.named.starting import StartCards
 
 _NONE = (
     "**No named decisions yet.** A named decision has questions, policies and a model. Applications ask it by "
@@ -81,8 +81,8 @@ class DecisionsPage(OnePartPage):
             fetch = partial(list_decisions, self.client)
             self.shown = Loaded("The decisions", fetch, self._show_list)
             new = Choices([Choice("New decision", self._new, look="filled")], layout="row")
-            form = TemplateForm(self.client, self._open, self.visit)
-            return [new, self.work, self.part(self.shown), heading(START), form]
+            cards = StartCards(self.client, self._open, self.visit)
+            return [new, self.work, self.part(self.shown), cards]
         self.shown = Loaded(
             "The decision", lambda: look_at(self.client, name, self._beside), self._show, n_lines=8
         )

@@ -40,10 +40,10 @@ from steelyard_workbench.pages.home.attention import (
     server_needs,
     waiting_needs,
 )
-from steelyard_workbench.parts.beginning import Beginning, find_beginning, show_beginning
+from steelyard_workbench.parts.beginning import Beginning, Steps, find_beginning
 from steelyard_workbench.parts.live.alarms import fetch_alarms
 from steelyard_workbench.parts.named.listing import Listed, list_decisions, show_decisions
-from steelyard_workbench.parts.named.starting import START, TemplateForm
+from steelyard_workbench.parts.named.starting import START, StartCards
 
 T = TypeVar("T")
 _MOST_KEYS = 100
@@ -86,12 +86,14 @@ class HomePage(Page):
         datasets = SharedFetch(lambda: client.datasets.list(limit=MOST_RECENT).data)
         families = SharedFetch(lambda: client.families.list().data)
         evaluations = SharedFetch(lambda: recent_evaluations(client, datasets()))
+        drafts = SharedFetch(lambda: open_drafts(client, reviewer))
+        listed = SharedFetch(lambda: list_decisions(client))
         self.needs = {}
         self.summary_box[:] = []
         needing = [
-            self._needs("Decisions", lambda: list(client.named_decisions.list()), proposed_needs),
+            self._needs("Decisions", lambda: listed().decisions, proposed_needs),
             self._needs("Alarms", lambda: fetch_alarms(client), alarm_needs),
-            self._needs("Drafts", lambda: open_drafts(client, reviewer), draft_needs),
+            self._needs("Drafts", drafts, draft_needs),
             self._needs("Fine-tunes", lambda: recent_jobs(client), job_needs),
             self._needs("Families", families, family_needs),
             self._needs("Evaluations", evaluations, evaluation_needs),
@@ -102,21 +104,22 @@ class HomePage(Page):
             Loaded("Recent evaluations", evaluations, self._show_evaluations),
             Loaded("Recent models", families, self._show_models),
         )
-        begin = Loaded(
-            "Where to begin",
-            lambda: _beginning(datasets, evaluations, families),
-            self._show_beginning,
-            n_lines=1,
-        )
-        decisions = Loaded(
-            "The decisions", lambda: list_decisions(client), self._show_decisions, n_lines=1
-        )
+
+        def fetch_beginning() -> Beginning | None:
+            try:
+                lists = datasets(), families(), drafts().newest, listed().decisions
+                return find_beginning(client, *lists)
+            except SteelyardError:
+                return None  # what fails says so in its own part
+
+        begin = Loaded("The first steps", fetch_beginning, self._show_beginning, n_lines=3)
+        decisions = Loaded("The decisions", listed, self._show_decisions, n_lines=1)
         return [
             self.part(begin),
-            self.part(decisions),
             heading("What needs you"),
             self.summary_box,
             *needing,
+            self.part(decisions),
             heading("Recent"),
             pn.FlexBox(
                 *(pn.Column(self.part(part), width=340) for part in recent),
@@ -132,11 +135,7 @@ class HomePage(Page):
             self.session.open("decisions", named=name)
 
         if not listed.decisions:
-            return pn.Column(
-                heading(START),
-                TemplateForm(self.client, open_, self.visit),
-                sizing_mode="stretch_width",
-            )
+            return StartCards(self.client, open_, self.visit).__panel__()
         go = pmui.Button(label=START, variant="outlined", size="small")
         go.on_click(lambda _: open_(""))
         return pn.Column(
@@ -146,7 +145,7 @@ class HomePage(Page):
     def _show_beginning(self, beginning: Beginning | None) -> Viewable:
         if beginning is None:
             return pn.Column(visible=False)
-        return show_beginning(self.session, beginning, self.visit)
+        return Steps(self.session, beginning, self.visit).__panel__()
 
     def _needs(
         self, name: str, fetch: Callable[[], T], find: Callable[[T], list[Need]]
@@ -279,15 +278,3 @@ def show_spend(spend: Spend | None) -> Viewable:
         "progress",
     }
     return pn.Column(heading("Spend"), facts(values), sizing_mode="stretch_width")
-
-
-def _beginning(
-    datasets: Callable[[], Sequence[Dataset]],
-    evaluations: Callable[[], Sequence[Evaluation]],
-    families: Callable[[], Sequence[Family]],
-) -> Beginning | None:
-    """Return where a newcomer begins; ``None`` where what fails says so in its own part."""
-    try:
-        return find_beginning(datasets(), evaluations(), families())
-    except SteelyardError:
-        return None

@@ -1,82 +1,89 @@
-"""Making a named decision of a template."""
+"""Making a named decision of a template: a card for each, with an example and the measured share."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import chain, count
 
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.named.templates import NEEDS_MORE, Template, find_template, list_templates
+from steelyard.named.templates import SHIPPED, Template, list_templates
+from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.tasks import Scope, Write
 
 START = "Start from a template"
+_MOST_CHARACTERS = 90
 
 
-class TemplateForm(Viewer):
-    """Asks which template and under which name, and makes the decision."""
+class StartCards(Viewer):
+    """Shows the templates; one press makes the decision and opens it."""
 
     def __init__(
         self, client: Client, open_: Callable[[str], None], scope: Scope | None = None
     ) -> None:
         self._client, self._open, self._scope = client, open_, scope or Scope()
-        names = [each.name for each in list_templates()]
-        self.template = pmui.Select(
-            label="Template", options=names, value=names[0], width=220, size="small"
-        )
-        self.new_name = pmui.TextInput(label="Name", value=names[0], width=220, size="small")
-        self.start = pmui.Button(label=START, variant="contained", size="small")
-        self._about = pmui.Typography(describe(list_templates()[0]), variant="body2")
+        self._template = list_templates()[0]
         self._problem = pn.Column(sizing_mode="stretch_width")
         super().__init__()
-        self.do = Write(
-            self._do,
-            "Not made:",
-            self._problem,
-            refused=START,
-            scope=self._scope,
-            fields={"name": self.new_name},
+        self.do = Write(self._do, "Not made:", self._problem, scope=self._scope)
+        self.cards = Choices(
+            [self._card(template) for template in list_templates()],
+            title=START,
+            level=2,
+            layout="cards",
+            is_small=True,
         )
-        pn.bind(self._choose, self.template, watch=True)
-        self.start.on_click(self.do.on_event)
 
     def __panel__(self) -> Viewable:
-        return pn.Column(
-            pn.FlexBox(self.template, self.new_name, self.start, align_items="center", gap="8px"),
-            self._about,
-            self._problem,
-            sizing_mode="stretch_width",
-        )
+        return pn.Column(self.cards, self._problem, sizing_mode="stretch_width")
 
-    def _choose(self, name: str) -> None:
-        self.new_name.value = self.new_name.value_input = name
-        self._about.object = describe(find_template(name))
+    def _card(self, template: Template) -> Choice:
+        def start() -> None:
+            self._template = template
+            self.do.start()
+
+        title, text, measured = describe(template)
+        return Choice("Start", start, title=title, text=text, pill=measured, look="outlined")
 
     async def _do(self) -> None:
-        template = find_template(self.template.value)
-        name = (self.new_name.value_input or self.new_name.value or "").strip()
-        made = await asyncio.to_thread(
-            lambda: self._client.named_decisions.create(
+        template = self._template
+
+        def make() -> str:
+            listed = (self._client.named_decisions.list(archived=old) for old in (False, True))
+            taken = {each.name for each in chain.from_iterable(listed)}
+            names = chain([template.name], (f"{template.name}_{n}" for n in count(2)))
+            name = next(name for name in names if name not in taken)
+            self._client.named_decisions.create(
                 name,
                 **template.content,
                 description=template.description,
                 note=f"from the template {template.name}",
             )
-        )
-        if not self._scope.say_if_ended(f"{made.name} is made."):
-            self._open(made.name)
+            return name
+
+        name = await asyncio.to_thread(make)
+        if not self._scope.say_if_ended(f"{name} is made."):
+            self._open(name)
 
 
-def describe(template: Template) -> str:
-    """Return what a template is for, and how models answer its rows."""
-    figures = "; ".join(
-        f"{each.decision} by {each.model} {each.right:.0%} right "
-        f"({each.right_low:.0%} to {each.right_high:.0%}), {each.wrong:.0%} wrong, "
-        f"{each.abstained:.0%} left to a person"
-        for each in template.measured
-    )
-    needs = f"{NEEDS_MORE} " if template.needs_more else ""
-    return f"{template.description} {needs}On {len(template.examples)} rows: {figures}."
+def describe(template: Template) -> tuple[str, str, str]:
+    """Return its title, what it is for with an example, and how the shipped model answers its rows."""
+    example = template.examples[0]
+    text = str(example.context)
+    if len(text) > _MOST_CHARACTERS:
+        text = f"{text[:_MOST_CHARACTERS].rsplit(' ', 1)[0]}…"
+    answers = ", ".join(map(str, example.expected.values()))
+    title = template.name.replace("_", " ").capitalize()
+    shipped = [each for each in template.measured if each.model.startswith(SHIPPED)]
+    measured = "measure it first"
+    if template.needs_more:
+        measured = "needs your rows, or a judge"
+    elif shipped:
+        first = shipped[0]
+        right = first.right / (1 - first.abstained)
+        measured = f"{right:.0%} right, {first.abstained:.0%} to a person"
+    about = (template.description or "").split(". ")[0].split(";")[0].rstrip(".")
+    return title, f"{about}.\n“{text}” → {answers}", measured
