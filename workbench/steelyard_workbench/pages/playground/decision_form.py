@@ -167,8 +167,10 @@ class DecisionForm(Viewer):
     @property
     def fields(self) -> DecisionFields:
         """The texts as they stand in the browser, whether they are complete or not."""
-        name, *texts = (field.value_input for field in self._texts)
-        return DecisionFields(name, self._kind.value, *texts, self._other_outcomes)
+        name, question, outcomes, statement, opposite = (field.value_input for field in self._texts)
+        return DecisionFields(
+            name, self._kind.value, question, outcomes, statement, opposite, self._other_outcomes
+        )
 
     @property
     def id(self) -> str:
