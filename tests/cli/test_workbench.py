@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import urllib.request
+from contextlib import suppress
 
 import pytest
 
 import steelyard
+from steelyard.cli.workbench import serving_workbench
 from support.servers.serving import lines_until, serving
 from support.waiting import wait_until
 
@@ -53,6 +57,25 @@ def test_up_starts_it_and_a_killed_up_takes_it_along(tmp_path):
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         wait_until(lambda: not is_served(address), 30)
+
+
+@pytest.mark.slow
+def test_it_ends_by_itself_while_a_page_waits_for_a_server_that_says_nothing():
+    asked, connections = [], []
+
+    def hear(silent):
+        with suppress(OSError):
+            while connection := silent.accept()[0]:
+                connections.append(connection)
+                asked.append(connection.recv(65536).split(b" ")[1])
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        threading.Thread(target=hear, args=(silent,), daemon=True).start()
+        server = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with serving_workbench(server, port=0) as (address, process):
+            assert is_served(address)
+            wait_until(lambda: set(asked) - {b"/v1/auth/session"}, last=lambda: asked)
+    assert process.returncode == 0  # it was not killed
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "example.org"])

@@ -58,4 +58,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stderr.flush()
+    # Python would wait for the calls of pages, which try again as long as the server is gone.
+    os._exit(status)

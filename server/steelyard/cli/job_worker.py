@@ -160,4 +160,8 @@ def _alone(settings: Settings) -> Iterator[bool]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stderr.flush()
+    # All is closed. Python would take what it loaded apart, for seconds on a busy machine, and wait for
+    # threads whose calls go on.
+    os._exit(status)
