@@ -47,9 +47,7 @@ from steelyard.errors import (
     EngineUnavailableError,
     ImagesNotSupportedError,
     InternalError,
-    InvalidRequestError,
     SteelyardError,
-    Violation,
 )
 from steelyard.errors.kinds import UnprocessableError
 from steelyard.ids import new_id
@@ -101,9 +99,6 @@ class DecideService:
 
     Holds no state of its own: safe to call from several threads when the tokenizer is.
     """
-
-    #: Whether its answers can be explained by leaving sentences out.
-    explains = True
 
     def __init__(
         self,
@@ -192,11 +187,6 @@ class DecideService:
         spans: tuple[Span, ...] = ()
         left_out: tuple[RenderedRequest, ...] = ()
         if request.explain:
-            if not self.explains:
-                message = f"is not answered along the route {model}; name one of its models."
-                raise InvalidRequestError(
-                    violations=[Violation(("body", "explain"), message, "not_allowed")]
-                )
             spans = tuple(spans_of(request.context))
             rest = [without(request.context, span) for span in spans]
             left_out = tuple(replace(rendered, context=render_context(text)) for text in rest)
@@ -268,6 +258,14 @@ class DecideService:
             warnings=warnings or UNSET,
             novelty=UNSET if novelty is None else Novelty(share=novelty[0], unlike=novelty[1]),
         )
+
+    def left_out_of(
+        self,
+        prepared: Prepared,
+        scored: Sequence[ScoredDecision],  # noqa: ARG002
+    ) -> Sequence[RenderedRequest]:
+        """Return a request without each of its sentences; along a route ``scored`` says who answers it."""
+        return prepared.left_out
 
     def explain(
         self,
@@ -456,7 +454,10 @@ class AnswerService:
         )
         if not prepared.request.explain:
             return answer
-        futures = [self._queue.submit(request, self._deadline_s) for request in prepared.left_out]
+        futures = [
+            self._queue.submit(request, self._deadline_s)
+            for request in self._decide.left_out_of(prepared, scored)
+        ]
         return self._decide.explain(prepared, answer, list(map(self._wait, futures)))
 
 

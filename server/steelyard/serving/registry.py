@@ -261,8 +261,9 @@ class HostedModel:
             )
             if prepared.request.explain:
                 left_s = wait_s - (perf_counter() - submitted)
+                left_out = self.decide.left_out_of(prepared, scored)
                 answer = self.decide.explain(
-                    prepared, answer, await self._score_all(prepared, left_s)
+                    prepared, answer, await self._score_all(left_out, left_s, prepared.share)
                 )
         except DeadlineExceededError:
             self.health.note_late(wait_s, self.queue.running_call)
@@ -291,13 +292,13 @@ class HostedModel:
         self.health.note_answer()
         return answer
 
-    async def _score_all(self, prepared: Prepared, wait_s: float) -> list[list[ScoredDecision]]:
-        """Score a request without each of its sentences."""
+    async def _score_all(
+        self, requests: Sequence[RenderedRequest], wait_s: float, share: Share
+    ) -> list[list[ScoredDecision]]:
+        """Score several requests at once."""
         waiting: list[Scores] = []
         try:
-            waiting.extend(
-                self.queue.submit(request, wait_s, prepared.share) for request in prepared.left_out
-            )
+            waiting.extend(self.queue.submit(request, wait_s, share) for request in requests)
             return [await wait_for_scores(future, wait_s) for future in waiting]
         finally:
             for future in waiting:

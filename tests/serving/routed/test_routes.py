@@ -146,6 +146,40 @@ def test_a_request_costs_what_each_model_was_asked(serve, far):
             assert from_usd(further["charge"]["amount_usd"]) == sum(alone.values())
 
 
+def test_an_explanation_follows_the_models_that_answered(serve, far):
+    text = "Hello there. Invoice 118 was paid twice."
+    with serve() as server:
+        plain = ask(server, context=text).json()
+        n_asked = [len(result["route"]) for result in plain["decisions"].values()]
+        assert {1, 2} == set(n_asked)
+        far.asked.clear()
+        answer = ask(server, context=text, explain=True).json()
+        less = {
+            model: [
+                ask(server, context=part, model=model).json()
+                for part in text.replace(". ", ".|").split("|")[::-1]
+            ]
+            for model in ("hashing", "far")
+        }
+    for (name, result), n in zip(plain["decisions"].items(), n_asked, strict=True):
+        others = less[("hashing", "far")[n - 1]]
+        effects = sorted(answer["explanation"][name], key=lambda effect: effect["start"])
+        assert [effect["change"] for effect in effects] == pytest.approx(
+            [
+                result["p_top"] - other["decisions"][name]["probabilities"][result["top"]]
+                for other in others
+            ],
+            abs=1e-6,
+        )
+    # The text and its two parts: each model is paid for what it read of them.
+    first = plain["usage"]["input_tokens"] + sum(
+        other["usage"]["input_tokens"] for other in less["hashing"]
+    )
+    assert answer["usage"]["input_tokens"] == first
+    assert first < answer["usage"]["prompt_tokens"] < 2 * first
+    assert [len(body["questions"]) for _, body in far.asked[:3]] == [n_asked.count(2)] * 3
+
+
 def test_an_account_pays_the_sum_and_nothing_stays_held(serve, tmp_path):
     with serve(accounts="on") as server:
         _, secret = open_account(tmp_path / "home")

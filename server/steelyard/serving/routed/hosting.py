@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ import msgspec
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.kinds import Decision
+from steelyard.decisions.rendering import RenderedRequest
 from steelyard.decisions.tokens import count_input_tokens
 from steelyard.decisions.wire import DecideResponse, DecisionResult, RouteEntry
 from steelyard.scoring.protocol import ScoredDecision
@@ -22,9 +24,6 @@ from steelyard.serving.routed.queue import HostedStep, RouteQueue
 
 class RouteDecide(DecideService):
     """Answers with the probabilities of the model that decided, and says which were asked."""
-
-    #: A sentence less may have another model decide.
-    explains = False
 
     def __init__(self, name: str, steps: tuple[HostedStep, ...]) -> None:
         super().__init__(
@@ -61,9 +60,17 @@ class RouteDecide(DecideService):
             prepared.input_tokens,
             prepared.request.decisions,
             [[model for model, _ in decision.route] for decision in scored],
+            n_texts=1 + len(prepared.left_out),
         )
         usage = msgspec.structs.replace(answer.usage, prompt_tokens=sum(read.values()))
         return msgspec.structs.replace(answer, usage=usage)
+
+    def left_out_of(
+        self, prepared: Prepared, scored: Sequence[ScoredDecision]
+    ) -> Sequence[RenderedRequest]:
+        """Return a request without each of its sentences, for the models that answered the whole."""
+        n_steps = tuple(len(decision.route) for decision in scored)
+        return [dataclasses.replace(part, n_steps=n_steps) for part in prepared.left_out]
 
     def paid_tokens(
         self, n_tokens: int, decisions: Sequence[Decision], scored: Sequence[ScoredDecision]
@@ -76,10 +83,15 @@ class RouteDecide(DecideService):
         return round(self.price_nano(n_tokens, decisions, models) / full_nano)
 
     def price_nano(
-        self, n_tokens: int, decisions: Sequence[Decision], models: Sequence[Sequence[str]]
+        self,
+        n_tokens: int,
+        decisions: Sequence[Decision],
+        models: Sequence[Sequence[str]],
+        *,
+        n_texts: int = 1,
     ) -> int:
         """Return the price of all calls; ``models`` names those that answered each decision."""
-        tokens = self.tokens_by_model(n_tokens, decisions, models)
+        tokens = self.tokens_by_model(n_tokens, decisions, models, n_texts=n_texts)
         return sum(self._prices[model] * n for model, n in tokens.items())
 
     def tokens_by_model(
@@ -87,28 +99,34 @@ class RouteDecide(DecideService):
         n_tokens: int,
         decisions: Sequence[Decision],
         models_by_decision: Sequence[Sequence[str]],
+        *,
+        n_texts: int = 1,
     ) -> dict[str, int]:
         """Return the input tokens of each model, as if it had a request of its decisions alone.
 
-        ``n_tokens`` counts all decisions together; ``models_by_decision`` names each one's models.
+        ``n_tokens`` counts all decisions together, once about each of ``n_texts``;
+        ``models_by_decision`` names each one's models.
         """
         by_model: dict[str, list[Decision]] = {}
         for decision, models in zip(decisions, models_by_decision, strict=True):
             for model in models:
                 by_model.setdefault(model, []).append(decision)
         return {
-            model: self._tokens_of(part, decisions, n_tokens) for model, part in by_model.items()
+            model: self._tokens_of(part, decisions, n_tokens, n_texts)
+            for model, part in by_model.items()
         }
 
     def _tokens_of(
-        self, part: Sequence[Decision], decisions: Sequence[Decision], n_tokens: int
+        self, part: Sequence[Decision], decisions: Sequence[Decision], n_tokens: int, n_texts: int
     ) -> int:
         if len(part) == len(decisions):
             return n_tokens
         # The context may be long: its tokens are those that were counted with all decisions.
         counter = self.tokenizer
-        without_context = count_input_tokens(counter, "", decisions)
-        return n_tokens - without_context + count_input_tokens(counter, "", part)
+        of_others = count_input_tokens(counter, "", decisions) - count_input_tokens(
+            counter, "", part
+        )
+        return n_tokens - n_texts * of_others
 
     def _answer(
         self, decision: Decision, score: ScoredDecision, temperature: float | None
@@ -149,7 +167,9 @@ class ModelRoute(HostedModel):
         decisions = prepared.request.decisions
         routes = [answer.decisions[decision.id].route or [] for decision in decisions]
         models = [[entry.model for entry in route] for route in routes]
-        return self._walks.price_nano(prepared.input_tokens, decisions, models)
+        return self._walks.price_nano(
+            prepared.input_tokens, decisions, models, n_texts=1 + len(prepared.left_out)
+        )
 
 
 class RoutedModels:

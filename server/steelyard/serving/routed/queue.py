@@ -166,10 +166,14 @@ class _Walk:
             self._scored[n] = dataclasses.replace(
                 weighed, route=(*before, (step.model.name, p_top))
             )
-            if place < len(self._steps) - 1 and (
-                p_top < step.by_kind.get(decision.kind, step.threshold)
-                or _abstains(decision, probabilities, score.unstated)
-            ):
+            if self._request.n_steps:
+                goes_on = place + 1 < self._request.n_steps[n]
+            else:
+                goes_on = place < len(self._steps) - 1 and (
+                    p_top < step.by_kind.get(decision.kind, step.threshold)
+                    or _abstains(decision, probabilities, score.unstated)
+                )
+            if goes_on:
                 unsure.append(n)
         return unsure
 
