@@ -26,6 +26,7 @@ BETWEEN = {
     "trainer": ("evaluations", "training"),
     "training": ("serving",),
     "scoring": ("calibration", "decisions"),
+    "proof": ("calibration",),
     "calibration": (),
 }
 BELOW = (

@@ -34,12 +34,8 @@ from steelyard.evaluations.measures.comparison import Pairing, paired_measures
 from steelyard.evaluations.measures.outcomes import outcome_measures, outcome_table
 from steelyard.evaluations.measures.policies import policy_report
 from steelyard.evaluations.measures.records import Records, measure_records
-from steelyard.evaluations.measures.sampling import (
-    Bootstrap,
-    measures_of,
-    ratio_measures,
-    sum_by_context,
-)
+from steelyard.evaluations.measures.sampling import measures_of, ratio_measures
+from steelyard.proof.differences import Bootstrap, sum_by_context
 
 Array = NDArray[np.float64]
 Indexes = NDArray[np.intp]

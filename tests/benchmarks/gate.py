@@ -26,7 +26,8 @@ from quality_tables import text_table
 
 from steelyard.calibration.intervals import proportion_interval
 from steelyard.evaluations.gate_wire import Gate, JudgedOn
-from steelyard.evaluations.measures.gate import (
+from steelyard.evaluations.measures.gate import judge
+from steelyard.evaluations.measures.gate_rules import (
     BELOW_BASELINE,
     DECISION_WORSE,
     EARLIER_ALLOWANCE,
@@ -36,10 +37,9 @@ from steelyard.evaluations.measures.gate import (
     NO_GAIN,
     OUTCOME_WORSE,
     TOO_FEW,
-    judge,
 )
 from steelyard.evaluations.measures.records import Records, records_from_columns
-from steelyard.evaluations.measures.sampling import Bootstrap
+from steelyard.proof.differences import Bootstrap
 
 Array = NDArray[np.float64]
 

@@ -27,10 +27,10 @@ from steelyard.growth.learning import (
     Labelled,
     estimate,
     fit_and_miss,
-    is_as_right,
     word_vectors,
 )
 from steelyard.growth.wire import SetGrowth
+from steelyard.proof.margins import is_as_right
 from steelyard.wire.measures import Measure
 
 #: How often the simulated judges are right: one that a family can reach, and one that it cannot.

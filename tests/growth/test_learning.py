@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 
 from steelyard.growth.learning import (
-    FALSE_PASSES,
     Labelled,
     estimate,
     fit_and_miss,
     fit_curve,
-    is_as_right,
-    level_of,
-    lower_end,
     word_vectors,
 )
+from steelyard.proof.margins import FALSE_PASSES, is_as_right, level_of, lower_end
 from steelyard.wire.measures import Measure
 
 

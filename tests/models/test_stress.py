@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from steelyard.errors import DeadlineExceededError
-from steelyard.evaluations.measures.sampling import Bootstrap
 from steelyard.models.pressures import N_REQUESTS, PRESSURES, Request, change_text
 from steelyard.models.stress import ask_under_pressure, stress_lines
 from steelyard.models.stress_reports import keep_stress, read_stress
 from steelyard.models.stress_wire import StressReport
+from steelyard.proof.differences import Bootstrap
 
 DECISIONS = [
     {"id": "team", "question": "Who?", "outcomes": {"billing": "charges", "shipping": None}},

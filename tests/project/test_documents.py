@@ -21,7 +21,7 @@ from steelyard.cli.main import COMMANDS, main
 from steelyard.decisions.lint.registry import RULES
 from steelyard.decisions.lint.service import lint_dict
 from steelyard.errors import InvalidRequestError, error_classes
-from steelyard.evaluations.measures.gate import REASONS
+from steelyard.evaluations.measures.gate_rules import REASONS
 from steelyard.scoring.shipped import BASE
 from steelyard.settings import SETTINGS, read_settings
 from steelyard_workbench.frame.navigation import ENTRIES

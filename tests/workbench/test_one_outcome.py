@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from steelyard.evaluations.measures.records import measure_records, records_from_columns
-from steelyard.evaluations.measures.sampling import Bootstrap
 from steelyard.evaluations.measures.thresholds import outcome_threshold
 from steelyard.evaluations.thresholds_wire import ThresholdTrial
+from steelyard.proof.differences import Bootstrap
 from support.browser.shown_parts import texts
 
 pytest.importorskip("panel", reason="needs the workbench extra")

@@ -57,7 +57,7 @@ def list_jobs(
     server.show(jobs, lambda jobs: show_table(columns, [_row(job) for job in jobs]))
 
 
-def _row(job: JobSummary) -> tuple[str, ...]:
+def _row(job: JobSummary) -> tuple[str | None, ...]:
     now = job.progress
     progress = "" if now is None else f"{now.phase}, {now.step:,} of {now.steps:,}"
     return job.id, job.noun, job.of, job.ended or job.status, progress, show_time(job.created_at)

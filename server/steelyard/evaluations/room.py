@@ -51,7 +51,7 @@ def _sweep(house: House) -> Callable[[], object]:
 
 ROOM = Room(
     name="evaluations",
-    after=("datasets",),
+    after=("datasets", "proof"),
     tables=(
         tables.evaluations,
         tables.evaluation_parts,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.growth.wire import LearningEstimate
+from steelyard.proof.margins import level_of
 from steelyard.wire.measures import Measure
 
 FloatArray = NDArray[np.float64]
@@ -26,8 +27,6 @@ ENOUGH = 0.5
 MAX_ROWS = 4_000
 #: Held-out decisions and training rows below which there is no curve.
 MIN_EVALUATION, MIN_ROWS = 30, 40
-#: The chance that any of all comparisons of one growth passes a family that is worse by the margin.
-FALSE_PASSES = 0.05
 
 _FRACTIONS = (0.125, 0.25, 0.5, 1.0)
 _POWERS = (0.25, 0.35, 0.5, 0.7, 1.0)
@@ -57,30 +56,6 @@ def word_vectors(texts: Sequence[str]) -> FloatArray:
     norms = np.sqrt((vectors**2).sum(axis=1, keepdims=True))
     unit: FloatArray = vectors / np.maximum(norms, 1e-9)
     return unit
-
-
-def level_of(n_comparisons: int) -> float:
-    """Return how many standard errors the n-th comparison has to keep from the margin.
-
-    All comparisons together pass a family that is worse by the margin in at most a twentieth of growths.
-
-    >>> round(level_of(1), 2), round(level_of(2), 2)
-    (1.96, 2.39)
-    """
-    return _NORMAL.inv_cdf(1 - FALSE_PASSES / (n_comparisons * (n_comparisons + 1)))
-
-
-def is_as_right(change: float, low: float, *, margin: float, n_comparisons: int) -> bool:
-    """Whether a family is as right as the model before it, within a margin.
-
-    ``low`` is the lower end of the 95 % interval of the ``change`` of the share that is right.
-    """
-    return lower_end(change, low, n_comparisons) >= -margin
-
-
-def lower_end(change: float, low: float, n_comparisons: int) -> float:
-    """Return the lower end of an interval of 95 % at the level that the n-th comparison has."""
-    return change - (change - low) * level_of(n_comparisons) / level_of(1)
 
 
 def fit_and_miss(training: Labelled, evaluation: Labelled) -> NDArray[np.bool_]:

@@ -30,8 +30,6 @@ from steelyard.growth.learning import (
     MIN_EVALUATION,
     MIN_ROWS,
     estimate,
-    is_as_right,
-    lower_end,
 )
 from steelyard.growth.state import MOST_STEPS, Candidate, State, subject_of
 from steelyard.growth.wire import (
@@ -53,6 +51,7 @@ from steelyard.named.wire import (
     NamedVersion,
 )
 from steelyard.operations.write import Write
+from steelyard.proof.margins import is_as_right, lower_end
 from steelyard.serving.registry import ModelRegistry
 from steelyard.shadows.service import Shadows
 from steelyard.wire.jobs import UNFINISHED

@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from steelyard.calibration.agreement import DecisionVotes
 from steelyard.decisions.kinds import Decision
-from steelyard.evaluations.measures.sampling import Bootstrap, ratio_measures
+from steelyard.evaluations.measures.sampling import ratio_measures
 from steelyard.labeling.judging import Judgment, Weighting, verdict_of
 from steelyard.labeling.wire import DecisionAgreement, TeacherAgreement
+from steelyard.proof.differences import Bootstrap
 from steelyard.wire.measures import Measure
 
 #: Decisions of which agreement is told, those most asked.

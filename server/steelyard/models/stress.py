@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import SteelyardError
-from steelyard.evaluations.measures.sampling import Bootstrap, ratio_measures
+from steelyard.evaluations.measures.sampling import ratio_measures
 from steelyard.models.pressures import PRESSURES, REPEATED, REWORDED, Request
 from steelyard.models.stress_wire import StressLine
+from steelyard.proof.differences import Bootstrap
 
 #: Asks the model the decisions of a request.
 Ask = Callable[[Any, Sequence[Mapping[str, Any]]], DecideResponse]

@@ -18,20 +18,15 @@ import msgspec
 import numpy as np
 
 from steelyard.calibration.bins import FloatArray
-from steelyard.calibration.intervals import ratio_intervals
 from steelyard.decisions.answer import answer_decision
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import ABSTAIN, DecisionResult, Kind
 from steelyard.evaluations.gate_wire import Gate
-from steelyard.evaluations.measures.gate import (
-    EARLIER_INCONCLUSIVE,
-    EARLIER_WORSE,
-    TOO_FEW,
-    judge,
-)
+from steelyard.evaluations.measures.gate import judge
+from steelyard.evaluations.measures.gate_rules import EARLIER_INCONCLUSIVE, EARLIER_WORSE, TOO_FEW
 from steelyard.evaluations.measures.records import IndexArray, Records, records_from_columns
-from steelyard.evaluations.measures.sampling import LEVEL, Bootstrap, ratio_measures, sum_by_context
+from steelyard.evaluations.measures.sampling import ratio_measures
 from steelyard.evaluations.wire import Change
 from steelyard.named.comparison_wire import (
     ActionMove,
@@ -41,6 +36,7 @@ from steelyard.named.comparison_wire import (
     ComparisonResult,
     Verdict,
 )
+from steelyard.proof.differences import Bootstrap, Paired, sum_by_context
 
 #: By how much wrong actions may surely become more, and right ones fewer: shares of all decisions.
 WRONG_ALLOWANCE, RIGHT_ALLOWANCE = 0.01, 0.05
@@ -267,17 +263,11 @@ def _is_wrong(answer: Compared, place: int) -> bool:
 
 def _changes(answers: Sequence[Compared], holds: Any) -> Change:
     """Return how the share of answers changes for which something holds, over contexts."""
-    old, new = (np.array([float(holds(answer, place)) for answer in answers]) for place in (0, 1))
-    sums = sum_by_context(np.stack([new - old, np.ones(len(old))], axis=1), _codes(answers))
+    old, new = (np.array([[float(holds(answer, place))] for answer in answers]) for place in (0, 1))
     reach = 1.0 if (old != new).any() else 0.0
-    lows, highs = ratio_intervals(
-        sums[:, :1], sums[:, 1:], lows=[-reach], highs=[reach], level=LEVEL
-    )
-    low, high = (None if math.isnan(end) else float(end) for end in (lows[0], highs[0]))
-    before, after = float(old.mean()), float(new.mean())
-    return Change(
-        before=before, after=after, change=after - before, low=low, high=high, n=len(answers)
-    )
+    paired = Paired(old, new, _codes(answers))
+    (difference,) = paired.differences([-reach], [reach], Bootstrap())
+    return Change(**difference._asdict())
 
 
 def _codes(answers: Sequence[Compared]) -> IndexArray:

@@ -18,8 +18,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.calibration.intervals import N_RESAMPLES, resample_totals
 from steelyard.prompt_tuning.wire import OutcomeRecall, TuningTest, Verdict
+from steelyard.proof.differences import Bootstrap, Paired
+from steelyard.proof.margins import noise_band
 
 FloatArray = NDArray[np.float64]
 
@@ -31,7 +32,7 @@ LEAST_PROBABILITY = 1e-9
 LEAST_CONTEXTS = 20
 
 
-class Proof(msgspec.Struct, frozen=True, kw_only=True):
+class WordingProof(msgspec.Struct, frozen=True, kw_only=True):
     """A verdict, why it is no better, and the numbers behind it."""
 
     verdict: Verdict
@@ -48,8 +49,7 @@ def losses_of(probabilities: FloatArray, targets: FloatArray) -> FloatArray:
 
 def noise_of(losses: FloatArray, contexts: NDArray[np.int64]) -> float:
     """Return how far chance alone moves the mean of some losses: half their 95 % interval."""
-    means = _resampled_mean(losses, contexts)
-    low, high = np.quantile(means, [0.025, 0.975])
+    low, high = np.quantile(_resampled(losses, contexts), [0.025, 0.975])
     return float(high - low) / 2
 
 
@@ -60,7 +60,7 @@ def prove(
     contexts: NDArray[np.int64],
     label_shares: FloatArray,
     names: Sequence[str],
-) -> Proof:
+) -> WordingProof:
     """Return the verdict on a candidate from the probabilities of both wordings."""
     before, after = losses_of(original, targets), losses_of(tuned, targets)
     shares = losses_of(np.broadcast_to(label_shares, targets.shape), targets)
@@ -86,7 +86,7 @@ def prove(
                 "model reads too little of this decision out of the context."
             )
         verdict = "inconclusive" if reasons else "improved"
-    spread = np.quantile(_resampled_mean(gains, contexts), [0.025, 0.975])
+    spread = np.quantile(_resampled(gains, contexts), [0.025, 0.975])
     test = TuningTest(
         rows=len(targets),
         contexts=n_contexts,
@@ -100,7 +100,7 @@ def prove(
         tuned_accuracy=_accuracy(tuned, targets),
         recall=_recall(original, tuned, targets, names),
     )
-    return Proof(verdict=verdict, reasons=reasons, noise_band=band, test=test)
+    return WordingProof(verdict=verdict, reasons=reasons, noise_band=band, test=test)
 
 
 def shares_of(targets: FloatArray) -> FloatArray:
@@ -112,18 +112,13 @@ def shares_of(targets: FloatArray) -> FloatArray:
 
 def _band(gains: FloatArray, contexts: NDArray[np.int64]) -> float:
     """Return the gain that chance alone reaches in one search of twenty."""
-    means = _resampled_mean(gains, contexts)
     n_contexts = len(np.unique(contexts))
-    band = float(gains.mean() - np.quantile(means, 1 - CONFIDENCE))
-    # A resample spreads less than the sample that it is drawn from, most where that is small.
-    return max(band, 0.0) * float(np.sqrt(n_contexts / max(n_contexts - 1, 1)))
+    return noise_band(float(gains.mean()), _resampled(gains, contexts), n_contexts, CONFIDENCE)
 
 
-def _resampled_mean(values: FloatArray, contexts: NDArray[np.int64]) -> FloatArray:
-    columns = np.stack([values, np.ones_like(values)], axis=1)
-    totals = resample_totals(columns, contexts, n_resamples=N_RESAMPLES)
-    means: FloatArray = totals[:, 0] / totals[:, 1]
-    return means
+def _resampled(values: FloatArray, contexts: NDArray[np.int64]) -> FloatArray:
+    values = values[:, None]
+    return Paired(np.zeros_like(values), values, contexts).resampled(Bootstrap())
 
 
 def _accuracy(probabilities: FloatArray, targets: FloatArray) -> float:

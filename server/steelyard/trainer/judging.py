@@ -10,8 +10,9 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from steelyard.evaluations.gate_wire import BeforeAfter, Gate, GateDeltas, GateLabels
-from steelyard.evaluations.measures.gate import TOO_FEW, Verdict, judge
-from steelyard.evaluations.measures.sampling import Bootstrap
+from steelyard.evaluations.measures.gate import Verdict, judge
+from steelyard.evaluations.measures.gate_rules import TOO_FEW
+from steelyard.proof.differences import Bootstrap
 from steelyard.trainer.reading import HeldOutDecision
 from steelyard.trainer.records import records_of_group
 from steelyard.trainer.task import FineTuneTask

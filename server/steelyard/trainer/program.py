@@ -26,9 +26,10 @@ from steelyard.durable import flush_tree
 from steelyard.errors import SteelyardError, TrainingUnavailableError
 from steelyard.evaluations.measures.gate import Verdict
 from steelyard.evaluations.measures.records import Records, UnmeasurableError, measure_records
-from steelyard.evaluations.measures.sampling import Bootstrap, measures_of
+from steelyard.evaluations.measures.sampling import measures_of
 from steelyard.evaluations.measures.summary import metrics_of
 from steelyard.evaluations.wire import RecordGroup
+from steelyard.proof.differences import Bootstrap
 from steelyard.scoring.assets import MANIFEST, load_base_model
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.heads import Heads

@@ -19,8 +19,8 @@ from steelyard.evaluations.measures.comparison import (
     pair_records,
 )
 from steelyard.evaluations.measures.records import UnmeasurableError
-from steelyard.evaluations.measures.sampling import Bootstrap
 from steelyard.evaluations.wire import Change, EvaluationComparison
+from steelyard.proof.differences import Bootstrap
 from support.models.scored_records import (
     QUICK,
     ece_by_loops,

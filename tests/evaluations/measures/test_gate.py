@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from steelyard.evaluations.gate_wire import Gate, unchanged_of
 from steelyard.evaluations.measures.comparison import compare_evaluations
-from steelyard.evaluations.measures.gate import REASONS, judge
+from steelyard.evaluations.measures.gate import judge
+from steelyard.evaluations.measures.gate_rules import REASONS
 from steelyard.evaluations.measures.records import UnmeasurableError
 from support.families.gates import contexts, judged
 from support.models.scored_records import (

@@ -15,9 +15,10 @@ from msgspec import UNSET
 
 from steelyard.calibration.intervals import mean_interval, proportion_interval
 from steelyard.evaluations.measures.records import UnmeasurableError, measure_records
-from steelyard.evaluations.measures.sampling import Bootstrap, measures_of, ratio_measures
+from steelyard.evaluations.measures.sampling import measures_of, ratio_measures
 from steelyard.evaluations.measures.summary import evaluation_detail, length_buckets, metrics_of
 from steelyard.evaluations.wire import EvaluationDetail, Latency
+from steelyard.proof.differences import Bootstrap
 from steelyard.wire.measures import Measure
 from support.models.scored_records import (
     QUICK,

@@ -8,9 +8,9 @@ import pytest
 from steelyard.calibration.certify import certify_threshold
 from steelyard.errors import InvalidRequestError
 from steelyard.evaluations.measures.records import measure_records, records_from_columns
-from steelyard.evaluations.measures.sampling import Bootstrap
 from steelyard.evaluations.measures.thresholds import outcome_threshold
 from steelyard.evaluations.thresholds_wire import ThresholdTrial
+from steelyard.proof.differences import Bootstrap
 
 QUICK = Bootstrap(n_resamples=50)
 

@@ -13,7 +13,7 @@ from steelyard.evaluations.measures.records import (
     measure_records,
     records_from_columns,
 )
-from steelyard.evaluations.measures.sampling import Bootstrap
+from steelyard.proof.differences import Bootstrap
 
 #: Fewer resamples where the interval itself is not what a test is about.
 QUICK = Bootstrap(n_resamples=200)

@@ -168,5 +168,5 @@ class AsyncJobResource(AsyncResource, Generic[Job_]):
         kind = part_of(self._client, self, job_id)
         looking = Looking(timeout_s, was_answered=not isinstance(job, str))
         with progress_bar(kind.noun.title, is_shown=progress) as show:
-            following = Following(kind.noun, show, timeout_s)
+            following: Following[Job_] = Following(kind.noun, show, timeout_s)
             return await self._until(kind.look(job_id), following.has_ended, looking, poll_s)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from steelyard.calibration.bins import N_BINS, FloatArray, bin_columns, ece_from_totals
-from steelyard.calibration.intervals import ratio_intervals, weighed_totals
+from steelyard.calibration.intervals import weighed_totals
 from steelyard.calibration.metrics import LEAST_PROBABILITY
 from steelyard.calibration.reliability import ece_ends
 from steelyard.evaluations.measures.records import (
@@ -28,7 +28,6 @@ from steelyard.evaluations.measures.records import (
     UnmeasurableError,
     measure_records,
 )
-from steelyard.evaluations.measures.sampling import LEVEL, Bootstrap, sum_by_context
 from steelyard.evaluations.measures.summary import MAX_SLICES, group_rows
 from steelyard.evaluations.wire import (
     Change,
@@ -40,6 +39,7 @@ from steelyard.evaluations.wire import (
     PairedMeasures,
     Unpaired,
 )
+from steelyard.proof.differences import LEVEL, Bootstrap, Paired, sum_by_context
 
 #: Under so many decisions a calibration error says nothing: it is null.
 LEAST_FOR_ECE = 50
@@ -86,6 +86,18 @@ class Pairing:
             self.n_unpaired_after,
             {name: (low[pairs], high[pairs]) for name, (low, high) in self.swings.items()},
         )
+
+    def counted_by(self, name: str) -> Pairing:
+        """Return the pairs that a measure counts; paired records have one label, so both or neither."""
+        return self.take(np.flatnonzero(self.after.counted[name]))
+
+    def paired(self, names: Sequence[str]) -> Paired:
+        """Return the values of measures, a column each."""
+        old, new = (
+            np.stack([side.values[name] for name in names], axis=1)
+            for side in (self.before, self.after)
+        )
+        return Paired(old, new, self.context_codes)
 
     @property
     def is_unchanged(self) -> bool:
@@ -224,37 +236,21 @@ def measure_changes(
     pairing: Pairing, names: Sequence[str], bootstrap: Bootstrap
 ) -> dict[str, Change]:
     """Return the change of each measure that counts a pair; over one context without interval."""
-    # Paired records have one label, so a measure counts both or neither. Measures that count the
-    # same records share their resamples.
+    # Measures that count the same records share their resamples.
     alike: dict[bytes, list[str]] = {}
     for name in names:
         alike.setdefault(pairing.after.counted[name].tobytes(), []).append(name)
     changes: dict[str, Change] = {}
     for group in alike.values():
-        counted = pairing.after.counted[group[0]]
-        n = int(counted.sum())
-        if n == 0:
+        part = pairing.counted_by(group[0])
+        if not len(part):
             continue
-        old = np.stack([pairing.before.values[name][counted] for name in group], axis=1)
-        new = np.stack([pairing.after.values[name][counted] for name in group], axis=1)
-        columns = np.hstack([new - old, np.ones((n, 1))])
-        sums = sum_by_context(columns, pairing.context_codes[counted])
-        # A swing of the pairs that are counted alone.
-        part = pairing.take(np.flatnonzero(counted))
         ranges = [part.range_of(name) for name in group]
-        lows, highs = ratio_intervals(
-            sums[:, :-1],
-            np.repeat(sums[:, -1:], len(group), axis=1),
-            lows=[low for low, _ in ranges],
-            highs=[high for _, high in ranges],
-            level=LEVEL,
-            n_resamples=bootstrap.n_resamples,
-            seed=bootstrap.seed,
+        differences = part.paired(group).differences(
+            [low for low, _ in ranges], [high for _, high in ranges], bootstrap
         )
-        for index, name in enumerate(group):
-            ends = (lows[index], highs[index])
-            means = (float(old[:, index].mean()), float(new[:, index].mean()))
-            changes[name] = _change(*means, ends, n)
+        for name, difference in zip(group, differences, strict=True):
+            changes[name] = Change(**difference._asdict())
     return {name: changes[name] for name in names if name in changes}
 
 
@@ -390,12 +386,18 @@ def _ece_change(pairing: Pairing, bootstrap: Bootstrap) -> Change | None:
         return None
     columns = np.hstack([_ece_columns(pairing.before), _ece_columns(pairing.after)])
     sums = sum_by_context(columns, pairing.context_codes)
-    ends = (math.nan, math.nan)
-    if len(sums) > 1 and pairing.is_unchanged:
-        ends = (0.0, 0.0)
-    elif len(sums) > 1:
-        ends = _ece_change_ends(pairing, ece_pair, sums, bootstrap)
-    return _change(*ece_pair, ends, len(pairing))
+    low = high = None
+    if len(sums) > 1:
+        unchanged = (0.0, 0.0)
+        low, high = (
+            unchanged
+            if pairing.is_unchanged
+            else _ece_change_ends(pairing, ece_pair, sums, bootstrap)
+        )
+    before, after = ece_pair
+    return Change(
+        before=before, after=after, change=after - before, low=low, high=high, n=len(pairing)
+    )
 
 
 def _ece_change_ends(
@@ -429,12 +431,6 @@ def _ece_change_ends(
     high = float(np.quantile((moved + extra) / (weight + extra), (1 + LEVEL) / 2))
     half = (high - low) / 2
     return change - half - by_chance[1], change + half + by_chance[0]
-
-
-def _change(before: float, after: float, ends: tuple[float, float], n: int) -> Change:
-    """Return a change with its interval, of which NaN ends mean that there is none."""
-    low, high = (None if math.isnan(end) else float(end) for end in ends)
-    return Change(before=before, after=after, change=after - before, low=low, high=high, n=n)
 
 
 def _ece_columns(measures: RecordMeasures) -> FloatArray:

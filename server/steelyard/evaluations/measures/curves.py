@@ -18,8 +18,9 @@ from steelyard.evaluations.measures.records import (
     Range,
     RecordMeasures,
 )
-from steelyard.evaluations.measures.sampling import Bootstrap, ratio_measures, sum_by_context
+from steelyard.evaluations.measures.sampling import ratio_measures
 from steelyard.evaluations.wire import CostCurve, CostPoint, CoveragePoint, YesPoint
+from steelyard.proof.differences import Bootstrap, sum_by_context
 from steelyard.wire.measures import Measure
 
 #: Where curves are drawn.

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from statistics import NormalDist
-
 import numpy as np
 
 from steelyard.evaluations.gate_wire import GateChange, GateGroup, GateSlice
 from steelyard.evaluations.measures.comparison import Pairing
 from steelyard.evaluations.measures.gate_slices import compared_measure
 from steelyard.evaluations.measures.records import Records, UnmeasurableError
-from steelyard.evaluations.measures.sampling import LEVEL
+from steelyard.proof.margins import few_contexts
 
-#: How many times over the interval is widened for few contexts.
-_FEW_TIMES = 2.0
 #: As the loss has it: a probability counts as this at least.
 _LEAST_PROBABILITY = 1e-6
 
@@ -23,7 +18,9 @@ def margin_of(before: Records, after: Records, pairing: Pairing, group: GateGrou
     """Return the margin of a group: 0 for a sure gain."""
     if is_sure_gain(group):
         return 0.0
-    return _unseen_mistake(before, after, pairing) + _few_contexts(group)
+    harm = harm_of(group)
+    few = few_contexts(harm.change, harm.high, group.contexts)
+    return _unseen_mistake(before, after, pairing) + few
 
 
 def is_sure_gain(group: GateGroup) -> bool:
@@ -65,19 +62,6 @@ def _unseen_mistake(before: Records, after: Records, pairing: Pairing) -> float:
         total += float((worth * harm).sum() + (otherwise * swapped).sum())
     n_contexts = len(np.unique(pairing.context_codes[counted]))
     return max(0.0, total / len(counted) / n_contexts)
-
-
-def _few_contexts(group: GateGroup) -> float:
-    """Return how much further the unlucky end of the interval lies for few contexts."""
-    from scipy.special import stdtrit  # noqa: PLC0415 - only a gate needs it
-
-    n = group.contexts
-    if n < 2:
-        return 0.0
-    rise = harm_of(group)
-    student = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * math.sqrt(n / (n - 1))
-    excess = student / NormalDist().inv_cdf((1 + LEVEL) / 2) - 1
-    return max(0.0, rise.high - rise.change) * _FEW_TIMES * excess
 
 
 def harm_of(group: GateGroup) -> GateChange:

@@ -31,7 +31,7 @@ from steelyard.calibration.bins import FloatArray
 from steelyard.evaluations.gate_wire import BeforeAfter, GateChange, GateSlice
 from steelyard.evaluations.measures.comparison import Pairing, count_flips
 from steelyard.evaluations.measures.records import IndexArray, RecordMeasures, Records
-from steelyard.evaluations.measures.sampling import LEVEL, sum_by_context
+from steelyard.proof.differences import LEVEL, sum_by_context
 
 #: Contexts without which a mean is not judged.
 LEAST_CONTEXTS = 10
@@ -108,8 +108,7 @@ class _Tested:
     def __init__(self, key: _Key, pairing: Pairing, name: str) -> None:
         self._key, self._pairing, self._name = key, pairing, name
         old, new = pairing.before.values[name], pairing.after.values[name]
-        columns = np.stack([new - old, np.ones(len(pairing))], axis=1)
-        sums = sum_by_context(columns, pairing.context_codes)
+        sums = pairing.paired([name]).sums
         self._n_contexts = len(sums)
         self._before, self._after = float(old.mean()), float(new.mean())
         self._change = self._after - self._before

@@ -14,8 +14,9 @@ import numpy as np
 from steelyard.calibration.bins import FloatArray
 from steelyard.calibration.intervals import proportion_interval
 from steelyard.evaluations.measures.records import BoolArray, IndexArray, RecordMeasures, Records
-from steelyard.evaluations.measures.sampling import LEVEL, Bootstrap, ratio_measures
+from steelyard.evaluations.measures.sampling import ratio_measures
 from steelyard.evaluations.wire import ConfusionMatrix, OutcomeMeasures
+from steelyard.proof.differences import LEVEL, Bootstrap
 from steelyard.wire.limits import MAX_OUTCOMES
 from steelyard.wire.measures import Measure
 

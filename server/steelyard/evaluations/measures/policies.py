@@ -26,9 +26,10 @@ from steelyard.evaluations.measures.records import (
     Records,
     measure_records,
 )
-from steelyard.evaluations.measures.sampling import Bootstrap, ratio_measures, sum_by_context
+from steelyard.evaluations.measures.sampling import ratio_measures
 from steelyard.evaluations.queries_wire import MAX_COST
 from steelyard.evaluations.wire import ActionShare, CostCurve, PolicyReport
+from steelyard.proof.differences import Bootstrap, sum_by_context
 from steelyard.wire.measures import Measure
 from steelyard.wire.violations import BODY, Path, Violations, show
 

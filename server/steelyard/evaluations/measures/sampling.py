@@ -11,16 +11,13 @@ would differ.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from steelyard.calibration.bins import N_BINS, FloatArray, bin_columns, ece_from_totals
 from steelyard.calibration.intervals import (
-    N_RESAMPLES,
     proportion_interval,
     ratio_intervals,
-    resample_totals,
 )
 from steelyard.calibration.reliability import ece_ends
 from steelyard.evaluations.measures.records import (
@@ -31,27 +28,8 @@ from steelyard.evaluations.measures.records import (
     RecordMeasures,
 )
 from steelyard.evaluations.wire import Measures
+from steelyard.proof.differences import LEVEL, Bootstrap, sum_by_context
 from steelyard.wire.measures import Measure
-
-LEVEL = 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Bootstrap:
-    """How to resample; equal seeds over equally many contexts draw the same resamples."""
-
-    n_resamples: int = N_RESAMPLES
-    seed: int = 0
-
-    def totals(self, sums: FloatArray) -> FloatArray:
-        """Resample sums by context; see ``steelyard.calibration.intervals.resample_totals``."""
-        return resample_totals(sums, n_resamples=self.n_resamples, seed=self.seed)
-
-
-def sum_by_context(columns: FloatArray, context_codes: IndexArray) -> FloatArray:
-    """Sum columns over the records of each context, in the order of the codes."""
-    _, index = np.unique(context_codes, return_inverse=True)
-    return np.stack([np.bincount(index, column) for column in columns.T], axis=1)
 
 
 def ratio_measures(

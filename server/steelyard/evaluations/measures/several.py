@@ -17,7 +17,7 @@ from steelyard.calibration.intervals import weighed_totals
 from steelyard.evaluations.gate_wire import GateF1, SeveralLabels
 from steelyard.evaluations.measures.comparison import Pairing
 from steelyard.evaluations.measures.records import Records
-from steelyard.evaluations.measures.sampling import LEVEL, Bootstrap, sum_by_context
+from steelyard.proof.differences import LEVEL, Bootstrap, sum_by_context
 from steelyard.wire.measures import Measure
 
 #: Labels under which there are not several.

@@ -29,12 +29,7 @@ from steelyard.evaluations.measures.records import (
     UnmeasurableError,
     measure_records,
 )
-from steelyard.evaluations.measures.sampling import (
-    Bootstrap,
-    measures_of,
-    ratio_measures,
-    sum_by_context,
-)
+from steelyard.evaluations.measures.sampling import measures_of, ratio_measures
 from steelyard.evaluations.wire import (
     DecisionMeasures,
     EvaluationDetail,
@@ -43,6 +38,7 @@ from steelyard.evaluations.wire import (
     SliceMeasures,
     SliceTable,
 )
+from steelyard.proof.differences import Bootstrap, sum_by_context
 from steelyard.wire.limits import MAX_OUTCOMES
 from steelyard.wire.measures import ReliabilityRow
 

@@ -17,13 +17,14 @@ from steelyard.evaluations.measures.curves import THRESHOLDS
 from steelyard.evaluations.measures.outcomes import OutcomeTable, outcome_table
 from steelyard.evaluations.measures.policies import rows_of_decision
 from steelyard.evaluations.measures.records import RecordMeasures, Records
-from steelyard.evaluations.measures.sampling import Bootstrap, ratio_measures, sum_by_context
+from steelyard.evaluations.measures.sampling import ratio_measures
 from steelyard.evaluations.thresholds_wire import (
     CertifiedPrecision,
     OutcomePoint,
     OutcomeThreshold,
     ThresholdTrial,
 )
+from steelyard.proof.differences import Bootstrap, sum_by_context
 from steelyard.wire.violations import BODY, Violations, show
 
 

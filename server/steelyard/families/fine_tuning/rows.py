@@ -29,7 +29,7 @@ from steelyard.datasets.store import DatasetRow, VersionRow, find_dataset, find_
 from steelyard.datasets.version_service import DatasetAt, LabelledRow, read_side
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import Side
-from steelyard.evaluations.measures.gate import NEEDED
+from steelyard.evaluations.measures.gate_rules import NEEDED
 from steelyard.families.fine_tune_wire import JobLineage, JobSplit, ResolvedHyperparameters
 from steelyard.families.fine_tuning.counts import (
     EvaluationCounts,

@@ -25,7 +25,7 @@ from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
-from steelyard.evaluations.measures.gate import NEEDED
+from steelyard.evaluations.measures.gate_rules import NEEDED
 from steelyard.families.fine_tune_store import events_of, set_progress
 from steelyard.families.fine_tune_wire import EventType, JobError
 from steelyard.families.fine_tuning.asking import Asking

@@ -20,7 +20,7 @@ from steelyard.evaluations.gate_wire import (
     measure_of,
     unchanged_of,
 )
-from steelyard.evaluations.measures.gate import (
+from steelyard.evaluations.measures.gate_rules import (
     BELOW_BASELINE,
     EARLIER_ALLOWANCE,
     EARLIER_INCONCLUSIVE,

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from msgspec import UNSET
 
 from steelyard.evaluations.gate_wire import Gate, GateChange, GateGroup, GateSlice
-from steelyard.evaluations.measures.gate import EARLIER_INCONCLUSIVE, INCONCLUSIVE, NEEDED, TOO_FEW
+from steelyard.evaluations.measures.gate_rules import (
+    EARLIER_INCONCLUSIVE,
+    INCONCLUSIVE,
+    NEEDED,
+    TOO_FEW,
+)
 from steelyard.evaluations.measures.gate_slices import LEAST_CONTEXTS
 from steelyard_workbench.kit.theme import Status
 

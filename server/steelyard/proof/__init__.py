@@ -1,0 +1,1 @@
+"""Whether one model is as good as another: differences, their intervals and margins, and verdicts by rules."""
