@@ -13,7 +13,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from steelyard.decisions.kinds import Decision
-from steelyard.decisions.statements import read_decision
+from steelyard.decisions.statements import Reading, read_decision
 from steelyard.decisions.wire import DecisionResult, ReadAs, SentenceEffect
 
 #: Parts of a context that are left out, each by a pass of its own, at most.
@@ -82,12 +82,14 @@ def effects_of(
 
 
 def with_readings(
-    answers: Mapping[str, DecisionResult], decisions: Sequence[Decision]
+    answers: Mapping[str, DecisionResult],
+    decisions: Sequence[Decision],
+    readings: Sequence[Reading | None],
 ) -> dict[str, DecisionResult]:
-    """Return answers with the statements that each decision is read as."""
+    """Return answers with what each decision was read as, or would be by models that judge statements."""
     results = {}
-    for decision in decisions:
-        reading = read_decision(decision)
+    for decision, own in zip(decisions, readings, strict=True):
+        reading = own or read_decision(decision)
         read_as = reading and ReadAs(statement=reading.statement, negation=reading.negation)
         results[decision.id] = replace(answers[decision.id], read_as=read_as)
     return results

@@ -19,8 +19,9 @@ from steelyard.decisions.kinds import Decision
 from steelyard.errors import SteelyardError
 from steelyard.prompt_tuning.candidates import MAX_DESCRIPTION
 from steelyard.prompt_tuning.wording import Wording
-from steelyard.serving.connected.answers import member
 from steelyard.serving.connected.declared import ConnectedModel, read_models
+from steelyard.serving.connected.wire import ModelEngine
+from steelyard.serving.connected.writing import write_text
 from steelyard.serving.judge.engine import JudgeEngine
 from steelyard.serving.judge.pool import JudgePool
 from steelyard.serving.judge.prompts import OPPOSITE_TOKENS, ask_for_opposite, read_opposite
@@ -71,31 +72,20 @@ class Writer:
         return read_opposite(text, question)
 
     async def _ask(self, messages: list[dict[str, str]], max_tokens: int = _MAX_TOKENS) -> str:
+        engine = self._open()
+        try:
+            async with asyncio.timeout(self._model.timeout_s):
+                return await write_text(self._name, self._model, engine, messages, max_tokens)
+        finally:
+            await engine.close()
+
+    def _open(self) -> ModelEngine:
         if self._model.wire == "gguf":
-            return await self._ask_judge(messages, max_tokens)
+            file = self._home / self._model.file
+            return JudgeEngine(self._name, self._model, file, JudgePool())
         from steelyard.serving.connected.remote import Remote  # noqa: PLC0415  slow to import
 
-        remote = Remote(self._name, self._model)
-        body = {
-            "model": self._model.model or self._name,
-            "messages": messages,
-            "max_tokens": max_tokens,
-            "temperature": 0,
-        }
-        try:
-            async with asyncio.timeout(self._model.timeout_s):
-                answer = await remote.post("/v1/chat/completions", body)
-        finally:
-            await remote.close()
-        return str(member(member(member(member(answer, "choices"), 0), "message"), "content"))
-
-    async def _ask_judge(self, messages: list[dict[str, str]], max_tokens: int) -> str:
-        judge = JudgeEngine(self._name, self._model, self._home / self._model.file, JudgePool())
-        try:
-            async with asyncio.timeout(self._model.timeout_s):
-                return await judge.write(messages, max_tokens)
-        finally:
-            await judge.close()
+        return Remote(self._name, self._model)
 
 
 def find_writer(home: Path) -> Writer | None:

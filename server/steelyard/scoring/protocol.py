@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.decisions.rendering import RenderedRequest
+from steelyard.decisions.statements import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class ScoredDecision:
     #: trusted less, a sentence.
     unstated: float | None = None
     doubt: str = ""
+    #: What a yes/no question was read as by a model that judges statements.
+    reading: Reading | None = None
 
 
 #: Where a pass runs.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import hashlib
 import logging
@@ -32,11 +33,13 @@ from steelyard.serving.connected.hub import HubEngine, HubWire
 from steelyard.serving.connected.queue import ConnectedQueue, Loop
 from steelyard.serving.connected.systemone import SystemOneWire
 from steelyard.serving.connected.wire import ModelEngine, ModelWire
+from steelyard.serving.connected.writing import write_text
 from steelyard.serving.decide import DecideLimits, DecideService
 from steelyard.serving.judge.engine import JudgeEngine
 from steelyard.serving.judge.pool import JudgePool
 from steelyard.serving.judge.wire import GgufWire
 from steelyard.serving.reader.engine import EntailmentWire, ReaderEngine
+from steelyard.serving.reader.wordings import Wordings
 from steelyard.serving.registry import HostedModel, ModelFacts
 from steelyard.settings import InvalidSettingError, Settings, home_of
 
@@ -143,6 +146,16 @@ class ConnectedModels:
         for close in gone:
             close()
 
+    async def _write(self, messages: list[dict[str, str]], max_tokens: int) -> str | None:
+        """Have the first model that may write go on after messages; ``None`` where none may."""
+        for name, model in self._declared.items():
+            if model.writer:
+                queue: Any = self._hosted[name].queue
+                return await asyncio.wait_for(
+                    write_text(name, model, queue.remote, messages, max_tokens), model.timeout_s
+                )
+        return None
+
     def _open(self, name: str, model: ConnectedModel) -> tuple[HostedModel, Callable[[], None]]:
         self._loop = self._loop or Loop()
         queue = open_queue(
@@ -153,6 +166,7 @@ class ConnectedModels:
             max_queue=self._settings.max_queue,
             pool=self._pool,
             threads=self._settings.threads,
+            wordings=Wordings(home_of(self._settings), self._write),
         )
         calibration = model.calibration
         decide = DecideService(
@@ -188,6 +202,7 @@ def open_queue(
     home: Path = Path(),
     pool: JudgePool | None = None,
     threads: int = 0,
+    wordings: Wordings | None = None,
 ) -> ConnectedQueue:
     """Return the queue of one connected model of a home."""
     remote: ModelEngine
@@ -197,7 +212,7 @@ def open_queue(
         pool = pool or JudgePool()
         remote = JudgeEngine(name, model, home / model.file, pool, threads=threads)
     elif model.wire == "entailment":
-        remote = ReaderEngine(name, model, home / model.file)
+        remote = ReaderEngine(name, model, home / model.file, wordings)
     else:
         remote = _remote(name, model)
     return ConnectedQueue(

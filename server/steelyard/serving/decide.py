@@ -271,9 +271,13 @@ class DecideService:
         self,
         prepared: Prepared,
         answer: DecideResponse,
+        whole: Sequence[ScoredDecision],
         scored: Sequence[Sequence[ScoredDecision]],
     ) -> DecideResponse:
-        """Add the effect of leaving out each sentence, and the statements of each question."""
+        """Add what left-out sentences change, by their scores, and what each question is read as.
+
+        ``whole`` are the scores of the request itself.
+        """
         request = prepared.request
         left_out = [
             {
@@ -283,7 +287,9 @@ class DecideService:
             for scores in scored
         ]
         effects = effects_of(request.context, prepared.spans, answer.decisions, left_out)
-        results = with_readings(answer.decisions, request.decisions)
+        results = with_readings(
+            answer.decisions, request.decisions, [score.reading for score in whole]
+        )
         return msgspec.structs.replace(answer, decisions=results, explanation=effects)
 
     def paid_tokens(
@@ -458,7 +464,7 @@ class AnswerService:
             self._queue.submit(request, self._deadline_s)
             for request in self._decide.left_out_of(prepared, scored)
         ]
-        return self._decide.explain(prepared, answer, list(map(self._wait, futures)))
+        return self._decide.explain(prepared, answer, scored, list(map(self._wait, futures)))
 
 
 async def wait_for_scores(

@@ -263,7 +263,10 @@ class HostedModel:
                 left_s = wait_s - (perf_counter() - submitted)
                 left_out = self.decide.left_out_of(prepared, scored)
                 answer = self.decide.explain(
-                    prepared, answer, await self._score_all(left_out, left_s, prepared.share)
+                    prepared,
+                    answer,
+                    scored,
+                    await self._score_all(left_out, left_s, prepared.share),
                 )
         except DeadlineExceededError:
             self.health.note_late(wait_s, self.queue.running_call)

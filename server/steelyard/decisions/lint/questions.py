@@ -79,7 +79,8 @@ def no_statement(subject: Subject) -> str | None:
         return None
     return (
         "Grammar makes no statement of the question, so that models which judge statements read it "
-        "as typed. Ask one thing that is so or not (Is the customer satisfied?), or give statement."
+        "as typed where no judge writes one. Ask one thing that is so or not (Is the customer "
+        "satisfied?), or give statement."
     )
 
 

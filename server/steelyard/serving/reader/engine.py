@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.decisions.statements import read_decision
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.cancellation import only_while
 from steelyard.scoring.entailment.folder import bounded, read_folder
@@ -28,6 +29,7 @@ from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.wire import Post
 from steelyard.serving.judge.asking import Recent
 from steelyard.serving.reader.hypotheses import hypotheses_of
+from steelyard.serving.reader.wordings import Wordings
 from steelyard.settings import InvalidSettingError
 
 if TYPE_CHECKING:  # the runtime is slow to import
@@ -50,8 +52,11 @@ class EntailmentWire:
 class ReaderEngine:
     """Where the requests of one reader go: a thread of this process, which loads it when asked."""
 
-    def __init__(self, name: str, model: ConnectedModel, folder: Path) -> None:
+    def __init__(
+        self, name: str, model: ConnectedModel, folder: Path, wordings: Wordings | None = None
+    ) -> None:
         self._name, self._model, self._folder = name, model, folder
+        self._wordings = wordings
         self.n_requests = 0
         #: Passes that were computed and not found in the cache.
         self.n_passes = 0
@@ -67,6 +72,8 @@ class ReaderEngine:
         self.n_requests += 1
         given_up = threading.Event()
         loop = asyncio.get_running_loop()
+        if self._wordings is not None:
+            body = await self._wordings.complete(body)
         try:
             return await loop.run_in_executor(self._thread, self._score, body, given_up)
         finally:
@@ -129,6 +136,7 @@ class ReaderEngine:
             logits - np.logaddexp.reduce(logits),
             np.zeros((len(logits), 0), dtype=np.float32),
             unstated=unstated,
+            reading=read_decision(decision),
             doubt=_read_in_parts(len(parts), facts.max_tokens),
         )
 

@@ -1,0 +1,27 @@
+"""Text that a connected chat model or judge writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steelyard.serving.connected.answers import member
+from steelyard.serving.connected.declared import ConnectedModel
+
+
+async def write_text(
+    name: str, model: ConnectedModel, engine: Any, messages: list[dict[str, str]], max_tokens: int
+) -> str:
+    """Return what a model writes after messages; ``engine`` is where its requests go.
+
+    Raises as the engine does.
+    """
+    if model.wire == "gguf":
+        return str(await engine.write(messages, max_tokens))
+    body = {
+        "model": model.model or name,
+        "messages": messages,
+        "max_tokens": max_tokens,
+        "temperature": 0,
+    }
+    answer = await engine.post("/v1/chat/completions", body)
+    return str(member(member(member(member(answer, "choices"), 0), "message"), "content"))
