@@ -157,12 +157,12 @@ def ask_and_keep(walk) -> None:
     walk.press("Ask")
     walk.sees("input tokens")
     walk.picture("answer")
+    walk.press("No…")
     walk.page.get_by_role("combobox", name="Right for team").first.click()
     walk.page.get_by_text("shipping", exact=True).last.click()
-    walk.press("Send feedback")
-    walk.sees("Feedback sent.")
-    walk.press("Save as a row")
+    walk.press("Keep it")
     walk.sees("It waits for my_questions.")
+    walk.sees("Live has it as feedback.")
     walk.picture("kept")
 
 

@@ -81,10 +81,10 @@ def test_a_row_is_answered_by_two_models_beside_each_other_and_saved(quiet_page,
     expect(page.get_by_role("heading", name="second", exact=True)).to_be_visible()
     expect(page.get_by_label("Right for team")).to_be_visible()
     assert axe_sync.Axe().run(page).response["violations"] == []
-    page.get_by_role("button", name="Save as a row").click()
+    page.get_by_role("button", name="Keep it").click()
     expect(page.get_by_text("Say which outcome is right")).to_be_visible()  # no model said it
     page.get_by_role("combobox", name="Right for team").click()
     page.get_by_role("menuitem", name="billing", exact=True).click()
-    page.get_by_role("button", name="Save as a row").click()
-    expect(page.get_by_text("Saved: version 2 of asked has it.")).to_be_visible()
+    page.get_by_role("button", name="Keep it").click()
+    expect(page.get_by_text("Kept: version 2 of asked has it.")).to_be_visible()
     assert server.client.datasets.get(made.id).rows == 4

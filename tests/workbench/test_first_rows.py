@@ -13,9 +13,11 @@ from steelyard.client.model_choices import list_choices
 from steelyard.families.wire import FamilyList
 from steelyard.models.wire import ModelList
 from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.playground.decision_form import DecisionFields
 from steelyard_workbench.pages.playground.page import PlaygroundPage
 from steelyard_workbench.pages.playground.saving import find_takers
-from support.browser.shown_parts import texts
+from support.browser.shown_parts import choices, choose, texts
+from support.servers.held_calls import until_done
 
 TEAM = {"id": "team", "question": "Who owns it?", "outcomes": ["billing", "other"]}
 
@@ -68,25 +70,46 @@ def test_two_questions_make_the_first_dataset_and_a_third_is_added(client):
     assert find_takers(client, [{**TEAM, "id": "another"}]) == []
 
 
-def test_an_answer_is_kept_only_where_that_was_chosen_and_feedback_is_never_prefilled(client):
-    for keep in (False, True):
-        page, go = ask(client, "Charged twice.", {"team": "billing"}, keep=keep)
-        asyncio.run(go())
-        kept = list(client.decision_log(limit=5).data)
-        assert len(kept) == keep
-    shown = page.feedback
-    assert {field.value for field in shown.right.values()} == {"—"}
+@pytest.mark.parametrize("keep", [False, True])
+def test_one_press_gives_feedback_and_keeps_the_row_and_nothing_is_prefilled(client, keep):
+    page, _ = ask(client, "Charged twice.", {}, keep=keep)
+    before = len(client.decision_log(limit=50).data)
 
-    async def send():
-        await shown.send()
-        assert "Choose which outcome" in texts(shown.said)
-        shown.right["team"].value = "billing"
-        # It is said once: the row has it too.
-        assert page.saving.right["team"].value == "billing"
-        await shown.send()
+    async def press():
+        page.context.value, page.keep.value = f"Charged twice, {keep}.", keep
+        await page.ask()
+        await page.saving.part.refresh()
+        assert {field.value for field in page.saving.right.values()} == {"—"}
+        assert len(client.decision_log(limit=50).data) == before + keep
+        choose(page.saving.fields, "Yes, it was")
+        await until_done()
 
-    asyncio.run(send())
-    assert client.stored_decision(kept[0].id).feedback
+    asyncio.run(press())
+    kept, *_ = client.decision_log(limit=50).data
+    assert len(client.decision_log(limit=50).data) == before + 1
+    top = client.decide(page.context.value, page.request()["decisions"]).decisions["team"].top
+    assert client.stored_decision(kept.id).feedback == {"team": top}
+    assert "Live has it as feedback." in texts(page.saving.said)
+    assert page.saving.right["team"].value == top
+
+
+def test_a_yes_no_is_corrected_by_one_press_and_others_by_a_choice(client):
+    page, _ = ask(client, "Charged twice.", {})
+
+    def offered(decisions):
+        page._put([(fields, None) for fields in decisions])
+        asyncio.run(page.ask())
+        return list(choices(page.saving.buttons))
+
+    yes_no = DecisionFields("refund", "binary", "Is money asked back?", "")
+    yes, no = offered([yes_no])
+    assert yes == "Yes, it was"
+    assert no in {"No, it is “no”", "No, it is “yes”"}
+    several = DecisionFields("team", "single", "Whose is it?", "a\nb\nc")
+    assert offered([several]) == ["Yes, it was", "No…"]
+    assert not page.saving.choose.visible
+    choose(page.saving.buttons, "No…")
+    assert page.saving.choose.visible
 
 
 def test_choices_have_families_first_and_no_name_of_another_vendor(client):

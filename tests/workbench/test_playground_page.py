@@ -46,7 +46,8 @@ class Asked:
 
     def decide(self, context: str, *_: Any, **__: Any) -> Any:
         self._wait(context)
-        return SimpleNamespace(context=context, model="far", decisions={})
+        charge = SimpleNamespace(amount_usd="0")
+        return SimpleNamespace(context=context, model="far", decisions={}, charge=charge)
 
     def lint(self, context: str, *_: Any) -> None:
         self._wait(context)

@@ -84,7 +84,7 @@ def test_a_row_is_asked_as_it_is_and_saved_as_another(server: Any) -> None:
     assert "a context keeps its side" in texts(saving.fields)
     saving.side.value = "training"
     asyncio.run(saving.save())
-    assert "Saved: version 2 of rules has it." in texts(saving.fields)
+    assert "Kept: version 2 of rules has it." in texts(saving.fields)
     newest = client.datasets.search(made.id).data[-1]
     assert (newest.context, newest.targets) == ({"n": 1}, {"team": {"a": 1.0}})
     buttons(saving.fields)["Open the dataset"].clicks += 1

@@ -51,6 +51,8 @@ BLUE, ORANGE, GREEN, PURPLE, VIOLET, YELLOW, SLATE, RED = SERIES
 GREY = "#888888"
 #: Places of the colours of outcomes that mean the same everywhere.
 _USUAL = {"yes": 0, "true": 0, "no": 6, "false": 6, "other": 6, "none": 6}
+#: The others, of which a name has one of its own.
+_OTHERS = (0, 1, 2, 3, 4, 5, 7)
 
 
 def outcome_places(outcomes: Iterable[str]) -> dict[str, int]:
@@ -72,11 +74,15 @@ def outcome_places(outcomes: Iterable[str]) -> dict[str, int]:
     4
     """
     places: dict[str, int] = {}
-    n = len(SERIES)
     for name in sorted(set(outcomes), key=lambda name: (name.lower() not in _USUAL, name)):
-        own = _USUAL.get(name.lower(), int(name) if name.isdecimal() else crc32(name.encode())) % n
-        free = [(own + step) % n for step in range(n) if (own + step) % n not in places.values()]
-        places[name] = free[0] if free else own
+        if name.lower() in _USUAL or name.isdecimal():
+            own = _USUAL.get(name.lower(), int(name) % len(SERIES) if name.isdecimal() else 0)
+            order = [own, *_OTHERS]
+        else:
+            at = crc32(name.encode()) % len(_OTHERS)
+            order = [*_OTHERS[at:], *_OTHERS[:at]]
+        free = [place for place in order if place not in places.values()]
+        places[name] = free[0] if free else order[0]
     return places
 
 

@@ -34,11 +34,10 @@ from steelyard_workbench.kit.states import empty, failed, loading
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.pages.playground.answer import show_answer
 from steelyard_workbench.pages.playground.decision_form import DecisionFields, DecisionForm
-from steelyard_workbench.pages.playground.keeping import WasItRight
 from steelyard_workbench.pages.playground.origin import Origin, fetch_origin, origin_key
 from steelyard_workbench.pages.playground.read_as import ReadAs, read_as_text
 from steelyard_workbench.pages.playground.reader_offer import ReaderOffer, is_guessed
-from steelyard_workbench.pages.playground.saving import SaveRow
+from steelyard_workbench.pages.playground.saving import WasItRight
 from steelyard_workbench.pages.playground.side_by_side import MOST_MODELS, AnswersTogether
 from steelyard_workbench.pages.playground.typing_memory import Typed, TypingMemory, follow_typing
 from steelyard_workbench.parts.datasets.questions import as_text
@@ -80,8 +79,7 @@ class PlaygroundPage(Page):
         self._named_model: object = None
         #: The model that a person chose, and whether the page itself is choosing one.
         self._picked, self._is_offering = "", False
-        self.saving: SaveRow | None = None
-        self.feedback: WasItRight | None = None
+        self.saving: WasItRight | None = None
         self.context = pmui.TextAreaInput(
             label="Context",
             value=_CONTEXT,
@@ -186,12 +184,10 @@ class PlaygroundPage(Page):
                 if answered.answer is not None
             ]
             if answers:
-                self.answer[:] = [together, *self._offer_feedback(request, answers)]
-                self.answer.append(self._offer_row(request, answers))
+                self.answer[:] = [together, self._offer_row(request, answers)]
             return
         self.answer[:] = [loading(3, "The answer")]
         answer = await asyncio.to_thread(self._decide, request)
-        feedback = self._offer_feedback(request, [answer])
         shown = show_answer(
             answer,
             context=request["context"],
@@ -200,7 +196,7 @@ class PlaygroundPage(Page):
             after=self._read_as(request),
         )
         row = self._offer_row(request, [answer])
-        self.answer[:] = [shown, *self._offer_reader(request, answer), *feedback, row]
+        self.answer[:] = [shown, row, *self._offer_reader(request, answer)]
 
     def _read_as(self, request: Mapping[str, Any]) -> dict[str, Viewer]:
         """Return what stands under the answer to each yes/no: its statement, which can be edited."""
@@ -266,16 +262,8 @@ class PlaygroundPage(Page):
     def _explains(self, request: Mapping[str, Any]) -> bool:
         return bool(self.why.value) and isinstance(request["context"], str)
 
-    def _offer_feedback(
-        self, request: Mapping[str, Any], answers: Sequence[DecideAnswer]
-    ) -> list[Viewer]:
-        """Return what asks whether answers that are kept were right; nothing for others."""
-        feedback = WasItRight(self.client, answers, self.visit) if request["store"] else None
-        self.feedback = feedback
-        return [] if feedback is None else [feedback]
-
     def _offer_row(self, request: Mapping[str, Any], answers: list[DecideAnswer]) -> Viewable:
-        """Return the fields that save what was asked as a row; what a row said is right stays so."""
+        """Return what asks whether it was right; what a row said is right stays so."""
         labels: dict[str, str] = {}
         row = None if self._from is None else self._from.row
         for name in answers[0].decisions:
@@ -283,10 +271,8 @@ class PlaygroundPage(Page):
             expected = expected_of(row, name) if row is not None and is_row else None
             if expected in answers[0].decisions[name].probabilities:
                 labels[name] = str(expected)
-        self.saving = SaveRow(self.session, request, answers, labels, self.visit)
-        for name, field in self.feedback.right.items() if self.feedback is not None else ():
-            # What somebody says was right is right for the row too.
-            field.link(self.saving.right[name], value="value")
+        again = partial(self._decide, {**request, "store": True}) if len(answers) == 1 else None
+        self.saving = WasItRight(self.session, request, answers, labels, self.visit, again)
         self.saving.part.start()
         return self.saving.__panel__()
 

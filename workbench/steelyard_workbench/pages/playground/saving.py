@@ -1,10 +1,10 @@
-"""A question that was asked, kept as a row of a dataset with the right answer."""
+"""Was it right? One press says so of the answer, and keeps what was asked as a row of a dataset."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,10 @@ from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import Violations
+from steelyard_workbench.kit.components.cards import card
+from steelyard_workbench.kit.components.choices import Choice, Choices
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.components.tab_memory import TabMemory
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.session import Session
@@ -75,15 +79,17 @@ def _by_id(decisions: Sequence[Any]) -> dict[str, tuple[bytes, tuple[str, ...], 
     }
 
 
-class SaveRow(Viewer):
-    """Saves what was asked as a row, with the outcomes that the person says are right.
+class WasItRight(Viewer):
+    """Asks whether answers were right: feedback on them, and a row with the outcomes that are.
 
     Parameters
     ----------
     answers : sequence of DecideAnswer
-        What models said; it is never taken for what is right.
+        What models said, each another model; it is taken for what is right by a press alone.
     labels : mapping
         Decision to the outcome that is known to be right, of a row that was asked about.
+    ask_again : callable, optional
+        Asks the same and stores the answer, where it was not stored and costs nothing; blocks.
     """
 
     def __init__(
@@ -93,54 +99,97 @@ class SaveRow(Viewer):
         answers: Sequence[DecideAnswer],
         labels: Mapping[str, str],
         scope: Scope,
+        ask_again: Callable[[], DecideAnswer] | None = None,
     ) -> None:
         super().__init__()
-        self._session, self._request = session, request
+        self._session, self._request, self._ask_again = session, request, ask_again
         self._takers: dict[str, Taker] = {}
+        #: Stored answers, on which feedback is given.
+        self._ids = [answer.id for answer in answers] if request["store"] else []
         self.dataset = pmui.Select(
-            label="Dataset", options={_NEW: ""}, value="", width=280, size="small"
+            label="Keeps the text in", options={_NEW: ""}, value="", width=220, size="small"
         )
         self.new_name = pmui.TextInput(
-            label="Name of the new dataset", value="my_questions", width=240, size="small"
+            label="Name of the new dataset", value="my_questions", width=200, size="small"
         )
         self.side = pmui.Select(
-            label="Side", options=["training", "evaluation"], width=140, size="small"
+            label="For",
+            options={"training": "training", "the check": "evaluation"},
+            value="training",
+            width=120,
+            size="small",
         )
+        decisions, self._price_usd = answers[0].decisions, answers[0].charge.amount_usd
+        self._tops = {name: result.top for name, result in decisions.items()}
         self.right = {
             name: pmui.Select(
                 label=f"Right for {name}",
-                options=[_NONE, *answers[0].decisions[name].probabilities],
+                options=[_NONE, *result.probabilities],
                 value=labels.get(name, _NONE),
                 width=200,
                 size="small",
             )
-            for name in answers[0].decisions
+            for name, result in decisions.items()
         }
         self.said = pn.Column(sizing_mode="stretch_width")
         self.save = Write(
             self._save,
-            "Not saved:",
+            "Not kept:",
             self.said,
-            refused="Save as a row",
+            refused="Keep it",
             scope=scope,
             fields={"name": self.new_name},
         )
-        button = pmui.Button(label="Save as a row", variant="outlined", size="small")
-        button.on_click(self.save.on_event)
+        self.choose = pn.FlexBox(
+            *self.right.values(), Choices([Choice("Keep it", self.save.start, look="filled")])
+        )
+        is_one = len(answers) == 1
+        self.choose.visible = bool(labels) or not is_one
+        self.buttons = Choices(self._offer_presses() if is_one else [], layout="row")
         pn.bind(self._fit, self.dataset, watch=True)
         self._memory = TabMemory(
             key=f"waiting rows {session.account}", text=_write(session.waiting_rows)
         )
         pn.bind(self._remember, self._memory.param.text, watch=True)
-        self.fields = pn.Column(
-            pmui.Typography("Keep it as a row of a dataset: say what is right.", variant="body2"),
-            pn.FlexBox(*self.right.values()),
-            pn.FlexBox(self.dataset, self.new_name, self.side, button, align_items="center"),
+        self.fields = card(
+            heading("Was it right?"),
+            pmui.Typography(
+                "One press tells Live, as feedback, and keeps the text as a row.", variant="body2"
+            ),
+            self.buttons,
+            self.choose,
+            pn.FlexBox(self.dataset, self.new_name, self.side, margin=(10, 0, 0, 0)),
             self._memory,
             self.said,
-            sizing_mode="stretch_width",
         )
         self.part: Loaded[list[Taker]] = Loaded("The datasets", self._fetch, self._show, n_lines=1)
+
+    def _offer_presses(self) -> list[Choice]:
+        """Return yes, and no: with the other outcome where there are two, else with a choice."""
+        tops = self._tops
+        yes = Choice("Yes, it was", lambda: self._keep(tops), look="outlined")
+        if len(tops) == 1:
+            [(name, top)] = tops.items()
+            others = [other for other in self.right[name].options if other not in {_NONE, top}]
+            if len(others) == 1:
+                return [
+                    yes,
+                    Choice(
+                        f"No, it is “{others[0]}”",
+                        lambda: self._keep({name: others[0]}),
+                        look="outlined",
+                    ),
+                ]
+        return [yes, Choice("No…", self._open_choice, look="outlined")]
+
+    def _open_choice(self) -> None:
+        self.choose.visible = True
+
+    def _keep(self, outcomes: Mapping[str, str]) -> None:
+        """Say what is right, and keep it."""
+        for name, outcome in outcomes.items():
+            self.right[name].value = outcome
+        self.save.start()
 
     def __panel__(self) -> Viewable:
         return self.part.__panel__()
@@ -176,8 +225,10 @@ class SaveRow(Viewer):
     async def _save(self) -> None:
         labels = {name: field.value for name, field in self.right.items() if field.value != _NONE}
         if not labels:
+            self.choose.visible = True
             self.said[:] = [empty("Say which outcome is right, of one decision at least.")]
             return
+        await asyncio.to_thread(self._send_feedback, labels)
         row = {
             **{name: self._request[name] for name in _OF_ROW if name in self._request},
             "targets": {name: {outcome: 1.0} for name, outcome in labels.items()},
@@ -195,12 +246,21 @@ class SaveRow(Viewer):
         text = f"version {made.version} of {taker.dataset.name} has it."
         self._tell_saved(taker.dataset.id, text)
 
+    def _send_feedback(self, labels: Mapping[str, str]) -> None:
+        """Say what was right of the stored answers; one that costs nothing is stored for it."""
+        if not self._ids and self._ask_again is not None and is_free(self._price_usd):
+            self._ids = [self._ask_again().id]
+        for decision_id in self._ids:
+            self._session.client.feedback(decision_id, labels, by="person")
+
     async def _start_dataset(self, row: dict[str, Any]) -> None:
         """Make a dataset of the rows that wait for it, once there are as many as one needs."""
         name = str(self.new_name.value).strip()
         if not name:
+            self.new_name.error_state = True
             self.said[:] = [empty("Give the new dataset a name.")]
             return
+        self.new_name.error_state = False
         client, waiting = self._session.client, self._session.waiting_rows
         rows = [waiting_row for waiting_row in waiting.get(name, []) if waiting_row["row"] != row]
         rows.append({"row": row, "side": str(self.side.value)})
@@ -212,7 +272,7 @@ class SaveRow(Viewer):
                 f"{len(rows)} of the {least} rows that a dataset needs. Ask another question and "
                 f"save it under the same name: both are then stored. Until then this browser tab has it."
             )
-            self.said[:] = [verdict("running", f"It waits for {name}.", status)]
+            self.said[:] = [verdict("running", f"It waits for {name}.", status + self._told_text())]
             return
         given: dict[str, Any] = {
             side: [waiting_row["row"] for waiting_row in rows if waiting_row["side"] == side]
@@ -226,11 +286,14 @@ class SaveRow(Viewer):
         self._tell_saved(made.id, f"{name} has {made.rows} rows.")
         self.part.start()
 
+    def _told_text(self) -> str:
+        return " Live has it as feedback." if self._ids else ""
+
     def _tell_saved(self, dataset_id: str, text: str) -> None:
         go = pmui.Button(label="Open the dataset", variant="text", size="small")
         go.on_click(lambda _: self._session.open("datasets", dataset=dataset_id, version=0))
-        if not self.save.scope.say_if_ended(f"Saved: {text}"):
-            self.said[:] = [verdict("good", f"Saved: {text}"), go]
+        if not self.save.scope.say_if_ended(f"Kept: {text}"):
+            self.said[:] = [verdict("good", f"Kept: {text}", self._told_text()), go]
 
 
 _decode_waiting = decoder_of(dict[str, list[dict[str, Any]]]).decode
