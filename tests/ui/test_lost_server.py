@@ -27,7 +27,7 @@ def server(home):
 def test_a_server_that_goes_away_and_comes_back(quiet_page, server, home):
     port = int(server.url.rsplit(":", 1)[1])
     visit(quiet_page, "page=playground")
-    context = quiet_page.get_by_label("Context")
+    context = quiet_page.get_by_label("Text", exact=True)
     context.fill("Unsent words.")
     quiet_page.get_by_role("main").get_by_role("button", name="Ask", exact=True).click()
     expect(quiet_page.get_by_text("input tokens")).to_be_visible()
@@ -58,12 +58,12 @@ def test_a_workbench_that_is_restarted_offers_to_load_again_with_what_was_typed(
         page = browser.new_page()
         page.home = first.url
         visit(page, "page=playground")
-        page.get_by_label("Context").fill("Unsent words.")
+        page.get_by_label("Text", exact=True).fill("Unsent words.")
         first.stop()
         expect(page.get_by_text("The workbench does not answer.")).to_be_visible()
         second = Served(server.url, port=int(first.url.rsplit(":", 1)[1]))
         expect(page.get_by_text("The workbench is back.")).to_be_visible()
         page.get_by_role("button", name="Reload").click()
-        expect(page.get_by_label("Context")).to_have_value("Unsent words.")
+        expect(page.get_by_label("Text", exact=True)).to_have_value("Unsent words.")
         page.close()
         second.stop()

@@ -27,7 +27,7 @@ def server():
 def test_what_was_asked_is_answered_and_its_curl_command_works(quiet_page):
     visit(quiet_page, "page=playground")
     expect(quiet_page.get_by_role("heading", name="Playground")).to_be_visible()
-    quiet_page.get_by_label("Context").fill(LONG)
+    quiet_page.get_by_label("Text", exact=True).fill(LONG)
     quiet_page.get_by_label("Question").fill("Who should look at it?")
     quiet_page.get_by_role("main").get_by_role("button", name="Ask", exact=True).click()
     expect(quiet_page.get_by_text("input tokens")).to_be_visible()
@@ -42,7 +42,7 @@ def test_what_was_asked_is_answered_and_its_curl_command_works(quiet_page):
     # What was typed is there after a reload, and after another page.
     quiet_page.reload()
     expect(quiet_page.get_by_label("Question")).to_have_value("Who should look at it?")
-    expect(quiet_page.get_by_label("Context")).to_have_value(LONG)
+    expect(quiet_page.get_by_label("Text", exact=True)).to_have_value(LONG)
     quiet_page.get_by_role("tab", name="Decisions", exact=True).click()
     expect(quiet_page).to_have_url(re.compile("page=decisions"))
     quiet_page.go_back()
@@ -52,7 +52,7 @@ def test_what_was_asked_is_answered_and_its_curl_command_works(quiet_page):
 @pytest.mark.slow
 def test_a_request_that_cannot_be_sent_says_what_is_wrong_as_it_is_written(quiet_page):
     visit(quiet_page, "page=playground")
-    outcomes = quiet_page.get_by_label("Outcomes, one a line")
+    outcomes = quiet_page.get_by_label("Answers, one a line")
     outcomes.fill("only one")
     quiet_page.get_by_label("Question").click()
     quiet_page.get_by_text("Details", exact=True).click()
@@ -72,8 +72,8 @@ def test_a_row_is_answered_by_two_models_beside_each_other_and_saved(quiet_page,
     page.get_by_text("Ticket 1").first.click()
     page.get_by_role("button", name="Ask several models").click()
     expect(page.get_by_text("Row 1, labelled team: billing")).to_be_visible()
-    expect(page.get_by_label("Context")).to_have_value("Ticket 1")
-    page.get_by_label("Context").fill("A text that was pasted")
+    expect(page.get_by_label("Text", exact=True)).to_have_value("Ticket 1")
+    page.get_by_label("Text", exact=True).fill("A text that was pasted")
     page.get_by_role("checkbox", name="second").check()
     page.get_by_role("main").get_by_role("button", name="Ask", exact=True).click()
     answers = page.get_by_role("table", name="Answers by model")

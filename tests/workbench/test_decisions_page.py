@@ -104,7 +104,7 @@ def test_the_list_makes_decisions_and_opens_them(server):
     form.new_name.value = "desk"
     named(form.__panel__(), "Question")[0].value = "Which team?"
     named(form.__panel__(), "Kind")[0].value = "single"
-    named(form.__panel__(), "Outcomes, one a line; a description after a colon")[
+    named(form.__panel__(), "Answers, one a line; a description after a colon")[
         0
     ].value = "billing: money\nshipping"
     asyncio.run(form.save())

@@ -174,7 +174,19 @@ def test_several_labels_are_a_decision_each_and_one_group_of_the_answer(
 
     labels.value = ""
     asyncio.run(page.check())
-    assert "topics has no labels. Write one a line." in texts(page.warnings)
+    assert "Write a label at least, one a line." in texts(page.warnings)
+
+
+def test_a_question_that_is_missing_marks_its_field_and_is_not_sent(page: PlaygroundPage) -> None:
+    [question] = named(page.form_box, "Question")
+    question.value = " "
+    asyncio.run(page.ask())
+    assert texts(page.answer) == "**Write a question.**"
+    assert question.error_state
+    question.value = "Who?"
+    asyncio.run(page.ask())
+    assert "Answer to" in texts(page.answer)
+    assert not question.error_state
 
 
 @pytest.mark.parametrize(
@@ -257,7 +269,7 @@ def test_what_was_typed_survives_a_reload_and_the_way_back(page: PlaygroundPage)
     assert page.memory.text == ""
     page.context.value_input = "Half a sent"  # with no key that ends it
     kind.value, question.value = "binary", "Is it urgent?"
-    buttons(page.__panel__())["Add a decision"].clicks += 1
+    buttons(page.__panel__())["Add a question"].clicks += 1
     page.why.value = True
     expected = [form.fields for form in page.forms]
     again = reloaded(page)
@@ -289,8 +301,8 @@ def overtake(page: PlaygroundPage, do: str, meanwhile: Callable[[], None]) -> No
 
 
 def test_a_decision_is_removed_from_the_request_and_from_the_page(page: PlaygroundPage) -> None:
-    buttons(page.__panel__())["Add a decision"].clicks += 1
-    buttons(page.__panel__())["Add a decision"].clicks += 1
+    buttons(page.__panel__())["Add a question"].clicks += 1
+    buttons(page.__panel__())["Add a question"].clicks += 1
     named(page.__panel__(), "Remove")[1].clicks += 1
 
     def names() -> list[str]:
@@ -298,7 +310,7 @@ def test_a_decision_is_removed_from_the_request_and_from_the_page(page: Playgrou
 
     assert names() == ["team", "decision_3"]
     assert [one["id"] for one in page.request()["decisions"]] == names()
-    buttons(page.__panel__())["Add a decision"].clicks += 1
+    buttons(page.__panel__())["Add a question"].clicks += 1
     assert len(set(names())) == 3
     for _ in range(3):  # the last one stays
         named(page.__panel__(), "Remove")[0].clicks += 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 from panel.viewable import Viewable
 
 from steelyard.client import LintAnswer
+from steelyard_workbench.kit.components.details import Details
+from steelyard_workbench.kit.components.facts import facts
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.theme import Status
@@ -16,11 +18,12 @@ def show_warnings(answer: LintAnswer) -> list[Viewable]:
     """Show what the linter says, each with what to do."""
     if not answer.warnings:
         return [verdict("good", "No warnings.", "The linter found no problems.")]
+    rules = {f"{each.decision}, {each.rule}": each.message for each in answer.warnings}
     return [
         verdict(
             _SEVERITY[warning.severity],
             f"{warning.decision}:",
-            f"{escape_markdown(warning.message)} (`{warning.rule}`)",
+            escape_markdown(warning.message),
         )
         for warning in answer.warnings
-    ]
+    ] + [Details(lambda: [facts(rules)], "rules").__panel__()]

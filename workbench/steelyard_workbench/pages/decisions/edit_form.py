@@ -131,9 +131,9 @@ class EditForm(Viewer):
         before = {each["id"]: each for each in self._content.get("decisions", ())}
         decisions = []
         for form, act_from in self.act_from.items():
+            if lacking := form.mark_lacking():
+                raise InvalidRequestError(lacking)
             for decision in form.decisions():
-                if not decision["question"]:
-                    raise InvalidRequestError("Write a question.")
                 words = {name: value for name, value in decision.items() if name in _WORDS}
                 stays = before.get(decision["id"], {}).items()
                 rest = {name: value for name, value in stays if name not in _WORDS}

@@ -31,9 +31,9 @@ _KINDS = {
 }
 _QUESTION = "Question"
 _LABEL_QUESTION = "Question about each label, with {} where it goes; empty, whether it fits"
-_OUTCOMES = "Outcomes, one a line; a description after a colon"
+_OUTCOMES = "Answers, one a line; a description after a colon"
 _LABELS = "Labels, one a line; a description after a colon"
-_YES_NO = "Outcomes, one a line: “yes: …” and “no: …”, where the meaning needs words"
+_YES_NO = "Answers, one a line: “yes: …” and “no: …”, where the meaning needs words"
 
 
 class DecisionFields(NamedTuple):
@@ -184,6 +184,23 @@ class DecisionForm(Viewer):
         names = list(self._pairs())
         return LabelSet(self.id, dict(zip(ids_of_labels(self._prefix, names), names, strict=True)))
 
+    def mark_lacking(self) -> str:
+        """Mark the first field that lacks something, and no other; return what to do about it."""
+        is_set, is_binary = self._kind.value == _SEVERAL, self._kind.value == _BINARY
+        least = 1 if is_set else 2
+        checks = {
+            "Give the question a name.": (self._id, bool(self.id.strip())),
+            "Write a question.": (self._question, is_set or bool(self._question.value.strip())),
+            f"Write {'a label' if is_set else 'two answers'} at least, one a line.": (
+                self._outcomes,
+                is_binary or len(self._pairs()) >= least,
+            ),
+        }
+        lacking = [text for text, (_, is_there) in checks.items() if not is_there][:1]
+        for text, (field, _) in checks.items():
+            field.error_state = text in lacking
+        return "".join(lacking)
+
     def decisions(self) -> list[dict[str, Any]]:
         """Return the decisions as they are sent: one, or of several labels one for each.
 
@@ -195,8 +212,6 @@ class DecisionForm(Viewer):
         if self._kind.value != _SEVERAL:
             return [self._decision()]
         pairs = self._pairs()
-        if not pairs:
-            raise InvalidRequestError(f"{self.id or 'A decision'} has no labels. Write one a line.")
         return multi_label(self._prefix, pairs, self._question.value.strip() or None)
 
     @property

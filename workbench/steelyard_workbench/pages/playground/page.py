@@ -30,7 +30,7 @@ from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.problems import not_loaded, problem_of
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.snippets import as_curl, as_json, as_python, as_python_named
-from steelyard_workbench.kit.states import empty, failed, loading
+from steelyard_workbench.kit.states import empty, failed, loading, verdict
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.pages.playground.answer import show_answer
 from steelyard_workbench.pages.playground.decision_form import DecisionFields, DecisionForm
@@ -81,7 +81,7 @@ class PlaygroundPage(Page):
         self._picked, self._is_offering = "", False
         self.saving: WasItRight | None = None
         self.context = pmui.TextAreaInput(
-            label="Context",
+            label="Text",
             value=_CONTEXT,
             rows=6,
             max_length=ANY_LENGTH,
@@ -97,7 +97,7 @@ class PlaygroundPage(Page):
         self.forms: list[DecisionForm] = []
         self.form_box = pn.Column(sizing_mode="stretch_width")
         self.answer = pn.Column(
-            empty("Write a context and decisions, and press **Ask**."), sizing_mode="stretch_width"
+            empty("Write a text and a question, and press **Ask**."), sizing_mode="stretch_width"
         )
         self.warnings = pn.Column(sizing_mode="stretch_width")
         self.ask = Task(self._send, "No answer:", self.answer, scope=self.visit)
@@ -109,7 +109,7 @@ class PlaygroundPage(Page):
             margin=(5, 10),
             sizing_mode="stretch_width",
         )
-        add = pmui.Button(label="Add a decision", variant="outlined")
+        add = pmui.Button(label="Add a question", variant="outlined")
         add.on_click(lambda _: self._add(DecisionFields(self._free_name(), "binary")))
         self._ask = pmui.Button(label="Ask", variant="contained")
         self._ask.on_click(self.ask.on_event)
@@ -168,7 +168,14 @@ class PlaygroundPage(Page):
             "store": bool(self.keep.value),
         }
 
+    def _lacking(self) -> str:
+        """Mark what lacks something; return what to do about the first, empty where nothing is."""
+        return next((text for form in self.forms if (text := form.mark_lacking())), "")
+
     async def _send(self) -> None:
+        if lacking := self._lacking():
+            self.answer[:] = [verdict("bad", lacking)]
+            return
         request = self.request()
         label_sets = [labels for form in self.forms if (labels := form.label_set()) is not None]
         models = list(dict.fromkeys([self.model.value, *self.beside.value]))[:MOST_MODELS]
@@ -357,6 +364,9 @@ class PlaygroundPage(Page):
         self._put([(fields, known.get(fields)) for fields in decisions])
 
     async def _lint(self) -> None:
+        if lacking := self._lacking():
+            self.warnings[:] = [empty(lacking)]
+            return
         request = self.request()
         self._code[:] = [self.show_code(request)]
         answer = await asyncio.to_thread(self.client.lint, request["context"], request["decisions"])
