@@ -23,6 +23,7 @@ from steelyard_workbench.kit.session import Session
 from steelyard_workbench.pages.compare.page import (
     ComparePage,
     judged,
+    old_and_new,
     rows_to_settle,
     show_unpaired,
     side_text,
@@ -86,6 +87,25 @@ def test_a_side_that_scored_more_has_no_interval_of_the_pairs():
     alone = Measure(value=0.7, low=0.6, high=0.8, n=90)
     assert side_text(0.5, alone, 80) == "0.500 (n = 80)"
     assert side_text(0.7, alone, 90) == "0.700 (0.600 to 0.800, n = 90)"
+
+
+def test_two_numbers_of_a_family_are_compared_first_the_older_at_the_left():
+    def run(id_, family, rows="a"):
+        return SimpleNamespace(id=id_, model_name=family, evaluation_sha256=rows)
+
+    runs = [
+        run("5", "other"),
+        run("4", "desk"),
+        run("3", None),
+        run("2", "desk"),
+        run("1", "desk", "b"),
+    ]
+    assert old_and_new(runs, "", "") == ("2", "4")
+    assert old_and_new(runs[:1] + runs[2:3], "", "") == ("3", "5")
+    assert old_and_new(runs, "", "3") == ("2", "3")
+    assert old_and_new(runs, "1", "") == ("1", "5")
+    assert old_and_new(runs, "5", "1") == ("5", "1")  # chosen by somebody
+    assert old_and_new(runs, "", "1") == ("5", "1")
 
 
 def test_the_newest_two_are_compared_when_none_is_named(server, pair):

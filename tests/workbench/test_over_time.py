@@ -1,4 +1,4 @@
-"""Runs over time: a line a model, broken where the rows are others, and a mark opens its run."""
+"""Runs over time: a line a model, of runs on the same rows, and a mark opens its run."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def lines(chart: Any) -> int:
     return sum(type(one.glyph).__name__ == "Line" for one in chart.renderers)
 
 
-def test_a_line_joins_the_numbers_of_a_family_and_ends_where_the_rows_are_others() -> None:
+def test_a_line_joins_the_numbers_of_a_family_on_the_rows_of_the_newest_run() -> None:
     runs = [
-        run(1, "base"),
-        run(2, "router@1", family="router"),
+        run(1, "router@1", family="router", rows="b"),
+        run(2, "base"),
         run(3, "router@2", family="router"),
-        run(4, "router@3", family="router", rows="b"),
+        run(4, "router@3", family="router"),
         SimpleNamespace(id="eval_5", status="failed"),
     ]
     shown, told, asked = opened(runs)
@@ -68,15 +68,17 @@ def test_a_line_joins_the_numbers_of_a_family_and_ends_where_the_rows_are_others
     shown.measure.value = "ece"
     chart = chart_of(shown)
     [source] = {one.data_source for one in chart.select(name="runs")}
-    assert list(source.data["series"]) == ["base", "router", "router", "router"]
+    assert list(source.data["series"]) == ["base", "router", "router"]
     assert len(set(source.data["marker"])) == 2
-    assert lines(chart) == 1  # from the first number to the second
+    assert lines(chart) == 1  # from the second number to the third
+    assert chart.y_range.start < 0.4
+    assert chart.y_range.end > 0.6  # whole intervals are within
     source.selected.indices = [0]
     [data] = shown.__panel__().select(MarkTable)
-    assert [row[0] for row in data.rows] == ["router@3", "router@2", "router@1", "base"]
+    assert [row[0] for row in data.rows] == ["router@3", "router@2", "base", "router@1"]
     assert all("n = 80)" in row[1] for row in data.rows)
     data.press(0)
-    assert told == ["eval_1", "eval_4"]
+    assert told == ["eval_2", "eval_4"]
     shown.part.start()  # what was measured is known
     assert len(asked) == 4
 
@@ -87,6 +89,12 @@ def test_runs_that_began_together_stand_beside_each_other_and_models_are_bounded
     [source] = {one.data_source for one in chart_of(shown).select(name="runs")}
     assert len(set(source.data["x"])) == len(source.data["x"]) == MOST_MODELS
     assert "2 more models" in texts(shown.__panel__())
+
+
+def test_runs_on_other_rows_are_not_drawn_together() -> None:
+    shown, _, _ = opened([run(1, "base"), run(2, "base", rows="b")])
+    assert shown.__panel__().select(pn.pane.Bokeh) == []
+    assert "nothing to compare" in texts(shown.__panel__())
 
 
 def test_one_run_is_no_line() -> None:

@@ -84,6 +84,24 @@ def intervals(
     )
 
 
+def room_for(values: Sequence[float], *, beyond: float = 0.05) -> tuple[float, float]:
+    """Return a range that holds values, ends of intervals among them, with some room beside them.
+
+    Parameters
+    ----------
+    beyond : float
+        Room above them, a share of it all.
+
+    Examples
+    --------
+    >>> room_for([0.0, 1.0], beyond=0.25)
+    (-0.05, 1.25)
+    """
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    width = (high - low) or abs(high) or 1.0
+    return low - 0.05 * width, high + beyond * width
+
+
 def on_tap(made: Any, source: ColumnDataSource, open_: Callable[[int], None]) -> None:
     """Call with the index of a mark that was clicked, so that it can open the rows behind it."""
     if not made.select(type=TapTool):

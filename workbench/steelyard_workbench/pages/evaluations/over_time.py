@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
 import panel as pn
@@ -39,9 +39,8 @@ _TITLES = {
     "picked_best": "Picked the best",
 }
 _CAPTION = (
-    "The newest runs, with 95 % intervals; numbers of a family are one line. A line is broken where "
-    "the evaluation rows are others than before: the runs on both sides cannot be compared. Click a "
-    "mark to open the run."
+    "Runs on the rows of the newest one, with 95 % intervals; numbers of a family are one line. Those on "
+    "other rows, which cannot be compared with it, stand in the table alone. Click a mark to open the run."
 )
 
 
@@ -130,11 +129,14 @@ class OverTime(Viewer):
             open_=lambda place: self._open(shown_runs[len(shown_runs) - 1 - place].evaluation.id),
             opens="Open the run",
         )
-        self._place[:] = [
-            figures.show(runs_chart(shown_runs, name, shown, self._open)),
-            pmui.Typography(text, variant="body2"),
-            data,
-        ]
+        newest = _rows_of(shown_runs[-1])
+        alike = [run for run in shown_runs if _rows_of(run) == newest]
+        chart = (
+            [figures.show(runs_chart(alike, name, shown, self._open))]
+            if len(alike) > 1
+            else [empty("The newest run is the only one of its rows: there is nothing to compare.")]
+        )
+        self._place[:] = [*chart, pmui.Typography(text, variant="body2"), data]
 
 
 def runs_chart(
@@ -164,16 +166,19 @@ def runs_chart(
             "color": [SERIES[place % len(SERIES)] for place in look],
         }
     )
-    made = figures.plot("Runs over time", "", _TITLES[measure], height=340, x_axis_type="datetime")
+    made = figures.plot(
+        "Runs over time",
+        "",
+        _TITLES[measure],
+        height=340,
+        x_axis_type="datetime",
+        y_range=figures.room_for([*source.data["low"], *source.data["high"]]),
+    )
     for place, name in enumerate(series):
         own = [at for at, run in enumerate(runs) if run.series == name]
-        for before, after in pairwise(own):
-            if _rows_of(runs[before]) == _rows_of(runs[after]):
-                made.line(
-                    [times[before], times[after]],
-                    [estimates[before].value, estimates[after].value],
-                    color=SERIES[place % len(SERIES)],
-                )
+        if len(own) > 1:
+            values = [estimates[at].value for at in own]
+            made.line([times[at] for at in own], values, color=SERIES[place % len(SERIES)])
     figures.intervals(made, source, base="x", low="low", high="high")
     marks = made.scatter(
         "x",

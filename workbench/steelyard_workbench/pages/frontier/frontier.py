@@ -115,6 +115,11 @@ class FrontierPanel(Viewer):
             self.decision.param.update(
                 options=list(self._decisions), value=next(iter(self._decisions))
             )
+        if not self.controls.visible:
+            # Where all cost the same, how long they take tells them apart.
+            prices = {place_of(point, "price") for point in frontier.data}
+            has_times = any(point.latency_ms is not None for point in frontier.data)
+            self.axis.value = "latency" if len(prices) == 1 and has_times else "price"
         self.controls.visible = bool(frontier.data)
         if not frontier.data:
             return empty("Evaluated models appear here, with their price and latency.")

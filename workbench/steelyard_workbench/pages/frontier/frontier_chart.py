@@ -48,13 +48,6 @@ def best_so_far(
     return best
 
 
-def _with_room(values: Sequence[float], *, right: float) -> tuple[float, float]:
-    """Return a range that holds values, with some room beside them, a share of it all."""
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    width = (high - low) or abs(high) or 1.0
-    return low - 0.05 * width, high + right * width
-
-
 def frontier_chart(
     points: Sequence[FrontierPoint],
     measure: FrontierMeasure,
@@ -88,8 +81,8 @@ def frontier_chart(
         f"{_Y[measure]}, with 95 % intervals",
         height=380,
         # Names stand at the right of their points.
-        x_range=_with_room(source.data["x"], right=0.2),
-        y_range=_with_room([*source.data["low"], *source.data["high"]], right=0.05),
+        x_range=figures.room_for(source.data["x"], beyond=0.2),
+        y_range=figures.room_for([*source.data["low"], *source.data["high"]]),
     )
     line = best_so_far(
         [(x, point.estimate.value) for x, point in drawn], is_falling=measure != "accuracy"
