@@ -44,11 +44,12 @@ def test_live_shows_an_alarm_with_its_evidence_and_leads_to_its_decisions(client
     alarm = next(one for one in fetch_alarms(client) if one.watch == "shares")
     said = texts_of(page.figures.__panel__())
     assert alarm.message in said
-    assert "Yellow bands" in said
     assert f"n = {alarm.evidence.estimate.n:,}" in said
     assert 'role="img"' in said
     assert "Odds against no drift" in said
     assert "to 1; an alarm from" in said
+    page.more.clicks += 1
+    assert "Yellow bands" in texts_of(page.__panel__())
     named(page.figures.__panel__(), "Show the decisions")[0].clicks += 1
     assert page.view.rows.model == "router@1"
     assert page.feed.entries

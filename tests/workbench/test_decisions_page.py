@@ -117,7 +117,7 @@ def test_the_list_makes_decisions_and_opens_them(server):
     assert listed.rows == [["desk", "", "production 1", "0", "—", ""]]
     page = opened(server)
     archived = page.__panel__().select(MarkTable)[1]
-    archived.press(0)
+    archived.press([row[0] for row in archived.rows].index("contract_clause"))
     press(page, "Bring it back")
     assert named_decisions.get("contract_clause").archived_at is None
 

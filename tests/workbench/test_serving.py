@@ -34,6 +34,7 @@ from steelyard_workbench.frame.serving import (
     on_loop_error,
     warm_up,
 )
+from steelyard_workbench.kit.theme import colours_of
 
 SOON = 30
 
@@ -126,7 +127,7 @@ def test_a_frame_is_sent_before_its_page_is_made_and_says_that_it_was_not(served
         has_frame.set()
         rest = "".join(pieces)
     assert answer.headers["Cache-Control"] == "no-store"
-    for part in ('<p class="title">Live</p>', "<div>Watch</div>", "background: #121212"):
+    for part in ('<p class="title">Live</p>', "<div>Watch</div>", f"background: {colours_of('dark')['ground']}"):
         assert part in frame
     assert "firstFrame.fail(" in rest
     assert not re.search("broken|Traceback|token", rest)
