@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.resources import files
 from unittest.mock import Mock
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from steelyard.cli.failures import show_failure
+from steelyard.cli.failures import show_failure, without_routes
 from steelyard.cli.main import COMMANDS, main
 from steelyard.errors import (
     FamilyAnswersError,
@@ -79,6 +81,53 @@ def test_an_unknown_command_is_refused(run):
     result = run("weigh")
     assert result.exit_code == 2
     assert "weigh" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("decyde", "decide"), ("datasets", "dataset"), ("SERVE", "serve"), ("xyzzy", None)],
+)
+def test_a_near_miss_of_a_command_names_it(run, name, meant):
+    result = run(name)
+    assert result.exit_code == 2
+    said = result.stderr.partition("Did you mean ")[2].strip()
+    assert said == (f"{meant}?" if meant else "") or said.startswith(f"{meant} or ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_and_options(run, shell, monkeypatch):
+    script = run("completion", shell)
+    assert script.exit_code == 0
+    assert f"_STEELYARD_COMPLETE={shell}_complete" in script.stdout
+    assert "steelyard completion" in run("--help").stdout
+    monkeypatch.setenv("_STEELYARD_COMPLETE", f"{shell}_complete")
+    for words, found in (("steelyard deci", "decide"), ("steelyard decide --con", "--context")):
+        monkeypatch.setenv("COMP_WORDS", words)
+        last = words.split()[-1]
+        monkeypatch.setenv("COMP_CWORD", last if shell == "fish" else str(len(words.split()) - 1))
+        assert found in CliRunner().invoke(main, [], prog_name="steelyard").stdout
+
+
+def test_an_error_in_the_shell_names_no_route():
+    """Whichever route a server's sentence names, the shell names a command that there is."""
+    context = click.Context(main, info_name="steelyard")
+    operations = json.loads(
+        files("steelyard.http").joinpath("openapi.json").read_text(encoding="utf-8")
+    )["paths"]
+    for path, methods in operations.items():
+        if not path.startswith("/v1/"):
+            continue
+        for method in methods:
+            shown = without_routes(f"It is none; see {method.upper()} {path}, or {path}.")
+            assert "/v1" not in shown
+            first = shown.removeprefix("It is none; see ").partition(",")[0]
+            if first != "the workbench":
+                _, name, *child = first.split()
+                command = main.get_command(context, name)
+                assert command is not None
+                assert not child or child[0] in command.commands, first
+    address = "No answer from https://models.example/v1/chat; check it."
+    assert without_routes(address) == address
 
 
 def test_version(run):

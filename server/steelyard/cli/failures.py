@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,28 @@ UNAVAILABLE = 3
 #: What the system says of a disk that is full, or that may not be written.
 _OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO}
 
+#: A route in a sentence, which ends before the sentence does, and is no address of a server.
+_ROUTE = re.compile(
+    r"(?<![\w/.:])((?:GET|POST|PUT|PATCH|DELETE) )?/v1/([a-z-]+)((?:/[\w{}.:-]*[\w}])*)"
+)
+#: The commands of nouns whose names are others, and those whose list is a command.
+_NOUNS = {"named-decisions": "decision", "named-comparisons": "decision", "fine-tunes": "job"}
+_SHOWN = frozenset(
+    {
+        "account",
+        "alarm",
+        "dataset",
+        "decision",
+        "evaluate",
+        "family",
+        "job",
+        "key",
+        "labeling",
+        "map",
+    }
+    | {"model", "route", "tune", "webhook"}
+)
+
 #: A longer list would scroll its beginning away.
 _SHOWN_VIOLATIONS = 20
 
@@ -30,6 +53,25 @@ def exit_status(error: Exception) -> int:
     if error.status in {503, 504}:
         return UNAVAILABLE
     return REFUSED if 400 <= error.status < 500 else FAILED
+
+
+def without_routes(text: str) -> str:
+    """Return a sentence of a server with the command in the place of each route that it names.
+
+    >>> without_routes("There is no dataset 'a'; look at GET /v1/datasets.")
+    "There is no dataset 'a'; look at steelyard dataset list."
+    >>> without_routes("Answer with POST /v1/drafts/d_1/edits.")
+    'Answer with the workbench.'
+    """
+
+    def command(match: re.Match[str]) -> str:
+        method, noun, rest = match.groups()
+        name = _NOUNS.get(noun, noun.removesuffix("s"))
+        if name not in _SHOWN:
+            return "the workbench"
+        return f"steelyard {name}{' list' if method == 'GET ' and not rest else ''}"
+
+    return _ROUTE.sub(command, text)
 
 
 @contextmanager
@@ -49,15 +91,15 @@ def disk_failures() -> Iterator[None]:
 def show_failure(error: Exception) -> None:
     """Write a failed command's error to the error stream: its place, and the remedy."""
     if not isinstance(error, SteelyardError):
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {without_routes(str(error))}", err=True)
         return
     problems = _problems(error)
     headline = error.message
     if problems and isinstance(error, InvalidRequestError):
         headline = "the request cannot be used."  # its message is the first of them
-    click.echo(f"Error ({error.code}): {printable(headline)}", err=True)
+    click.echo(f"Error ({error.code}): {printable(without_routes(headline))}", err=True)
     for path, message in problems[:_SHOWN_VIOLATIONS]:
-        click.echo(f"  {printable(f'{path_text(path)}: {message}')}", err=True)
+        click.echo(f"  {printable(f'{path_text(path)}: {without_routes(message)}')}", err=True)
     if len(problems) > _SHOWN_VIOLATIONS:
         click.echo(f"  and {len(problems) - _SHOWN_VIOLATIONS} more", err=True)
     show_notes(error)
@@ -66,7 +108,7 @@ def show_failure(error: Exception) -> None:
 def show_notes(error: BaseException) -> None:
     """Write notes on work done before the failure, such as rows that a dataset has already."""
     for note in getattr(error, "__notes__", ()):
-        click.echo(f"  {printable(note)}", err=True)
+        click.echo(f"  {printable(without_routes(note))}", err=True)
 
 
 def is_problem(detail: Mapping[str, Any]) -> bool:

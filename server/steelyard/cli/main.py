@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 import gc
 import importlib
 from typing import Any
@@ -23,6 +24,7 @@ COMMANDS = {
     "alarm": "Show where models no longer decide as they did.",
     "backup": "Copy a home while its server runs.",
     "billing": "Confirm and refund purchases, and look into payments.",
+    "completion": "Print what makes a shell complete commands and options.",
     "dataset": "Make, list, read and delete datasets.",
     "decide": "Answer decisions about one context.",
     "decision": "Keep decisions under names, on a server and as files of a repository.",
@@ -61,6 +63,9 @@ Examples:
   steelyard decide request.json --json
   steelyard lint request.json
   steelyard serve
+
+\b
+To complete commands in a shell: eval "$(steelyard completion bash)"
 """
 
 
@@ -88,6 +93,17 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"steelyard.cli.{_MODULES.get(cmd_name, cmd_name)}")
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is called; what is none is refused with those of a name like it."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            near = difflib.get_close_matches(name.lower(), COMMANDS)
+            meant = f" Did you mean {' or '.join(near)}?" if near else ""
+            ctx.fail(f"No such command {name!r}.{meant}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(
         self,
