@@ -1,6 +1,8 @@
-"""axe-core on every page, in the light and in the dark."""
+"""axe-core on every page, in the light and in the dark; and no page ends at a command line."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from playwright.sync_api import expect
@@ -35,6 +37,13 @@ DARK = ("datasets", "playground", "live")
 PAGES = [entry for entry in ENTRIES if not entry.needs_sign_in]
 
 
+#: What somebody would type into a shell, in the text of a page that is not under *Details*.
+COMMAND = re.compile(
+    r"pip install|STEELYARD_|\bcurl |"
+    r"\bsteelyard (account|decision|export|evaluate|family|key|model|rows|serve|up|workbench)\b"
+)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize(
@@ -58,4 +67,5 @@ def test_nothing_new_is_found(quiet_page, is_dark, is_split):
         expect(heading).to_be_visible()
         expect(quiet_page.locator(".skeleton:visible")).to_have_count(0)
         found[entry.slug] = stays_worse(quiet_page)
+        found[entry.slug] += quiet_page.get_by_text(COMMAND).filter(visible=True).all_inner_texts()
     assert not any(found.values()), found

@@ -283,7 +283,7 @@ def test_an_empty_window_offers_a_longer_one_and_at_last_a_command(bare: Client)
     page = opened(bare)
     assert "Look at the last 30 days" in texts(page.figures)
     page.window.value = 2_592_000
-    assert "No decision is stored" in texts(page.figures)
+    assert "No answer is stored" in texts(page.figures)
     assert "/v1/decide" in texts(page.figures)
 
 

@@ -20,9 +20,11 @@ from support.browser.shown_parts import buttons, named, texts
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard_workbench.frame.navigation import make_page
+from steelyard_workbench.kit.components.choices import Choices
 from steelyard_workbench.kit.components.mark_table import MarkTable
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope
+from steelyard_workbench.pages.models import judges as models_judges
 from steelyard_workbench.pages.models.judges import Judges
 from steelyard_workbench.pages.models.routes import Routes
 
@@ -40,6 +42,11 @@ def opened(server, slug, **chosen):
     return page
 
 
+def cards_of(section):
+    [cards] = [each for each in section.__panel__().select(Choices) if each.layout == "cards"]
+    return cards
+
+
 def press(shown, label):
     [button] = named(shown, label)
     button.clicks += 1
@@ -48,6 +55,8 @@ def press(shown, label):
 def test_a_model_is_shown_with_where_to_go_on(server):
     page = opened(server, "models")
     [models, judges] = page.__panel__().select(MarkTable)
+    [cards] = [each for each in page.judges.__panel__().select(Choices) if each.layout == "cards"]
+    assert [line["title"].split(" (")[-1] for line in cards.lines][:2] == ["small)", "good)"]
     assert models.rows[0][:4] == ["hashing", "shipped", "answers", "0"]
     assert ["qwen3-0.6b", "not here"] in [[row[0], row[-1]] for row in judges.rows]
     models.press(0)
@@ -251,6 +260,8 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
     [listed] = section.__panel__().select(MarkTable)
     listed.press(0)
     press(section.opened, "Download 2.0 GB")
+    [card] = cards_of(section).lines
+    assert "Downloading: 0.50 of 2.00 GB" in card["text"]
     assert "0.50 of 2.00 GB" in texts(section.opened)
     ended = replace(running, status="succeeded")
     state["judge"] = replace(state["judge"], task=ended, downloaded=True)
@@ -261,5 +272,45 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
     assert "0.600 before, 0.500 after" in texts(section.opened)
     press(section.opened, "Use it in the route auto")
     assert [step for step, _ in steps] == ["download", "connect", "check", "calibrate", "route"]
-    [listed] = section.__panel__().select(MarkTable)
-    assert listed.rows[0][-1] == "connected, calibrated, in the route auto"
+    [card] = cards_of(section).lines
+    assert card["pill"] == "judge, connected, calibrated, in the route auto"
+
+
+def test_one_press_on_a_card_gets_a_recommended_judge_and_says_how_long_it_takes(monkeypatch):
+    task = SetupTask(kind="download", status="running", done=0, total=2_000_000_000)
+    judge = Judge(
+        name="small",
+        repository="a/b",
+        licence="MIT",
+        bytes=2_000_000_000,
+        context_tokens=4096,
+        measured="70 % right on yes/no",
+        recommended="small",
+        downloaded=False,
+        connected=False,
+        calibrated=False,
+        routes=[],
+    )
+    state = {"judge": judge}
+
+    def download(_):
+        state["judge"] = replace(judge, task=task)
+        return state["judge"]
+
+    judges = SimpleNamespace(
+        list=lambda: JudgeList(data=[state["judge"]], runs_here=True), download=download
+    )
+    section = Judges(Session(SimpleNamespace(judges=judges)), Scope())
+    clock = iter([0.0, 10.0])
+    monkeypatch.setattr(models_judges, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    asyncio.run(section.judges.refresh())
+    [card] = cards_of(section).lines
+    assert (card["label"], card["title"]) == ("Get it, 2.0 GB", "small (small)")
+    assert "70 % right on yes/no" in card["text"]
+    cards_of(section).press(0)
+    assert "Downloading: 0.00 of 2.00 GB" in cards_of(section).lines[0]["text"]
+    named(section.opened, "Stop")
+    state["judge"] = replace(judge, task=replace(task, done=500_000_000))
+    clock = iter([10.0, 10.0, 10.0])
+    asyncio.run(section.look())
+    assert "0.50 of 2.00 GB, 30 s left" in cards_of(section).lines[0]["text"]

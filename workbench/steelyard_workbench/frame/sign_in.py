@@ -16,14 +16,15 @@ from steelyard_workbench.kit.components.identity_visit import IdentityVisit
 from steelyard_workbench.kit.components.passkey_dialog import PasskeyDialog
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import Problem
-from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.kit.states import empty, verdict, with_details
 from steelyard_workbench.kit.tasks import Write
 from steelyard_workbench.kit.theme import TITLE
 from steelyard_workbench.parts.passkeys import refused_dialog, sign_in_with_passkey
 
-_HINT = (
-    "Without a mail server the code is printed in the terminal that the server runs in. Whoever runs "
-    "the server lets the first people in with `steelyard account invite`."
+_HINT = with_details(
+    "Without a mail server the code is printed in the terminal that the server runs in, and whoever runs "
+    "the server lets the first people in.",
+    "`steelyard account invite`",
 )
 
 
@@ -90,7 +91,7 @@ class SignIn(Viewer):
     def _show_first(self) -> None:
         self._challenge = ""
         self.problem[:] = []
-        self._steps[:] = [self.email, self._send, pmui.Typography(_HINT, variant="body2")]
+        self._steps[:] = [self.email, self._send, empty(_HINT)]
 
     async def _ask(self) -> None:
         email = (self.email.value_input or self.email.value or "").strip()
@@ -105,7 +106,7 @@ class SignIn(Viewer):
             pmui.Typography(text, variant="body1"),
             self.code,
             pn.Row(self._enter, self._other),
-            pmui.Typography(_HINT, variant="body2"),
+            empty(_HINT),
         ]
 
     async def _give(self) -> None:

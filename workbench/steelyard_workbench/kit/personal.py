@@ -22,16 +22,18 @@ from steelyard.people.wire import CurrentSession
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.states import empty, verdict, with_details
 from steelyard_workbench.kit.tasks import Scope, Write
 
-_OFF = (
-    "**Accounts are off**: this server has no members, and nothing costs anything. To let people "
-    "sign in, start the server with `steelyard up --accounts on` (or `STEELYARD_ACCOUNTS=on`)."
+_OFF = with_details(
+    "**Accounts are off**: this server has no members, and nothing costs anything. Whoever runs the "
+    "server switches them on, and people sign in here.",
+    "`steelyard up --accounts on`, or `STEELYARD_ACCOUNTS=on`",
 )
-_KEY = (
-    "**This workbench calls with an API key**, which reads its account and changes nothing. Start it "
-    "without `STEELYARD_API_KEY`, so that people sign in here."
+_KEY = with_details(
+    "**This workbench calls with an API key**, which reads its account and changes nothing. Started "
+    "without one, people sign in here.",
+    "The key is `STEELYARD_API_KEY` of its environment.",
 )
 _AGAIN = "**You are not signed in.** Load this page again to sign in."
 
@@ -184,9 +186,10 @@ def why_not(role: Role | None, roles: frozenset[Role]) -> str:
     """Return what a role does not cover, as Markdown."""
     needed = " or ".join(sorted(roles))
     if role is None:
-        return (
+        return with_details(
             "**You are not a member of an account.** Ask an owner to invite you, as "
-            f"{needed}, or whoever runs the server: `steelyard account invite`."
+            f"{needed}, or whoever runs the server.",
+            "`steelyard account invite`",
         )
     return (
         f"**Not for your role, {role}.** This is for {needed}; an owner of the account can change "

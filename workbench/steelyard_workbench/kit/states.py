@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from html import escape
 from typing import Any
 
 import panel as pn
@@ -11,8 +13,10 @@ from panel.viewable import Viewable
 
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import Problem
-from steelyard_workbench.kit.theme import READING_WIDTH, TEXT, Status, token
+from steelyard_workbench.kit.theme import READING_WIDTH, SMALL, TEXT, Status, token
 
+#: What stands between a text and its details.
+_DETAILS = "\n\nDetails: "
 _SEVERITY: dict[Status, str] = {
     "good": "success",
     "bad": "error",
@@ -66,6 +70,13 @@ def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
         return pn.Column(
             empty(text, is_good=is_good), pn.FlexBox(*actions), sizing_mode="stretch_width"
         )
+    text, _, details = text.partition(_DETAILS)
+    if details:
+        body = re.sub("`([^`]+)`", r"<code>\1</code>", escape(details))
+        drawn = f'<details style="font-size:{SMALL}"><summary>Details</summary>{body}</details>'
+        return pn.Column(
+            empty(text), pn.pane.HTML(drawn, margin=(0, 10)), sizing_mode="stretch_width"
+        )
     if not is_good:
         # Without an icon it is plain text: no React root for it.
         return pn.pane.Markdown(
@@ -84,6 +95,11 @@ def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
         sx=ALERT_TEXT,
         sizing_mode="stretch_width",
     )
+
+
+def with_details(text: str, details: str) -> str:
+    """Return a text for ``empty`` under whose *Details* is what whoever runs the server types."""
+    return f"{text}{_DETAILS}{details}"
 
 
 def failed(

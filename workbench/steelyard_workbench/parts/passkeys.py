@@ -18,16 +18,16 @@ from steelyard_workbench.kit.components.passkey_dialog import DialogRefusedError
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.problems import Problem, problem_of
-from steelyard_workbench.kit.states import empty, failed, verdict
+from steelyard_workbench.kit.states import empty, failed, verdict, with_details
 from steelyard_workbench.kit.tasks import Write
 
 _HOW = (
     "With a passkey you sign in by a fingerprint, a face or a PIN of your device, without a code by "
     "mail. Adding and removing one needs a code given within the last 15 minutes."
 )
-_OFF = (
-    "This server has no passkeys. Its operator installs them with `pip install "
-    "'steelyard[passkeys]'`."
+_OFF = with_details(
+    "This server has no passkeys; whoever runs it can install them.",
+    "`pip install 'steelyard[passkeys]'`",
 )
 #: Characters of a name on a button.
 _SHOWN_NAME = 40

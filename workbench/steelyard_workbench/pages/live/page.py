@@ -357,14 +357,19 @@ class LivePage(Page):
             text = f"**No decision was stored in the {self.view.window}.**"
             return empty(text, self._button("Look at the last 30 days", self._choose_longest))
         text = (
-            "**No decision is stored yet.** This page shows the decisions that applications ask for. "
-            "Store a first one with either of these, or with *Keep this answer* in the Playground."
+            "**No answer is stored yet.** This page shows the answers that applications ask for. "
+            "Keep a first one in the Playground, or let a program store one."
         )
         url = self.client.url
-        return pn.Column(
-            empty(text),
+        code = pn.Column(
             CopyText(as_curl(url, _EXAMPLE), "a first decision with curl"),
             CopyText(as_python(url, _EXAMPLE), "a first decision in Python"),
+            sizing_mode="stretch_width",
+        )
+        ask = self._button("Ask in the Playground", lambda: self.session.open("playground"))
+        return pn.Column(
+            empty(text, ask),
+            pmui.Accordion(("Details", code), sizing_mode="stretch_width"),
             sizing_mode="stretch_width",
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -14,23 +15,23 @@ from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
 from steelyard.models.judge_wire import Judge, JudgeList, SetupTask
+from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
-from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.states import empty, verdict, with_details
 
 _ABOUT = (
     "A reader is a small model that answers a yes/no about a text in tens of milliseconds. A judge is a "
-    "language model that reads a text and answers a question about it. Both run on this "
-    "server, and decide what the shipped model is not sure of. Models of other servers, which an operator "
-    "connects with `steelyard model add`, are checked and calibrated here too."
+    "language model that reads a text and answers a question about it. Both run on this server, and "
+    "decide what the shipped model is not sure of."
 )
-_NOT_INSTALLED = (
-    "**Judges cannot run here yet.** The operator of the server installs what runs them: "
-    "`pip install 'steelyard[judge]'`."
+_NOT_INSTALLED = with_details(
+    "**Judges cannot run here yet**: whoever runs the server installs what runs them.",
+    "`pip install 'steelyard[judge]'`",
 )
 _NOT_MEASURED = "not measured by us"
 _DOING = {
@@ -40,6 +41,8 @@ _DOING = {
     "fit": "Fitting",
 }
 _MOST_DATASETS = 200
+#: What is recommended, in the order in which it is offered; the last is what is here already.
+_SIZES = ("small", "good", "best", "")
 #: Where a connected model that is not of the catalogue is, by how it is asked.
 _ORIGINS = {
     "gguf": "a file of this server",
@@ -54,6 +57,8 @@ class Judges(Section):
     def build(self) -> list[Viewable]:
         """Return the list and the judge that is open."""
         self.chosen = ""
+        #: When a task was seen first, by the judge's name, and how much of it was done then.
+        self._began: dict[str, tuple[float, int]] = {}
         self.judges: Loaded[JudgeList] = Loaded(
             "Connected models and judges", self.client.judges.list, self._show
         )
@@ -76,29 +81,76 @@ class Judges(Section):
         open_judge = next((judge for judge in judges.data if judge.name == self.chosen), None)
         if open_judge is not None:
             self.open_judge(open_judge)
-        shown = mark_table(
-            ("model", "size", "licence", "quality", "state"),
-            [
-                (
-                    judge.name,
-                    _size_of(judge) or "—",
-                    judge.licence or "—",
-                    _quality_of(judge),
-                    _state_of(judge),
-                )
-                for judge in judges.data
-            ],
-            label="Connected models and judges",
-            numbers=(1,),
-            open_=lambda place: self._open_place(judges.data, place),
-            opens="Set it up",
+        # Those to try, and those that are here; the rest of the catalogue stands below.
+        first = [judge for judge in judges.data if _comes_first(judge)]
+        first.sort(key=lambda judge: _SIZES.index(judge.recommended or ""))
+        rest = [judge for judge in judges.data if judge not in first]
+        shown: list[Viewable] = [] if judges.runs_here else [empty(_NOT_INSTALLED)]
+        shown.append(Choices([self._card(judge) for judge in first], layout="cards", is_small=True))
+        if rest:
+            more = mark_table(
+                ("model", "size", "licence", "quality", "state"),
+                [
+                    (
+                        judge.name,
+                        _size_of(judge) or "—",
+                        judge.licence or "—",
+                        _quality_of(judge),
+                        _state_of(judge),
+                    )
+                    for judge in rest
+                ],
+                label="More models",
+                numbers=(1,),
+                open_=lambda place: self._open_place(rest, place),
+                opens="Set it up",
+            )
+            shown.append(pmui.Accordion(("More models", more), sizing_mode="stretch_width"))
+        return pn.Column(*shown, sizing_mode="stretch_width")
+
+    def _card(self, judge: Judge) -> Choice:
+        """Return a judge as a card: what it is, how good and how fast, and its next step."""
+        task = judge.task if _runs(judge) else None
+        parts = [_size_of(judge), judge.licence or ""]
+        if judge.check is not None and judge.check.p50_ms is not None:
+            parts.append(f"{judge.check.p50_ms:,.0f} ms an answer")
+        text = " · ".join(part for part in parts if part)
+        text += f"\n{judge.measured or _NOT_MEASURED.capitalize()}"
+        if task is not None:
+            text += f"\n{_so_far(task)}{self._time_left(judge.name, task)}"
+        label = "Look" if judge.connected or task else "Set it up"
+        if task is None and not judge.downloaded:
+            label = f"Get it, {_size_of(judge)}".removesuffix(", ")
+        return Choice(
+            label,
+            partial(self._get, judge) if label.startswith("Get it") else partial(self._open, judge),
+            title=f"{judge.name} ({judge.recommended})" if judge.recommended else judge.name,
+            text=text,
+            pill=f"{judge.kind}, {_state_of(judge)}",
+            look="filled" if label.startswith("Get it") and judge.recommended else "outlined",
+            hint=f"{label}: {judge.name}",
         )
-        parts: list[Viewable] = [] if judges.runs_here else [empty(_NOT_INSTALLED)]
-        return pn.Column(*parts, shown, sizing_mode="stretch_width")
+
+    def _open(self, judge: Judge) -> None:
+        self.said[:] = []
+        self.open_judge(judge)
+
+    def _get(self, judge: Judge) -> None:
+        """Open a judge and begin its download."""
+        self._open(judge)
+        self.first_step.clicks += 1
+
+    def _time_left(self, name: str, task: SetupTask) -> str:
+        """Return how long a task goes on at the pace so far; empty while that is not known."""
+        at, n = self._began.setdefault(name, (time.monotonic(), task.done))
+        done = task.done - n
+        if done <= 0 or not task.total:
+            return ""
+        left = (task.total - task.done) * (time.monotonic() - at) / done
+        return f", {left / 60:.0f} min left" if left >= 90 else f", {left:.0f} s left"
 
     def _open_place(self, judges: Sequence[Judge], place: int) -> None:
-        self.said[:] = []
-        self.open_judge(judges[place])
+        self._open(judges[place])
 
     def open_judge(self, judge: Judge) -> None:
         """Show how far a judge is set up, and the next step of it."""
@@ -133,7 +185,8 @@ class Judges(Section):
         judges, name = self.client.judges, judge.name
         if not judge.downloaded:
             label = f"Download {_size_of(judge)}".strip()
-            return [self._step(label, partial(judges.download, name), "contained")]
+            self.first_step = self._step(label, partial(judges.download, name), "contained")
+            return [self.first_step]
         if not judge.connected:
             return [self._step("Connect it", partial(judges.connect, name), "contained")]
         route = self._step("Use it in the route auto", partial(judges.use_in_route, name))
@@ -189,14 +242,7 @@ def show_task(task: SetupTask) -> list[Viewable]:
     if task.status == "succeeded":
         return []
     share = round(100 * task.done / task.total) if task.total else None
-    so_far = f"{_DOING[task.kind]} …"
-    if task.total:
-        amount = (
-            f"{task.done / 1e9:.2f} of {task.total / 1e9:.2f} GB"
-            if task.kind == "download"
-            else f"{task.done:,} of {task.total:,} rows"
-        )
-        so_far = f"{_DOING[task.kind]}: {amount}"
+    so_far = _so_far(task)
     bar = pmui.LinearProgress(
         label=so_far,
         max=100,
@@ -205,6 +251,22 @@ def show_task(task: SetupTask) -> list[Viewable]:
         variant="indeterminate" if share is None else "determinate",
     )
     return [pmui.Typography(so_far, variant="body2"), bar]
+
+
+def _so_far(task: SetupTask) -> str:
+    """Return what is under way, and how much of it is done."""
+    if not task.total:
+        return f"{_DOING[task.kind]} …"
+    amount = (
+        f"{task.done / 1e9:.2f} of {task.total / 1e9:.2f} GB"
+        if task.kind == "download"
+        else f"{task.done:,} of {task.total:,} rows"
+    )
+    return f"{_DOING[task.kind]}: {amount}"
+
+
+def _comes_first(judge: Judge) -> bool:
+    return bool(judge.recommended or judge.downloaded or judge.connected or _runs(judge))
 
 
 def _show_results(judge: Judge) -> list[Viewable]:

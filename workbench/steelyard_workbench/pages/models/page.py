@@ -22,6 +22,7 @@ from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import empty, with_details
 from steelyard_workbench.pages.models.judges import Judges
 from steelyard_workbench.pages.models.routes import Routes
 
@@ -31,9 +32,10 @@ _KINDS = {
     "connected": "connected",
     "route": "route",
 }
-_CONNECT = (
-    "An operator connects models of other servers with `steelyard model add`; here they are checked and "
-    "calibrated, and routes are fitted. Requests name both like any other model."
+_CONNECT = with_details(
+    "Models of other servers, which an operator connects, are checked and calibrated here, and routes "
+    "are fitted. Requests name both like any other model.",
+    "`steelyard model add NAME` connects one; `steelyard model stress NAME` tests one under pressure.",
 )
 
 
@@ -85,9 +87,9 @@ class ModelsPage(Page):
         self.routes = Routes(self.session, self.visit) if is_operator else None
         shown = [
             side_by_side(self.part(self.listed), self.opened),
-            pmui.Typography(_CONNECT, variant="body2"),
+            empty(_CONNECT),
         ]
-        for section in (self.routes, self.judges):
+        for section in (self.judges, self.routes):
             if section is not None:
                 shown.append(section.__panel__())
                 self.parts += section.parts
@@ -166,7 +168,7 @@ def _flips_of(model: Model | None) -> str:
 
 def _stress_facts(model: Model) -> dict[str, str]:
     if model.stress is UNSET:
-        return {"Under pressure": "not tested; steelyard model stress does"}
+        return {"Under pressure": "not tested"}
     return {f"Flipped: {line.pressure}": measure_text(line.flipped) for line in model.stress.lines}
 
 

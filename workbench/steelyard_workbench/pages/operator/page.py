@@ -7,6 +7,7 @@ from panel.viewable import Viewable
 from steelyard.people.wire import CurrentSession
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.personal import PersonalPage
+from steelyard_workbench.kit.states import with_details
 from steelyard_workbench.pages.operator.all_accounts import AllAccounts
 from steelyard_workbench.pages.operator.server_state import (
     ConnectedModels,
@@ -15,9 +16,9 @@ from steelyard_workbench.pages.operator.server_state import (
     Transfers,
 )
 
-_NOT = (
-    "**This page is for operators of the server.** One is made with `steelyard account operator ADDRESS`, "
-    "or by the setting `operators`."
+_NOT = with_details(
+    "**This page is for operators of the server.** Whoever runs it makes one.",
+    "`steelyard account operator ADDRESS`, or the setting `operators`",
 )
 
 

@@ -17,7 +17,7 @@ from steelyard_workbench.kit.components.numbers import moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section, typed
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.states import empty, with_details
 from steelyard_workbench.parts.balance import usd
 
 _TRANSFER = (
@@ -28,7 +28,10 @@ _NOTICES = (
     "added. Check with the provider, add credit above where it is due, and dismiss "
     "the notice."
 )
-_NO_MODELS = "No connected models. `steelyard model add NAME` connects a model that answers on another server."
+_NO_MODELS = with_details(
+    "No connected models: those that answer on other servers stand here.",
+    "`steelyard model add NAME`",
+)
 
 
 class Transfers(Section):

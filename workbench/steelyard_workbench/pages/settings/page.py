@@ -19,7 +19,7 @@ from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.keys import KEYS, PLACES
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
-from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.states import empty, verdict, with_details
 
 #: Keys of the account that are listed.
 _MOST_KEYS = 200
@@ -130,8 +130,10 @@ def show_keys(keys: list[ApiKey]) -> Viewable:
     """Show the account's keys: how each begins, what it may call, what it spent."""
     if not keys:
         return empty(
-            "No keys. With accounts on, make one on the page *Account*, signed in, or have whoever "
-            "runs the server make one with `steelyard key create NAME`."
+            with_details(
+                "No keys. With accounts on, make one on the page *Account*, signed in.",
+                "Whoever runs the server makes one too: `steelyard key create NAME`.",
+            )
         )
     return table(
         ("name", "begins with", "scope", "last used", "spent this month", "cap", "state"),
@@ -169,7 +171,7 @@ def show_environment(environment: Environment) -> Viewable:
     }
     if environment.retention_days is not None:
         days = f"{environment.retention_days:g} day{'' if environment.retention_days == 1 else 's'}"
-        values["Decisions are stored for"] = f"{days} (STEELYARD_RETENTION_DAYS of the server)"
+        values["Decisions are stored for"] = f"{days}"
     values |= {f"Part {name}": state for name, state in environment.parts.items()}
     values |= {name: _version(name) for name in _PARTS}
     return pmui.Column(*shown, facts(values), sizing_mode="stretch_width")
