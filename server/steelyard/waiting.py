@@ -75,9 +75,13 @@ class Precedence:
     def after(self, items: Iterable[Item], most_s: float = _GIVE_WAY_S) -> Iterator[Item]:
         """Yield items of work that gives way; each once nothing runs, or after some time."""
         for item in items:
-            with self._changed:
-                self._changed.wait_for(lambda: not self._n_running, most_s)
+            self.give_way(most_s)
             yield item
+
+    def give_way(self, most_s: float = _GIVE_WAY_S) -> None:
+        """Return once nothing runs, or after some time."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._n_running, most_s)
 
 
 #: Passes of the engines of this process.

@@ -17,10 +17,12 @@ import argparse
 import statistics
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 from judge import Item, read_questions
@@ -32,6 +34,7 @@ from speed import cpu_ms
 from models import load_model
 from steelyard.calibration.metrics import ece
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.scoring.batching import Batcher
 from steelyard.serving.auto import auto_route
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.queue import ConnectedQueue, Loop
@@ -41,6 +44,8 @@ from steelyard.serving.reader.declaring import BUNDLED
 _TIMEOUT_S = 600.0
 _NOISE_WORDS = 75
 _COST_TOKENS, _COST_ROUNDS = (150, 400), 20
+#: Requests of a model that are sent at once, and how often, alone and beside the reader by turns.
+_AT_ONCE, _TURNS = 50, 5
 
 #: Gives the probability of yes.
 Model = Callable[[str, RenderedDecision], float]
@@ -68,6 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             yes = ask(models, items, contexts, opposites)
             print(f"\n{title}\n\n{table(items, yes)}")
         print(f"\nCPU ms a question, median of {_COST_ROUNDS}\n\n{costs(models, items)}")
+        print(f"\nMilliseconds, {_AT_ONCE} requests at once\n\n{together(models, items)}")
     return 0
 
 
@@ -82,9 +88,11 @@ def open_models(options: argparse.Namespace, closing: ExitStack) -> dict[str, Mo
     closing.callback(loop.close)
     shipped = load_model("auto", threads=options.threads)
     closing.callback(shipped.scorer.close)
+    batcher = Batcher(shipped.scorer)
+    closing.callback(batcher.close)
 
     def ask_shipped(context: str, decision: RenderedDecision) -> float:
-        [[score]] = shipped.scorer.score([RenderedRequest(context, (decision,))])
+        [score] = batcher.submit(RenderedRequest(context, (decision,))).result(_TIMEOUT_S)
         return float(shipped.temperatures.probabilities(score.logits, decision.kind)[0])
 
     models: dict[str, Model] = {"shipped": ask_shipped}
@@ -105,7 +113,7 @@ def open_models(options: argparse.Namespace, closing: ExitStack) -> dict[str, Mo
             timeout_s=_TIMEOUT_S,
         )
     for name, model in declared.items():
-        queue = open_queue(name, model, loop, max_queue=4)
+        queue = open_queue(name, model, loop, max_queue=2 * _AT_ONCE)
         closing.callback(queue.close)
         models[name] = asker(queue)
     return models
@@ -190,6 +198,34 @@ def costs(models: dict[str, Model], items: Sequence[Item]) -> str:
     return text_table(
         ["model", *(f"{n_tokens} tokens" for n_tokens in _COST_TOKENS)], list(lines.values())
     )
+
+
+def together(models: dict[str, Model], items: Sequence[Item]) -> str:
+    """Return what many requests to the shipped model take alone, and beside as many to the reader."""
+    times: dict[str, list[float]] = {"alone": [], "beside the reader": []}
+
+    def time(at: int) -> float:
+        item, started = items[at % len(items)], perf_counter()
+        models["shipped"](f"{item.context} {at}", item.decision)
+        return (perf_counter() - started) * 1000
+
+    with ThreadPoolExecutor(2 * _AT_ONCE) as pool:
+        for turn in range(_TURNS):
+            for place, (name, values) in enumerate(times.items()):
+                numbers = [(2 * turn + place) * _AT_ONCE + n for n in range(_AT_ONCE)]
+                beside = [
+                    pool.submit(models["reader"], f"{item.context} {n}", item.decision)
+                    for n, item in zip(numbers, items * _AT_ONCE, strict=False)
+                    if name != "alone"
+                ]
+                values.extend(pool.map(time, numbers))
+                for reading in beside:
+                    reading.result(_TIMEOUT_S)
+    lines = [
+        [name, *(f"{np.percentile(values, share):.1f}" for share in (50, 95))]
+        for name, values in times.items()
+    ]
+    return text_table(["shipped", "p50", "p95"], lines)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -11,7 +14,9 @@ from steelyard.scoring.shares import Share
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.queue import Loop
 from steelyard.serving.connected_hosting import open_queue
+from steelyard.serving.reader import engine
 from steelyard.serving.reader.hypotheses import hypotheses_of
+from steelyard.waiting import Precedence
 from support.models.entailment_models import TWO, write_encoder
 
 PATIENCE_S = 30
@@ -116,6 +121,27 @@ def test_a_folder_that_is_gone_is_a_sentence(open_reader, tmp_path):
     (tmp_path / "reader" / "model.onnx").unlink()
     with pytest.raises(EngineUnavailableError, match=r"reader: .* has no model\.onnx"):
         ask(reader, HAPPY, yes_no())
+
+
+def test_each_pass_waits_for_those_of_the_shipped_model(open_reader, monkeypatch):
+    queue = open_reader()
+    begun = []
+    give_way = SimpleNamespace(give_way=lambda: begun.append(queue.remote.n_passes))
+    monkeypatch.setattr(engine, "PASSES", give_way)
+    ask(queue, HAPPY, yes_no(), MOOD)
+    # "The customer is happy." is an outcome's statement too.
+    assert begun == list(range(queue.remote.n_passes)) == [0, 1, 2]
+
+
+def test_work_gives_way_until_others_end_or_for_some_time():
+    passes, ended = Precedence(), threading.Event()
+    waiting = threading.Thread(target=lambda: (passes.give_way(PATIENCE_S), ended.set()))
+    with passes.running():
+        waiting.start()
+        passes.give_way(0.0)
+        assert not ended.is_set()
+    assert ended.wait(PATIENCE_S)
+    waiting.join()
 
 
 def test_a_given_opposite_is_the_negation():

@@ -1,7 +1,7 @@
 """Requests to one reader: a thread of this process that gives way to the shipped model's.
 
 Base answers never wait for it: it has a queue and a thread of its own, which on Linux the system runs
-after the others.
+after the others, and no pair is begun while a pass of theirs runs, for a short while at most.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from steelyard.serving.judge.asking import Recent
 from steelyard.serving.reader.hypotheses import hypotheses_of
 from steelyard.serving.reader.wordings import Wordings
 from steelyard.settings import InvalidSettingError
+from steelyard.waiting import PASSES
 
 if TYPE_CHECKING:  # the runtime is slow to import
     from steelyard.scoring.entailment.encoder import Encoder, Logits
@@ -143,15 +144,19 @@ class ReaderEngine:
     def _logits(self, encoder: Encoder, owner: str, part: str, hypothesis: str) -> Logits:
         """Return the logits of a pair; an account's own are cached for it alone."""
         if not owner:
-            self.n_passes += 1
-            return encoder.logits(part, hypothesis)
+            return self._pass(encoder, part, hypothesis)
         key = hashlib.sha256("\0".join((owner, hypothesis, part)).encode()).digest()
         logits = self._cached.find(key)
         if logits is None:
-            self.n_passes += 1
-            logits = encoder.logits(part, hypothesis)
+            logits = self._pass(encoder, part, hypothesis)
             self._cached.note(key, logits)
         return logits
+
+    def _pass(self, encoder: Encoder, part: str, hypothesis: str) -> Logits:
+        """Return the logits of a pair, computed between passes of the shipped model."""
+        PASSES.give_way()
+        self.n_passes += 1
+        return encoder.logits(part, hypothesis)
 
 
 def _read_in_parts(n_parts: int, max_tokens: int) -> str:
