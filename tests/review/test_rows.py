@@ -63,14 +63,12 @@ def test_orders_of_no_rows_are_dropped_too(rows, orders):
     assert rows.n_asked == n_kept + 2
 
 
-def test_orders_are_dropped_by_their_rows_and_the_last_one_is_kept_whatever_its_size(
-    orders, monkeypatch
-):
-    monkeypatch.setattr(draft_rows, "CACHED_ROWS", 10)
+def test_orders_are_dropped_by_their_rows_and_the_last_one_is_kept_whatever_its_size(orders):
+    orders.cached.bound(10)
     for text, sizes in (("4", [4]), ("5", [4, 5]), ("3", [5, 3]), ("30", [30]), ("10", [10])):
         orders.of(MANIFEST, ContainsFilter(text=text), None)
-        assert list(map(len, orders.cached.values())) == sizes
-        assert orders.n_rows == sum(sizes)
+        assert [len(places) for _, places in orders.cached.items()] == sizes
+        assert orders.cached.size == sum(sizes)
 
 
 def test_an_order_that_two_found_at_once_counts_once(rows, orders, monkeypatch):
@@ -84,4 +82,4 @@ def test_an_order_that_two_found_at_once_counts_once(rows, orders, monkeypatch):
 
     monkeypatch.setattr(rows, "indexes", found_by_another_too)
     orders.of(MANIFEST, where, None)
-    assert (rows.n_asked, orders.n_rows, len(orders.cached)) == (2, 7, 1)
+    assert (rows.n_asked, orders.cached.size, len(orders.cached)) == (2, 7, 1)

@@ -84,8 +84,8 @@ def test_the_bound_is_far_below_what_a_process_has():
     ],
     ids=["punctuation", "syllables", "wide", "short"],
 )
-def test_texts_take_no_more_memory_than_they_may(tokenizer, monkeypatch, make):
-    monkeypatch.setattr(module, "CACHE_BYTES", 256 * 1024)
+def test_texts_take_no_more_memory_than_they_may(tokenizer, make):
+    tokenizer.cached.bound(256 * 1024)
     n_texts = 1200 if len(make(0)) < 10 else 300
     tracemalloc.start()
     try:
@@ -99,27 +99,27 @@ def test_texts_take_no_more_memory_than_they_may(tokenizer, monkeypatch, make):
     assert taken <= 1.1 * 256 * 1024
 
 
-def test_what_was_used_last_is_kept(tokenizer, monkeypatch):
-    monkeypatch.setattr(module, "CACHE_BYTES", 8 * 1024)
+def test_what_was_used_last_is_kept(tokenizer):
+    tokenizer.cached.bound(8 * 1024)
     for i in range(100):
         tokenizer.encode(f"outcome {i}")
         tokenizer.encode("card")
     kept = list(tokenizer.cached)
     assert kept[-2:] == ["outcome 99", "card"]
     assert "outcome 0" not in kept
-    assert tokenizer.cached_bytes == sum(
+    assert tokenizer.cached.size == sum(
         module.cached_size(*one) for one in tokenizer.cached.items()
     )
 
 
-def test_threads_that_meet_agree(tokenizer, monkeypatch):
-    monkeypatch.setattr(module, "CACHE_BYTES", 4 * 1024)
+def test_threads_that_meet_agree(tokenizer):
+    tokenizer.cached.bound(4 * 1024)
     texts = [f"card {i % 17}" for i in range(200)]
     expected = [tuple(tokenizer.encode_anew(text)) for text in texts]
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(tokenizer.encode_many, [texts] * 4))
     assert found == [expected] * 4
-    assert tokenizer.cached_bytes == sum(
+    assert tokenizer.cached.size == sum(
         module.cached_size(*one) for one in tokenizer.cached.items()
     )
 

@@ -16,7 +16,7 @@ import functools
 import logging
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -26,6 +26,7 @@ from sqlalchemy import Connection
 from steelyard.accounts.rate_limits import MAX_CALLERS, RateWindows, seconds_until_room
 from steelyard.accounts.rate_store import RateRequest, Slice, lease, sweep
 from steelyard.errors import StorageUnavailableError
+from steelyard.recent import Recent
 from steelyard.storage.writer import Writer
 
 _log = logging.getLogger(__name__)
@@ -103,9 +104,10 @@ class SharedRates:
         self._writer = writer
         self._alone = alone
         self._clock = clock
-        self._max_callers = max_callers
         self._lock = threading.Lock()
-        self._callers: OrderedDict[str, _Caller] = OrderedDict()
+        self._max_callers = max_callers
+        #: Whom a slice is asked for is kept alive by the asking.
+        self._callers: Recent[str, _Caller] = Recent(max_callers)
         self._to_ask: deque[_Caller] = deque()
         self._is_leasing = False
         self._alone_until = 0.0
@@ -147,12 +149,7 @@ class SharedRates:
 
     def _caller(self, what: str, who: str, limit: int) -> _Caller:
         caller = _Caller(what, who, limit)
-        caller = self._callers.setdefault(caller.key, caller)
-        self._callers.move_to_end(caller.key)
-        while len(self._callers) > self._max_callers:
-            # Whom a slice is asked for is kept alive by the asking.
-            self._callers.popitem(last=False)
-        return caller
+        return self._callers.find_or_note(caller.key, caller)
 
     def _next_batch(self) -> list[tuple[_Caller, RateRequest]]:
         """Take the callers that need a slice; none while a transaction runs, whose end takes them."""

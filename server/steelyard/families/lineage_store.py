@@ -12,7 +12,6 @@ import functools
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -54,6 +53,7 @@ from steelyard.families.tuned import TunedModels
 from steelyard.ledger.store import available
 from steelyard.model_use import ModelUse
 from steelyard.outbox.publishing import publish
+from steelyard.recent import Recent
 from steelyard.storage import State
 from steelyard.wire.jobs import UNFINISHED
 
@@ -117,7 +117,7 @@ class LineageStore:
         self._uses_of = uses
         self._now = now
         self._lock = threading.Lock()
-        self._cache: OrderedDict[str, StoredLineage] = OrderedDict()
+        self._cache: Recent[str, StoredLineage] = Recent(_MAX_CACHED)
         self._watching = threading.Lock()
         self._watches: dict[str, _Watch] = {}
         self._asked: set[str] = set()
@@ -363,7 +363,7 @@ class LineageStore:
 
     def _load_locked(self, connection: Connection, account_id: str) -> StoredLineage:
         revision = rows.lock_revision(connection, account_id)
-        known = self._cached(account_id)
+        known = self._cache.find(account_id)
         if known is not None and known.revision == revision:
             return known
         # What is loaded here may have been written in the same transaction: it is not kept.
@@ -372,7 +372,7 @@ class LineageStore:
     def _read(self, connection: Connection, account_id: str) -> StoredLineage:
         while True:
             revision = rows.revision_of(connection, account_id)
-            known = self._cached(account_id)
+            known = self._cache.find(account_id)
             if known is not None and known.revision == revision:
                 return known
             loaded = rows.load_lineage(connection, account_id)
@@ -380,21 +380,11 @@ class LineageStore:
                 self._remember(account_id, loaded)
                 return loaded
 
-    def _cached(self, account_id: str) -> StoredLineage | None:
-        with self._lock:
-            stored = self._cache.get(account_id)
-            if stored is not None:
-                self._cache.move_to_end(account_id)
-            return stored
-
     def _remember(self, account_id: str, stored: StoredLineage) -> None:
         with self._lock:
-            known = self._cache.get(account_id)
+            known = self._cache.find(account_id)
             if known is None or known.revision < stored.revision:
-                self._cache[account_id] = stored
-                self._cache.move_to_end(account_id)
-            while len(self._cache) > _MAX_CACHED:
-                self._cache.popitem(last=False)
+                self._cache.note(account_id, stored)
 
     def _cancel_evaluation(self, connection: Connection, evaluation_id: str, at: float) -> None:
         row = evaluation_rows.EVALUATIONS.find(connection, evaluation_id)

@@ -7,7 +7,6 @@ it points to is one row. A request gets the version of one read, never parts of 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -21,6 +20,7 @@ from steelyard.errors import NamedDecisionArchivedError, NotFoundError
 from steelyard.named import store as rows
 from steelyard.named.content import ask, read_stored
 from steelyard.named.splitting import is_in_share
+from steelyard.recent import Recent
 from steelyard.storage import State
 
 #: Seconds for which what a reference names is taken as read: a move is in effect everywhere after them.
@@ -59,18 +59,18 @@ class ServedDecisions:
     def __init__(self, state: State, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._state = state
         self._clock = clock
-        self._served: OrderedDict[_Place, _Served] = OrderedDict()
-        self._versions: OrderedDict[str, ValidRequest] = OrderedDict()
+        self._served: Recent[_Place, _Served] = Recent(_MAX_REFERENCES)
+        self._versions: Recent[str, ValidRequest] = Recent(_MAX_VERSIONS)
 
     async def open(self, account_id: str, request: NamedRequest) -> ValidRequest:
         """Return the request of a named decision about a context."""
         reference = request.reference
         place = (account_id, reference.name, reference.at)
-        served = self._served.get(place)
+        served = self._served.find(place)
         now = self._clock()
         if served is None or now - served.read_at > FRESH_S:
             served = await self._read(account_id, reference, now)
-            _put(self._served, place, served, _MAX_REFERENCES)
+            self._served.note(place, served)
         split = served.split
         if split is not None and is_in_share(request.context, split.share_id, split.share):
             return ask(split.questions, request, split.use)
@@ -79,7 +79,7 @@ class ServedDecisions:
     def forget(self, account_id: str, name: str) -> None:
         """Look up a named decision anew, which this process has changed."""
         for place in [place for place in self._served if place[:2] == (account_id, name)]:
-            self._served.pop(place, None)
+            self._served.pop(place)
 
     async def _read(self, account_id: str, reference: Reference, now: float) -> _Served:
         alias = reference.at if isinstance(reference.at, str) else None
@@ -99,19 +99,19 @@ class ServedDecisions:
             return row.id, row.number, self._questions(connection, row.id), shared
 
         version_id, number, questions, shared = await self._state.read(read)
-        _put(self._versions, version_id, questions, _MAX_VERSIONS)
+        self._versions.note(version_id, questions)
         use = NamedUse(name=reference.name, version=number, alias=alias)
         if shared is None:
             return _Served(now, use, questions)
         others = await self._state.read(
             lambda connection: self._questions(connection, shared.version_id)
         )
-        _put(self._versions, shared.version_id, others, _MAX_VERSIONS)
+        self._versions.note(shared.version_id, others)
         to = NamedUse(name=reference.name, version=shared.to_number, alias=shared.to_alias)
         return _Served(now, use, questions, _Split(shared.id, shared.share, to, others))
 
     def _questions(self, connection: Connection, version_id: str) -> ValidRequest:
-        known = self._versions.get(version_id)
+        known = self._versions.find(version_id)
         return known or read_stored(rows.content_of(connection, version_id))
 
 
@@ -126,10 +126,3 @@ def unknown_version(name: str, at: str | int) -> NotFoundError:
     return NotFoundError(
         f"The named decision {name!r} has no {noun} {at!r}; see GET /v1/named-decisions/{name}."
     )
-
-
-def _put(cache: OrderedDict[_Key, _Value], key: _Key, value: _Value, most: int) -> None:
-    cache[key] = value
-    cache.move_to_end(key)
-    if len(cache) > most:
-        cache.popitem(last=False)

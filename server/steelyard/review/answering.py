@@ -6,7 +6,6 @@ import asyncio
 import functools
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -20,6 +19,7 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import read_request
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
+from steelyard.recent import Recent
 from steelyard.review import store as rows
 from steelyard.review.duties import Answer, Duties, Given, numbered
 from steelyard.review.duties_wire import (
@@ -64,7 +64,7 @@ class BlindAnswers:
         self._drafts, self._store = drafts, store
         self._writes, self._reviews = writes, reviews
         self._now = now
-        self._figures: OrderedDict[_Key, tuple[int, list[AgreedDecision]]] = OrderedDict()
+        self._figures: Recent[_Key, tuple[int, list[AgreedDecision]]] = Recent(_CACHED_FIGURES)
         self._lock = threading.Lock()
 
     async def answer(self, write: Write, draft_id: str, request: AnswerRow) -> AnswerReceipt:
@@ -210,13 +210,11 @@ class BlindAnswers:
         key = (str(draft.row.id), query.by, query.who)
         # One at a time: whoever asks meanwhile gets what the first one found.
         with self._lock:
-            cached = self._figures.get(key)
+            cached = self._figures.find(key)
             # Of rows that both answered, no answer changes: there are only more of them.
             if cached is None or cached[0] != len(answered):
-                cached = self._figures[key] = (len(answered), self._measure(draft, answered))
-            self._figures.move_to_end(key)
-            while len(self._figures) > _CACHED_FIGURES:
-                self._figures.popitem(last=False)
+                cached = (len(answered), self._measure(draft, answered))
+                self._figures.note(key, cached)
         return cached[1]
 
     def _measure(

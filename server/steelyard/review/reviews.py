@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from steelyard.recent import Recent
 from steelyard.review.duties import Duties
 from steelyard.review.duty_store import duties_after
 from steelyard.review.log import Review
@@ -33,8 +33,9 @@ class Reviews:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._cached: OrderedDict[str, _CachedReview] = OrderedDict()
-        self._lock = threading.Lock()
+        self._cached: Recent[str, _CachedReview] = Recent(
+            _CACHED_PLACES, lambda _, cached: len(cached.review.state), stores_any=True
+        )
 
     @contextlib.contextmanager
     def current(self, draft_id: str, n_places: int) -> Iterator[Review]:
@@ -73,23 +74,12 @@ class Reviews:
             yield cached.duties
 
     def _find(self, draft_id: str, n_places: int) -> _CachedReview:
-        with self._lock:
-            cached = self._cached.get(draft_id)
-            if cached is None:
-                cached = self._cached[draft_id] = _CachedReview(
-                    Review(n_places), Duties.of_all(n_places)
-                )
-            self._cached.move_to_end(draft_id)
-            self._drop_oldest()
+        cached = self._cached.find(draft_id)
+        if cached is None:
+            cached = _CachedReview(Review(n_places), Duties.of_all(n_places))
+            cached = self._cached.find_or_note(draft_id, cached)
         return cached
 
     def forget(self, draft_id: str) -> None:
         """Drop the review of a draft that was deleted."""
-        with self._lock:
-            self._cached.pop(draft_id, None)
-
-    def _drop_oldest(self) -> None:
-        n_places = sum(len(cached.review.state) for cached in self._cached.values())
-        while n_places > _CACHED_PLACES and len(self._cached) > 1:
-            _, dropped = self._cached.popitem(last=False)
-            n_places -= len(dropped.review.state)
+        self._cached.pop(draft_id)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +26,7 @@ from steelyard.datasets.frames.suspects import SuspectTable
 from steelyard.datasets.versions import Manifest
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
+from steelyard.recent import Recent
 from steelyard.review import store as rows
 from steelyard.review.duties import Duties
 from steelyard.review.frames import tasks_of
@@ -356,9 +355,12 @@ class _Orders:
 
     def __init__(self, rows: RowStore) -> None:
         self._rows = rows
-        self.cached: OrderedDict[bytes, Places] = OrderedDict()
-        self.n_rows = 0
-        self._lock = threading.Lock()
+        self.cached: Recent[bytes, Places] = Recent(
+            CACHED_ROWS,
+            lambda _, places: len(places),
+            most_entries=CACHED_ORDERS,
+            stores_any=True,
+        )
 
     def of(self, manifest: Manifest, where: Filter | None, sort: Sort | None) -> Places:
         """Return the places of the rows."""
@@ -367,20 +369,10 @@ class _Orders:
         # A filter may be as long as a request: only its hash is kept.
         query = msgspec.json.encode([manifest.dataset_id, manifest.version, where, sort])
         key = hashlib.blake2b(query, digest_size=32).digest()
-        with self._lock:
-            places = self.cached.get(key)
-            if places is not None:
-                self.cached.move_to_end(key)
-                return places
-        places = self._rows.indexes(manifest, where=where, order=sort)
-        with self._lock:
-            # Another thread may have found the same meanwhile.
-            self.n_rows += len(places) - len(self.cached.pop(key, ()))
-            self.cached[key] = places
-            while len(self.cached) > 1 and (
-                self.n_rows > CACHED_ROWS or len(self.cached) > CACHED_ORDERS
-            ):
-                self.n_rows -= len(self.cached.popitem(last=False)[1])
+        places = self.cached.find(key)
+        if places is None:
+            places = self._rows.indexes(manifest, where=where, order=sort)
+            self.cached.note(key, places)
         return places
 
 

@@ -10,9 +10,7 @@ a cached state is the one that would be computed.
 
 from __future__ import annotations
 
-import threading
 from array import array
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.recent import Recent
 from steelyard.scoring.packing import (
     QUESTION_LENGTH,
     STAGE_CONTEXT,
@@ -83,60 +82,36 @@ class KeptStates:
     """A store of states, bounded in bytes, least recently used out first; thread-safe."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
-        self._max = max_bytes
-        self._kept: OrderedDict[tuple[int, bytes], States] = OrderedDict()
-        self._lock = threading.Lock()
-        self._hits = self._misses = self._evictions = self._n_bytes = 0
+        self._kept: Recent[tuple[int, bytes], States] = Recent(
+            max_bytes, lambda place, states: _size(place[1], states)
+        )
+        self._hits = self._misses = 0
 
     def bound(self, max_bytes: int) -> None:
         """Keep at most so many bytes from now on; 0 keeps nothing."""
-        with self._lock:
-            self._max = max_bytes
-            self._evict()
+        self._kept.bound(max_bytes)
 
     def get(self, model: int, keys: Iterable[bytes]) -> dict[bytes, States]:
         """Return the stored states of a model's keys."""
-        stored = {}
-        with self._lock:
-            for key in keys:
-                states = self._kept.get((model, key))
-                if states is None:
-                    self._misses += 1
-                else:
-                    self._hits += 1
-                    self._kept.move_to_end((model, key))
-                    stored[key] = states
+        found = {key: self._kept.find((model, key)) for key in keys}
+        stored = {key: states for key, states in found.items() if states is not None}
+        self._hits += len(stored)
+        self._misses += len(found) - len(stored)
         return stored
 
     def put(self, model: int, states: Mapping[bytes, States]) -> None:
         """Keep states of a model, as far as the bound allows."""
-        with self._lock:
-            for key, value in states.items():
-                if _size(key, value) > self._max:
-                    continue
-                before = self._kept.pop((model, key), None)
-                if before is not None:
-                    self._n_bytes -= _size(key, before)
-                self._kept[model, key] = value
-                self._n_bytes += _size(key, value)
-            self._evict()
+        for key, value in states.items():
+            self._kept.note((model, key), value)
 
     def forget(self, model: int) -> None:
         """Drop all that is kept of a model."""
-        with self._lock:
-            for place in [place for place in self._kept if place[0] == model]:
-                self._n_bytes -= _size(place[1], self._kept.pop(place))
+        for place in [place for place in self._kept if place[0] == model]:
+            self._kept.pop(place)
 
     def figures(self) -> KeptFigures:
-        """Return the counters."""
-        with self._lock:
-            return KeptFigures(self._hits, self._misses, self._evictions, self._n_bytes)
-
-    def _evict(self) -> None:
-        while self._n_bytes > self._max:
-            (_, key), states = self._kept.popitem(last=False)
-            self._n_bytes -= _size(key, states)
-            self._evictions += 1
+        """Return what is kept now, and what was counted."""
+        return KeptFigures(self._hits, self._misses, self._kept.evictions, self._kept.size)
 
 
 def _key_of(owner: str, what: bytes, text: Sequence[int]) -> bytes | None:

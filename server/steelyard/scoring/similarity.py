@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from array import array
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.recent import Recent
 from steelyard.scoring.packing import lay_out_text
 from steelyard.scoring.passes import NO_DECISION, NO_POOL, WIDTH, no_past, pass_inputs
 from steelyard.scoring.rows import SUMMED, Tokens, fill_rows, groups_of, windows_of
@@ -51,20 +50,16 @@ class OutcomeVectors:
     ) -> None:
         self.pass_engine, self._lower = engine, lower
         self._past = no_past(lower.apart if lower else 0)
-        self._max = max_vectors
-        self._vectors: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._vectors: Recent[bytes, NDArray[np.float32]] = Recent(max_vectors)
 
     def get(self, texts: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], NDArray[np.float32]]:
         """Return the unit vector of each text of token ids, encoding those not yet known."""
         vectors = {}
         keys = {text: _key(text) for text in texts if len(text) <= MAX_CACHED_TOKENS}
-        with self._lock:
-            for text, key in keys.items():
-                vector = self._vectors.get(key)
-                if vector is not None:
-                    self._vectors.move_to_end(key)
-                    vectors[text] = vector
+        for text, key in keys.items():
+            vector = self._vectors.find(key)
+            if vector is not None:
+                vectors[text] = vector
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
         if not missing:
             return vectors
@@ -72,13 +67,10 @@ class OutcomeVectors:
         alone = [[text] for text in missing if text not in keys]
         for group in groups_of([text for text in missing if text in keys], PASS_TOKENS) + alone:
             vectors.update(zip(group, self._encode(group), strict=True))
-        with self._lock:
-            for text in missing:
-                if text in keys:
-                    # A view of one row would keep the whole pass in memory.
-                    self._vectors[keys[text]] = vectors[text].copy()
-            while len(self._vectors) > self._max:
-                self._vectors.popitem(last=False)
+        for text in missing:
+            if text in keys:
+                # A view of one row would keep the whole pass in memory.
+                self._vectors.note(keys[text], vectors[text].copy())
         return vectors
 
     def encode(self, texts: Sequence[tuple[int, ...]]) -> NDArray[np.float32]:

@@ -6,11 +6,12 @@ import hashlib
 import re
 import threading
 from array import array
-from collections import OrderedDict
 from collections.abc import Sequence
 from weakref import WeakValueDictionary
 
 import tokenizers
+
+from steelyard.recent import Recent
 
 #: Bytes of the short texts (questions, outcomes) that keep their ids; applications repeat these.
 #: Some 90,000 of 25 characters, or 12,000 of 512 that are a token each.
@@ -41,21 +42,15 @@ class Tokenizer:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         #: Ids by text, least recently used first; as integers of Python's they take nine times more.
-        self.cached: OrderedDict[str, array[int]] = OrderedDict()
-        self.cached_bytes = 0
-        self._lock = threading.Lock()
+        self.cached: Recent[str, array[int]] = Recent(CACHE_BYTES, cached_size)
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the token ids of a text, without special tokens."""
         if len(text) > _CACHE_CHARACTERS:
             return tuple(self.encode_anew(text))
-        with self._lock:
-            ids = self.cached.get(text)
-            if ids is not None:
-                self.cached.move_to_end(text)
+        ids = self.cached.find(text)
         if ids is None:
-            ids = array("I", self.encode_anew(text))
-            self._keep(text, ids)
+            ids = self.cached.find_or_note(text, array("I", self.encode_anew(text)))
         return tuple(ids)
 
     def encode_many(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
@@ -83,15 +78,6 @@ class Tokenizer:
             ids += self._tokenizer.encode(text[start:end], add_special_tokens=False).ids
             start = end
         return ids
-
-    def _keep(self, text: str, ids: array[int]) -> None:
-        with self._lock:
-            if text in self.cached:  # another thread was faster
-                return
-            self.cached[text] = ids
-            self.cached_bytes += cached_size(text, ids)
-            while self.cached_bytes > CACHE_BYTES:
-                self.cached_bytes -= cached_size(*self.cached.popitem(last=False))
 
 
 #: Tokenizers in use, by what they were made of.

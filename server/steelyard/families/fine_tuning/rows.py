@@ -42,6 +42,7 @@ from steelyard.families.lineage.continuing import Changes, Growth
 from steelyard.families.lineage.fees import count_trained_tokens, default_steps, passes_of
 from steelyard.families.lineage.plan import Tokenizers, TuningBasis, TuningBounds, TuningPlan
 from steelyard.families.wire import ContinueRows, Hyperparameters
+from steelyard.recent import Recent
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.trainer.lora import TUNING_BATCH, TUNING_LEARNING_RATE, lacking_for_lora
@@ -81,7 +82,7 @@ class TuningRows:
         self._bounds = bounds or TuningBounds()
         self._needed = needed
         self._lacking_for_lora = lacking_for_lora
-        self._evaluations: dict[tuple[str, ...], EvaluationCounts] = {}
+        self._evaluations: Recent[tuple[str, ...], EvaluationCounts] = Recent(_CACHED_COUNTS)
 
     @property
     def bounds(self) -> TuningBounds:
@@ -262,14 +263,12 @@ class TuningRows:
         learned: Sequence[Manifest],
     ) -> EvaluationCounts:
         key = _count_key(manifest, trained, learned)
-        counts = self._evaluations.get(key)
+        counts = self._evaluations.find(key)
         if counts is None:
             counts = await asyncio.to_thread(
                 count_evaluation, self._store, manifest, trained, method, learned
             )
-            while len(self._evaluations) >= _CACHED_COUNTS:
-                self._evaluations.pop(next(iter(self._evaluations)))
-            self._evaluations[key] = counts
+            self._evaluations.note(key, counts)
         return counts
 
     async def _check_tokens(self, manifest: Manifest, basis: TuningBasis) -> NDArray[np.int32]:

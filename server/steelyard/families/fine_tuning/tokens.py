@@ -22,6 +22,7 @@ from steelyard.decisions.rendering import render_value
 from steelyard.decisions.tokens import TokenCounter, count_input_tokens
 from steelyard.decisions.validation import read_request
 from steelyard.errors import TokensCountingError
+from steelyard.recent import Recent
 from steelyard.storage.frame_store import FrameStore
 
 #: Seconds that a call waits for a count.
@@ -46,7 +47,7 @@ class RowTokens:
         self._store = store
         self._wait_s = wait_s
         self._running: dict[str, asyncio.Task[Counts]] = {}
-        self._kept: dict[str, Counts] = {}
+        self._kept: Recent[str, Counts] = Recent(_CACHED_COUNTS)
         self._failed: dict[str, Exception] = {}
 
     async def of(self, parts: Sequence[Part], counter: TokenCounter) -> Counts:
@@ -65,7 +66,7 @@ class RowTokens:
                 raise TokensCountingError(
                     "The tokens of the dataset are being counted; try again in a few seconds."
                 )
-        counts = [self._kept.get(_name_of(part, counter)) for part in parts]
+        counts = [self._kept.find(_name_of(part, counter)) for part in parts]
         complete = [
             # One that was pushed out of memory meanwhile is on the disk.
             await asyncio.to_thread(self._read_or_count, part, counter) if count is None else count
@@ -75,8 +76,7 @@ class RowTokens:
 
     def _start(self, part: Part, counter: TokenCounter) -> asyncio.Task[Counts] | None:
         name = _name_of(part, counter)
-        if name in self._kept:
-            self._kept[name] = self._kept.pop(name)  # the newest use is the last to be dropped
+        if self._kept.find(name) is not None:
             return None
         if name in self._failed:
             raise self._failed.pop(name)
@@ -89,9 +89,7 @@ class RowTokens:
 
     async def _find(self, part: Part, counter: TokenCounter) -> Counts:
         counts = await asyncio.to_thread(self._read_or_count, part, counter)
-        self._kept[_name_of(part, counter)] = counts
-        while len(self._kept) > _CACHED_COUNTS:
-            self._kept.pop(next(iter(self._kept)))
+        self._kept.note(_name_of(part, counter), counts)
         return counts
 
     def _end(self, name: str, task: asyncio.Task[Counts]) -> None:

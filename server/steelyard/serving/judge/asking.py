@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +12,6 @@ from steelyard.decisions.rendering import RenderedDecision
 from steelyard.serving.connected.chat import LabelShares, read_top
 from steelyard.serving.judge.evidence import Evidence
 from steelyard.serving.judge.prompts import MAX_OPTIONS, opposed, rotations, write_question
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 #: Gives the likeliest next tokens after a question on the context at hand.
 NextToken = Callable[[str], Awaitable[Any]]
@@ -62,24 +58,3 @@ class Asker:
             for place, share in zip(order, answer.shares.tolist(), strict=True):
                 logs[place] += math.log(share) / len(orders)
         return LabelShares(np.array([logs[place] for place in places]), mass)
-
-
-class Recent(Generic[_Key, _Value]):
-    """A bounded cache of facts about questions; the least recently used one leaves."""
-
-    def __init__(self, most: int = 4_096) -> None:
-        self._most = most
-        self._values: OrderedDict[_Key, _Value] = OrderedDict()
-
-    def find(self, key: _Key) -> _Value | None:
-        """Return the cached value; ``None`` without one."""
-        value = self._values.get(key)
-        if value is not None:
-            self._values.move_to_end(key)
-        return value
-
-    def note(self, key: _Key, value: _Value) -> None:
-        """Cache a value."""
-        self._values[key] = value
-        while len(self._values) > self._most:
-            self._values.popitem(last=False)

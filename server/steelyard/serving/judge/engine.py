@@ -18,6 +18,7 @@ from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.decisions.statements import read_decision
 from steelyard.errors import ContextTooLongError
+from steelyard.recent import Recent
 from steelyard.serving.connected.answers import (
     Probabilities,
     UnusableAnswerError,
@@ -28,7 +29,7 @@ from steelyard.serving.connected.breaker import RemoteFailureError
 from steelyard.serving.connected.chat import check_mass
 from steelyard.serving.connected.declared import ROOM_TOKENS, ConnectedModel
 from steelyard.serving.connected.systemone import SystemOneWire
-from steelyard.serving.judge.asking import Asker, NextToken, Recent
+from steelyard.serving.judge.asking import Asker, NextToken
 from steelyard.serving.judge.evidence import NEUTRAL_CONTEXTS, Evidence, Judgement, judge
 from steelyard.serving.judge.gguf import read_header
 from steelyard.serving.judge.pool import JudgePool

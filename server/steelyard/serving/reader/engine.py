@@ -22,12 +22,12 @@ import numpy as np
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.decisions.statements import read_decision
 from steelyard.errors import EngineUnavailableError
+from steelyard.recent import Recent
 from steelyard.scoring.cancellation import only_while
 from steelyard.scoring.entailment.folder import bounded, read_folder
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.wire import Post
-from steelyard.serving.judge.asking import Recent
 from steelyard.serving.reader.hypotheses import hypotheses_of
 from steelyard.serving.reader.wordings import Wordings
 from steelyard.settings import InvalidSettingError
