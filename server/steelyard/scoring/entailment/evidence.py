@@ -30,14 +30,21 @@ class YesNo:
 def weigh_yes_no(
     facts: EncoderFacts,
     statement: Sequence[Logits],
-    negation: Sequence[Logits],
+    negation: Sequence[Logits] | None,
     temperature: float,
 ) -> YesNo:
     """Return the answer that a statement and its negation give over the parts of a text.
 
-    The strongest evidence on each side counts, wherever in the text it is.
+    The strongest evidence on each side counts, wherever in the text it is. Without a negation the
+    statement counts for both.
     """
-    stated, negated = np.stack(statement), np.stack(negation)
+    stated = np.stack(statement)
+    if negation is None:
+        swapped = list(range(facts.n_labels))
+        swapped[facts.entails], swapped[facts.contradicts] = facts.contradicts, facts.entails
+        negated = stated[:, swapped]
+    else:
+        negated = np.stack(negation)
     entails, contradicts = facts.entails, facts.contradicts
     if facts.neutral is None:
         odds = [(rows[:, entails] - rows[:, contradicts]).max() for rows in (stated, negated)]

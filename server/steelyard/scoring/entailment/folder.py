@@ -52,6 +52,9 @@ class Manifest(Struct, frozen=True):
     bias: float = 0.0
     #: Most tokens of a pair, where the encoder is worse on longer ones; 0 for all that it reads.
     max_tokens: int = 0
+    #: Whether it was trained on questions as they are typed, and to tell false from not said. It then
+    #: reads a statement without its negation, and a question that has no statement as it is typed.
+    questions: bool = False
     licence: str = ""
 
 

@@ -121,7 +121,9 @@ class ReaderEngine:
 
         facts, manifest = encoder.facts, encoder.facts.manifest
         temperature = manifest.temperatures.get(decision.kind, manifest.temperature)
-        hypotheses = tuple(map(encoder.fitting, hypotheses_of(decision)))
+        hypotheses = tuple(
+            map(encoder.fitting, hypotheses_of(decision, questions=manifest.questions))
+        )
         parts = encoder.windows(request.context, hypotheses)
         rows = [
             [self._logits(encoder, request.owner, part, hypothesis) for part in parts]
@@ -129,7 +131,7 @@ class ReaderEngine:
         ]
         unstated = None
         if decision.kind == "binary":
-            answer = weigh_yes_no(facts, rows[0], rows[1], temperature)
+            answer = weigh_yes_no(facts, rows[0], rows[1] if len(rows) > 1 else None, temperature)
             logits, unstated = np.array([answer.evidence, 0.0]), answer.unstated
         else:
             logits = np.array([weigh_outcome(facts, row, temperature) for row in rows])

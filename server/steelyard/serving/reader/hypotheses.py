@@ -7,10 +7,17 @@ from steelyard.decisions.statements import read_decision, statement_of_outcome
 from steelyard.serving.connected.wire import described
 
 
-def hypotheses_of(decision: RenderedDecision) -> tuple[str, ...]:
-    """Return a yes/no's statement and its negation; the statement of each outcome of another kind."""
-    if reading := read_decision(decision):
-        return reading.statement, reading.negation
+def hypotheses_of(decision: RenderedDecision, *, questions: bool = False) -> tuple[str, ...]:
+    """Return a yes/no's statement and its negation; the statement of each outcome of another kind.
+
+    An encoder that was trained on ``questions`` reads one text of a yes/no: its statement, or the
+    question as it is typed where its outcomes are not described either.
+    """
+    reading = read_decision(decision)
+    if reading is not None:
+        return (reading.statement,) if questions else (reading.statement, reading.negation)
+    if questions and decision.kind == "binary" and decision.outcomes == decision.names:
+        return (decision.question,)
     return tuple(
         statement_of_outcome(decision.question, name, description)
         for name, description in described(decision)
