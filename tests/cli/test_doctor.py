@@ -16,7 +16,9 @@ import steelyard
 from steelyard.cli import checkup
 from steelyard.cli.checkup import EXTRAS, REQUIRED, examine
 from steelyard.cli.findings import Finding
+from steelyard.cli.going_out import check_network
 from steelyard.scoring.shipped import BASE
+from steelyard.settings import read_settings
 from steelyard.storage import open_state
 from support.tree.repository import read_pyproject
 
@@ -48,6 +50,29 @@ def test_a_sound_installation_passes_and_stays_as_it_was(home, run):
     assert "not there yet" in by_name["state"]["message"]
     assert re.search(r"\d ms", by_name["engine"]["message"])
     assert not home.exists()
+
+
+def test_what_goes_out_is_named_with_its_setting(home, monkeypatch):
+    webhooks = "endpoints of webhooks that an account added"
+    assert findings()["network"].message == f"nothing goes out but to {webhooks}"
+    home.mkdir()
+    model = 'wire = "decide"\nurl = "https://models.example/v1"\n'
+    (home / "models.toml").write_text(f"[models.other]\n{model}")
+    for name, value in (
+        ("STATE_URL", "postgresql://me:secret@db.example:5432/steelyard"),
+        ("FRAMES_URL", "file:///srv/frames"),
+        ("SCORER", "triton://gpu.example:8001"),
+        ("PAYMENTS", "stripe"),
+    ):
+        monkeypatch.setenv(f"STEELYARD_{name}", value)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces.example:4318")
+    reached = (
+        "db.example:5432 (STEELYARD_STATE_URL), gpu.example:8001 (STEELYARD_SCORER), "
+        "traces.example:4318 (OTEL_EXPORTER_OTLP_ENDPOINT), api.stripe.com (STEELYARD_PAYMENTS), "
+        f"models.example (the connected model other), {webhooks}"
+    )
+    [found] = check_network(read_settings())
+    assert (found.status, found.message) == ("ok", f"nothing goes out but to {reached}")
 
 
 def test_every_line_says_what_to_do_when_something_is_wrong(home, run, monkeypatch):

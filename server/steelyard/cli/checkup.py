@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.cli.findings import Finding, Status, fail, ok, warn
+from steelyard.cli.going_out import check_network
 from steelyard.cli.state_checkup import check_state
 from steelyard.errors import SteelyardError
 from steelyard.settings import (
@@ -75,6 +76,7 @@ def examine(
         ("scorer", check_scorer),
         ("judge", check_judges),
         ("reader", check_readers),
+        ("network", check_network),
         ("disk", check_disk),
         ("state", lambda settings: check_state(settings, deep=deep)),
         ("leftovers", check_leftovers),

@@ -1,0 +1,40 @@
+"""What ``steelyard doctor`` says of the network: what the settings of this installation let it reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from steelyard.cli.findings import Finding, ok
+from steelyard.settings import Settings, home_of, read_variable
+from steelyard.tracing import ENDPOINT
+
+
+def check_network(settings: Settings) -> Iterator[Finding]:
+    """Name each host that the settings let this installation reach, and the setting that does."""
+    from steelyard.serving.connected.declared import read_models
+
+    addresses = {
+        "STEELYARD_STATE_URL": settings.state_url,
+        "STEELYARD_FRAMES_URL": settings.frames_url,
+        "STEELYARD_SCORER": settings.scorer,
+        "STEELYARD_SMTP_URL": settings.smtp_url,
+        "STEELYARD_OIDC_ISSUER": settings.oidc_issuer,
+        ENDPOINT: read_variable(ENDPOINT),
+    }
+    if settings.payments == "stripe":
+        addresses["STEELYARD_PAYMENTS"] = "https://api.stripe.com"
+    reached = [
+        f"{host} ({name})"
+        for name, address in addresses.items()
+        if address and (host := urlsplit(address).netloc.rpartition("@")[2])
+    ]
+    reached += [
+        f"{urlsplit(model.url).netloc.rpartition('@')[2]} (the connected model {name})"
+        for name, model in read_models(home_of(settings)).items()
+        if model.url
+    ]
+    yield ok(
+        "network",
+        f"nothing goes out but to {', '.join([*reached, 'endpoints of webhooks that an account added'])}",
+    )
