@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pickle
+import sys
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -115,3 +117,21 @@ def test_details_that_are_not_ours_are_left_out() -> None:
 def test_an_unknown_code_keeps_its_message() -> None:
     error = error_from_body(409, {"error": {"code": "later", "message": "Not yet."}})
     assert (type(error), error.message) == (SteelyardError, "Not yet.")
+
+
+@pytest.mark.parametrize("is_notebook", [True, False])
+def test_a_notebook_shows_one_sentence_and_folds_the_frames(is_notebook, monkeypatch):
+    """IPython takes the lines that an error shows of itself, by this name."""
+    shell = SimpleNamespace(**({"kernel": object()} if is_notebook else {}))
+    folded = []
+    module = SimpleNamespace(get_ipython=lambda: shell)
+    display = SimpleNamespace(HTML=str, display=folded.append)
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    with pytest.raises(errors.NoRowsError) as raised:
+        raise errors.NoRowsError("Send rows.")
+    lines = raised.value._render_traceback_()
+    assert lines[-1].endswith("NoRowsError: Send rows.")
+    assert (len(lines) == 1) is is_notebook
+    assert len(folded) == is_notebook
+    assert all("<details>" in html and "test_errors.py" in html for html in folded)

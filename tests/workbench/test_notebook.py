@@ -57,6 +57,17 @@ def test_a_cell_shows_the_page_in_a_frame(workbench, dataset):
     assert repr(workbench).startswith("Workbench(url=")
 
 
+def test_the_server_of_the_environment_is_shown(server, monkeypatch):
+    monkeypatch.setenv("STEELYARD_URL", server.url)
+    monkeypatch.setenv("STEELYARD_API_KEY", server.api_key or "")
+    with Workbench() as shown:
+        assert shown.server_url == server.url
+        assert shown.client.datasets.list().data is not None
+    monkeypatch.setenv("STEELYARD_URL", "http://127.0.0.1:9")
+    with Workbench(server.url) as shown:
+        assert shown.server_url == server.url
+
+
 def test_before_a_browser_opens_it_nothing_is_chosen(workbench):
     assert workbench.session is None
     assert workbench.selection.height == 0

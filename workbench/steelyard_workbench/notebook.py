@@ -13,6 +13,7 @@ import polars as pl
 
 import steelyard
 from steelyard.client import Client, ClientOptions
+from steelyard.settings import read_settings, read_variable
 from steelyard_workbench.frame.app import App, prepare
 from steelyard_workbench.frame.serving import Served
 from steelyard_workbench.kit.session import IN_ADDRESS, Session
@@ -38,12 +39,13 @@ class Workbench:
     Parameters
     ----------
     server : str, steelyard.embedded.Embedded or None
-        Address of a server, or one that is embedded already; left out, one is started in this
-        process and ends with ``stop``.
+        Address of a server, or one that is embedded already; ``STEELYARD_URL`` when left out with
+        ``home``, and without that one is started in this process and ends with ``stop``.
     page : str, default "home"
         Which page to show.
     api_key : str, optional
-        What to ask a server by address with, where accounts are on.
+        What to ask a server by address with, where accounts are on; ``STEELYARD_API_KEY`` when left
+        out.
     home : path, optional
         Directory of a server that is started here; a temporary one when left out.
     height : int, default 800
@@ -83,10 +85,13 @@ class Workbench:
         unknown = sorted(chosen.keys() - set(IN_ADDRESS))
         if unknown:
             raise TypeError(f"No page has {unknown[0]!r}; choose among {', '.join(IN_ADDRESS)}.")
+        if server is None and home is None:
+            server = read_variable("STEELYARD_URL") or None
         self._own = steelyard.embed(home) if server is None else None
         known = self._own or server
         if isinstance(known, str):
-            self.server_url, self._api_key = known, api_key
+            settings = read_settings({"url": known, "api_key": api_key})
+            self.server_url, self._api_key = settings.url, settings.api_key
         else:
             self.server_url, self._api_key = known.url, known.api_key
         self.client = Client(ClientOptions(self.server_url, self._api_key))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from types import ModuleType
 from typing import Any, ClassVar, Literal
 
@@ -93,6 +97,17 @@ class SteelyardError(Exception):
     def __str__(self) -> str:
         """Return the message alone: some builtin bases would print it their own way."""
         return self.message
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython shows: in a notebook one sentence, whose frames are folded above it."""
+        shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+        if not hasattr(shell, "kernel"):
+            return "".join(traceback.format_exception(self)).splitlines()
+        display = importlib.import_module("IPython.display")
+        frames = escape("".join(traceback.format_tb(self.__traceback__)))
+        folded = f"<details><summary>Where it was raised</summary><pre>{frames}</pre></details>"
+        display.display(display.HTML(folded))
+        return [f"{type(self).__name__}: {self}"]
 
     def body(self, request_id: str | None = None) -> dict[str, Any]:
         """Return the body of a failed call, with the id that ``X-Request-ID`` has too.
