@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -11,7 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 
 import steelyard
-from support.tree.repository import PACKAGE, RECIPE, ROOT, python_files
+from steelyard.http.openapi import API_VERSION
+from support.tree.repository import PACKAGE, RECIPE, ROOT, python_files, read_pyproject
 
 HEAVY = {
     "click",
@@ -88,6 +90,17 @@ def test_the_installed_version_is_the_stated_one():
     except PackageNotFoundError:
         pytest.skip("steelyard is on the path but not installed")
     assert installed == steelyard.__version__
+
+
+def test_the_versions_agree():
+    """The package has one number, the last of the changelog; the wire has its own."""
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## (\d+\.\d+\.\d+) - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)
+    assert released[0] == steelyard.__version__
+    project = read_pyproject()["project"]
+    assert (project["name"], project["dynamic"]) == ("steelyard", ["version"])
+    document = json.loads((PACKAGE / "http" / "openapi.json").read_text(encoding="utf-8"))
+    assert document["info"]["version"] == API_VERSION
 
 
 def public_definitions(tree: ast.Module):

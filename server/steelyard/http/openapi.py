@@ -51,6 +51,7 @@ from steelyard.wire.errors import ErrorBody
 from steelyard.wire.schemas import portable
 
 OPENAPI_VERSION = "3.1.0"
+#: Of the wire, which programs go by, and not of the package: docs/operators/versions.md.
 API_VERSION = "0.1.0"
 
 _REF = "#/components/schemas/{name}"
