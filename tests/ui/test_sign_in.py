@@ -136,7 +136,7 @@ def test_two_browsers_are_two_people(browser, quiet_page, server, letters, workb
     page.keyboard.press("f")
     expect(page.get_by_text("Your session has ended.")).to_be_visible(timeout=SLOWLY)
     sign_in(page, letters, MIA)
-    expect(page.get_by_role("heading", name="Families", level=1)).to_be_visible(timeout=SLOWLY)
+    expect(page.get_by_role("heading", name="Model lines", level=1)).to_be_visible(timeout=SLOWLY)
     page.get_by_role("button", name=f"Sign out {MIA}").click()
     # The page shows the form before the browser has forgotten the session and loads it anew.
     wait_until(lambda: cookie["name"] not in {one["name"] for one in page.context.cookies()})
@@ -282,7 +282,7 @@ def test_an_identity_provider_leads_back_signed_in(quiet_page, identity, server,
     name = identity.url.removeprefix("http://")
     page.get_by_role("button", name=f"Sign in with {name}").click()
     expect(page.get_by_role("button", name=f"Sign out {MIA}")).to_be_visible()
-    expect(page.get_by_role("heading", name="Families", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Model lines", level=1)).to_be_visible()
     [cookie] = [one for one in page.context.cookies() if one["name"].startswith("steelyard_w")]
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
 

@@ -72,7 +72,7 @@ def run(work: Any) -> None:
 
 def test_no_families_says_what_one_is():
     page = open_page(make_client(families_list=lambda: FamilyList(data=[])))
-    assert "No families yet" in texts(page.__panel__())
+    assert "No model lines yet" in texts(page.__panel__())
 
 
 def test_the_list_tells_what_each_serves_and_waits_for():
@@ -87,7 +87,7 @@ def test_a_search_that_finds_nothing_offers_to_clear_it():
     page = open_page(make_client())
     (search,) = page.__panel__().select(lambda w: getattr(w, "label", "") == "Find by name")
     search.value_input = "zebra"
-    assert "0 of 1 families have “zebra” in their name." in texts(page.__panel__())
+    assert "0 of 1 model lines have “zebra” in their name." in texts(page.__panel__())
     buttons(page.__panel__())["Clear the search"].clicks += 1
     assert "router" in buttons(page.__panel__())
 

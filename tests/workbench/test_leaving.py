@@ -123,7 +123,7 @@ def test_a_family_that_started_is_opened_where_it_was_asked_for(monkeypatch, is_
 
     session = asyncio.run(start())
     assert (session.family, session.job) == (("", "") if is_left else ("ant", "ftj_9"))
-    assert said == (["Started: the family ant. It is on the Families page."] if is_left else [])
+    assert said == (["Started: the family ant. It is on the page Model lines."] if is_left else [])
 
 
 @pytest.mark.parametrize("meanwhile", ["stays", "leaves", "estimates another"])

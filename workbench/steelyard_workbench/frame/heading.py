@@ -71,7 +71,7 @@ _THINGS: dict[str, _Thing] = {
         "All labeling jobs",
         "labeling",
     ),
-    "families": _Thing("family", None, "All families", "families"),
+    "families": _Thing("family", None, "All model lines", "families"),
     "decisions": _Thing("named", None, "All decisions", "decisions"),
     "evaluations": _Thing("evaluation", _evaluation_name, "All evaluations", "evaluations"),
     "tuning": _Thing(

@@ -88,7 +88,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("review", "Review", "data", "review:ReviewPage", _REVIEWERS),
     Entry("labeling", "Labeling", "data", "labeling:LabelingPage", _REVIEWERS),
     Entry("models", "All models", "models", "models:ModelsPage", _WORKERS),
-    Entry("families", "Families", "models", "families:FamiliesPage", _WORKERS),
+    Entry("families", "Model lines", "models", "families:FamiliesPage", _WORKERS),
     Entry("evaluations", "Evaluations", "models", "evaluations:EvaluationsPage", _WORKERS),
     Entry("compare", "Compare", "models", "compare:ComparePage", _WORKERS),
     Entry("frontier", "Frontier", "models", "frontier:FrontierPage", _WORKERS),

@@ -313,7 +313,7 @@ def _config(theme: str) -> dict[str, object]:
         "info": {"main": look["accent"]},
         "text": {"primary": look["ink"], "secondary": look["muted"], "disabled": look["muted"]},
         "background": {"default": look["ground"], "paper": look["surface"]},
-        "action": {"hover": look["sunk"]},
+        "action": {"hover": look["sunk"], "disabledBackground": look["sunk"]},
         "divider": look["line"],
         "look": look,
     }

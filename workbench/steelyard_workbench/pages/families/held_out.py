@@ -47,8 +47,8 @@ _SCHEMA = {
     "flip": pl.String,
 }
 _TITLES = {
-    "row": "row",
-    "context": "context",
+    "row": "#",
+    "context": "text",
     "decision": "decision",
     "right": "right",
     "before": "before",
@@ -112,6 +112,7 @@ class HeldOutRows(Viewer):
             widths=_WIDTHS,
             sortable=("row", "decision", "right", "change", "flip"),
             page_size=_PAGE,
+            wrapped=("context",),
             on_open=lambda row: self.show_row(row["row"]),
         )
         self.none = pn.Column(sizing_mode="stretch_width")

@@ -39,7 +39,7 @@ class LineMoves(FamilyChanges):
         content: list[Viewable] = [
             pmui.Markdown(
                 f"**These models are discarded for good:** {', '.join(discard)}. Calls to their "
-                "numbers are refused from then on (410 `model_discarded`)."
+                "numbers are refused from then on."
             ),
             pmui.Markdown(
                 f"**This work is cancelled:** {', '.join(plan.cancel)}."

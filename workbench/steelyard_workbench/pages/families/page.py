@@ -39,8 +39,8 @@ class FamiliesPage(Page):
     """The families, or one of them."""
 
     slug = "families"
-    title = "Families"
-    summary = "A family is a line of models under one name; each newer one passed a gate."
+    title = "Model lines"
+    summary = "Models under one name, a family: each newer one passed a check before it answers."
     watched = ("family",)
     look_ms = 3000
 
@@ -69,7 +69,7 @@ class FamiliesPage(Page):
         self.families = Loaded("The families", self.client.families.list, self.show_list)
         self.datasets = Loaded("The datasets", self._growable, self.show_start, n_lines=2)
         every = [self.part(self.families)]
-        start = [heading("Start a family"), self.part(self.datasets)]
+        start = [heading("Start a model line"), self.part(self.datasets)]
         return [*start, *every] if self.session.view == START else [*every, *start]
 
     def on_key(self, action: str, number: int) -> bool:
@@ -89,8 +89,8 @@ class FamiliesPage(Page):
         """Show the families, those whose name has what the search says."""
         if not families.data:
             return empty(
-                "No families yet. A family is a line of models under one name, grown on a dataset: "
-                "requests name it, as in `model: router`. Start one on this page."
+                "**No model lines yet.** Train one on your own rows: programs ask it by its name, and "
+                "each newer version passes a check before it answers."
             )
         search = pmui.TextInput(label="Find by name", width=260)
         place = pn.Column(sizing_mode="stretch_width")
@@ -102,7 +102,7 @@ class FamiliesPage(Page):
                 clear = pmui.Button(label="Clear the search", variant="contained")
                 clear.on_click(lambda _: search.param.update(value="", value_input=""))
                 named = escape_markdown(text)
-                none_match = f"0 of {len(families.data)} families have “{named}” in their name."
+                none_match = f"0 of {len(families.data)} model lines have “{named}” in their name."
                 place[:] = [empty(none_match, clear)]
 
         pn.bind(fill, search.param.value_input, watch=True)
@@ -114,8 +114,10 @@ class FamiliesPage(Page):
         if not datasets:
             go = pmui.Button(label="Go to Datasets", variant="contained")
             go.on_click(lambda _: self.session.open("datasets"))
-            return empty("A family grows on a dataset with training rows, and there is none.", go)
-        self.form = FamilyForm(
+            return empty(
+                "A model line grows on a dataset with training rows, and there is none.", go
+            )
+        self.form = StartForm(
             self.client, datasets, self.session.dataset, self._open_started, self.visit
         )
         return self.form.__panel__()

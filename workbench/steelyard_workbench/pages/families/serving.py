@@ -47,7 +47,7 @@ class Serving(FamilyChanges):
             Confirmation(
                 f"Switch {self._name} off?",
                 pmui.Markdown(
-                    f"Calls to {self._name} are refused (409 `family_off`) until it is on again."
+                    f"Calls to {self._name} are refused until it is on again."
                     f"{warm} Numbers whose own switch is on go on answering."
                 ),
                 action="Switch off",

@@ -16,6 +16,7 @@ from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.wire import MAX_LORA_RANK
+from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.facts import facts
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.problems import not_loaded
@@ -111,7 +112,7 @@ class FamilyForm(Viewer):
         self._offered = Scope()
         self._box = pn.Column(
             pmui.Row(self.dataset, self.family),
-            pmui.Row(self.rank, self.seed),
+            Details(lambda: [pmui.Row(self.rank, self.seed)], "how it is trained").__panel__(),
             self.estimate_button,
             self.place,
             sizing_mode="stretch_width",
@@ -164,7 +165,7 @@ class FamilyForm(Viewer):
             hyperparameters={**training, "seed": estimate.seed},
             max_price_usd=estimate.price_usd,
         )
-        done = f"Started: the family {job.family}. It is on the Families page."
+        done = f"Started: the family {job.family}. It is on the page Model lines."
         if not self._scope.say_if_ended(done):
             self._started(job)
 
