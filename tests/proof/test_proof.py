@@ -8,7 +8,7 @@ import pytest
 from steelyard.calibration.intervals import percentile_interval, ratio_intervals, resample_totals
 from steelyard.proof.differences import Bootstrap, Paired
 from steelyard.proof.margins import few_contexts, noise_band
-from steelyard.proof.rules import Rule, reasons_of
+from steelyard.proof.rules import VerdictRule, reasons_of
 
 CONTEXTS = np.repeat(np.arange(12), 2)
 DRAWS = Bootstrap(n_resamples=200)
@@ -53,9 +53,9 @@ def test_fewer_contexts_ask_for_more():
 
 
 def test_rules_speak_in_their_order_and_one_may_end_it():
-    few = Rule[int]("few", lambda n: None if n > 3 else "too few", ends=True)
-    odd = Rule[int]("odd", lambda n: "odd" if n % 2 else None)
-    large = Rule[int]("large", lambda n: "large" if n > 10 else None)
+    few = VerdictRule[int]("few", lambda n: None if n > 3 else "too few", ends=True)
+    odd = VerdictRule[int]("odd", lambda n: "odd" if n % 2 else None)
+    large = VerdictRule[int]("large", lambda n: "large" if n > 10 else None)
     rules = (few, odd, large)
     assert [list(reasons_of(rules, n)) for n in (1, 4, 5, 13)] == [
         ["few"],

@@ -67,12 +67,6 @@ def put_rule(connection: Connection, account_id: str, model: str, body: bytes, a
     )
 
 
-def count_rules(connection: Connection, account_id: str) -> int:
-    """Return how many rules an account has."""
-    where = alarm_rules.c.account_id == account_id
-    return connection.execute(select(func.count()).where(where)).scalar_one()
-
-
 def find_look(connection: Connection, name: str) -> Row[Any]:
     """Return how far the last look came."""
     return connection.execute(select(alarm_looks).where(alarm_looks.c.name == name)).one()
@@ -239,12 +233,6 @@ def watches_of_account(connection: Connection, account_id: str, limit: int) -> S
         .order_by(table.updated_at.desc(), table.model, table.version)
         .limit(limit)
     ).all()
-
-
-def count_watches(connection: Connection, account_id: str) -> int:
-    """Return how many models and numbers of an account are watched."""
-    where = alarm_watches.c.account_id == account_id
-    return connection.execute(select(func.count()).where(where)).scalar_one()
 
 
 def newest_version(connection: Connection, account_id: str, model: str) -> str | None:

@@ -37,7 +37,7 @@ class Bootstrap:
         return resample_totals(sums, n_resamples=self.n_resamples, seed=self.seed)
 
 
-class Difference(NamedTuple):
+class MeanChange(NamedTuple):
     """A mean before and after, and its change with a 95 % interval; over one context without."""
 
     before: float
@@ -64,7 +64,7 @@ class Paired:
 
     def differences(
         self, lows: Sequence[float], highs: Sequence[float], bootstrap: Bootstrap
-    ) -> list[Difference]:
+    ) -> list[MeanChange]:
         """Return each figure's change, a context allowed for that was not seen.
 
         ``lows`` and ``highs`` are the least and the greatest change that a decision could make.
@@ -83,7 +83,7 @@ class Paired:
             for column, (low, high) in enumerate(zip(least, greatest, strict=True))
         ]
 
-    def percentile_difference(self, bootstrap: Bootstrap) -> Difference:
+    def percentile_difference(self, bootstrap: Bootstrap) -> MeanChange:
         """Return the first figure's change with percentiles of the bootstrap over contexts."""
         low = high = np.nan
         if len(self.sums) > 1:
@@ -97,10 +97,10 @@ class Paired:
         means: FloatArray = drawn[:, 0] / drawn[:, -1]
         return means
 
-    def _difference(self, column: int, low: float, high: float) -> Difference:
+    def _difference(self, column: int, low: float, high: float) -> MeanChange:
         before, after = float(self.before[:, column].mean()), float(self.after[:, column].mean())
         least, greatest = (None if np.isnan(end) else float(end) for end in (low, high))
-        return Difference(before, after, after - before, least, greatest, len(self.before))
+        return MeanChange(before, after, after - before, least, greatest, len(self.before))
 
 
 def sum_by_context(columns: FloatArray, contexts: NDArray[np.generic]) -> FloatArray:

@@ -10,7 +10,7 @@ Case = TypeVar("Case")
 
 
 @dataclass(frozen=True)
-class Rule(Generic[Case]):
+class VerdictRule(Generic[Case]):
     """One rule of a verdict."""
 
     #: What the wire calls what it finds.
@@ -21,7 +21,7 @@ class Rule(Generic[Case]):
     ends: bool = False
 
 
-def reasons_of(rules: Iterable[Rule[Case]], case: Case) -> dict[str, str]:
+def reasons_of(rules: Iterable[VerdictRule[Case]], case: Case) -> dict[str, str]:
     """Return the codes and sentences of the rules that a candidate does not pass, in their order."""
     reasons: dict[str, str] = {}
     for rule in rules:

@@ -51,7 +51,7 @@ from steelyard.evaluations.measures.comparison import (
     paired_ece,
 )
 from steelyard.evaluations.measures.gate_margin import change_of, margin_of
-from steelyard.evaluations.measures.gate_rules import NEEDED, RULES, Judged
+from steelyard.evaluations.measures.gate_rules import NEEDED, RULES, GateCase
 from steelyard.evaluations.measures.gate_slices import (
     MAX_LISTED,
     compared_measure,
@@ -142,7 +142,7 @@ def judge(
     text = None
     if baseline is not None:
         text = _gate_group(_pair_all(baseline, after, "text baseline"), bootstrap)
-    case = Judged(
+    case = GateCase(
         groups=groups,
         judged_on=judged_on,
         needed=needed,
@@ -157,7 +157,7 @@ def judge(
 
 
 def _gate_of(
-    case: Judged, reasons: list[str], against: Against, several: SeveralLabels | None
+    case: GateCase, reasons: list[str], against: Against, several: SeveralLabels | None
 ) -> Gate:
     """Return what was found as the wire has it."""
     old_ece, new_ece = case.ece or (None, None)
@@ -226,7 +226,7 @@ def _gate_group(pairing: Pairing, bootstrap: Bootstrap) -> GateGroup | None:
     )
 
 
-def _check_finite(case: Judged) -> None:
+def _check_finite(case: GateCase) -> None:
     groups = [*case.groups.values(), *([] if case.baseline is None else [case.baseline])]
     figures = [figure for group in groups for figure in astuple(change_of(group))]
     if not all(map(math.isfinite, (*figures, *(case.ece or ())))):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from steelyard.evaluations.gate_wire import GateChange, GateGroup, GateSlice, JudgedOn, is_unchanged
 from steelyard.evaluations.measures.gate_margin import change_of, harm_of
 from steelyard.evaluations.measures.gate_slices import LEAST_CONTEXTS, JudgedSlices
-from steelyard.proof.rules import Rule
+from steelyard.proof.rules import VerdictRule
 
 #: New evaluation decisions without which there is too little to judge.
 NEEDED = 20
@@ -36,7 +36,7 @@ _MAX_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class GateCase:
     """What the gate compared: groups of decisions, calibration, slices, and the text baseline."""
 
     groups: dict[str, GateGroup]
@@ -52,20 +52,20 @@ class Judged:
         return self.groups["new"]
 
 
-def _too_few_new(case: Judged) -> str | None:
+def _too_few_new(case: GateCase) -> str | None:
     n = case.new.decisions if "new" in case.groups else 0
     if n >= case.needed:
         return None
     return f"There are {n} new evaluation decisions and {case.needed} are needed; add rows."
 
 
-def _new_worse(case: Judged) -> str | None:
+def _new_worse(case: GateCase) -> str | None:
     if harm_of(case.new).low <= 0:
         return None
     return f"The new rows became worse: {_describe(case.new)}."
 
 
-def _no_gain(case: Judged) -> str | None:
+def _no_gain(case: GateCase) -> str | None:
     if harm_of(case.new).change < 0:
         return None
     if is_unchanged(case.new):
@@ -73,7 +73,7 @@ def _no_gain(case: Judged) -> str | None:
     return f"The new rows became no better: {_describe(case.new)}."
 
 
-def _gain_is_unsure(case: Judged) -> str | None:
+def _gain_is_unsure(case: GateCase) -> str | None:
     rise = harm_of(case.new)
     unsure = _why_unsure(case.new, rise) if rise.change < 0 else None
     return unsure and f"Whether the new rows became better cannot be told: {unsure}"
@@ -97,14 +97,14 @@ def _why_unsure(new: GateGroup, rise: GateChange) -> str | None:
     return None
 
 
-def _too_few(case: Judged) -> str | None:
+def _too_few(case: GateCase) -> str | None:
     n = case.groups["earlier"].decisions if "earlier" in case.groups else 0
     if n >= case.needed:
         return None
     return f"There are {n} evaluation decisions in all and {case.needed} are needed; add rows."
 
 
-def _harm_is_unsure(case: Judged) -> str | None:
+def _harm_is_unsure(case: GateCase) -> str | None:
     group = case.groups["earlier"]
     few = group.contexts < LEAST_CONTEXTS
     margin = group.margin if isinstance(group.margin, float) else 0.0
@@ -120,7 +120,7 @@ def _harm_is_unsure(case: Judged) -> str | None:
     return f"Whether the rows became worse cannot be told: {more}"
 
 
-def _earlier_worse(case: Judged) -> str | None:
+def _earlier_worse(case: GateCase) -> str | None:
     earlier = case.groups.get("earlier")
     if earlier is None:
         return None
@@ -132,7 +132,7 @@ def _earlier_worse(case: Judged) -> str | None:
     return f"{rows} became worse: {_describe(earlier)}."
 
 
-def _calibration_worse(case: Judged) -> str | None:
+def _calibration_worse(case: GateCase) -> str | None:
     if case.ece is None or case.ece[1] <= case.ece[0] + ECE_ALLOWANCE:
         return None
     return (
@@ -141,11 +141,11 @@ def _calibration_worse(case: Judged) -> str | None:
     )
 
 
-def _decision_worse(case: Judged) -> str | None:
+def _decision_worse(case: GateCase) -> str | None:
     return _describe_worse("decision", case.slices.by_decision)
 
 
-def _outcome_worse(case: Judged) -> str | None:
+def _outcome_worse(case: GateCase) -> str | None:
     return _describe_worse("outcome", case.slices.by_outcome)
 
 
@@ -167,7 +167,7 @@ def _describe_slice(gate_slice: GateSlice) -> str:
     return f"{where}, {_describe(gate_slice)}"
 
 
-def _below_baseline(case: Judged) -> str | None:
+def _below_baseline(case: GateCase) -> str | None:
     text = case.baseline
     if text is None or harm_of(text).low <= 0 or harm_of(text).change <= EQUIVALENCE:
         return None
@@ -176,7 +176,7 @@ def _below_baseline(case: Judged) -> str | None:
     return f"The candidate is worse than the text baseline, from which {_describe(text)}."
 
 
-def _is_better_reward(case: Judged) -> bool:
+def _is_better_reward(case: GateCase) -> bool:
     """Return whether a candidate surely earns more than its predecessor and breaks no decision.
 
     Such a candidate may serve even when the text baseline earns as much.
@@ -200,24 +200,27 @@ def _describe(group: GateGroup | GateSlice) -> str:
 
 
 _NEW = (
-    Rule(TOO_FEW, _too_few_new, ends=True),
-    Rule(NEW_WORSE, _new_worse),
-    Rule(NO_GAIN, _no_gain),
-    Rule(INCONCLUSIVE, _gain_is_unsure),
-    Rule(EARLIER_WORSE, _earlier_worse),
+    VerdictRule(TOO_FEW, _too_few_new, ends=True),
+    VerdictRule(NEW_WORSE, _new_worse),
+    VerdictRule(NO_GAIN, _no_gain),
+    VerdictRule(INCONCLUSIVE, _gain_is_unsure),
+    VerdictRule(EARLIER_WORSE, _earlier_worse),
 )
 _ALL = (
-    Rule(TOO_FEW, _too_few, ends=True),
-    Rule(EARLIER_WORSE, _earlier_worse),
-    Rule(EARLIER_INCONCLUSIVE, _harm_is_unsure),
+    VerdictRule(TOO_FEW, _too_few, ends=True),
+    VerdictRule(EARLIER_WORSE, _earlier_worse),
+    VerdictRule(EARLIER_INCONCLUSIVE, _harm_is_unsure),
 )
 _ANY = (
-    Rule(DECISION_WORSE, _decision_worse),
-    Rule(OUTCOME_WORSE, _outcome_worse),
-    Rule(CALIBRATION_WORSE, _calibration_worse),
-    Rule(BELOW_BASELINE, _below_baseline),
+    VerdictRule(DECISION_WORSE, _decision_worse),
+    VerdictRule(OUTCOME_WORSE, _outcome_worse),
+    VerdictRule(CALIBRATION_WORSE, _calibration_worse),
+    VerdictRule(BELOW_BASELINE, _below_baseline),
 )
 #: By what decides: a gain on the new decisions, or that all together did not become worse.
-RULES: dict[JudgedOn, tuple[Rule[Judged], ...]] = {"new": (*_NEW, *_ANY), "all": (*_ALL, *_ANY)}
+RULES: dict[JudgedOn, tuple[VerdictRule[GateCase], ...]] = {
+    "new": (*_NEW, *_ANY),
+    "all": (*_ALL, *_ANY),
+}
 #: Every reason, in the order of the rules.
 REASONS = tuple(dict.fromkeys(rule.code for rules in (_NEW, _ALL, _ANY) for rule in rules))

@@ -72,7 +72,7 @@ def ago(at: float | None, now: float | None = None) -> str:
     Examples
     --------
     >>> ago(1000.0, 1090.0), ago(None)
-    ('1 min ago', 'never')
+    ('2 min ago', 'never')
     """
     if at is None:
         return "never"
