@@ -117,7 +117,7 @@ class FamiliesPage(Page):
             return empty(
                 "A model line grows on a dataset with training rows, and there is none.", go
             )
-        self.form = StartForm(
+        self.form = FamilyForm(
             self.client, datasets, self.session.dataset, self._open_started, self.visit
         )
         return self.form.__panel__()
