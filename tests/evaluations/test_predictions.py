@@ -51,7 +51,7 @@ def test_what_requests_took_is_counted_once_a_row_over_all_parts(store):
 
 
 def test_files_of_releases_that_did_not_count_are_read(store):
-    old = SCHEMA.names[:-2]
+    old = SCHEMA.names[:-3]
     sha256 = predictions.write_predictions(store, of_row(0, latency_ms=1.0))
     table = predictions.read_table(store, [sha256]).select(old)
     sha256 = predictions.write_table(store, table)
@@ -65,6 +65,20 @@ def test_files_of_releases_that_did_not_count_are_read(store):
     assert effort.latencies_ms == [2.0]
     assert effort.input_tokens is None
     assert predictions.scored_rows(store, [sha256, newer]) == {0, 1}
+
+
+def test_the_share_of_contexts_that_do_not_say_is_of_decisions_whose_model_knows(store):
+    scored = [
+        msgspec.structs.replace(prediction, unstated=unstated)
+        for row, unstated in enumerate((0.9, 0.2, 0.7, None))
+        for prediction in of_row(row, latency_ms=1.0, n_decisions=1)
+    ]
+    sha256 = predictions.write_predictions(store, scored)
+    rate = measure_file(store, sha256, "targets").unstated_rate
+    assert (rate.value, rate.n) == (pytest.approx(2 / 3), 3)
+    assert rate.low <= rate.value <= rate.high
+    sha256 = predictions.write_predictions(store, scored[3:])
+    assert measure_file(store, sha256, "targets").unstated_rate is None
 
 
 def test_of_a_long_file_metrics_are_of_all_and_the_rest_of_whole_contexts(store):

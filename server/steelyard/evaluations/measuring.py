@@ -7,7 +7,9 @@ and hold some kilobytes of each: of a long file they rest on a sample of its con
 from __future__ import annotations
 
 import msgspec
+import pyarrow as pa
 
+from steelyard.calibration.intervals import mean_interval
 from steelyard.evaluations import predictions as frames
 from steelyard.evaluations.measures.records import Supervision
 from steelyard.evaluations.measures.summary import evaluation_detail
@@ -16,6 +18,7 @@ from steelyard.evaluations.prediction_columns import effort_of, records_of
 from steelyard.evaluations.rows import slices_of
 from steelyard.evaluations.wire import EvaluationDetail
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.measures import Measure
 
 #: Decisions that are resampled at most: of as many on contexts of their own, an interval of a share
 #: is at most 0.5 % wide.
@@ -43,6 +46,7 @@ def measure_file(
         latencies_ms=effort.latencies_ms,
         input_tokens=effort.input_tokens,
     )
+    detail = msgspec.structs.replace(detail, unstated_rate=_unstated_rate(sample.table))
     if sample.share is None:
         return detail
     totals, tokens = RecordTotals(), 0
@@ -58,4 +62,20 @@ def measure_file(
         metrics=totals.metrics(latencies_ms=effort.latencies_ms),
         input_tokens=tokens if is_counted else None,
         sample=sample.share,
+    )
+
+
+def _unstated_rate(table: pa.Table) -> Measure | None:
+    """Return how often a context more likely than not does not say; None where no model knows."""
+    known = table.select(["unstated", "context_sha256"]).drop_null()
+    if not len(known):
+        return None
+    values = (known["unstated"].to_numpy() > 0.5).astype(float)
+    contexts = known["context_sha256"].to_pylist()
+    within = mean_interval(values, clusters=contexts, least=0.0, most=1.0)
+    return Measure(
+        value=float(values.mean()),
+        low=None if within is None else within.low,
+        high=None if within is None else within.high,
+        n=len(values),
     )

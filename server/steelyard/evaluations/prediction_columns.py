@@ -16,6 +16,7 @@ facets           compact JSON: values of the row that decisions can be cut by
 input_tokens     of the row's request, context and all its decisions; of a route as many as, at
                  the price of all its models, cost what was asked; null in older files
 latency_ms       how long a connected model took to answer the row; null for others
+unstated         probability that the context does not say; null for models that cannot tell
 ================ ============================================================================
 """
 
@@ -48,6 +49,7 @@ SCHEMA = pa.schema(
         pa.field("facets", pa.string(), nullable=False),
         pa.field("input_tokens", pa.int64()),
         pa.field("latency_ms", pa.float64()),
+        pa.field("unstated", pa.float64()),
     ]
 )
 
@@ -67,6 +69,7 @@ class Prediction(Struct, frozen=True, gc=False):
     facets: str
     input_tokens: int
     latency_ms: float | None
+    unstated: float | None = None
 
 
 def records_of(table: pa.Table, supervision: Supervision) -> Records:

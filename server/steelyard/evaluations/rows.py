@@ -131,6 +131,7 @@ class RowRenderer:
                     facets=row.facets,
                     input_tokens=paid_tokens,
                     latency_ms=latency_ms,
+                    unstated=score.unstated,
                 )
             )
         return made

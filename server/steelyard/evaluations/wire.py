@@ -323,6 +323,13 @@ class EvaluationDetail(Framed, Plotted, Struct, frozen=True, kw_only=True):
             "earlier release did not count them."
         ),
     ] = None
+    unstated_rate: Annotated[
+        Measure | None,
+        Meta(
+            description="Of the decisions that a model answered with `unstated`, the share in which the "
+            "context more likely than not does not say; null where none was."
+        ),
+    ] = None
     sample: Annotated[
         float | None,
         Meta(

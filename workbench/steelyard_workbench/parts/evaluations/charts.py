@@ -12,12 +12,13 @@ from typing import Any
 
 from bokeh.models import ColumnDataSource, FixedTicker, LinearAxis, Span
 
-from steelyard.client.display_evaluations import change_of, measure_of
+from steelyard.client.display_evaluations import MEASURES, change_of, measure_of
 from steelyard.evaluations.wire import (
     ComparisonTable,
     CostCurve,
     CoveragePoint,
     DecisionMeasures,
+    EvaluationDetail,
     PairedMeasures,
     SliceTable,
 )
@@ -30,6 +31,8 @@ Open = Callable[[int], None]
 
 #: Measures that are better when they are smaller.
 FALLING = frozenset({"loss", "brier", "ece"})
+#: Title of how often contexts do not say.
+UNSTATED = "not said in the context"
 #: What each measure is called, with its unit.
 TITLES = {
     "accuracy": "accuracy",
@@ -461,3 +464,10 @@ def _span(ends: Sequence[float], reference: float | None) -> tuple[float, float]
 
 def _cut(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
+def headline_of(detail: EvaluationDetail) -> list[tuple[str, Measure]]:
+    """Return the leading figures of an evaluation with their titles."""
+    measures = [(TITLES[name], measure_of(detail.overall, name)) for name in MEASURES]
+    measures.append((UNSTATED, detail.unstated_rate))
+    return [(title, measure) for title, measure in measures if measure is not None]

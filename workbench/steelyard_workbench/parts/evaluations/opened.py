@@ -13,7 +13,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.client.display_evaluations import MEASURES, measure_of
 from steelyard.client.plots import MOST_OUTCOMES
-from steelyard.evaluations.wire import ConfusionMatrix, Measures
+from steelyard.evaluations.wire import ConfusionMatrix, EvaluationDetail
 from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.download import Download
@@ -31,6 +31,7 @@ from steelyard_workbench.parts.evaluations.charts import (
     bin_counts_chart,
     bin_name,
     forest_chart,
+    headline_of,
     reliability_chart,
     slice_rows,
     slice_text,
@@ -107,7 +108,7 @@ class OpenedEvaluation(Viewer):
         self._slice_measure = ""
         self.figure = pn.Column(sizing_mode="stretch_width")
         self._box = pn.Column(
-            show_headline(scored.detail.overall),
+            show_headline(scored.detail),
             self._downloads(),
             self.section,
             self.figure,
@@ -359,13 +360,10 @@ class OpenedEvaluation(Viewer):
         return report_html(self.scored, worst)
 
 
-def show_headline(overall: Measures) -> Viewable:
+def show_headline(detail: EvaluationDetail) -> Viewable:
     """Show the leading figures, each with its interval and n."""
-    cards = [
-        _card(TITLES[name], measure)
-        for name in MEASURES
-        if (measure := measure_of(overall, name)) is not None
-    ]
+    overall = detail.overall
+    cards = [_card(title, measure) for title, measure in headline_of(detail)]
     return pmui.FlexBox(
         *cards,
         pmui.Typography(

@@ -18,7 +18,7 @@ from bokeh.resources import Resources
 from bokeh.themes import Theme
 from jinja2 import Environment, PackageLoader
 
-from steelyard.client.display_evaluations import MEASURES, measure_of
+from steelyard.client.display_evaluations import measure_of
 from steelyard.evaluations.wire import ConfusionMatrix, EvaluationDetail, EvaluationRecordPage
 from steelyard.version import __version__
 from steelyard_workbench.kit.components.numbers import measure_text
@@ -29,6 +29,7 @@ from steelyard_workbench.parts.evaluations.charts import (
     bin_name,
     coverage_chart,
     forest_chart,
+    headline_of,
     reliability_chart,
     slice_rows,
     slice_text,
@@ -218,10 +219,7 @@ def _slices(detail: EvaluationDetail) -> list[_Section]:
 
 
 def _headline(detail: EvaluationDetail) -> list[tuple[str, str]]:
-    measures = [(name, measure_of(detail.overall, name)) for name in MEASURES]
-    return [
-        (TITLES[name], measure_text(measure)) for name, measure in measures if measure is not None
-    ]
+    return [(title, measure_text(measure)) for title, measure in headline_of(detail)]
 
 
 def _when(at: float) -> str:
