@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from steelyard.http.origins import Origins
+from steelyard.http.access import Origins
 from steelyard.settings import read_settings
 from support.api.error_shape import assert_canonical_error
 from support.servers.live_server import live_server

@@ -127,7 +127,11 @@ def test_a_frame_is_sent_before_its_page_is_made_and_says_that_it_was_not(served
         has_frame.set()
         rest = "".join(pieces)
     assert answer.headers["Cache-Control"] == "no-store"
-    for part in ('<p class="title">Live</p>', "<div>Watch</div>", f"background: {colours_of('dark')['ground']}"):
+    for part in (
+        '<p class="title">Live</p>',
+        "<div>Watch</div>",
+        f"background: {colours_of('dark')['ground']}",
+    ):
         assert part in frame
     assert "firstFrame.fail(" in rest
     assert not re.search("broken|Traceback|token", rest)

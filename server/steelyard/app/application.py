@@ -12,12 +12,11 @@ from steelyard.alarms.watching import Watcher
 from steelyard.app.rooms import routes as routes_of_rooms
 from steelyard.app.services import ApiServices
 from steelyard.http import routes as http_routes
-from steelyard.http.access import TrustedProxies
+from steelyard.http.access import Origins, TrustedProxies
 from steelyard.http.connection import QuietSignals
 from steelyard.http.cors import Preflights
 from steelyard.http.errors import answer_error
 from steelyard.http.metrics import Metrics
-from steelyard.http.origins import Origins
 from steelyard.http.pipeline import Drain, begin, finish, pipe
 from steelyard.http.routing import Route
 from steelyard.http.transfers import RECEIVED_BYTES, SENT_BYTES, Transfers

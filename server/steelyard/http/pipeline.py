@@ -23,7 +23,14 @@ from sanic.response import BaseHTTPResponse
 
 from steelyard import tracing
 from steelyard.errors import EngineUnavailableError, InvalidRequestError, NotFoundError, Violation
-from steelyard.http.access import OPERATIONS, address_group, admit, client_address
+from steelyard.http.access import (
+    OPERATIONS,
+    SECURITY_HEADERS,
+    Origins,
+    address_group,
+    admit,
+    client_address,
+)
 from steelyard.http.bodies import answer_response, discard_body, read_json_bytes
 from steelyard.http.browsers import Browser, add_cookie
 from steelyard.http.cors import allow_any_origin
@@ -35,7 +42,6 @@ from steelyard.http.logs import (
     log_access,
 )
 from steelyard.http.metrics import Metrics
-from steelyard.http.origins import SECURITY_HEADERS, Origins
 from steelyard.http.queries import read_query
 from steelyard.http.routing import Access, Call, Route, Services
 from steelyard.ids import new_id

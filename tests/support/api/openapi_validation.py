@@ -19,8 +19,8 @@ from jsonschema import Draft202012Validator
 from sanic import HTTPResponse, Request, Sanic
 
 from steelyard.app.application import ROUTES
+from steelyard.http.access import SECURITY_HEADERS
 from steelyard.http.openapi import build_document
-from steelyard.http.origins import SECURITY_HEADERS
 
 #: Headers that HTTP itself brings, and those that are the same everywhere; the document lists
 #: neither.
