@@ -167,10 +167,9 @@ class DecisionForm(Viewer):
     @property
     def fields(self) -> DecisionFields:
         """The texts as they stand in the browser, whether they are complete or not."""
-        name, question, outcomes, statement, opposite = (field.value_input for field in self._texts)
-        return DecisionFields(
-            name, self._kind.value, question, outcomes, statement, opposite, self._other_outcomes
-        )
+        name, *texts = (field.value_input for field in self._texts)
+        fields = DecisionFields(name, self._kind.value, *texts)
+        return fields._replace(other_outcomes=self._other_outcomes)
 
     @property
     def id(self) -> str:
