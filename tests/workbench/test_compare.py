@@ -23,11 +23,11 @@ from steelyard_workbench.kit.session import Session
 from steelyard_workbench.pages.compare.page import (
     ComparePage,
     judged,
-    old_and_new,
     rows_to_settle,
     show_unpaired,
     side_text,
 )
+from steelyard_workbench.pages.compare.pairing import old_and_new
 from steelyard_workbench.pages.evaluations.page import EvaluationsPage
 from steelyard_workbench.pages.review.page import ReviewPage
 from steelyard_workbench.parts.evaluations.charts import ForestRow, sliced_changes

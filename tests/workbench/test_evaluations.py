@@ -246,16 +246,6 @@ class TestFrontier:
         frontier.axis.value = "price"
         assert len(frontier.__panel__().select(pn.pane.Bokeh)) == 1
 
-    def test_times_stand_at_the_axis_where_all_cost_the_same(self, panel):
-        _, frontier = panel
-        points = [
-            msgspec.structs.replace(point, price_usd_per_1000="0.0", latency_ms=5.0)
-            for point in frontier.part.data.data
-        ]
-        frontier.controls.visible = False
-        frontier._show(msgspec.structs.replace(frontier.part.data, data=points))
-        assert frontier.axis.value == "latency"
-
     def test_costs_of_mistakes(self, panel):
         _, frontier = panel
         frontier.measure.value = "log_loss"

@@ -27,6 +27,7 @@ from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.pages.compare.flips import FlipBrowser
+from steelyard_workbench.pages.compare.pairing import old_and_new
 from steelyard_workbench.pages.evaluations.page import (
     MOST_CHOICES,
     dataset_select,
@@ -75,41 +76,6 @@ class Choice:
     def is_known(self) -> bool:
         """Whether the chosen dataset is there."""
         return any(dataset.id == self.dataset_id for dataset in self.datasets)
-
-
-def old_and_new(evaluations: Sequence[Evaluation], before: str, after: str) -> tuple[str, str]:
-    """Return the pair that is compared: what is not chosen is the newest, and what came before it.
-
-    A number of the same family on the same rows comes before others on the same rows, and these before
-    the rest. With nothing chosen, two numbers of one family are looked for first.
-
-    Parameters
-    ----------
-    evaluations : sequence of Evaluation
-        The newest first.
-    before, after : str
-        Ids of those that are chosen, or empty.
-    """
-
-    def likeness(old: Evaluation, new: Evaluation) -> tuple[bool, bool]:
-        is_of_family = bool(new.model_name) and old.model_name == new.model_name
-        is_same_rows = old.evaluation_sha256 == new.evaluation_sha256
-        return is_same_rows and is_of_family, is_same_rows
-
-    by_id = {evaluation.id: evaluation for evaluation in evaluations}
-    pairs = [
-        (old.id, new.id)
-        for place, new in enumerate(evaluations)
-        for old in evaluations[place + 1 :]
-        if before in {"", old.id} and after in {"", new.id}
-    ]
-    # The first of the best: the newest.
-    best = max(pairs, key=lambda pair: likeness(by_id[pair[0]], by_id[pair[1]]), default=None)
-    if best is not None:
-        return best
-    others = [id_ for id_ in by_id if id_ not in {before, after}]
-    other = others[0] if others else ""
-    return before or other or after, after or other or before
 
 
 class ComparePage(Page):
