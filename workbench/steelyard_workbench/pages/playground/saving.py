@@ -186,7 +186,7 @@ class WasItRight(Viewer):
         self.choose.visible = True
 
     def _keep(self, outcomes: Mapping[str, str]) -> None:
-        """Say what is right, and keep it."""
+        """Store the right outcomes."""
         for name, outcome in outcomes.items():
             self.right[name].value = outcome
         self.save.start()
@@ -247,7 +247,7 @@ class WasItRight(Viewer):
         self._tell_saved(taker.dataset.id, text)
 
     def _send_feedback(self, labels: Mapping[str, str]) -> None:
-        """Say what was right of the stored answers; one that costs nothing is stored for it."""
+        """Send the right outcomes of the stored answers; a free answer is stored for it."""
         if not self._ids and self._ask_again is not None and is_free(self._price_usd):
             self._ids = [self._ask_again().id]
         for decision_id in self._ids:
