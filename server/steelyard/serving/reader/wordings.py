@@ -83,7 +83,7 @@ class Wordings:
         return self._known
 
     async def _ask(self, question: str) -> None:
-        """Have a question's statements written, and keep them; never raise."""
+        """Ask for the statements of a question, and store them; never raise."""
         try:
             messages = [{"role": "user", "content": _PROMPT.format(question=question)}]
             text = await self._write(messages, _MAX_TOKENS)
