@@ -74,6 +74,7 @@ def look_at(page, system, slugs, session=None):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("system", ["light", "dark"])
 def test_so_has_every_text_of_the_pages_of_people(quiet_page, tmp_path, system):
     email = "sam@example.org"

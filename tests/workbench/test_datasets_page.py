@@ -16,12 +16,10 @@ import polars as pl
 
 import steelyard
 from steelyard.errors import SteelyardError
-from steelyard_workbench.kit.components.choices import Choices
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.frame_table import PageRequest
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.theme import outcome_colours
 from steelyard_workbench.pages.datasets.page import DatasetsPage
 from steelyard_workbench.parts.datasets.row_pages import at_places, search_page
 from steelyard_workbench.parts.review.row_filter import RowFilter
@@ -122,39 +120,6 @@ def test_what_comes_next_begins_afresh_whatever_was_looked_at_before(client, dat
     session = page.session
     assert (session.page, session.view, session.evaluation, session.family) == where
     assert session.dataset == dataset.id
-
-
-def test_a_dataset_begins_with_its_rows_and_the_step_that_is_next(client):
-    made = client.datasets.create("next", [row(f"next {n}") for n in range(40)])
-
-    def first():
-        page = DatasetsPage(Session(client, page="datasets", dataset=made.id, reviewer="mia"))
-        page.open()
-        filled = [
-            each.label
-            for part in page.__panel__().select(Choices)
-            for each in part.choices
-            if each.look == "filled"
-        ]
-        assert made.sha256 not in texts_of(page.__panel__())  # that is in Details
-        assert "40 rows · " in texts_of(page.__panel__())
-        return filled
-
-    assert first() == ["Evaluate it"]
-    [evaluation] = client.evaluations.create(made.id, "hashing").data
-    client.evaluations.wait(evaluation.id, timeout_s=60, progress=False)
-    assert first() == ["Train on it"]
-    draft = client.drafts.create(made.id)
-    client.drafts.assign(draft.id, ["mia"])
-    assert first() == ["Review 40 for you"]
-    client.datasets.delete(made.id)
-
-
-def test_labels_are_chips_of_the_outcome_alone_in_its_colour(client, dataset):
-    page = opened(client, dataset=dataset.id)
-    [chip] = page.rows.table.rows["labels"].to_list()[0]
-    assert chip["text"] in OUTCOMES
-    assert chip["colour"] == outcome_colours(OUTCOMES)[chip["text"]]
 
 
 def test_what_a_dataset_is_not_ready_for_says_why(client):

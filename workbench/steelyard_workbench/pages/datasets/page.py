@@ -271,8 +271,8 @@ class DatasetsPage(Page):
     def _doubts(self) -> Any:
         return self.client.datasets.labels_to_check(self.shown)
 
-    def _show_head(self, found: NextStep) -> Viewable:
-        dataset, visit = found.dataset, self.visit
+    def _show_head(self, following: NextStep) -> Viewable:
+        dataset, visit = following.dataset, self.visit
         self.export = export_dialog(self.client, dataset, dataset.version)
         self.importing = self._import_panel(dataset)
         steps = next_steps(self.session, dataset, dataset.version, "it")
@@ -287,12 +287,12 @@ class DatasetsPage(Page):
             on_changed=lambda: self._on_changed(visit),
             on_deleted=lambda: self._on_deleted(dataset.name, visit),
         )
-        first = [step for step in steps if step.label == found.label]
-        rest = [step for step in steps if step.label not in {MAP, found.label}]
+        first = [step for step in steps if step.label == following.label]
+        rest = [step for step in steps if step.label not in {MAP, following.label}]
         if dataset.archived_at is not None:
             first, rest = [Choice("Restore it", self.actions.restore.start)], []
         shown = [
-            *(replace(step, look="filled", label=found.text or step.label) for step in first),
+            *(replace(step, look="filled", label=following.text or step.label) for step in first),
             *rest,
         ]
         if dataset.archived_at is None:
@@ -312,9 +312,9 @@ class DatasetsPage(Page):
             self.adding[:] = [card(heading("Add rows"), self.importing)]
         self.adding.visible = not self.adding.visible
 
-    def _show_foot(self, found: NextStep) -> Viewable:
+    def _show_foot(self, following: NextStep) -> Viewable:
         self.details = Details(
-            lambda: self._detailed(found.dataset), "versions, export, name, id, SHA-256"
+            lambda: self._detailed(following.dataset), "versions, export, name, id, SHA-256"
         )
         return self.details.__panel__()
 

@@ -263,10 +263,10 @@ class OneFamily(FamilyDetails):
         if job.gate.passed:
             return []
         settles = self._verdict_of(family, job.gate).settles
-        said = "".join(
+        items = "".join(
             f"<li>{escape(text)}</li>" for text in [*job.gate.sentences, settles] if text
         )
-        return [pn.pane.HTML(f"<ul>{said}</ul>", sizing_mode="stretch_width", margin=(0, 10))]
+        return [pn.pane.HTML(f"<ul>{items}</ul>", sizing_mode="stretch_width", margin=(0, 10))]
 
     def _verdict_of(self, family: Family, gate: Gate) -> GateVerdict:
         continuation = continue_of(family)

@@ -235,8 +235,10 @@ def change_sentence(job: Job, result: Result) -> str:
     if not result.fixed and not result.broken:
         n = job.split.train_rows if job.lineage is None else job.lineage.new_training
         rows = f"Your {n:,} new or corrected rows" if job.lineage and job.parent else f"{n:,} rows"
-        said = f"{rows} changed no answer of {result.n_answers:,}."
-        return said if job.gate is None or not unchanged_of(job.gate) else f"{said} Add rows."
+        sentence = f"{rows} changed no answer of {result.n_answers:,}."
+        return (
+            sentence if job.gate is None or not unchanged_of(job.gate) else f"{sentence} Add rows."
+        )
     change = (result.after - result.before) * 100
     between = (
         ""

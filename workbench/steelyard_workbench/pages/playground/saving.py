@@ -143,9 +143,9 @@ class WasItRight(Viewer):
         self.choose = pn.FlexBox(
             *self.right.values(), Choices([Choice("Keep it", self.save.start, look="filled")])
         )
-        is_one = len(answers) == 1
-        self.choose.visible = bool(labels) or not is_one
-        self.buttons = Choices(self._offer_presses() if is_one else [], layout="row")
+        is_single = len(answers) == 1
+        self.choose.visible = bool(labels) or not is_single
+        self.buttons = Choices(self._offer_presses() if is_single else [], layout="row")
         pn.bind(self._fit, self.dataset, watch=True)
         self._memory = TabMemory(
             key=f"waiting rows {session.account}", text=_write(session.waiting_rows)
@@ -186,7 +186,7 @@ class WasItRight(Viewer):
         self.choose.visible = True
 
     def _keep(self, outcomes: Mapping[str, str]) -> None:
-        """Store the right outcomes."""
+        """Choose what is right, and keep it."""
         for name, outcome in outcomes.items():
             self.right[name].value = outcome
         self.save.start()
@@ -247,7 +247,7 @@ class WasItRight(Viewer):
         self._tell_saved(taker.dataset.id, text)
 
     def _send_feedback(self, labels: Mapping[str, str]) -> None:
-        """Send the right outcomes of the stored answers; a free answer is stored for it."""
+        """Send what was right of the stored answers; one that costs nothing is stored for it."""
         if not self._ids and self._ask_again is not None and is_free(self._price_usd):
             self._ids = [self._ask_again().id]
         for decision_id in self._ids:
@@ -272,7 +272,9 @@ class WasItRight(Viewer):
                 f"{len(rows)} of the {least} rows that a dataset needs. Ask another question and "
                 f"save it under the same name: both are then stored. Until then this browser tab has it."
             )
-            self.said[:] = [verdict("running", f"It waits for {name}.", status + self._told_text())]
+            self.said[:] = [
+                verdict("running", f"It waits for {name}.", status + self._feedback_text())
+            ]
             return
         given: dict[str, Any] = {
             side: [waiting_row["row"] for waiting_row in rows if waiting_row["side"] == side]
@@ -286,14 +288,14 @@ class WasItRight(Viewer):
         self._tell_saved(made.id, f"{name} has {made.rows} rows.")
         self.part.start()
 
-    def _told_text(self) -> str:
+    def _feedback_text(self) -> str:
         return " Live has it as feedback." if self._ids else ""
 
     def _tell_saved(self, dataset_id: str, text: str) -> None:
         go = pmui.Button(label="Open the dataset", variant="text", size="small")
         go.on_click(lambda _: self._session.open("datasets", dataset=dataset_id, version=0))
         if not self.save.scope.say_if_ended(f"Kept: {text}"):
-            self.said[:] = [verdict("good", f"Kept: {text}", self._told_text()), go]
+            self.said[:] = [verdict("good", f"Kept: {text}", self._feedback_text()), go]
 
 
 _decode_waiting = decoder_of(dict[str, list[dict[str, Any]]]).decode

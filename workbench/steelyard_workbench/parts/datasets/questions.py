@@ -102,9 +102,9 @@ def as_line(value: object) -> str:
     'subject: Parcel · tags: late, lost'
     """
     if isinstance(value, Mapping):
-        role, said = value.get("from", value.get("role")), value.get("text", value.get("content"))
-        if len(value) == 2 and isinstance(role, str) and isinstance(said, str):
-            return f"{role}: {as_line(said)}"
+        role, words = value.get("from", value.get("role")), value.get("text", value.get("content"))
+        if len(value) == 2 and isinstance(role, str) and isinstance(words, str):
+            return f"{role}: {as_line(words)}"
         return " · ".join(f"{name}: {as_line(part)}" for name, part in value.items())
     if isinstance(value, list):
         return (" · " if any(isinstance(part, Mapping) for part in value) else ", ").join(
@@ -174,14 +174,14 @@ def label_chips(
     >>> [chip["text"] for chip in label_chips({"team": {"billing": 1.0}, "urgency": {"1": 1.0}})]
     ['billing', 'urgency: 1']
     """
-    questions = {question.id: question for question in questions_of(decisions)}
+    questions = {each.id: each for each in questions_of(decisions)}
     grouped = {id_ for labels_of_set in label_sets(decisions) for id_ in labels_of_set.labels}
     chips = []
     for decision, label in labels.items():
         if not label or decision in grouped:
             continue
-        top, asked = _top(label), questions.get(decision)
-        colours = outcome_colours([*(asked.outcomes if asked else ()), *label])
+        top, question = _top(label), questions.get(decision)
+        colours = outcome_colours([*(question.outcomes if question else ()), *label])
         is_plain = top.isdecimal() or top.lower() in {"yes", "no", "true", "false"}
         text = _with_share(top, label)
         title = f"{decision}: {text}"
