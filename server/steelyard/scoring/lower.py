@@ -93,10 +93,10 @@ class KeptStates:
 
     def get(self, model: int, keys: Iterable[bytes]) -> dict[bytes, States]:
         """Return the stored states of a model's keys."""
-        found = {key: self._kept.find((model, key)) for key in keys}
-        stored = {key: states for key, states in found.items() if states is not None}
+        by_key = {key: self._kept.find((model, key)) for key in keys}
+        stored = {key: states for key, states in by_key.items() if states is not None}
         self._hits += len(stored)
-        self._misses += len(found) - len(stored)
+        self._misses += len(by_key) - len(stored)
         return stored
 
     def put(self, model: int, states: Mapping[bytes, States]) -> None:
