@@ -97,7 +97,7 @@ def test_a_yes_no_is_corrected_by_one_press_and_others_by_a_choice(client):
     page, _ = ask(client, "Charged twice.", {})
 
     def offered(decisions):
-        page._put([(fields, None) for fields in decisions])
+        page.put([(fields, None) for fields in decisions])
         asyncio.run(page.ask())
         return list(choices(page.saving.buttons))
 

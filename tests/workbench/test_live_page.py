@@ -82,7 +82,7 @@ def test_every_figure_has_its_n_and_interval(client: Client) -> None:
     for part in ("29 %", "4 to 71, of 7", "50 %", "1 to 99, of 2"):  # two of seven abstained
         assert part in said
     page.show_more()
-    said = texts(page._more)
+    said = texts(page.charts)
     assert "2 of 30 outcomes known" in said
     assert "since it started" in said
 

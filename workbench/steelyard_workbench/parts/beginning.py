@@ -147,8 +147,8 @@ class Steps(Viewer):
 
     def _steps(self) -> list[tuple[Choice, bool]]:
         """Return each step with what it takes, and whether it is done; a later one does those before."""
-        session, found, memory = self._session, self._beginning, self.memory.text
-        dataset, family, decision = found.dataset, found.family, found.decision
+        session, first, memory = self._session, self._beginning, self.memory.text
+        dataset, family, decision = first.dataset, first.family, first.decision
         name = "the sample" if dataset is None else dataset.name
 
         def check() -> None:
@@ -164,20 +164,20 @@ class Steps(Viewer):
             session.open("families", view=START, dataset=dataset_id, family="", job="")
 
         is_finished = dataset is not None and dataset.version > 1
-        is_reviewed = is_finished or found.n_reviewed >= N_REVIEWED
+        is_reviewed = is_finished or first.n_reviewed >= N_REVIEWED
         # What was corrected is learned from once the version is finished.
         train_step = (
             Choice("Finish the review", self._review, text="so that it learns what you corrected")
-            if found.draft is not None and not is_finished and is_reviewed
+            if first.draft is not None and not is_finished and is_reviewed
             else Choice(f"Train on {name}", train, text="takes some minutes")
         )
         is_known = family is not None
         is_named = decision is not None
         is_read = is_named or (is_known and _CHECK in memory)
-        is_used = is_named and (found.is_used or _CODE in memory)
-        n = f"{min(found.n_reviewed, N_REVIEWED)} of {N_REVIEWED}"
+        is_used = is_named and (first.is_used or _CODE in memory)
+        n = f"{min(first.n_reviewed, N_REVIEWED)} of {N_REVIEWED}"
         steps = [
-            ("Ask", _ask(session), found.has_answers),
+            ("Ask", _ask(session), first.has_answers),
             (
                 f"Correct {N_REVIEWED}",
                 Choice(_REVIEW, self._review, text=f"{n}: tickets with labels, by keys"),

@@ -107,7 +107,7 @@ class LivePage(Page):
         self.more.on_click(lambda _: self.show_more())
         # Drawn when somebody wants to see it: the stream is here sooner.
         self._details = pn.Column(sizing_mode="stretch_width")
-        self._more = pn.Column(
+        self.charts = pn.Column(
             self._details, self.over_time, visible=False, sizing_mode="stretch_width"
         )
         self.feed = Feed(
@@ -135,7 +135,7 @@ class LivePage(Page):
             side_by_side(self.feed, self._opened),
             self.sending,
             self.more,
-            self._more,
+            self.charts,
             self.visibility,
         ]
         self.part(self.sending.part)
@@ -192,7 +192,7 @@ class LivePage(Page):
         """Fetch the figures again; what is shown stays until they are here."""
         self._summed_at, self._has_changed = time.monotonic(), False
         await self.figures.refresh(quietly=True)
-        if self._more.visible:
+        if self.charts.visible:
             await self.over_time.renew()
 
     def show(self, decision_id: str) -> None:
@@ -208,10 +208,10 @@ class LivePage(Page):
 
     def show_more(self) -> None:
         """Show the charts and what stands behind the figures, or hide them."""
-        self._more.visible = not self._more.visible
-        if self._more.visible and self.figures.data is not None:
+        self.charts.visible = not self.charts.visible
+        if self.charts.visible and self.figures.data is not None:
             self._show(self.figures.data)
-        if self._more.visible and self.over_time.part not in self.parts:
+        if self.charts.visible and self.over_time.part not in self.parts:
             self.part(self.over_time.part)
             self.over_time.part.start()
 
@@ -263,7 +263,7 @@ class LivePage(Page):
         )
         self._summed_at, self._has_changed = time.monotonic(), False
         self.figures.start()
-        if self._more.visible:
+        if self.charts.visible:
             self.over_time.part.start()
 
     def _write(self) -> None:
@@ -314,7 +314,7 @@ class LivePage(Page):
         if not has_some:
             self._details[:] = []
             return pn.Column(raised, self._nothing_at_all(), sizing_mode="stretch_width")
-        if self._more.visible:
+        if self.charts.visible:
             details = show_details(summary, self.view, self.show_rows, self._tables, alarms)
             self._details[:] = [details, *map(show_shadow, shadows)]
         return pn.Column(raised, show_strip(summary), sizing_mode="stretch_width")

@@ -120,7 +120,7 @@ class PlaygroundPage(Page):
         self.memory = TypingMemory(
             f"{self.session.account} {key}", self._typed_before.get(key, ""), self._put_back
         )
-        self.memory.fill(lambda: self._put([(_FIRST, None)]), self._typed)
+        self.memory.fill(lambda: self.put([(_FIRST, None)]), self._typed)
         follow_typing(self.context, self._keep_typed)
         for switch in (self.keep, self.why):
             pn.bind(self._keep_typed, switch, watch=True)
@@ -290,7 +290,7 @@ class PlaygroundPage(Page):
         def fill() -> None:
             if origin.row is not None:
                 self.context.value = as_text(origin.row.context)
-            self._put(origin.fields)
+            self.put(origin.fields)
 
         self.memory.fill(fill, self._typed)
         self._choose_model()
@@ -335,7 +335,7 @@ class PlaygroundPage(Page):
             self._picked, self.session.model = str(model), ""
             self._keep_typed()
 
-    def _put(self, decisions: Sequence[tuple[DecisionFields, Mapping[str, Any] | None]]) -> None:
+    def put(self, decisions: Sequence[tuple[DecisionFields, Mapping[str, Any] | None]]) -> None:
         """Show these decisions alone."""
         self.forms.clear()
         for fields, given in decisions:
@@ -361,7 +361,7 @@ class PlaygroundPage(Page):
         self.keep.value, self.why.value, self._picked = typed.keep, typed.why, typed.model
         self._choose_model()
         decisions = [DecisionFields(*fields) for fields in typed.decisions]
-        self._put([(fields, known.get(fields)) for fields in decisions])
+        self.put([(fields, known.get(fields)) for fields in decisions])
 
     async def _lint(self) -> None:
         if lacking := self._lacking():
