@@ -32,28 +32,28 @@ def complete(wordings, *decisions):
 
 @pytest.fixture
 def written(tmp_path):
-    asked = []
+    prompts = []
 
     def open_wordings(text=WRITTEN):
         async def write(messages, _):
-            asked.append(messages[-1]["content"])
+            prompts.append(messages[-1]["content"])
             if isinstance(text, Exception):
                 raise text
             return text
 
         return Wordings(tmp_path, write)
 
-    return open_wordings, asked
+    return open_wordings, prompts
 
 
 def test_a_wording_is_written_once_and_outlasts_the_process(written):
-    open_wordings, asked = written
+    open_wordings, prompts = written
     wordings = open_wordings()
     pair = ("The text is praise.", "The text is a complaint.")
     decisions = [yes_no(QUESTION), yes_no(f"  {QUESTION} "), yes_no("Is it late?")]
     assert complete(wordings, *decisions) == [pair, pair, ("", "")]
-    assert len(asked) == 1
-    assert QUESTION in asked[0]
+    assert len(prompts) == 1
+    assert QUESTION in prompts[0]
     assert complete(wordings, yes_no(QUESTION, opposite="Is it bad?")) == [(pair[0], "Is it bad?")]
     assert complete(open_wordings(), yes_no(QUESTION)) == [pair]
     choice = RenderedDecision("single", "Which?", ("a", "b"))
@@ -61,23 +61,23 @@ def test_a_wording_is_written_once_and_outlasts_the_process(written):
         ("Mine.", ""),
         ("", ""),
     ]
-    assert len(asked) == 1
+    assert len(prompts) == 1
 
 
 def test_a_question_without_yes_and_no_stays_as_typed_and_is_not_asked_again(written):
-    open_wordings, asked = written
+    open_wordings, prompts = written
     assert complete(open_wordings("NONE"), yes_no(QUESTION)) == [("", "")]
     assert complete(open_wordings("NONE"), yes_no(QUESTION)) == [("", "")]
-    assert len(asked) == 1
+    assert len(prompts) == 1
 
 
 @pytest.mark.parametrize("text", [EngineUnavailableError("It is away."), TimeoutError(), None])
 def test_a_judge_that_fails_or_is_not_there_leaves_the_question_as_typed(written, tmp_path, text):
-    open_wordings, asked = written
+    open_wordings, prompts = written
     wordings = open_wordings(text)
     for _ in range(2):
         assert complete(wordings, yes_no(QUESTION)) == [("", "")]
-    assert len(asked) == (2 if text is None else 1)
+    assert len(prompts) == (2 if text is None else 1)
     assert not (tmp_path / FILE).exists()
 
 

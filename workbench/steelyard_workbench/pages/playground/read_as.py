@@ -14,7 +14,7 @@ from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.theme import TEXT
 
-_UNTURNED = "Read as the question itself: no rule turns it into a statement."
+_AS_TYPED = "Read as the question itself: no rule turns it into a statement."
 
 
 def reading_of(decision: Mapping[str, Any]) -> Reading | None:
@@ -35,7 +35,7 @@ def read_as_text(decision: Mapping[str, Any]) -> str:
     if decision.get("kind") != "binary" or not decision.get("question"):
         return ""
     reading = reading_of(decision)
-    return _UNTURNED if reading is None else f"Read as: {reading.statement}"
+    return _AS_TYPED if reading is None else f"Read as: {reading.statement}"
 
 
 def wording_fields(
