@@ -33,5 +33,5 @@ def test_times_stand_at_the_axis_where_all_cost_the_same(prices, latency_ms, axi
         for n, price in enumerate(prices)
     ]
     panel = FrontierPanel(None, "ds_1", print)
-    panel._show(SimpleNamespace(data=points, measure="accuracy", dataset_version=1))
+    panel.show(SimpleNamespace(data=points, measure="accuracy", dataset_version=1))
     assert panel.axis.value == axis

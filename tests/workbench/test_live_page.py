@@ -464,14 +464,14 @@ def test_a_table_that_is_open_stays_so_when_the_figures_are_drawn_anew(client: C
     page.show_more()
 
     def are_open() -> list[bool]:
-        return [one.visible for one in page._details.select(MarkTable)]
+        return [one.visible for one in page.details.select(MarkTable)]
 
     assert are_open() == [False]
-    (button,) = named(page._details, "Show the bars as a table")
+    (button,) = named(page.details, "Show the bars as a table")
     button.clicks += 1
     asyncio.run(page.sum_up())
     assert are_open() == [True]
-    (button,) = named(page._details, "Show the bars as a table")
+    (button,) = named(page.details, "Show the bars as a table")
     button.clicks += 1
     asyncio.run(page.sum_up())
     assert are_open() == [False]

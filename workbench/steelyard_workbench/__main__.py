@@ -1,4 +1,4 @@
-"""The workbench as a process of its own: told what to serve on standard input, gone at its end.
+"""The workbench as a process of its own: its options come on standard input, and it ends with it.
 
 The first line is a JSON object: ``server`` and ``port``, and where wanted ``host``, ``hosts`` and
 ``api_key``.

@@ -1,4 +1,4 @@
-"""The workbench in a notebook: shown in the cell, and what is chosen in it given back as frames."""
+"""The workbench in a notebook: shown in the cell, with its selection returned as frames."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Workbench:
 
     @property
     def session(self) -> Session | None:
-        """What the browser or the cell that opened it last looks at; ``None`` before any did."""
+        """The state of the browser or cell that opened it last; ``None`` before any did."""
         return self._served.apps[-1].session if self._served.apps else None
 
     @property
@@ -134,7 +134,7 @@ class Workbench:
 
     @property
     def filter(self) -> dict[str, Any]:
-        """What the page's rows are chosen by: ``where`` and ``text`` of ``client.datasets.search``.
+        """The filter of the page's rows: ``where`` and ``text`` of ``client.datasets.search``.
 
         On the evaluations page, what ``client.evaluations.records_page`` takes; empty where nothing
         is chosen, and on pages that show no rows.

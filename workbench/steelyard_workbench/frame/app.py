@@ -286,7 +286,7 @@ class App:
                 page.answered()
 
     def press(self, key: str) -> None:
-        """Do what a key is for."""
+        """Run the action of a key."""
         key_action = action_of(key)
         if key_action is None or (not self.session.shortcuts and is_character(key)):
             return
@@ -317,7 +317,7 @@ class App:
             self._help.open()
 
     def _open_dialogs(self) -> list[pmui.Dialog]:
-        """Return the dialogs of the page; what had the focus in one may be gone, and Escape with it."""
+        """Return the dialogs of the page; a closed one may have had the focus, and Escape with it."""
         return list(self.place.select(lambda shown: isinstance(shown, pmui.Dialog) and shown.open))
 
     def _on_key(self, key: str) -> None:
@@ -417,7 +417,7 @@ class App:
         self._fill_bar()
 
     def _name_out_button(self) -> None:
-        """Name whoever would sign out, where there is room for it."""
+        """Name the user who would sign out, where there is room for it."""
         email = "" if self.user is None or self._is_narrow else self.user.email[:_SHOWN_EMAIL]
         self._out_button.label = f"Sign out {email}".strip()
 
@@ -445,7 +445,7 @@ class App:
         self.place[:] = [content]
 
     def _show_no_part(self) -> None:
-        """Show that the account of the address is none of whoever is signed in."""
+        """Show that the user has no role in the address's account."""
         button = pmui.Button(label="Go to your first account", variant="contained")
 
         def go(_: object) -> None:

@@ -1,4 +1,4 @@
-"""What a search over everything finds: pages, datasets, models, and rows that have its words."""
+"""The search over everything: pages, datasets, models, and rows with its words."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def find_rows(client: Client, text: str, dataset: str) -> list[SearchHit]:
 
 
 class Finding:
-    """The search of one browser: answers what is typed, the latest alone, and goes to what is chosen."""
+    """The search of one browser: answers the latest text alone, and opens the selected result."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -21,7 +21,7 @@ _FRAMES = "'self' http://localhost:* http://127.0.0.1:* vscode-webview:"
 
 
 def server_options(host: str, port: int, names: frozenset[str]) -> dict[str, Any]:
-    """Return what Panel's server is given, so that other sites' pages get nothing from it.
+    """Return the options of Panel's server that keep other sites' pages out.
 
     Parameters
     ----------

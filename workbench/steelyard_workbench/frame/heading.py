@@ -34,7 +34,7 @@ _TABS = {
 
 @dataclass(frozen=True, slots=True)
 class _Thing:
-    """What can be open on a page: its field of the session, its name, and the way to all of them.
+    """A kind of thing that a page can open: its field of the session, its name, and the way to the list.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class Heading(Viewer):
         self._draw()
 
     def refresh(self) -> None:
-        """Show the title and the tabs of what is open now."""
+        """Show the title and the tabs of the open page."""
         self.show.start()
 
     def _on_session(self, *_: Any) -> None:
@@ -159,7 +159,7 @@ class Heading(Viewer):
             self._session.open(item["slug"])
 
     def _open_thing(self) -> str:
-        """Return the id of what is open on the page; empty for none."""
+        """Return the id of the open thing; empty without one."""
         thing = _THINGS.get(self._session.page)
         return "" if thing is None else getattr(self._session, thing.field)
 
@@ -204,7 +204,7 @@ class Heading(Viewer):
             self._draw()
 
     def _draw(self) -> None:
-        """Draw what is visible: the browser makes a React root of each part that it is sent."""
+        """Draw the visible parts only: the browser makes a React root of each."""
         parts = [self.up, self.title, self.tabs, self.summary]
         visible = [part for part in parts if part.visible]
         if visible != list(self._box):

@@ -31,7 +31,7 @@ _AGAIN = "Go back to the workbench and sign in again."
 
 
 class _Begun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a page sends when it begins: where to come back to, and where it is."""
+    """The state of a sign-in that a page begins: the return address, and the page."""
 
     back: str
     address: str = ""
@@ -108,7 +108,7 @@ class IdentityHandler(RequestHandler):
         self.write({"authorize_url": page.authorize_url})
 
     async def get(self) -> None:
-        """Sign in whoever came back, and go on to where they were."""
+        """Sign in the returning user, and go on to the page they left."""
         self.set_header("Cache-Control", "no-store")
         state, code = self._argument("state"), self._argument("code")
         known = self.get_cookie(self._cookie, "") or ""

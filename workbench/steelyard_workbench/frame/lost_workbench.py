@@ -1,4 +1,4 @@
-"""A page that lost its workbench says so and offers to load again, with what was typed on it."""
+"""A page that lost its workbench says so and offers to load again, with the typed text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOST = 'window.dispatchEvent(new Event("steelyard-lost"));'
 
 
 class LostWorkbench(Unseen):
-    """Waits for a workbench that went away, and puts what was typed back into its fields."""
+    """Waits for a workbench that went away, and puts the typed text back into its fields."""
 
     _esm = Path(__file__).with_suffix(".js")
 

@@ -126,7 +126,7 @@ def tabs_for(who: CurrentSession | None, slug: str) -> list[Entry]:
 
 
 def entries_for(who: CurrentSession | None) -> list[Entry]:
-    """Return the pages that somebody sees, or a browser in which nobody signs in."""
+    """Return the pages that a user sees, or a browser without sign-in."""
     return [entry for entry in ENTRIES if entry.is_for(who)]
 
 
@@ -177,7 +177,7 @@ class NotYours(Page):
         super().__init__(session)
 
     def build(self) -> list[Viewable]:
-        """Return what to do instead."""
+        """Return the next steps."""
         first = entries_for(self.session.who)[0]
         go = pmui.Button(label=f"Go to {first.title}", variant="contained")
         go.on_click(lambda _: self.session.open(first.slug))

@@ -1,4 +1,4 @@
-"""What a browser gets of a page before it is made: the bar, the menu, the title and the scripts.
+"""A page's first response, before it is built: the bar, the menu, the title and the scripts.
 
 Making a page takes as long as loading the scripts, and in another process: so both go on at once.
 """
@@ -88,7 +88,7 @@ class Frame:
         )
 
     def _load(self, resources: Resources) -> dict[str, Any]:
-        """Return what every page loads: all have been imported."""
+        """Return the resources that every page loads: all have been imported."""
         with set_curdoc(Document()):
             self._prepare()
             bundle = bundle_resources([], resources)
@@ -110,7 +110,7 @@ class PageHandler(DocHandler):
     """Sends the frame of a page of the workbench, then makes the page and sends the rest."""
 
     async def get(self, *args: Any, **kwargs: Any) -> None:
-        """Answer with a page; what fails once its frame is sent is shown in it."""
+        """Answer with a page; failures after its frame is sent are shown in it."""
         frame: Frame | None = self.settings.get(FRAME)
         if frame is None:
             await super().get(*args, **kwargs)

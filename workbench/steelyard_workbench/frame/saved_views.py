@@ -1,4 +1,4 @@
-"""Views that were saved under a name: to save what is shown now, to go to one, and to delete one."""
+"""Saved views: save the present page under a name, open one, and delete one."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _FOREVER = "public, max-age=31536000, immutable"
 
 
 class Scripts:
-    """What a browser runs before any page is drawn, in its order."""
+    """The scripts that a browser runs before any page is drawn, in their order."""
 
     def __init__(self) -> None:
         self.text = b""
@@ -52,7 +52,7 @@ class ScriptsHandler(RequestHandler):
     """Answers with the scripts."""
 
     def initialize(self, scripts: Scripts) -> None:
-        """Take what Tornado hands over."""
+        """Store Tornado's arguments."""
         self._scripts = scripts
 
     async def get(self) -> None:

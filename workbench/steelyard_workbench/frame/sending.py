@@ -1,4 +1,4 @@
-"""What changes is sent to the browser, and what the browser only shows stays what was sent last."""
+"""Changes are sent to the browser; unchanged parts keep their last value."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _take_events(component: MaterialComponent, events: dict[str, Any]) -> None:
 
 
 def _drain(document: Any, lock: threading.Lock) -> list[Any]:
-    """Send what a hold gathered while the browser draws the page that it has taken."""
+    """Send the changes gathered while the browser drew the page."""
     session = getattr(document.session_context, "session", None)
     if session is None or session.connection_count == 0:
         return _panel_drains(document, lock)

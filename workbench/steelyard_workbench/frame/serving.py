@@ -51,7 +51,7 @@ _END_S, _DRAW_S, _START_S = 5.0, 30.0, 60.0
 
 
 def make_app(visitors: Visitors, *, opened: Callable[[App], None] | None = None) -> Any:
-    """Return what Panel calls for each browser.
+    """Return the function that Panel calls for each browser.
 
     Parameters
     ----------
@@ -104,13 +104,13 @@ def end_oldest(sessions: Sequence[ServerSession]) -> None:
 
 
 def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what nobody took, unless it says that a browser went away in the middle of a message."""
+    """Log unhandled errors, except a browser that went away in the middle of a message."""
     if not isinstance(context.get("exception"), WebSocketClosedError | StreamClosedError):
         loop.default_exception_handler(context)
 
 
 def warm_up(url: str) -> None:
-    """Draw a page for nobody: the first page of a process takes twice as long.
+    """Draw a page without a browser: the first page of a process takes twice as long.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def warm_up(url: str) -> None:
 
 
 def free_port(host: str = LOOPBACK) -> int:
-    """Return a port of this machine that nobody listens on."""
+    """Return a free port of this machine."""
     with socket.socket() as listener:
         listener.bind((host, 0))
         port: int = listener.getsockname()[1]
@@ -208,7 +208,7 @@ class Served:
             raise
 
     def stop(self) -> None:
-        """Stop serving, and wait until what browsers asked for has ended; again, it does nothing."""
+        """Stop serving, and wait until running requests have ended; a second call does nothing."""
         atexit.unregister(self.stop)
         if self._thread.is_alive():
             self._thread.stop()

@@ -29,7 +29,7 @@ _HINT = with_details(
 
 
 class SignIn(Viewer):
-    """The two steps in one place, and what else the server takes under them.
+    """The two steps in one place, with the server's other ways to sign in under them.
 
     Parameters
     ----------

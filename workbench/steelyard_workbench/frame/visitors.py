@@ -60,7 +60,7 @@ class VisitorClient(Client):
         self._options = dataclasses.replace(self._options, account_id=account_id or None)
 
     def send(self, call: Call[T]) -> T:
-        """Send a call; raises what the server refused with."""
+        """Send a call; raise the server's refusal."""
         try:
             return super().send(call)
         except NotSignedInError:
@@ -107,7 +107,7 @@ class Visitors:
         return VisitorClient(self._options_of(request, token))
 
     def stranger(self, request: HTTPServerRequest) -> Client:
-        """Return what asks for a browser that nobody is signed in with yet."""
+        """Return the client of a browser that is not signed in yet."""
         return Client(self._options_of(request, SessionToken()))
 
     def _options_of(self, request: HTTPServerRequest | None, token: SessionToken) -> ClientOptions:

@@ -1,1 +1,1 @@
-"""What any page is made of, and which knows no page."""
+"""The parts of every page; they know no page."""

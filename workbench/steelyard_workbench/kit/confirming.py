@@ -1,4 +1,4 @@
-"""What is sensitive: where a code is needed first, a dialog asks for one, and it is then done once."""
+"""Sensitive actions: where a code is needed first, a dialog asks for one, and the action then runs once."""
 
 from __future__ import annotations
 

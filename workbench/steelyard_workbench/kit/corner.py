@@ -1,4 +1,4 @@
-"""What is said in a corner of the window, whatever page it shows."""
+"""Messages in a corner of the window, over any page."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _DONE_MS, _FAILED_MS = 6000, 20_000
 
 
 def say(text: str) -> None:
-    """Show what has been done."""
+    """Show that an action is done."""
     if pn.state.notifications is not None:
         pn.state.notifications.success(text, _DONE_MS)
 
 
 def say_failure(text: str) -> None:
-    """Show what failed, for longer."""
+    """Show a failure, for longer."""
     if pn.state.notifications is not None:
         pn.state.notifications.error(text, _FAILED_MS)

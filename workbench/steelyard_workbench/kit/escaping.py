@@ -1,4 +1,4 @@
-"""What people, data and the address say, kept from being read as Markdown where it is shown."""
+"""Texts of people, data and the address, escaped so that they are not read as Markdown."""
 
 from __future__ import annotations
 

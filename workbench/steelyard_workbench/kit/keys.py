@@ -110,7 +110,7 @@ _ACTIONS = {
 
 
 def action_of(pressed: str) -> tuple[str, int] | None:
-    """Return what a key does and which of its keys it was, from 1; ``None`` for a key of no use.
+    """Return a key's action and its place among the action's keys, from 1; ``None`` for an unused key.
 
     Examples
     --------

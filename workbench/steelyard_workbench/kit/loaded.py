@@ -1,4 +1,4 @@
-"""A part of a page that fetches what it shows: a skeleton at first, then data, nothing or a failure.
+"""A part of a page that fetches its content: a skeleton at first, then data, nothing or a failure.
 
 Every part is by itself: one that fails leaves the rest of its page as it is.
 """

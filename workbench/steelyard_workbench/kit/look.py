@@ -1,4 +1,4 @@
-"""What is drawn as plain HTML: cards, chips, bars, tables, buttons, and the beam of a measured change."""
+"""Plain HTML parts: cards, chips, bars, tables, buttons, and the beam of a measured change."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def coloured_chip(text: str, colour: str) -> str:
 
 
 def pill(text: str, status: Status | str = "") -> str:
-    """Return a short statement as HTML, in the colour of what it means."""
+    """Return a short statement as HTML, in the colour of its status."""
     return f'<span class="pill {status}">{escape(text)}</span>'
 
 

@@ -1,4 +1,4 @@
-"""A page that has one part at a time: a list, or what was chosen of it."""
+"""A page that has one part at a time: a list, or the selected item."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steelyard_workbench.kit.tasks import Write
 
 
 class OnePartPage(Page):
-    """Shows ``content`` anew whenever what it watches of the session changes.
+    """Shows ``content`` anew whenever a watched field of the session changes.
 
     Attributes
     ----------
@@ -30,16 +30,16 @@ class OnePartPage(Page):
         self.shown: Loaded[Any] | None = None
 
     def content(self) -> list[Viewable]:
-        """Return the list, or what was chosen, with ``shown`` in it."""
+        """Return the list, or the selected item, with ``shown`` in it."""
         raise NotImplementedError
 
     def build(self) -> list[Viewable]:
-        """Return what is chosen."""
+        """Return the selected item."""
         self._body = pn.Column(*self.content(), sizing_mode="stretch_width")
         return [self._body]
 
     def on_session(self, *events: Any) -> None:
-        """Show what is chosen now."""
+        """Show the present selection."""
         del events
         self.begin_visit()
         self._body[:] = self.content()

@@ -1,4 +1,4 @@
-"""What every page is: parts that load by themselves, and keys of its own."""
+"""The base of every page: parts that load by themselves, and keys of its own."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Page(Viewer):
             self._poller.start()
 
     def close(self) -> None:
-        """Leave the page: what is under way for it is not shown, and nothing of it is selected."""
+        """Leave the page: running work is not shown any more, and nothing stays selected."""
         self.begin_visit()
         self.session.selected = []
         if self._watcher is not None:
@@ -92,7 +92,7 @@ class Page(Viewer):
         """Note that the server answers; called every few seconds, shown or not."""
 
     def build(self) -> list[Viewable]:
-        """Return what the page shows; parts made with ``part`` load once it is shown."""
+        """Return the parts of the page; those made with ``part`` load once it is shown."""
         raise NotImplementedError
 
     def part(self, part: Loaded[Any]) -> Viewable:
@@ -102,12 +102,12 @@ class Page(Viewer):
         return part.__panel__()
 
     def on_key(self, action: str, number: int) -> bool:
-        """Do what a key is for; return whether the page has a use for it."""
+        """Run the action of a key; return whether the page has one."""
         del action, number
         return False
 
     async def look(self) -> None:
-        """Bring what is under way up to date."""
+        """Refresh running work."""
 
     def on_session(self, *events: Any) -> None:
         """Note that something that is watched has changed."""

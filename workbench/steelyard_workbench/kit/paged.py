@@ -26,7 +26,7 @@ class CursorPage(Protocol[T_co]):
 
     @property
     def data(self) -> Sequence[T_co]:
-        """What is on it."""
+        """The rows of the page."""
 
     @property
     def next_cursor(self) -> str | None:
@@ -34,7 +34,7 @@ class CursorPage(Protocol[T_co]):
 
 
 class PagedTable(Viewer, Generic[T]):
-    """A table of what comes in pages.
+    """A table of a paged list.
 
     Parameters
     ----------

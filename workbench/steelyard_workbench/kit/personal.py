@@ -1,4 +1,4 @@
-"""What the pages of somebody signed in share: why they show nothing, and parts that change things."""
+"""Common parts of a signed-in user's pages: the reason for an empty page, and parts with actions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _AGAIN = "**You are not signed in.** Load this page again to sign in."
 
 
 class Section(Viewer):
-    """A part of such a page: lists, forms, and what came of a change.
+    """A part of such a page: lists, forms, and the result of an action.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Section(Viewer):
         return self._box
 
     def build(self) -> list[Viewable]:
-        """Return what it shows."""
+        """Return its content."""
         raise NotImplementedError
 
     def part(self, part: Loaded[Any]) -> Viewable:
@@ -112,7 +112,7 @@ class Section(Viewer):
             self.session.who = await asyncio.to_thread(self.client.auth.session)
 
     def tell(self, text: str, *more: Viewable) -> None:
-        """Show what was done; in a corner where the page was left."""
+        """Show that an action is done; in a corner where the page was left."""
         if not self.scope.say_if_ended(text):
             self.said[:] = [verdict("good", text), *more]
 
@@ -123,7 +123,7 @@ class Section(Viewer):
         self.opened.visible = True
 
     def close_button(self) -> pmui.Button:
-        """Return a button that closes what is opened beside a list."""
+        """Return the button that closes an opened item beside a list."""
         button = pmui.Button(label="Close", variant="text", size="small")
         button.on_click(lambda _: self.close())
         return button
@@ -146,7 +146,7 @@ class PersonalPage(Page):
     roles: ClassVar[frozenset[Role] | None] = None
 
     def build(self) -> list[Viewable]:
-        """Return what the page shows, or why it shows nothing."""
+        """Return the page's content, or the reason for an empty page."""
         who = self.session.who
         if who is None:
             return [self.part(Loaded("Who you are", self._why_nobody, empty, n_lines=2))]
@@ -154,7 +154,7 @@ class PersonalPage(Page):
         return [empty(why)] if why else self.build_for(who)
 
     def build_for(self, who: CurrentSession) -> list[Viewable]:
-        """Return what the page shows to somebody."""
+        """Return the page's content for a user."""
         raise NotImplementedError
 
     def why_not(self, who: CurrentSession) -> str:
@@ -183,7 +183,7 @@ class PersonalPage(Page):
 
 
 def why_not(role: Role | None, roles: frozenset[Role]) -> str:
-    """Return what a role does not cover, as Markdown."""
+    """Return the missing permission of a role, as Markdown."""
     needed = " or ".join(sorted(roles))
     if role is None:
         return with_details(
@@ -198,5 +198,5 @@ def why_not(role: Role | None, roles: frozenset[Role]) -> str:
 
 
 def typed(field: Any) -> str:
-    """Return what stands in a text field, without blanks around it."""
+    """Return a text field's value, without surrounding blanks."""
     return str(field.value_input or "").strip()

@@ -1,4 +1,4 @@
-"""Work that is done again and again beside what a person does."""
+"""Work that runs at intervals beside the user's actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What went wrong, for a person: every failure becomes a title, a sentence and what to do next."""
+"""Failures for people: each becomes a title, a sentence and a next step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def not_loaded(what: str) -> str:
 
 
 def problem_of(error: BaseException, title: str) -> Problem:
-    """Return a failure as it is shown; what nobody foresaw goes to the log with its traceback."""
+    """Return a failure as it is shown; an unexpected one goes to the log with its traceback."""
     from steelyard.client.failures import NoAnswerInTimeError, ServerUnreachableError
 
     if isinstance(error, SteelyardError):

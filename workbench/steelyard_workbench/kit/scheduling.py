@@ -46,7 +46,7 @@ async def _settle(work: Callable[[], Awaitable[Any]]) -> None:
 
 
 async def until_shown() -> None:
-    """Wait while the browser is taking the page: what changes then may be lost on its way.
+    """Wait while the browser takes the page: changes meanwhile may be lost.
 
     Before that, changes are part of what it takes; after it, they are sent.
     """
@@ -75,7 +75,7 @@ async def until_drawn() -> None:
 
 
 def _on_load() -> asyncio.Event:
-    """Return what is set once the browser has drawn the page of this session."""
+    """Return the event that is set once the browser has drawn this session's page."""
     event = asyncio.Event()
     pn.state.onload(event.set)
     return event

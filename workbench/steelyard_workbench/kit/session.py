@@ -1,4 +1,4 @@
-"""What one browser looks at: a page, and the things chosen on it. All of it is in the address."""
+"""The state of one browser: a page, and the selection on it, all of it in the address."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Session(param.Parameterized):
 
     @property
     def role(self) -> Role | None:
-        """What whoever is signed in is in the account."""
+        """The signed-in user's role in the account."""
         return None if self.who is None else role_of(self.who)
 
     def open(
@@ -141,12 +141,12 @@ class Session(param.Parameterized):
 
 
 def role_of(who: CurrentSession) -> Role | None:
-    """Return what somebody is in the account that calls are for; ``None`` without an account."""
+    """Return a user's role in the account of the calls; ``None`` without an account."""
     return next((account.role for account in who.accounts if account.id == who.account_id), None)
 
 
 def address_of(session: Session) -> str:
-    """Return what stands behind ``?`` in the address of what is shown, without the theme and account."""
+    """Return the query of the present page's address, without the theme and account."""
     fields = {}
     for name in _IN_VIEW:
         declared = session.param[name]

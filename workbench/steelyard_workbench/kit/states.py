@@ -53,13 +53,13 @@ _LINE = (
 
 
 def loading(n_lines: int = 4, label: str = "Loading") -> Viewable:
-    """Show the place of what is coming."""
+    """Show a placeholder of coming content."""
     # One part for all lines: each component of React costs a browser milliseconds.
     return pn.pane.HTML(_LINE * n_lines, name=label, margin=(5, 10), sizing_mode="stretch_width")
 
 
 def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
-    """Show that there is nothing: what this place is, in a sentence, and one thing to do about it.
+    """Show an empty place: its purpose, in a sentence, and one thing to do about it.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def with_details(text: str, details: str) -> str:
 def failed(
     problem: Problem, retry: Callable[[Any], Any] | None = None, refused: str = ""
 ) -> Viewable:
-    """Show a failure: what and why in a sentence, a way to try again, and the rest behind *Details*.
+    """Show a failure: the problem in a sentence, a way to try again, and the rest behind *Details*.
 
     What is missing a permission says so, and is not offered again: the button of the label
     ``refused`` is disabled then, with the reason beside it.

@@ -33,7 +33,7 @@ Work: TypeAlias = Coroutine[Any, Any, T]
 
 
 class Scope:
-    """What work belongs to, such as one visit of a page; it ends with the one that it is within."""
+    """The owner of work, such as one visit of a page; it ends with its parent."""
 
     def __init__(self, within: Scope | None = None) -> None:
         self._within = within
@@ -49,7 +49,7 @@ class Scope:
         self._is_over = True
 
     def say_if_ended(self, text: str) -> bool:
-        """Whether it has ended; if so, say in a corner what has been done."""
+        """Whether it has ended; if so, say in a corner that the action is done."""
         if self.has_ended:
             corner.say(text)
         return self.has_ended
@@ -100,7 +100,7 @@ class Task(param.Parameterized, Generic[P, T]):
         self.scope = scope or Scope()
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """Do the work and return what it returns; ``None`` if it was dropped or has failed."""
+        """Do the work and return its result; ``None`` if it was dropped or has failed."""
         if self.scope.has_ended:
             return None
         run = self._run = object()

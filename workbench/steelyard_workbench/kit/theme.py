@@ -153,7 +153,7 @@ def colours_of(theme: str) -> dict[str, str]:
 
 
 def _of_theme(look: dict[str, str]) -> dict[str, object]:
-    """Return what differs by theme: surfaces, buttons and what is said."""
+    """Return the colours that differ by theme: surfaces, buttons and text."""
     hairline = f"1px solid {look['line']}"
     return {
         "MuiPaper": {

@@ -1,4 +1,4 @@
-"""What an account has, what is held of it, and what it may come to."""
+"""An account's balance, its holds, and its expected total."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Balance(Section):
 
 
 def show_wallet(wallet: WalletBalance) -> Viewable:
-    """Show what an account has to somebody who has nothing to do with its money."""
+    """Show an account's balance to a user who may not manage its money."""
     return cards(_known(wallet))
 
 
 def show_billing(billing: Billing) -> Viewable:
-    """Show what an account has, spent and waits for."""
+    """Show an account's balance, spending and pending purchases."""
     return cards(
         [
             *_known(billing),

@@ -238,7 +238,7 @@ def load_sample(client: Client) -> Dataset:
 def _review(
     session: Session, sample: Dataset | None, problem: Any, scope: Scope
 ) -> Callable[[], Any] | None:
-    """Return what opens a draft of the sample; ``None`` where this installation has none."""
+    """Return a function that opens a draft of the sample; ``None`` where this installation has none."""
     if sample is None and sample_file(SAMPLES[0]) is None:
         return None
 

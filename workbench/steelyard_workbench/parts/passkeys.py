@@ -1,4 +1,4 @@
-"""The passkeys of whoever is signed in: which there are, adding one, and removing one."""
+"""The passkeys of the signed-in user: list, add, and remove."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SHOWN_NAME = 40
 
 
 class Passkeys(Viewer):
-    """A list of passkeys, and what adds to it.
+    """A list of passkeys, with adding.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Passkeys(Viewer):
 
 
 async def sign_in_with_passkey(client: Client, dialog: PasskeyDialog) -> SignedInUser:
-    """Return who signed in with a passkey, as whom the client calls from then on.
+    """Sign in with a passkey; the client calls as that user from then on.
 
     Raises
     ------
@@ -149,7 +149,7 @@ async def sign_in_with_passkey(client: Client, dialog: PasskeyDialog) -> SignedI
 
 
 def refused_dialog(error: Exception, title: str) -> tuple[Viewable, Problem | None]:
-    """Return what is shown of a failure about a passkey: the browser's refusal, or a problem."""
+    """Return the view of a passkey's failure: the browser's refusal, or a problem."""
     if isinstance(error, DialogRefusedError):
         return verdict("unsure", title, str(error)), None
     problem = problem_of(error, title)

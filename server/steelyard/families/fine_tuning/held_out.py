@@ -66,7 +66,10 @@ class HeldOutEvaluations:
                 "context_tokens": [ready[place].context_tokens for place in places],
                 "facets": [ready[place].facets for place in places],
                 "input_tokens": [ready[place].input_tokens for place in places],
-                "latency_ms": pa.nulls(len(places), pa.float64()),
+                # A fine-tune's records have no answer's time, and no reader.
+                **{
+                    name: pa.nulls(len(places), pa.float64()) for name in ("latency_ms", "unstated")
+                },
             }
         )
         table = table.select(SCHEMA.names).cast(SCHEMA)

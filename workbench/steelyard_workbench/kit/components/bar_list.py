@@ -97,7 +97,7 @@ class BarList(JSComponent):
         super().__init__(**{**place, "charts": list(charts), **given})
 
     def press(self, chart: int, bar: int) -> None:
-        """Open what is behind a bar, by the places of its chart and of itself."""
+        """Open a bar's rows, by the places of its chart and of itself."""
         self._open(chart, bar)
 
     def _handle_msg(self, msg: Any) -> None:

@@ -1,4 +1,4 @@
-"""What the browser says of its window: the theme that its system prefers, and whether it is narrow."""
+"""The browser's window: the system's theme, and whether the window is narrow."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def changed_words(before: str, after: str) -> str:
 
 
 def changed_sides(before: str, after: str) -> tuple[str, str]:
-    """Return HTML of both texts: what went is marked in the first, what came in the second.
+    """Return HTML of both texts: removed words are marked in the first, new ones in the second.
 
     Examples
     --------

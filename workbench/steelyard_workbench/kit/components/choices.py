@@ -124,7 +124,7 @@ class Choices(JSComponent):
         self.press(int(msg["press"]))
 
     def press(self, place: int) -> None:
-        """Do what a choice is for."""
+        """Run the action of a choice."""
         if not self.disabled and 0 <= place < len(self.choices):
             do = self.choices[place].do
             if do is not None:

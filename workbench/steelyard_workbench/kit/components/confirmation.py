@@ -1,4 +1,4 @@
-"""A question before something is done: what it does, in full, and a button that does it."""
+"""A question before an action: its effect, in full, and a button that does it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Confirmation(Viewer):
 
     @property
     def _is_missing(self) -> bool:
-        """Whether what must be typed was not."""
+        """Whether the confirming text is missing."""
         return bool(self._typed) and self.entry.value_input != self._typed
 
     @param.depends("entry.value_input", "confirm.is_running", watch=True)

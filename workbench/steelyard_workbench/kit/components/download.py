@@ -48,7 +48,7 @@ class Download(Viewer):
         return self._box
 
     async def get(self) -> io.BytesIO | None:
-        """Fetch the file; what goes wrong is shown beside the button, and nothing is returned."""
+        """Fetch the file; a failure is shown beside the button, and ``None`` is returned."""
         self.problem[:] = []
         # What is chosen on the page while the file is fetched is not of this file.
         name = self._filename()

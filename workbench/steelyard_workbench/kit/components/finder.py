@@ -10,7 +10,7 @@ from steelyard_workbench.kit.components.unseen import Unseen
 
 
 class Finder(Unseen):
-    """Asks for what is typed: ``{"text", "n"}`` of ``on_msg``; ``{"chosen", "n"}`` is the answer."""
+    """Sends typed text: ``{"text", "n"}`` of ``on_msg``; ``{"chosen", "n"}`` is the answer."""
 
     opened = param.Integer(default=0, doc="How often a button opened it.")
     answer = param.Dict(default={}, doc="The number of what was asked, what was found, and a note.")

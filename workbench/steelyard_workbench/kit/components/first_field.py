@@ -1,4 +1,4 @@
-"""What is typed into a dialog that opens goes to its first field."""
+"""The focus of an opening dialog goes to its first field."""
 
 from __future__ import annotations
 

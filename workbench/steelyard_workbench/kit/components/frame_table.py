@@ -1,4 +1,4 @@
-"""A table of any number of rows: one page of it is here, the rest stays with what fetches pages.
+"""A table of any number of rows: one page of it is here, a fetcher has the rest.
 
 Panel's Tabulator gets nothing but the page that is shown: its own remote paging filters and sorts
 the whole frame again at every turn, and it takes no Polars frames (Panel 1.9). Whatever changes
@@ -304,7 +304,7 @@ class FrameTable(Viewer):
             self._on_note(row)
 
     async def restart(self) -> None:
-        """Show the first page again: what the pages are of has changed."""
+        """Show the first page again after the source has changed."""
         self._chosen = {}
         self.selected = ()
         self._to_first()
@@ -378,7 +378,7 @@ class FrameTable(Viewer):
         self._table.selection = [place for place, id_ in enumerate(ids) if id_ in self._chosen]
 
     def _select_shown(self, shown: list[str], chosen: list[str]) -> None:
-        """Take what is selected of the rows that a person saw."""
+        """Select rows by their place among the rows on the page."""
         for id_ in self._ids_of(shown):
             self._chosen.pop(id_, None)
         self._chosen.update(dict.fromkeys(self._ids_of(chosen)))
@@ -390,7 +390,7 @@ class FrameTable(Viewer):
 
 
 def _card_names(titles: Mapping[str, str]) -> str:
-    """Return what names a cell on a card of a phone as the header of its column does."""
+    """Return styles that label a cell on a phone's card by its column's header."""
     return "\n".join(
         f"@media (max-width: 599px) {{ .tabulator .tabulator-row .tabulator-cell"
         f"[tabulator-field={json.dumps(field)}]::before {{ content: {json.dumps(title)}; }} }}"

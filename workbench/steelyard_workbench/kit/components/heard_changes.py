@@ -1,4 +1,4 @@
-"""What changes while the browser draws it, shown as it then is."""
+"""Changes made while the browser draws are shown once it is done."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from steelyard_workbench.kit.components.unseen import Unseen
 
 
 class HeardChanges(Unseen):
-    """Passes on to the parts of a page what changed between their first drawing and their listening.
+    """Sends changes again that happened between the first drawing of a page's parts and their listening.
 
     Panel 1.9 reads a value when it draws a part and listens to its changes once the part is on the
     screen: what changes between, under load as much as a tenth of a second, was never shown.

@@ -1,4 +1,4 @@
-"""What the linter says of decisions, each with what to do."""
+"""The linter's warnings on decisions, each with its remedy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SEVERITY: dict[str, Status] = {"warning": "unsure", "info": "running"}
 
 
 def show_warnings(answer: LintAnswer) -> list[Viewable]:
-    """Show what the linter says, each with what to do."""
+    """Show the linter's warnings, each with its remedy."""
     if not answer.warnings:
         return [verdict("good", "No warnings.", "The linter found no problems.")]
     rules = {f"{each.decision}, {each.rule}": each.message for each in answer.warnings}

@@ -46,7 +46,7 @@ class MarkTable(JSComponent):
         self.press(int(msg["open"]))
 
     def press(self, place: int) -> None:
-        """Open what is behind a line."""
+        """Open a line's rows."""
         if not self.disabled and 0 <= place < len(self.rows):
             self._open(place)
 
@@ -72,7 +72,7 @@ def mark_table(
 
 
 def show_data(shown: Viewable) -> Viewable:
-    """Put a table beside a chart, closed at first: what it says for those who do not see it."""
+    """Put a table beside a chart, closed at first, for readers who do not see the chart."""
     return pmui.Accordion(
         ("Show data", shown), sizing_mode="stretch_width", margin=(5, 10), title_variant="body2"
     )

@@ -1,4 +1,4 @@
-"""Fields that choose models: families first, and what cannot answer now grey, with its reason."""
+"""Fields that choose models: families first, unavailable ones grey, with the reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def offer_models(
 
 
 def able_models(choices: Sequence[ModelChoice]) -> dict[str, str]:
-    """Return the models that can answer now, by what a group of boxes says of them."""
+    """Return the models that can answer now, with the labels of their check boxes."""
     return {choice.label: choice.name for choice in choices if choice.reason is None}
 
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them: never one without its interval and what it rests on."""
+"""Numbers as people read them: each with its interval and its number of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The browser's way back: a page of the workbench is an entry, and what is chosen on it is none."""
+"""The browser's way back: each page is an entry, a selection on it is not."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _ANSWER_S, _DRAWN_S = 30.0, 10.0
 
 
 class DialogRefusedError(Exception):
-    """A dialog of passkeys that gave none; its text says why, and what to do."""
+    """A passkey dialog without a result; the text gives the reason and the remedy."""
 
 
 class PasskeyDialog(Unseen):
@@ -38,7 +38,7 @@ class PasskeyDialog(Unseen):
         self.on_msg(lambda event: self._on_answer(event.data))
 
     async def until_drawn(self) -> None:
-        """Wait, not for long, until the browser has drawn it and what is beside it."""
+        """Wait, not for long, until the browser has drawn it and its neighbours."""
         if pn.state.curdoc is not None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._drawn.wait(), _DRAWN_S)
@@ -71,7 +71,7 @@ class PasskeyDialog(Unseen):
         return await self._credential("create", options)
 
     async def give(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return what a passkey signed."""
+        """Return a passkey's signature."""
         return await self._credential("get", options)
 
     async def _credential(self, how: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def _get_properties(component: ReactiveESM, document: Document | None) -> dict[s
 
 
 def _mui_alone(importmap: dict[str, Any]) -> dict[str, Any]:
-    """Return what a bundle needs of an import map: that it has MUI; it imports nothing of it.
+    """Return the part of an import map that a bundle needs: that it has MUI; it imports nothing of it.
 
     Each component would send, and the browser read, two kilobytes of addresses outside.
     """

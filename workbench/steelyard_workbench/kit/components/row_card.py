@@ -1,4 +1,4 @@
-"""A row to decide on, drawn by one small program: a key changes one model, and only what differs.
+"""A row to decide on, drawn by one small program: a key changes one model, and only differences are sent.
 
 Buttons and texts of panel-material-ui are a model and a React root each, and a change of an HTML
 pane has Bokeh lay the whole page out again, its figures too; together they cost more than the tenth
@@ -21,7 +21,7 @@ Run = tuple[str, str]
 
 
 class Choice(TypedDict):
-    """A button: the name that it tells of, its key, what it says, whether it is filled or disabled."""
+    """A button: its name, its key, its label, whether it is filled or disabled."""
 
     name: str
     key: str
@@ -31,7 +31,7 @@ class Choice(TypedDict):
 
 
 class CardQuestion(TypedDict):
-    """A question with its outcomes; ``meanings`` are names and what each means.
+    """A question with its outcomes; ``meanings`` are names and descriptions.
 
     Of a set of labels (``is_set``) each outcome but the last is a label that is pressed or not.
     """
@@ -77,7 +77,7 @@ button.chip {{ border-radius: 16px; }}
 
 
 class RowCard(JSComponent):
-    """A row, its questions, and what can be done with it.
+    """A row, its questions, and its actions.
 
     A press comes as a message to ``on_msg``: ``{"question", "outcome"}`` or ``{"action"}``, by name.
     """

@@ -1,4 +1,4 @@
-"""Keys of fields with choices: what panel-material-ui's open by a click alone, keys open too."""
+"""Keys of fields with choices: panel-material-ui opens them by a click alone, this by keys too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way past the menu: the first stop of Tab on a page goes to what the page is about."""
+"""The way past the menu: the first stop of Tab on a page goes to its content."""
 
 from __future__ import annotations
 

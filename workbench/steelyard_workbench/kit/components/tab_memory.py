@@ -1,4 +1,4 @@
-"""What a tab of the browser remembers when its page is loaded again."""
+"""The memory of a browser's tab across reloads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steelyard_workbench.kit.components.unseen import Unseen
 
 
 class TabMemory(Unseen):
-    """Keeps a text in the storage of the tab: it is there again after a reload, and for nobody else."""
+    """Keeps a text in the storage of the tab: it is there again after a reload, for this tab only."""
 
     key = param.String(default="", doc="Its name in the storage.")
     is_lasting = param.Boolean(default=False, doc="Whether every tab has it, and the next visit.")

@@ -8,7 +8,7 @@ from panel.custom import JSComponent
 
 
 class Unseen(JSComponent):
-    """What pages run in the browser beside what they show."""
+    """The invisible scripts of a page."""
 
     __abstract = True
 

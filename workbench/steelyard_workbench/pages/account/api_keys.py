@@ -116,7 +116,7 @@ class ApiKeys(Section):
         )
 
     def open_key(self, key: ApiKey) -> None:
-        """Show a key and what can be changed of it."""
+        """Show a key and its editable fields."""
         values = {
             "Id": key.id,
             "Made": moment(key.created_at),

@@ -1,4 +1,4 @@
-"""What was done in the console of an account: who, what, when and from where."""
+"""Actions in the console of an account: who, what, when and from where."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Members(Section):
         )
 
     def open_member(self, member: Member) -> None:
-        """Show what can be changed of somebody's part."""
+        """Show a member's role, and its changes."""
         self.new_role = pmui.Select(label="Role", options=list(ROLES), value=member.role, width=150)
         change = self.button("Change the role", partial(self._change, member), "Not changed.")
         remove = pmui.Button(label="Remove …", variant="outlined", size="small", color="danger")

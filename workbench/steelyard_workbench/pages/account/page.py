@@ -1,4 +1,4 @@
-"""Account: the account itself, its members and keys, sessions, and what was done."""
+"""Account: the account itself, its members and keys, sessions, and the audit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SECTIONS: dict[str, tuple[str, type[Section]]] = {
 
 
 class AccountPage(PersonalPage):
-    """The account of whoever is signed in, a part at a time."""
+    """The account of the signed-in user, a part at a time."""
 
     slug = "account"
     title = "Account"

@@ -29,7 +29,7 @@ _DELETION = (
 
 
 class Profile(Section):
-    """Who somebody is in the account, and what owners do with it."""
+    """A user's role in the account, and the owner's actions on it."""
 
     def build(self) -> list[Viewable]:
         """Return the facts, and for owners the name, the export and the deletion."""
@@ -91,7 +91,7 @@ class Profile(Section):
         return Download(label, self.export, lambda: "account.zip")
 
     def export(self) -> bytes:
-        """Return what the account has of the person, as a zip."""
+        """Return the account's data on the person, as a zip."""
         return bounded(
             lambda path, progress: self.client.account.export_to(path, progress=progress),
             "account.zip",

@@ -37,10 +37,10 @@ _SYSTEMS = {
 
 
 class Sessions(Section):
-    """The sessions of whoever is signed in."""
+    """The sessions of the signed-in user."""
 
     def build(self) -> list[Viewable]:
-        """Return the sessions, and what ends them."""
+        """Return the sessions, and how to end them."""
         self.sessions: Loaded[list[Session]] = Loaded(
             "Your sessions", lambda: self.client.account.sessions().data, self._show
         )
@@ -74,7 +74,7 @@ class Sessions(Section):
         )
 
     def open_session(self, session: Session) -> None:
-        """Show a session and what ends it."""
+        """Show a session and the button that ends it."""
         values = {
             "From": session.network or "unknown",
             "With": session.agent or "—",

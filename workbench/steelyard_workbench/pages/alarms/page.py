@@ -1,4 +1,4 @@
-"""Alarms: what is no longer as it was, and what is watched of which model."""
+"""Alarms: changes that were detected, and the watched metrics of each model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is watched of which model, and a form that changes it."""
+"""The watched metrics of each model, and a form that changes them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NOT_WATCHED = (
 
 
 class Rules(Section):
-    """The rules, what is watched by them, and the form of one rule."""
+    """The rules, their watched metrics, and the form of one rule."""
 
     def build(self) -> list[Viewable]:
         """Return the lists and the form."""

@@ -1,4 +1,4 @@
-"""Compare: two evaluations, decision by decision: what changed, how surely, and which rows flipped."""
+"""Compare: two evaluations, decision by decision: the change, its interval, and the flipped rows."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _MOST_TO_SETTLE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What may be compared.
+    """The evaluations that may be compared.
 
     Parameters
     ----------
@@ -98,14 +98,14 @@ class ComparePage(Page):
         self._body = pn.Column(sizing_mode="stretch_width")
 
     def close(self) -> None:
-        """Leave the page; what is still on its way is not shown, nor written into the address."""
+        """Leave the page; running fetches are not shown, nor written into the address."""
         super().close()
         if self._is_newest and self._shown[1:] == (self.session.before, self.session.after):
             # There may be newer ones when somebody comes back.
             self.session.param.update(before="", after="")
 
     def build(self) -> list[Viewable]:
-        """Return the choice, and what it shows."""
+        """Return the choice, and its comparison."""
         self._body[:] = self._content()
         return [self._body]
 
@@ -120,7 +120,7 @@ class ComparePage(Page):
         return [self.part(choice)]
 
     def on_session(self, *_: Any) -> None:
-        """Show what is chosen now."""
+        """Show the present selection."""
         if self._is_keeping:
             return
         self.begin_visit()
@@ -247,7 +247,7 @@ class ComparePage(Page):
     def _fetch_sides(
         self, comparison: EvaluationComparison, before: str, after: str
     ) -> tuple[Measures | None, Measures | None]:
-        """Return what was measured on each side alone, where all that it scored is compared."""
+        """Return the measures of each side alone, where all of its scored rows are compared."""
 
         def measured(evaluation_id: str, n_left: int) -> Measures | None:
             try:
@@ -417,7 +417,7 @@ def judged(measure: str, change: Change) -> tuple[Status, str]:
 
 
 def show_verdict(comparison: EvaluationComparison) -> Viewable:
-    """Return the outcome by the leading measure, and what would settle an inconclusive one."""
+    """Return the result by the leading measure, and the rows needed to settle an inconclusive one."""
     name = next(
         measure
         for measure in ("accuracy", "scaled_reward", "expected_reward")

@@ -1,4 +1,4 @@
-"""What can be done with a dataset as a whole: another name, into the archive and out, gone for good."""
+"""Actions on a dataset as a whole: rename, archive, restore, delete."""
 
 from __future__ import annotations
 

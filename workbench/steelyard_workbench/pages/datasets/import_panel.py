@@ -133,7 +133,7 @@ class ImportPanel(Viewer):
         return self._box
 
     async def take(self, filename: str, data: bytes) -> None:
-        """Look at a file; its problems are shown, or what to keep it as is asked."""
+        """Look at a file; show its problems, or ask for its name."""
         await until_shown()
         self._looking.drop()
         self._reading.drop()
@@ -223,7 +223,7 @@ class ImportPanel(Viewer):
         self._on_done(made, f"Imported: {told}")
 
     def _what_came(self, made: Dataset) -> str:
-        """Return what became of the file that was sent, in words."""
+        """Return the result of sending the file, in words."""
         before = self._dataset if self.is_next_version else None
         first = 1 if before is None else before.version + 1
         n_rows = made.rows - (0 if before is None else before.rows)
@@ -312,7 +312,7 @@ class ImportPanel(Viewer):
         self._on_converted(made)
 
     def _remark(self, told: str) -> None:
-        """Show what of the file may be meant otherwise, if anything."""
+        """Show a note on columns that may have another meaning."""
         if told:
             self.found.append(verdict("unsure", "Look at the file:", told))
 

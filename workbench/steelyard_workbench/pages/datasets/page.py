@@ -120,7 +120,7 @@ class DatasetsPage(Page):
             self.rows.reload()
 
     def reconnect(self) -> None:
-        """Catch up once the server answers: what failed is fetched again."""
+        """Catch up once the server answers: failed parts are fetched again."""
         super().reconnect()
         if self.list is not None and self.list.has_failed:
             self.load_list.start()
@@ -205,7 +205,7 @@ class DatasetsPage(Page):
         return [button, place]
 
     def _fetch_every(self, *, is_archived: bool) -> SharedFetch[list[Dataset]]:
-        """Return what fetches the datasets once, for every page and order of the list."""
+        """Return a fetcher that loads the datasets once, for every page and order of the list."""
         every = self.client.datasets.iterate
         return SharedFetch(lambda: list(islice(every(archived=is_archived), MOST_DATASETS)))
 

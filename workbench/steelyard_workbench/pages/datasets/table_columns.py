@@ -1,4 +1,4 @@
-"""What the columns of a table mean: guessed, changed by a person, with the first rows beside."""
+"""The meaning of a table's columns: guessed, changed by a person, with the first rows beside."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SHOWN_ROWS, _SHOWN_CHARACTERS = 10, 120
 
 @dataclass(frozen=True, slots=True)
 class ReadTable:
-    """A table, what its columns seem to mean, and each that may be a label."""
+    """A table, the guessed meaning of its columns, and the possible labels."""
 
     table: Table
     columns: Columns
@@ -52,7 +52,7 @@ class ReadTable:
 
 
 def read_columns(table: Table, known: Sequence[dict[str, Any]]) -> ReadTable:
-    """Return what the columns of a table seem to mean.
+    """Return the guessed meaning of a table's columns.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def read_columns(table: Table, known: Sequence[dict[str, Any]]) -> ReadTable:
 
 
 class TableColumns(Viewer):
-    """Asks what the columns mean, and shows what would be stored.
+    """Asks for the meaning of the columns, and shows the rows to be stored.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class TableColumns(Viewer):
 
     @property
     def columns(self) -> Columns:
-        """What the columns mean, as it is chosen."""
+        """The selected meaning of the columns."""
         chosen = []
         for name in self.labels.value:
             label, question = self._label(name), self.questions[name].value.strip()
@@ -261,7 +261,7 @@ class TableColumns(Viewer):
 
 
 def _no_label_note(label: Label) -> str:
-    """Return what a person should know of values that are no label, or may be none."""
+    """Return a note on values that are not a label, or may be none."""
     if label.no_label:
         return f"{label.column}: rows with {', '.join(sorted(label.no_label))} have no label."
     if not label.like_none:

@@ -1,4 +1,4 @@
-"""Production and another version side by side, with what differs marked word by word."""
+"""Production and another version side by side, with the differences marked word by word."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def show_beside(looked: Looked) -> Viewable:
 
 
 def _marked(old: NamedVersion, new: NamedVersion) -> tuple[str, str]:
-    """Return HTML of what both versions say: wording, outcomes, policies and model."""
+    """Return HTML of both versions' content: wording, outcomes, policies and model."""
     sides = ["", ""]
 
     def add(tag: str, kind: str, before: str, after: str) -> None:

@@ -37,7 +37,7 @@ _FIRST = {"id": "answer", "kind": "binary"}
 
 
 class EditForm(Viewer):
-    """Fields of a version, with what the linter says of it and what a request costs.
+    """Fields of a version, with the linter's warnings and the price of a request.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class EditForm(Viewer):
         return self._box
 
     def content(self) -> dict[str, Any]:
-        """Return what the version says; what has no field stays as it was.
+        """Return the version's content; parts without a field stay.
 
         Raises
         ------
@@ -191,7 +191,7 @@ class EditForm(Viewer):
         offer_models(self.model, [_DEFAULT, *choices], value=self._content.get("model") or "")
 
     async def _check(self) -> None:
-        """Show what the linter says, and what a request costs."""
+        """Show the linter's warnings, and the price of a request."""
         content = self.content()
         answer = await asyncio.to_thread(self._client.lint, EXAMPLE, content["decisions"])
         self.checks[:] = show_warnings(answer)

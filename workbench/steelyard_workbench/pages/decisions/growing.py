@@ -27,7 +27,7 @@ _UNCHANGED = ("family", "margin", "shadow", "judge_rows", "novel")
 
 
 def growth_card(page: OnePartPage, looked: Looked) -> Viewable:
-    """Return the form of a growth, how far it is, and what stops it."""
+    """Return the form of a growth, its progress, and the button that stops it."""
     named, name, growth = page.client.named_decisions, looked.decision.name, looked.growth
     policy = None if growth is None else growth.policy
     leave = pmui.Select(

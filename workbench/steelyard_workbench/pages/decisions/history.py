@@ -1,4 +1,4 @@
-"""What happened to a named decision, by whom and why, in one list."""
+"""The events of a named decision, with author and reason, in one list."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def show_history(looked: Looked) -> Viewable:
 
 
 def _events(looked: Looked) -> Iterator[tuple[float, str, str]]:
-    """Return when something happened, what, and who did it."""
+    """Return the time, the text and the author of each event."""
     for version in looked.versions:
         text = _with(f"Version {version.version} made", version.note)
         yield version.created_at, text, version.made_by

@@ -1,4 +1,4 @@
-"""Whether the version beside may replace production: the verdict in a sentence, and what it rests on."""
+"""Whether the other version may replace production: the verdict in a sentence, and its evidence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STATUS: dict[str, Status] = {"passed": "good", "refused": "bad", "inconclusive"
 
 
 def judge(number: int, comparison: NamedComparison | None) -> tuple[Status, str, list[str]]:
-    """Return how a version stands against production, a sentence, and what that rests on."""
+    """Return a version's standing against production, a sentence, and its evidence."""
     if comparison is None:
         text = "Compare it with production before it answers there."
         return "running", f"Version {number} was not compared yet.", [text]
@@ -81,7 +81,7 @@ def _basis(result: ComparisonResult, gain: Change | None) -> list[str]:
 
 
 def comparison_figures(result: ComparisonResult) -> Viewable:
-    """Show the further reasons, what was measured of each decision, and actions that changed."""
+    """Show the further reasons, the measures of each decision, and changed actions."""
     reasons = [pmui.Typography(escape_markdown(text)) for text in result.sentences[1:]]
     sides = (("held-out rows", result.rows), ("stored decisions", result.stored))
     decisions = [

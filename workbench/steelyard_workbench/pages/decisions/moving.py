@@ -31,7 +31,7 @@ class Moves:
         self._named, self._place, self._on_moved = client.named_decisions, place, on_moved
 
     def ask_production(self, looked: Looked, number: int, *, overrules: bool = False) -> None:
-        """Ask about moving production: to what a comparison passed, or with a reason all the same."""
+        """Ask about moving production: with a passed comparison, or with a reason all the same."""
         name, now = looked.decision.name, looked.version.version
         if not overrules:
             self._ask(

@@ -1,4 +1,4 @@
-"""Named decisions: the list of them, and one with production and what is to replace it."""
+"""Named decisions: the list of them, and one with production and its candidate."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class DecisionsPage(OnePartPage):
         return [Choices(verbs, layout="row"), self.dialog, self.work, self.part(self.shown)]
 
     async def look(self) -> None:
-        """Show how far a comparison is, and what it came to once it ends."""
+        """Show a comparison's progress, and its result once it ends."""
         comparison = None if self.looked is None else self.looked.comparison
         if comparison is not None and comparison.status in UNFINISHED:
             try:
@@ -113,7 +113,7 @@ class DecisionsPage(OnePartPage):
         return data if isinstance(data, Looked) else None
 
     async def refresh(self) -> None:
-        """Show what has changed."""
+        """Show changes."""
         if self.shown is not None:
             await self.shown.refresh(quietly=True)
 
@@ -161,7 +161,7 @@ class DecisionsPage(OnePartPage):
             self._try_beside(self.looked, 0, f"version {other.version}", content_of(other))
 
     def _try_content(self, content: Mapping[str, Any]) -> None:
-        """Try what the form says, under it, before it is saved."""
+        """Try the form's content, under it, before it is saved."""
         if self.looked is not None:
             self._try_beside(self.looked, 1, "the new version", content)
 
@@ -309,7 +309,7 @@ class DecisionsPage(OnePartPage):
         return pn.Column(CopyText(texts=texts), file, sizing_mode="stretch_width")
 
     def _details(self, looked: Looked) -> Viewable:
-        """Return what else is known of it, the pages that show what is its own, and archiving."""
+        """Return further facts, links to its own pages, and archiving."""
         decision, week = looked.decision, looked.summary
         place = pn.Column(sizing_mode="stretch_width")
         head = {
@@ -347,7 +347,7 @@ class DecisionsPage(OnePartPage):
         )
 
     def _go(self, page: str) -> None:
-        """Open another page on what is this decision's."""
+        """Open another page on this decision's rows."""
         looked, session = self.looked, self.session
         chosen: dict[str, Any] = {}
         if looked is not None and looked.decision.dataset_id is not None:

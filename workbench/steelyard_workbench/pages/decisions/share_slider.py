@@ -28,7 +28,7 @@ _ENDED = {
 
 
 def share_card(page: OnePartPage, looked: Looked) -> Viewable:
-    """Return the slider with what its share would mean, and how the share that goes on does."""
+    """Return the slider with the effect of its share, and the state of the running share."""
     decision, production = looked.decision, looked.version.version
     running = running_share(looked)
     beside = 0 if looked.beside is None else looked.beside.version
@@ -84,7 +84,7 @@ def share_card(page: OnePartPage, looked: Looked) -> Viewable:
 
 
 def meaning_of(percent: int, week: DecisionSummary) -> str:
-    """Return what a share would mean, by the traffic of the last week."""
+    """Return the effect of a share, by the traffic of the last week."""
     if not percent:
         return "Production answers every request itself."
     n = week.answers * percent / 100

@@ -46,7 +46,7 @@ _CAPTION = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """An evaluation that succeeded, and what was measured."""
+    """An evaluation that succeeded, and its measures."""
 
     evaluation: Evaluation
     measures: Measures
@@ -78,7 +78,7 @@ class OverTime(Viewer):
         return pn.Column(heading("Runs over time"), self.part, sizing_mode="stretch_width")
 
     def _fetch(self) -> list[Run]:
-        """Return the newest runs, the oldest first; what an evaluation measured never changes."""
+        """Return the newest runs, the oldest first; an evaluation's measures never change."""
         newest = islice(self._client.evaluations.list(self._dataset_id), MOST_RUNS)
         evaluations = succeeded(list(newest))[::-1]
         for evaluation in evaluations:

@@ -71,7 +71,7 @@ class EvaluationsPage(Page):
         return self.opened is not None and self.opened.browser.on_key(action)
 
     async def look(self) -> None:
-        """Bring what is running up to date."""
+        """Refresh running work."""
         if self.list is not None:
             before = self.list.n_succeeded
             await self.list.look()
@@ -87,7 +87,7 @@ class EvaluationsPage(Page):
             await self.parts[0].refresh()
 
     def on_session(self, *events: Any) -> None:
-        """Show what is chosen now."""
+        """Show the present selection."""
         if self.session.evaluation and all(event.name == "dataset" for event in events):
             return  # an evaluation that is opened names its dataset
         self.begin_visit()

@@ -1,4 +1,4 @@
-"""A change of one family: asked about, sent with what the page showed, and its end shown.
+"""A change of one family: confirmed, sent with the page's version, and its result shown.
 
 Every change is sent with what was shown (``served``, ``latest``, the adapter behind a number), so that
 nothing is done to a family that has become another: it is fetched again then, and what changed is
@@ -106,7 +106,7 @@ class FamilyChanges(Viewer):
         return self.loaded.data.family
 
     def close_dialog(self) -> None:
-        """Leave what was asked."""
+        """Close the confirmation."""
         if self.dialog is not None:
             self.dialog.close()
 
@@ -124,7 +124,7 @@ class FamilyChanges(Viewer):
         await self.loaded.refresh(quietly=True)
 
     async def _run(self, done: str, call: Callable[[], Any]) -> None:
-        """Do something, and show the family as it is then; what refuses it is raised."""
+        """Do something, and show the family's new state; refusals are raised."""
         try:
             await asyncio.to_thread(call)
         except CHANGED as error:
@@ -148,7 +148,7 @@ class FamilyChanges(Viewer):
         return True
 
     async def _answer(self, doing: str, call: Callable[[], T]) -> T | None:
-        """Return what the server answers; ``None`` once it is shown why it does not."""
+        """Return the server's answer; ``None`` once its refusal is shown."""
         try:
             return await asyncio.to_thread(call)
         except CHANGED as error:
@@ -158,7 +158,7 @@ class FamilyChanges(Viewer):
         return None
 
     async def _tell_change(self, error: SteelyardError) -> None:
-        """Fetch the family again, and say what became of it since it was shown."""
+        """Fetch the family again, and say how it changed meanwhile."""
         before = self.family
         await self._refresh()
         changed = differences(before, self.family)
@@ -179,5 +179,5 @@ class FamilyChanges(Viewer):
 
 
 def adapter_of(model: ModelVersion | None) -> str | None:
-    """Return what stands behind a model's number; ``None`` where there is no model."""
+    """Return the adapter of a model; ``None`` where there is no model."""
     return None if model is None else model.adapter

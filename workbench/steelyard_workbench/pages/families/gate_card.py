@@ -134,7 +134,7 @@ def _lines_of_groups(gate: Gate) -> tuple[list[Line], list[RowsRequest]]:
 
 
 def _limit(name: str, group: GateGroup) -> float | None:
-    """Return what the gate allows a group: a margin below no change, or so much of a rise."""
+    """Return the gate's limit for a group: a margin below no change, or a least rise."""
     sign = 1.0 if is_fall_good(group) else -1.0
     if name == "earlier":
         return sign * EARLIER_ALLOWANCE

@@ -231,7 +231,7 @@ class HeldOutRows(Viewer):
         schedule(self.start)
 
     def _after(self) -> None:
-        """Offer what the rows have, and say so when the filters leave none."""
+        """Offer the values of the rows, and say so when the filters leave none."""
         if self._frame is None:
             return
         for column in ("decision", "right"):
@@ -258,7 +258,7 @@ class HeldOutRows(Viewer):
 
 
 def judged_as(record: JobRecord) -> tuple[Any, ...]:
-    """Return what makes a decision the same as one that was judged before: a new label makes it new."""
+    """Return the key of a decision that was judged before: a new label makes it new."""
     return (
         record.context_sha256,
         record.decision_id,

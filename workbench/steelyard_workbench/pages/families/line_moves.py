@@ -1,4 +1,4 @@
-"""What changes the line of one family: rolling back, continuing, and deleting."""
+"""Changes to the line of one family: rolling back, continuing, and deleting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steelyard_workbench.pages.families.next_fine_tune import NextFineTune
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """What a server says that a rollback would do."""
+    """The server's preview of a rollback."""
 
     discard: tuple[str, ...]
     cancel: tuple[str, ...]
@@ -30,7 +30,7 @@ class LineMoves(FamilyChanges):
     next_fine_tune: NextFineTune | None = None
 
     async def ask_roll_back(self, to: str) -> None:
-        """Ask about going back to an older model, with what the server says it would do."""
+        """Ask about going back to an older model, with the server's preview."""
         served = adapter_of(self.family.served)
         plan = await self._answer(f"Going back to {to}", lambda: self._plan_rollback(to, served))
         if plan is None:
@@ -64,7 +64,7 @@ class LineMoves(FamilyChanges):
         )
 
     async def ask_continue(self) -> None:
-        """Ask about the next fine-tune, with what it takes."""
+        """Ask about the next fine-tune, with its price and time."""
         models = await self._answer("Loading the models", lambda: self._client.models.list().data)
         if models is None:
             return
@@ -124,7 +124,7 @@ class LineMoves(FamilyChanges):
         )
 
     def _plan_rollback(self, to: str, served: str | None) -> RollbackPlan:
-        """Return what a rollback would do: the server refuses one that names no model, and says it."""
+        """Return the effect of a rollback: the server's refusal of one without a model tells it."""
         try:
             self._client.families.roll_back(self._name, to, [], served=served)
         except RollbackChangedError as error:

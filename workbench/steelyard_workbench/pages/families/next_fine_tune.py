@@ -1,4 +1,4 @@
-"""A family's next fine-tune before it is asked for: on which base model, and what that takes."""
+"""A family's next fine-tune before it starts: its base model, price and time."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class NextFineTune(Viewer):
 
     @property
     def action(self) -> str:
-        """What the button says that starts it."""
+        """The label of the button that starts it."""
         is_paid = self.estimated is not None and not is_free(self.estimated.price_usd)
         return f"Continue for {self.estimated.price_usd} USD" if is_paid else "Continue"
 
@@ -103,12 +103,12 @@ class NextFineTune(Viewer):
         return {"latest": self.latest, **({"base": self.base.value} if is_move else {})}
 
     def fetch(self) -> Plan:
-        """Return what the server says of it as it is chosen, and how long the like of it took."""
+        """Return the server's estimate for the selection, and the time of similar fine-tunes."""
         estimate = self._client.families.estimate_continue(self._name, **self.chosen)
         return estimate, fetch_expected(self._client, estimate.steps, is_adapting=self._is_adapting)
 
     def show(self, plan: Plan) -> None:
-        """Show what the server said of it."""
+        """Show the server's estimate."""
         estimate, seconds = plan
         self.place[:] = [show_estimate(estimate, seconds)]
         self.estimated = estimate

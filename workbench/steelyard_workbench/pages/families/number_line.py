@@ -1,4 +1,4 @@
-"""Changes on one number line: the 95 % interval of each against 0 and against what is allowed."""
+"""Changes on one number line: the 95 % interval of each against 0 and against the margin."""
 
 from __future__ import annotations
 

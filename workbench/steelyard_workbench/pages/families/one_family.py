@@ -62,7 +62,7 @@ _SHOWN_VERSIONS = 6
 
 
 class OneFamily(FamilyDetails):
-    """A family and what can be done to it."""
+    """A family and its actions."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

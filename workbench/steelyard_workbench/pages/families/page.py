@@ -1,4 +1,4 @@
-"""Families: the lines of models by name, the gate of every model, and what changes a family."""
+"""Families: model lines by name, the gate of every model, and changes to a family."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class FamiliesPage(Page):
         self.open()
 
     def show_list(self, families: FamilyList) -> Viewable:
-        """Show the families, those whose name has what the search says."""
+        """Show the families whose name contains the search."""
         if not families.data:
             return empty(
                 "**No model lines yet.** Train one on your own rows: programs ask it by its name, and "

@@ -1,4 +1,4 @@
-"""What answers, or is kept warm, where no more may: the list to choose from what to switch off."""
+"""Models that answer or are kept warm where all places are taken: the list to switch off from."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Holder:
 
     @property
     def label(self) -> str:
-        """What choosing it does."""
+        """The label of the button."""
         return f"{self.model}: switches off {', '.join(self.names)}; used {ago(self.used_at)}"
 
 
 def holders_of(error: SteelyardError) -> list[Holder]:
-    """Return what takes the places, from the details of ``live_limit`` or ``warm_limit``.
+    """Return the models that take the places, from the details of ``live_limit`` or ``warm_limit``.
 
     The least recently used comes first.
     """
@@ -54,7 +54,7 @@ def holders_of(error: SteelyardError) -> list[Holder]:
 
 
 class PlaceChoice(Viewer):
-    """Check boxes of what takes the places."""
+    """Check boxes of the models that take the places."""
 
     def __init__(self, holders: Sequence[Holder]) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class PlaceChoice(Viewer):
 
     @property
     def names(self) -> list[str]:
-        """What to switch off, each name once."""
+        """The models to switch off, each name once."""
         return list(dict.fromkeys(name for holder in self.boxes.value for name in holder.names))
 
 

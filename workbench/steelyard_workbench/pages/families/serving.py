@@ -1,4 +1,4 @@
-"""What answers for one family: its switch, those of its models, and what is kept warm."""
+"""Answering for one family: its switch, those of its models, and keep warm."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Serving(FamilyChanges):
             )
 
     async def _with_places(self, doing: str, done: str, call: Callable[[list[str]], Any]) -> None:
-        """Do something that takes a place; where none is free, ask what to switch off."""
+        """Do something that takes a place; where none is free, ask for a model to switch off."""
         try:
             await self._run(done, lambda: call([]))
         except (LiveLimitError, WarmLimitError) as error:
@@ -124,7 +124,7 @@ class Serving(FamilyChanges):
         )
 
     async def _keep_warm(self, name: str, call: Callable[[str, list[str]], Any]) -> None:
-        """Keep something warm; with a bound of nothing the server says what an hour costs."""
+        """Keep something warm; with a bound of nothing the server tells the price of an hour."""
         doing, done = f"Keep {name} warm", f"{name} is kept warm."
         try:
             await self._run(done, lambda: call("0", []))

@@ -1,4 +1,4 @@
-"""Starting a family: what it grows on and how, what that costs, and then the start itself."""
+"""Starting a family: its dataset and settings, the price, and then the start itself."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _family_name(dataset_name: str) -> str:
 
 
 def show_estimate(estimate: FineTuneEstimate, seconds: float | None) -> Viewable:
-    """Show what a fine-tune would cost, where anything costs, and take."""
+    """Show a fine-tune's time, and its price where there is one."""
     minimum = ", the minimum" if estimate.minimum_applied else ""
     fee = f"{estimate.price_usd} USD{minimum}: held now, charged only if it succeeds"
     tokens = (

@@ -37,7 +37,7 @@ def expected_seconds(jobs: Iterable[Job], steps: int, *, is_adapting: bool) -> f
 
 
 def fetch_expected(client: Client, steps: int, *, is_adapting: bool) -> float | None:
-    """Return the expected seconds by the account's fine-tunes; ``None`` where they are not told."""
+    """Return the expected seconds by the account's fine-tunes; ``None`` where they are unknown."""
     try:
         jobs = client.jobs.list(status="succeeded", page_size=_LOOKED_AT)
         return expected_seconds(jobs, steps, is_adapting=is_adapting)

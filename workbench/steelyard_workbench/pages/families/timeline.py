@@ -1,4 +1,4 @@
-"""What happened to a family, newest first: when, what, the gate's verdict, and who moved it."""
+"""The events of a family, newest first: time, text, the gate's verdict, and the author."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Event:
 
 
 def events_of(family: Family) -> list[Event]:
-    """Return what a family tells of its past, newest first."""
+    """Return a family's events, newest first."""
     return sorted(_events(family), key=lambda event: -event.at)[:SHOWN]
 
 

@@ -68,7 +68,7 @@ class FrontierPanel(Viewer):
         )
         self.controls = pn.FlexBox(self.measure, self.axis, align_items="center", visible=False)
         super().__init__()
-        self.part: Loaded[Frontier | str] = Loaded("The frontier", self._fetch, self._show)
+        self.part: Loaded[Frontier | str] = Loaded("The frontier", self._fetch, self.show)
 
     def __panel__(self) -> Viewable:
         return pn.Column(
@@ -108,7 +108,8 @@ class FrontierPanel(Viewer):
                 'The costs are not JSON such as `{"refund": {"yes": 0, "no": 4}}`; mend the text.'
             )
 
-    def _show(self, frontier: Frontier | str) -> Viewable:
+    def show(self, frontier: Frontier | str) -> Viewable:
+        """Show the models of a frontier, or the sentence in its place."""
         if isinstance(frontier, str):
             return empty(frontier)
         if self._decisions and not self.decision.options:

@@ -1,4 +1,4 @@
-"""The models of a dataset as points: what each achieves against what it costs or takes."""
+"""The models of a dataset as points: the quality of each against its price or time."""
 
 from __future__ import annotations
 

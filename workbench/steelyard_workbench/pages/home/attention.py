@@ -1,4 +1,4 @@
-"""What needs somebody: gathered from the server, each with the way to it."""
+"""Work that needs a person: gathered from the server, each with a link."""
 
 from __future__ import annotations
 

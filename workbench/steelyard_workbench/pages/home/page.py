@@ -1,4 +1,4 @@
-"""Home: what needs somebody, and what happened last."""
+"""Home: work that needs a person, and the latest events."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _NO_ACCOUNT = "You are not a member of an account yet. An owner can add you."
 
 
 class HomePage(Page):
-    """What needs me."""
+    """Home, with the user's open work."""
 
     slug = "home"
     title = "Home"
@@ -150,7 +150,7 @@ class HomePage(Page):
     def _needs(
         self, name: str, fetch: Callable[[], T], find: Callable[[T], list[Need]]
     ) -> Viewable:
-        """Add a part that shows what of one kind needs somebody, and nothing where nothing does."""
+        """Add a part with open work of one kind, and nothing where there is none."""
         self.needs[name] = None
 
         def show(data: T) -> Viewable:
@@ -238,20 +238,20 @@ class HomePage(Page):
         return Choices(choices, title="Models")
 
     def _opener(self, page: str, **chosen: Any) -> Callable[[], None]:
-        """Return what opens a page."""
+        """Return a function that opens a page."""
         return lambda: self.session.open(page, **chosen)
 
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """What an account has left, and what its keys spent this month."""
+    """An account's balance, and its keys' spending this month."""
 
     wallet: WalletBalance
     month_usd: Decimal | None
 
 
 def fetch_spend(client: Client, *, with_keys: bool = True) -> Spend | None:
-    """Return what is spent; ``None`` where accounts are off and nothing is.
+    """Return the spending; ``None`` where accounts are off.
 
     What each key spent is for owners and developers to read.
     """
@@ -267,7 +267,7 @@ def fetch_spend(client: Client, *, with_keys: bool = True) -> Spend | None:
 
 
 def show_spend(spend: Spend | None) -> Viewable:
-    """Show what is spent, and nothing where accounts are off."""
+    """Show the spending, and nothing where accounts are off."""
     if spend is None:
         return pn.Column(visible=False)
     wallet = spend.wallet

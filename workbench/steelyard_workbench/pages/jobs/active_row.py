@@ -1,4 +1,4 @@
-"""A line of the list for what waits or runs."""
+"""A line of the list for waiting or running work."""
 
 from __future__ import annotations
 

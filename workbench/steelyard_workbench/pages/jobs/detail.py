@@ -19,7 +19,7 @@ _SHOWN_EVENTS = 25
 
 
 class JobDetail(Viewer):
-    """A fine-tune: how far it is, its loss, what happened, and the way to what it made.
+    """A fine-tune: its progress, its loss, its events, and a link to its model.
 
     Parameters
     ----------
@@ -109,6 +109,6 @@ class JobDetail(Viewer):
 
 
 def _heads_of(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Return the first point of each head: its loss is told again until the next one is fitted."""
+    """Return the first point of each head: its loss is repeated until the next one is fitted."""
     before = [None, *(loss for _, loss in points)]
     return [point for point, last in zip(points, before, strict=False) if point[1] != last]

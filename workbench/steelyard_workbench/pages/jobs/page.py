@@ -62,7 +62,7 @@ _PAGES: dict[str, Callable[[JobSummary], dict[str, Any]]] = {
 
 
 class JobsPage(Page):
-    """What waits, runs and has ended."""
+    """Waiting, running and ended jobs."""
 
     slug = "jobs"
     title = "Jobs"
@@ -127,7 +127,7 @@ class JobsPage(Page):
         return False
 
     async def look(self) -> None:
-        """See how far what runs is; now and then, see whether there is anything new."""
+        """Refresh running jobs; at intervals, look for new ones."""
         if not self.session.is_connected or self.listed.state != "shown":
             return
         self._n_looks += 1
@@ -281,7 +281,7 @@ class JobsPage(Page):
                 self.rows[work.id].update(work, self._tracks[work.id])
 
     def _is_like(self, listed: list[JobSummary]) -> bool:
-        """Whether the rows that are there are those of what was found."""
+        """Whether the rows on the page are those of the list."""
         shown = self.listed.data
         return shown is not None and _outline(shown) == _outline(listed)
 
@@ -350,5 +350,5 @@ class JobsPage(Page):
 
 
 def _outline(listed: list[JobSummary]) -> list[tuple[str, str, str | None]]:
-    """Return what decides which rows there are."""
+    """Return the facts that decide which rows there are."""
     return [(work.id, work.status, work.ended) for work in listed]

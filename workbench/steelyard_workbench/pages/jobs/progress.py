@@ -11,7 +11,7 @@ WINDOW_S = 30.0
 
 
 class Track:
-    """What was seen of one piece of work."""
+    """The observations of one piece of work."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()

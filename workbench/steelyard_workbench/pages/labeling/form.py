@@ -1,4 +1,4 @@
-"""What starts a labeling job: the rows, what is asked of them, the teachers, and the price."""
+"""The form that starts a labeling job: the rows, their decisions, the teachers, and the price."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _NO_TEACHERS = with_details(
 
 @dataclass(frozen=True, slots=True)
 class _Uploaded:
-    """Rows that were sent, and what was chosen then: the same choice sends no rows again."""
+    """Uploaded rows, with their selection: the same selection sends no rows again."""
 
     choice: tuple[Any, ...]
     source_id: str
@@ -267,7 +267,7 @@ class LabelingForm(Viewer):
         return dataset.name, list(islice(self._queries_of(dataset.id), most))
 
     def _send_file(self) -> tuple[LabelingSource, list[Refused]]:
-        """Upload the rows of the file without their labels; return what is left out too."""
+        """Upload the rows of the file without their labels; return the skipped ones too."""
         if are_rows(self._data):
             made = read_lines(Source(self._filename, self._data))
             lines = PackedLines()

@@ -46,7 +46,7 @@ class LabelingPage(OnePartPage):
         self.form: LabelingForm | None = None
 
     async def look(self) -> None:
-        """Bring what is running up to date."""
+        """Refresh running work."""
         part = self.shown
         if part is None or part.state != "shown" or part.data is None:
             return
@@ -55,7 +55,7 @@ class LabelingPage(OnePartPage):
             await part.refresh(quietly=True)
 
     def content(self) -> list[Viewable]:
-        """Return the list, or what was chosen of it."""
+        """Return the list, or the selected item."""
         self.queue = self.form = None
         if not self.session.labeling:
             self.shown = Loaded("The labeling jobs", self._fetch, self._show)

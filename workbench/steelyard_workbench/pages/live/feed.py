@@ -118,7 +118,7 @@ class Feed(Viewer):
         return list(self.table.selected)
 
     async def show(self, view: View) -> None:
-        """Show what a view looks at, from the newest on."""
+        """Show a view's answers, from the newest on."""
         self.load_older.drop()
         self.view = view
         self._is_new = True
@@ -129,7 +129,7 @@ class Feed(Viewer):
         await self.look()
 
     async def look(self, *_: Any) -> None:
-        """See what is new. Where somebody reads or selects, it waits behind a button."""
+        """Look for new answers. Where a person reads or selects, they wait behind a button."""
         page = await self._looking()
         if page is None:
             return
@@ -158,7 +158,7 @@ class Feed(Viewer):
         self.state[:] = [failed(self.problem, self.look)]
 
     async def show_new(self, *_: Any) -> None:
-        """Show what is new."""
+        """Show the new answers."""
         if self._held is not None:
             page, self._held = self._held, None
             self.new.visible = False
@@ -189,7 +189,7 @@ class Feed(Viewer):
         self.new.visible = True
 
     async def _begin_with(self, page: DecisionLogPage, *, restart: bool) -> None:
-        """Show a page of the newest, and what was loaded after it no more."""
+        """Show a page of the newest, in place of pages loaded after it."""
         if page.next_cursor != self._cursor:
             self.load_older.drop()
         self.entries, self._cursor = page.data, page.next_cursor
@@ -290,7 +290,7 @@ def likeliest(outcome: str | dict[str, float] | None) -> str:
 
 
 def feedback_text(outcome: str | dict[str, float] | None) -> str:
-    """Return what came true; where it is not certain, the likeliest with its probability."""
+    """Return the real outcome; where it is uncertain, the likeliest with its probability."""
     if outcome is None or isinstance(outcome, str):
         return outcome or ""
     name = likeliest(outcome)

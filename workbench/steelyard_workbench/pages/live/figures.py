@@ -1,4 +1,4 @@
-"""The figures of a window: what leads, with n and intervals, and what stands behind it."""
+"""The figures of a window: the leading ones, with n and intervals, and the rows behind them."""
 
 from __future__ import annotations
 
@@ -245,9 +245,9 @@ def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
                     _name(group),
                     group.decision,
                     f"{group.decisions:,}",
-                    _one_line(group.abstain_rate),
-                    _one_line(group.feedback_share),
-                    _one_line(group.accuracy),
+                    _as_line(group.abstain_rate),
+                    _as_line(group.feedback_share),
+                    _as_line(group.accuracy),
                 )
                 for group in summary.groups
             ],
@@ -286,7 +286,7 @@ def _one_time(measure: Measure | None) -> str:
     return "{} ({})".format(*time_text(measure))
 
 
-def _one_line(measure: Measure | None) -> str:
+def _as_line(measure: Measure | None) -> str:
     value, rest = share_text(measure)
     return "—" if measure is None else f"{value} ({rest})"
 

@@ -1,4 +1,4 @@
-"""One stored answer in full, with the form in which somebody says what came true."""
+"""One stored answer in full, with the form for its real outcome."""
 
 from __future__ import annotations
 

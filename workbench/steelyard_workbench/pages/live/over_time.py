@@ -46,7 +46,7 @@ Value = Callable[[SeriesPoint], Measure | None]
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What an evaluation promised of accuracy and Brier score."""
+    """An evaluation's accuracy and Brier score, as a promise."""
 
     evaluation_id: str
     accuracy: Measure | None
@@ -55,7 +55,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A series, and what the model that answers was evaluated at."""
+    """A series, and the evaluation of its model."""
 
     series: DecisionSeries
     promise: Promise | None
@@ -73,7 +73,7 @@ class _Line:
 
 
 class OverTime(Viewer):
-    """What is decided, over time.
+    """Decisions over time.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class OverTime(Viewer):
         return pn.Column(heading("Over time"), self.span, self.part, sizing_mode="stretch_width")
 
     async def renew(self) -> None:
-        """Fetch again what is older than some minutes; what is shown stays until it is here."""
+        """Fetch figures older than some minutes again; the present ones stay until then."""
         if time.monotonic() - self._fetched_at >= _RENEW_S:
             await self.part.refresh(quietly=True)
 

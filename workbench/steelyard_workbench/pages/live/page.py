@@ -1,4 +1,4 @@
-"""Live: what was decided lately, how often it abstained, and how often it came true."""
+"""Live: recent decisions, how often they abstained, and how often they were right."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _Fetched = tuple[DecisionSummary, list[ShadowReport], list[Alarm]]
 
 
 class LivePage(Page):
-    """Look at what is decided."""
+    """Recent decisions."""
 
     slug = "live"
     title = "Live"
@@ -79,7 +79,7 @@ class LivePage(Page):
         self._tables: set[str] = set()
 
     def build(self) -> list[Viewable]:
-        """Return the choice of what to look at, the figures and the feed."""
+        """Return the filters, the figures and the feed."""
         # What another page left there is none of this one's.
         self.view = from_text(self.session.query, self.view)
         self.opened = None
@@ -106,9 +106,9 @@ class LivePage(Page):
         self.more = pmui.Button(label="Charts and more figures", variant="outlined", size="small")
         self.more.on_click(lambda _: self.show_more())
         # Drawn when somebody wants to see it: the stream is here sooner.
-        self._details = pn.Column(sizing_mode="stretch_width")
+        self.details = pn.Column(sizing_mode="stretch_width")
         self.charts = pn.Column(
-            self._details, self.over_time, visible=False, sizing_mode="stretch_width"
+            self.details, self.over_time, visible=False, sizing_mode="stretch_width"
         )
         self.feed = Feed(
             self.client, on_open=self.show, on_change=self._changed, nothing=self._nothing
@@ -142,7 +142,7 @@ class LivePage(Page):
         return shown
 
     def open(self) -> None:
-        """Show the page, and begin to look for what is new."""
+        """Show the page, and begin to look for new answers."""
         super().open()
         self._summed_at = time.monotonic()
         self.sending.describe()
@@ -174,7 +174,7 @@ class LivePage(Page):
         return True
 
     async def look(self) -> None:
-        """See what is new, unless nobody can see it or nobody may."""
+        """Look for new answers, unless the page is hidden or the role may not see them."""
         problem = self.feed.problem
         if self.visibility.is_hidden or not self.session.is_connected:
             return
@@ -189,7 +189,7 @@ class LivePage(Page):
             await self.sum_up()
 
     async def sum_up(self) -> None:
-        """Fetch the figures again; what is shown stays until they are here."""
+        """Fetch the figures again; the present ones stay until then."""
         self._summed_at, self._has_changed = time.monotonic(), False
         await self.figures.refresh(quietly=True)
         if self.charts.visible:
@@ -232,7 +232,7 @@ class LivePage(Page):
         schedule(self.sum_up)
 
     async def _review(self, made: Dataset) -> None:
-        """Open a draft of what was sent, or the choice of one where none can be made."""
+        """Open a draft of the rows, or a choice of datasets where none can be made."""
         visit, draft_id = self.visit, ""
         with suppress(SteelyardError):
             draft = await asyncio.to_thread(draft_of, self.client, made.id, made.version)
@@ -312,15 +312,15 @@ class LivePage(Page):
         for part in (self.more, self.sending.__panel__(), self.only):
             part.visible = has_some
         if not has_some:
-            self._details[:] = []
+            self.details[:] = []
             return pn.Column(raised, self._nothing_at_all(), sizing_mode="stretch_width")
         if self.charts.visible:
             details = show_details(summary, self.view, self.show_rows, self._tables, alarms)
-            self._details[:] = [details, *map(show_shadow, shadows)]
+            self.details[:] = [details, *map(show_shadow, shadows)]
         return pn.Column(raised, show_strip(summary), sizing_mode="stretch_width")
 
     def _offer(self, models: set[str], decisions: set[str]) -> None:
-        """Offer what there is to choose; what was offered before stays."""
+        """Offer the present choices; earlier ones stay."""
         self._is_offering = True
         try:
             for field, names_here, every, chosen in (

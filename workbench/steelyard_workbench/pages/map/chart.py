@@ -1,4 +1,4 @@
-"""The points of a map as a WebGL figure: they are panned, zoomed, told of, clicked and lassoed."""
+"""The points of a map as a WebGL figure: panned, zoomed, described, clicked and lassoed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the points of a map are coloured by: groups of rows, each with a name and a colour."""
+"""The colours of a map's points: groups of rows, each with a name and a colour."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SURENESS = (ORANGE, YELLOW, SLATE, BLUE)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Colouring:
-    """Groups of points: names and colours of them, the group of each point, and what is told of it."""
+    """Groups of points: their names and colours, the group of each point, and its description."""
 
     names: tuple[str, ...]
     colors: tuple[str, ...]
@@ -58,7 +58,7 @@ class Colouring:
 
 
 def colour(by: ColourBy, points: MapPoints, values: MapValues | None) -> Colouring:
-    """Group points; what needs values and has none groups all as not known."""
+    """Group points; a colouring without its values has one group, *not known*."""
     if by == "side":
         codes = np.array(points.is_evaluation, dtype=np.int64)
         return _named(("training", "evaluation"), (BLUE, ORANGE), codes)

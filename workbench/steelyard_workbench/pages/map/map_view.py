@@ -1,4 +1,4 @@
-"""A map that is there: its points, what they are coloured by, and what is done with those selected."""
+"""A finished map: its points, their colours, and actions on the selected ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NO_EVALUATION = "Evaluate a model on the dataset to colour rows by its errors a
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """A map with its points, and what they can be coloured by."""
+    """A map with its points, and their possible colours."""
 
     map: DatasetMap
     points: MapPoints

@@ -62,7 +62,7 @@ class MapPage(OnePartPage):
             await part.refresh(quietly=True)
 
     def content(self) -> list[Viewable]:
-        """Return the list, or what was chosen of it."""
+        """Return the list, or the selected item."""
         self.view = None
         if not self.session.dataset:
             self.shown = Loaded("The datasets", self._fetch_datasets, self._show_datasets)

@@ -41,7 +41,7 @@ _CONNECT = with_details(
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A name that requests may have, and what is known of the model behind it."""
+    """A name that requests may have, and the facts of its model."""
 
     choice: ModelChoice
     model: Model | None
@@ -96,7 +96,7 @@ class ModelsPage(Page):
         return shown
 
     async def look(self) -> None:
-        """Bring what runs for judges and routes up to date, and the list once a route changed."""
+        """Refresh running work of judges and routes, and the list once a route changed."""
         if not self.session.is_connected:
             return
         if self.judges is not None:

@@ -1,4 +1,4 @@
-"""Fit a route: models that are asked in order, each for what the one before is not sure of."""
+"""Fit a route: models asked in order, each where the one before is unsure."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class Routes(Section):
         await self.routes.refresh(quietly=True)
 
     def open_route(self, route: ModelRoute) -> None:
-        """Show a route: how far its fit is, what it was fitted to, and how good it is."""
+        """Show a route: its fit's progress, goal and quality."""
         self.chosen = route.name
         shown: list[Viewable] = [heading(route.name, 3)]
         if route.task is not None:

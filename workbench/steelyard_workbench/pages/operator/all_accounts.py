@@ -1,4 +1,4 @@
-"""Every account of the server, for its operators: what each has, and credit for it."""
+"""Every account of the server, for its operators: its balance, and credit for it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class AllAccounts(Section):
         return [side_by_side(self.accounts, self.opened), self.said]
 
     def open_account(self, account: AccountEntry) -> None:
-        """Show what an account has, and what adds to it."""
+        """Show an account's balance, and the form that adds credit."""
         self.amount = pmui.TextInput(label="Credit to add, USD", width=180)
         wallet = account.wallet
         self.open(

@@ -1,4 +1,4 @@
-"""What operators look after beside accounts: transfers, parked notices, connected models, limits."""
+"""Operators' work beside accounts: transfers, parked notices, connected models, limits."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Notices(Section):
         )
 
     def open_notice(self, notice: ParkedNotice) -> None:
-        """Show a notice, and what puts it away."""
+        """Show a notice, and the button that closes it."""
         self.open(
             heading(f"Notice {notice.id}"),
             facts({"Purchase": notice.purchase_id or "—", "Why": notice.reason}),
@@ -129,7 +129,7 @@ class Limits(Section):
         return [self.part(Loaded("The limits", self._fetch, show_limits))]
 
     def _fetch(self) -> dict[str, int]:
-        """Return the limits by name, as far as they are told to the role."""
+        """Return the limits by name, as far as the role may see them."""
         role, limits = self.session.role, {}
         if role in {"owner", "developer", "reviewer"}:
             limits = dict(self.client.capabilities().limits)

@@ -173,7 +173,7 @@ class DecisionForm(Viewer):
 
     @property
     def id(self) -> str:
-        """The decision's name; of a set of labels what their decisions' begin with."""
+        """The decision's name; of a set of labels the prefix of their decisions."""
         return str(self._id.value)
 
     def label_set(self) -> LabelSet | None:
@@ -218,7 +218,7 @@ class DecisionForm(Viewer):
         return self.id or "label"
 
     def _pairs(self) -> dict[str, str | None]:
-        """Return what each label means; one that is there twice counts once."""
+        """Return the description of each label; a repeated one counts once."""
         return {name: text or None for name, text in self._lines() if name}
 
     def _lines(self) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What the Playground is opened with: a row of a dataset, a family's wording, or a named decision."""
+"""The content that the Playground opens with: a row of a dataset, a family's wording, or a named decision."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROW = "row"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Decisions to ask, and what comes with them.
+    """Decisions to ask, and their context.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Origin:
 
 
 def origin_key(session: Session) -> str:
-    """Return the name of what the address has the page opened with; empty for nothing."""
+    """Return the name of the address's origin; empty without one."""
     at = f"{session.dataset} {session.version}"
     if session.dataset and session.view == ASK:
         return f"family {at}"
@@ -60,7 +60,7 @@ def origin_key(session: Session) -> str:
 
 
 def fetch_origin(session: Session) -> Origin:
-    """Fetch what the page is opened with; it blocks.
+    """Fetch the content that the page opens with; it blocks.
 
     Raises
     ------

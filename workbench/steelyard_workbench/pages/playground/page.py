@@ -284,7 +284,7 @@ class PlaygroundPage(Page):
         return self.saving.__panel__()
 
     def _fill_origin(self, origin: Origin) -> Viewable:
-        """Fill the fields with what the page is opened with; what is not changed is sent as it is."""
+        """Fill the fields with the page's origin; unchanged fields are sent as they are there."""
         self._from = origin
 
         def fill() -> None:
@@ -355,7 +355,7 @@ class PlaygroundPage(Page):
         self._typed_before[origin_key(self.session)] = self.memory.text
 
     def _put_back(self, typed: Typed) -> None:
-        """Put back what was typed; a decision that is the origin's again is sent as it is there."""
+        """Put typed text back; a decision equal to the origin's is sent as it is there."""
         known = dict(self._from.fields) if self._from is not None else {}
         self.context.value = typed.context
         self.keep.value, self.why.value, self._picked = typed.keep, typed.why, typed.model

@@ -30,7 +30,7 @@ _COLUMN = {"flex": "1 1 280px", "min-width": "260px", "max-width": "560px"}
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What came of asking one model: an answer after so many milliseconds, or a problem."""
+    """The result of asking one model: an answer after so many milliseconds, or a problem."""
 
     answer: DecideAnswer | None = None
     took_ms: float = 0.0
@@ -105,7 +105,7 @@ class AnswersTogether(Viewer):
         return Answered(answer, (time.perf_counter() - began) * 1000)
 
     def _summary(self) -> list[Viewable]:
-        """Return the table of what there is, and how far the models agree."""
+        """Return the table of answers, and how far the models agree."""
         by_model = [(model, self.answers[model]) for model in self._models if model in self.answers]
         answered = [outcome.answer for _, outcome in by_model if outcome.answer is not None]
         names = list(answered[0].decisions)[:MOST_COLUMNS] if answered else []
@@ -135,7 +135,7 @@ class AnswersTogether(Viewer):
 
 
 def _draw_decision(name: str, answers: Mapping[str, DecideAnswer]) -> Viewable:
-    """Return one chart of what all models answered to a decision, the likeliest outcomes first."""
+    """Return one chart of all models' answers to a decision, the likeliest outcomes first."""
     results = {model: answer.decisions[name].probabilities for model, answer in answers.items()}
     outcomes = list(dict.fromkeys(outcome for result in results.values() for outcome in result))
     likeliest = sorted(
@@ -149,7 +149,7 @@ def _draw_decision(name: str, answers: Mapping[str, DecideAnswer]) -> Viewable:
 
 
 def agreement(name: str, answers: Sequence[DecideAnswer]) -> str:
-    """Return in Markdown how many of the answers say what of a decision."""
+    """Return in Markdown how many of the answers agree on a decision."""
     tops = Counter(answer.decisions[name].top for answer in answers).most_common()
     counts = ", ".join(f"{n} of {len(answers)} {escape_markdown(top)}" for top, n in tops)
     summary = f"all say {escape_markdown(tops[0][0])}" if len(tops) == 1 else counts

@@ -13,7 +13,7 @@ from steelyard_workbench.kit.components.tab_memory import TabMemory
 
 
 class Typed(Struct, frozen=True):
-    """What a person entered: each decision as its fields in order, and the model if it was chosen."""
+    """A person's entries: each decision as its fields in order, and the model if it was selected."""
 
     context: str
     decisions: list[tuple[str, str, str, str, str, str, str]]
@@ -48,25 +48,25 @@ class TypingMemory:
 
     @property
     def text(self) -> str:
-        """What is kept; empty where nothing was typed."""
+        """The stored text; empty where nothing was typed."""
         return str(self.in_tab.text)
 
     def fill(self, fill: Callable[[], None], typed: Callable[[], Typed]) -> None:
-        """Call what fills the fields of the page, and put back what was typed before."""
+        """Fill the page's fields, and put the typed text back."""
         with self._unheard():
             fill()
             self._filled = typed()
             self._put_back()
 
     def keep(self, typed: Typed) -> None:
-        """Keep what the fields have now, unless the page itself fills them."""
+        """Store the present fields, unless the page itself fills them."""
         if not self._is_filling:
             with self._unheard():
                 self.in_tab.text = "" if typed == self._filled else json.encode(typed).decode()
 
     @contextmanager
     def _unheard(self) -> Iterator[None]:
-        """Take no change of the fields, or of what is kept, for one by a person."""
+        """Ignore changes of the fields, or of the stored text, that no person made."""
         self._is_filling = True
         try:
             yield

@@ -1,4 +1,4 @@
-"""Choosing what to review: a dataset, and one of its open drafts or a new one."""
+"""Choosing a review: a dataset, and one of its open drafts or a new one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class OpenDrafts:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What can be reviewed."""
+    """The datasets and drafts to review."""
 
     datasets: list[Dataset]
     drafts: OpenDrafts

@@ -33,7 +33,7 @@ _ORIGINS = {"anywhere": "", **{name: name for name in get_args(LabelledBy)}}
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What is known of a draft's reviewers."""
+    """A draft's reviewers and their progress."""
 
     assignments: Assignments
     agreement: DraftAgreement

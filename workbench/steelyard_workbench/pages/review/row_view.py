@@ -84,7 +84,7 @@ class RowView(Viewer):
             self.card.param.update(**self._buttons(self._row))
 
     def pressed(self, press: Any) -> None:
-        """Do what a button of the card is for."""
+        """Run the action of a button on the card."""
         # All that a press changes goes to the browser as one message.
         with pn.io.hold():
             if press.get("action") in _ACTIONS:
@@ -118,7 +118,7 @@ class RowView(Viewer):
         return label_set_of(self._row.decisions, question.id)
 
     def turned(self, decision: str) -> str:
-        """Return what a press of a label makes of its decision."""
+        """Return the state of a decision after a press of a label."""
         return "no" if self._is_pressed(decision) else "yes"
 
     def _is_pressed(self, decision: str) -> bool:
@@ -185,7 +185,7 @@ class RowView(Viewer):
         return {"questions": questions, "actions": [self._action(name, row) for name in _ACTIONS]}
 
     def _question_of(self, place: int, question: Question, row: DraftRow) -> CardQuestion:
-        """Mark the label of a row, what is predicted against it, and the keys while it is active."""
+        """Mark the label of a row, predictions against it, and the keys while it is active."""
         here = expected_of(row, question.id)
         changed = " (changed)" if question.id in row.now.relabelled else ""
         outcomes: list[Choice] = []
@@ -245,7 +245,7 @@ class RowView(Viewer):
         )
 
     def _marks_of(self, decision: str, outcome: str, row: DraftRow) -> list[str]:
-        """Return what is said for an outcome: the label, other rows, a model, reviewers."""
+        """Return the marks of an outcome: the label, other rows, a model, reviewers."""
         near = (row.expected or {}).get(decision)
         suggested = self._suggested.get(decision, {})
         marks: list[str] = []
@@ -278,7 +278,7 @@ class RowView(Viewer):
 
 
 def notes_of(row: DraftRow) -> list[list[Run]]:
-    """Return what models and people said about a row, and its metadata, a line each."""
+    """Return the remarks of models and people on a row, and its metadata, a line each."""
     lines: list[list[Run]] = []
     for name, expected in (row.expected or {}).items():
         probabilities = f", {expected.probability:.0%}; its label {expected.label_probability:.0%}."

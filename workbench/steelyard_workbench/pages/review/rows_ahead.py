@@ -63,7 +63,7 @@ class RowsAhead:
 
     @property
     def undecided(self) -> list[DraftRow]:
-        """The rows from the shown one on that nobody decided."""
+        """The undecided rows from the present one on."""
         return [row for row in self.rows[self.place :] if row.now.state in _OPEN]
 
     @property
@@ -132,7 +132,7 @@ class RowsAhead:
             self._total += 1
 
     def put(self, row: DraftRow) -> None:
-        """Put a row in the place of what it was, before the server knows of it."""
+        """Replace a row, before the server knows of it."""
         self._unsent.add(row.row)
         self._replace(row)
 
@@ -144,7 +144,7 @@ class RowsAhead:
             self._replace(with_state_of(row, now))
 
     def answered(self, number: int, status: BlindStatus) -> None:
-        """Note what became of an answer about a row that two label apart."""
+        """Note the result of an answer to a row that two label apart."""
         row = self.get(number)
         if row is not None:
             self._unsent.discard(number)

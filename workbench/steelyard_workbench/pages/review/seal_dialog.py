@@ -1,4 +1,4 @@
-"""Sealing: what a draft changes, and whether it becomes a next version or a dataset of its own."""
+"""Sealing: a draft's changes, and whether it becomes a next version or a dataset of its own."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _UNSETTLED = (
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a draft changes, what two reviewers have not settled of it, and what families get."""
+    """A draft's changes, its unsettled rows, and the effect on families."""
 
     draft: Draft
     agreement: DraftAgreement
@@ -75,7 +75,7 @@ class Changes:
 
 
 class SealDialog(Viewer):
-    """Asks what a draft is to become, and makes it so."""
+    """Asks for the form of a draft's result, and seals it."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class SealDialog(Viewer):
         return self._dialog.is_open
 
     def ask(self) -> None:
-        """Show what the draft changes, and ask."""
+        """Show the draft's changes, and ask."""
         self._dialog.open()
         self.drop.param.update(value=False, visible=False)
         self._said[:] = []
@@ -145,7 +145,7 @@ class SealDialog(Viewer):
         self._dialog.close()
 
     def choose(self, sealed_as: SealAs, name: str = "") -> None:
-        """Choose what it is to become."""
+        """Select the form of the result."""
         self._as.value = _VERSION if sealed_as == "version" else _DATASET
         self._name.param.update(value=name, value_input=name)
 
@@ -196,7 +196,7 @@ class SealDialog(Viewer):
         )
 
     def _fetch_growths(self, draft: Draft) -> dict[str, Continue]:
-        """Return what continuing each family of the dataset would do once the draft was sealed."""
+        """Return the effect of continuing each family of the dataset once the draft is sealed."""
         families = self._client.families
         try:
             names = [
@@ -237,7 +237,7 @@ class SealDialog(Viewer):
 
 
 def _describe_growth(name: str, growth: Continue) -> Viewable:
-    """Show whether a family could continue on the next version, how the gate judges, what is missing."""
+    """Show whether a family could continue on the next version, how the gate judges, and missing rows."""
     reasons = " ".join(growth.reasons)
     if growth.state in {"new_data", "retry"}:
         return verdict("good", f"{name} can continue on it.", reasons)

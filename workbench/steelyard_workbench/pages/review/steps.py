@@ -18,7 +18,7 @@ from steelyard_workbench.pages.review.waiting import Conflict
 
 
 class Shown(Protocol):
-    """Where a person sees what came of a step."""
+    """The place where the result of a step is shown."""
 
     def stands(self, now: RowNow) -> None:
         """Note how a row is shown to stand from now on."""
@@ -42,7 +42,7 @@ class Shown(Protocol):
         """Note that nothing waits any more."""
 
     def waiting(self) -> None:
-        """Note that what waits has changed."""
+        """Note that the waiting edits have changed."""
 
     def forbid(self) -> None:
         """Disable every change."""
@@ -52,7 +52,7 @@ class Shown(Protocol):
 
 
 class Steps:
-    """What a person did in a draft, and how it ended.
+    """A person's steps in a draft, and their results.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Steps:
         self._shown.forbid()
 
     def forget(self) -> None:
-        """Forget what could be undone: what another name did is not this one's."""
+        """Forget the steps that could be undone: another name's steps are not this one's."""
         self._done.clear()
         self._undone.clear()
 
@@ -123,7 +123,7 @@ class Steps:
         self.queue.push(entry)
 
     def undo(self) -> None:
-        """Take back what was done last; what was not sent yet is not sent at all."""
+        """Undo the last step; one that was not sent yet is not sent at all."""
         if self.forbidden:
             return
         waiting = self.queue.take_back()
@@ -146,7 +146,7 @@ class Steps:
             self._undone.append(entry)
 
     def redo(self) -> None:
-        """Do again what was undone last."""
+        """Redo the last undone step."""
         if self.forbidden:
             return
         entry = self._undone.pop() if self._undone else None
@@ -181,7 +181,7 @@ class Steps:
     # How they end
 
     def on_sent(self, entry: Unsent, receipt: EditReceipt | AnswerReceipt) -> None:
-        """Note what the server changed."""
+        """Note the server's changes."""
         self.reader.revision = max(self.reader.revision, receipt.revision)
         if isinstance(receipt, AnswerReceipt):
             self.reader.rows.answered(receipt.row, receipt.status)
@@ -205,7 +205,7 @@ class Steps:
             self.reader.count_in_quiet.start()
 
     def on_refused(self, entry: Unsent, problem: Problem) -> None:
-        """Bring back what the server refused, with the reason; the row in focus stays it."""
+        """Bring refused edits back, with the reason; the row in focus stays."""
         is_gone = problem.code == "nothing_to_undo"
         self._forget(entry if entry.of is None else entry.of)
         if entry.of is not None and not is_gone:
@@ -231,7 +231,7 @@ class Steps:
             self._forget(entry.of)
 
     def on_conflict(self, entry: Unsent, now: list[RowNow]) -> None:
-        """Ask what is to hold, unless the step was taken back meanwhile."""
+        """Ask which edit is to hold, unless the step was undone meanwhile."""
         is_taken_back = entry in self._undone
         self._forget(entry)
         if is_taken_back:
@@ -252,7 +252,7 @@ class Steps:
                 stack.remove(entry)
 
     def on_waiting(self) -> None:
-        """Show what waits."""
+        """Show the waiting edits."""
         self._notices.show_waiting(self.queue)
         self._shown.waiting()
 
@@ -269,7 +269,7 @@ class Steps:
         self.push(again)
 
     def keep_theirs(self, conflict: Conflict) -> None:
-        """Keep the rows as another left them, and send what concerns the others."""
+        """Keep the rows as another person left them, and send the edits of the others."""
         self._close(conflict)
         entry, theirs = conflict.entry, {now.row for now in conflict.now}
         self._show_theirs(entry, conflict.now)

@@ -169,7 +169,7 @@ class Suggesting(Viewer):
             self.quote.start()
 
     async def _quote(self) -> None:
-        """Show what the rows cost, as far as the first tells it; nothing where it is free."""
+        """Show the price of the rows, as the first tells it; nothing where it is free."""
         self._price.visible = False
         for row in self._rows()[:1]:
             quote = await asyncio.to_thread(
@@ -184,7 +184,7 @@ class Suggesting(Viewer):
             self._price.param.update(object=price, visible=most > 0)
 
     def _show_no_price(self, _: Exception) -> None:
-        """Show no price: whoever asks hears what is wrong."""
+        """Hide the price: the start shows the problem."""
 
     async def _tell_soon(self) -> None:
         if pn.state.curdoc is not None:

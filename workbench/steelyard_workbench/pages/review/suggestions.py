@@ -1,4 +1,4 @@
-"""What a model suggests for the rows of a draft, and how often the reviewer agrees with it."""
+"""A model's suggestions for the rows of a draft, and how often the reviewer agrees."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class Suggestions:
         return row in self._by_row
 
     def put(self, row: int, suggested: Suggested) -> None:
-        """Note what the model answered for a row."""
+        """Note a model's answer for a row."""
         self._by_row[row] = suggested
 
     def of(self, row: DraftRow) -> Suggested:
-        """Return what may be shown of a row: nothing of one of the audit that is not decided."""
+        """Return the visible suggestion of a row: nothing for an undecided row of the audit."""
         return {} if self.is_hidden(row) else self._by_row.get(row.row, {})
 
     def is_hidden(self, row: DraftRow) -> bool:
@@ -128,7 +128,7 @@ class Suggestions:
     def take(
         self, rows: Sequence[DraftRow]
     ) -> tuple[list[dict[str, Any]], list[DraftRow], list[DraftRow]]:
-        """Return the edits that give rows what is suggested, with the rows before and after.
+        """Return the edits that apply suggestions, with the rows before and after.
 
         Those of the first rows, as many as one call takes.
         """

@@ -1,4 +1,4 @@
-"""What is not settled: edits that wait for the server, and rows that somebody else changed too."""
+"""Unsettled edits: those that wait for the server, and rows that another person changed too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNTOLD = 5
 
 
 class Conflict(Viewer):
-    """A row as it is now beside what was sent, to choose from."""
+    """A row as it is now beside the sent edit, to choose from."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ def now_text(now: RowNow) -> str:
 
 
 def sent_text(entry: Unsent, row: int) -> str:
-    """Return in words what an edit would do to a row."""
+    """Return in words the effect of an edit on a row."""
     texts = []
     for edit in entry.edits:
         if edit["row"] == row:

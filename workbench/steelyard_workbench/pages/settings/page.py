@@ -1,4 +1,4 @@
-"""Settings: who is calling, what it costs, what runs here, and the keys of the keyboard."""
+"""Settings: the caller, prices, the server's parts, and the keys of the keyboard."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PARTS = ("steelyard", "panel", "panel-material-ui", "bokeh", "polars", "onnxrun
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What runs here.
+    """The versions of the server and the workbench.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class SettingsPage(Page):
 
 
 def show_account(account: AccountSummary) -> Viewable:
-    """Show whose account it is, what it may spend, and its limits."""
+    """Show the account, its spending limit, and its rate limits."""
     wallet = account.wallet
     shown = facts(
         {
@@ -127,7 +127,7 @@ def _limit_text(name: str, value: int) -> str:
 
 
 def show_keys(keys: list[ApiKey]) -> Viewable:
-    """Show the account's keys: how each begins, what it may call, what it spent."""
+    """Show the account's keys: the prefix of each, its permissions, its spending."""
     if not keys:
         return empty(
             with_details(
@@ -154,7 +154,7 @@ def show_keys(keys: list[ApiKey]) -> Viewable:
 
 
 def show_environment(environment: Environment) -> Viewable:
-    """Show the server's version, engine and parts, and the versions of what draws this page."""
+    """Show the server's version, engine and parts, and the versions of the workbench's libraries."""
     shown: list[Viewable] = [
         verdict("unsure", f"{warning.code}:", escape_markdown(warning.message))
         for warning in environment.discovery.warnings

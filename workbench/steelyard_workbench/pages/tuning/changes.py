@@ -15,7 +15,7 @@ _CELL = "text-align:left;vertical-align:top;padding:0.35em 0.8em 0.35em 0"
 
 
 def show_changes(changes: Sequence[PartChange]) -> Viewable:
-    """Show the parts of a wording that changed, as one text each with what went and what came."""
+    """Show the changed parts of a wording, as one text each with removed and new words."""
     rows = "".join(
         f'<tr><th scope="row" style="{_CELL};width:14em">{escape(_part_name(change.part))}</th>'
         f'<td style="{_CELL};overflow-wrap:anywhere">{changed_words(change.before, change.after)}</td></tr>'

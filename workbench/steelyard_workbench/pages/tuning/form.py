@@ -1,4 +1,4 @@
-"""What starts a job of prompt tuning: a dataset, one of its decisions, and the price that is agreed to."""
+"""The form that starts a job of prompt tuning: a dataset, one of its decisions, and the agreed price."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from steelyard_workbench.parts.datasets.names import dataset_options
 
 
 class TuningForm(Viewer):
-    """The form; a price that is not nothing is told first, and held on the next press.
+    """The form; a price is shown first, and confirmed by the next press.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Prompt tuning: jobs that rewrite a decision's wording, and what each proved."""
+"""Prompt tuning: jobs that rewrite a decision's wording, and the result of each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Listed = tuple[list[PromptTuningJob], list[Dataset]]
 
 
 class TuningPage(OnePartPage):
-    """The prompt-tuning jobs, or what one of them proved."""
+    """The prompt-tuning jobs, or the result of one of them."""
 
     slug = "tuning"
     title = "Prompt tuning"
@@ -55,7 +55,7 @@ class TuningPage(OnePartPage):
             await part.refresh(quietly=True)
 
     def content(self) -> list[Viewable]:
-        """Return the list, or what was chosen of it."""
+        """Return the list, or the selected item."""
         self.form = None
         if not self.session.tuning:
             self.shown = Loaded("The prompt-tuning jobs", self._fetch, self._show)
@@ -153,7 +153,7 @@ class TuningPage(OnePartPage):
         return pn.Column(button, place, sizing_mode="stretch_width")
 
     def _issues(self, job: PromptTuningJob, place: pn.Column) -> list[Viewable]:
-        """Return the labels that contradict the wording, and what may be done about them."""
+        """Return the labels that contradict the wording, and the actions on them."""
         issues: Sequence[Any] = () if job.result is None else job.result.label_issues
         if not issues:
             return []

@@ -1,4 +1,4 @@
-"""What a job of prompt tuning proved: the verdict, the numbers behind it, and the wording."""
+"""The result of a prompt-tuning job: the verdict, its numbers, and the wording."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def is_keyword_list(text: str) -> bool:
 
 
 def verdict_text(result: TuningResult) -> str:
-    """Return in one sentence what the test says, and why a gain is not proven."""
+    """Return in one sentence the result of the test, and why a gain is not proven."""
     test = result.test
     if test is None:
         return " ".join(result.reasons) or "The search found no better wording."

@@ -65,7 +65,7 @@ def _reworded(
 
 
 def _words(decision: dict[str, Any]) -> Any:
-    """Return what a model reads of a decision."""
+    """Return the words that a model reads of a decision."""
     outcomes = decision.get("outcomes")
     if isinstance(outcomes, list):
         outcomes = dict.fromkeys(outcomes)

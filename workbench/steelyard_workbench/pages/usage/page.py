@@ -1,4 +1,4 @@
-"""Usage and billing: what an account has, what it spent on what, and how credit is bought."""
+"""Usage and billing: an account's balance, its spending, and buying credit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class UsagePage(PersonalPage):
         self.spending: Spending | None = None
 
     def build_for(self, who: CurrentSession) -> list[Viewable]:
-        """Return the balance, the spending and, for some roles, what is bought."""
+        """Return the balance, the spending and, for some roles, purchases."""
         del who
         session, visit = self.session, self.visit
         balance = Balance(session, visit)

@@ -1,4 +1,4 @@
-"""What was spent, by day, key, model or family: each bar opens its calls."""
+"""Spending by day, key, model or family: each bar opens its calls."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _COLUMNS = ("cost", "calls", "input tokens", "decisions")
 
 @dataclass(frozen=True, slots=True)
 class SpendView:
-    """What of the spending is looked at: by what, and days up to today."""
+    """The view of the spending: its grouping, and days up to today."""
 
     by: UsageBy = "day"
     days: int = 30
@@ -67,7 +67,7 @@ def from_text(text: str) -> SpendView:
 
 
 class Spending(Section):
-    """The chart of what was spent, its choice, and the figures behind it."""
+    """The chart of the spending, its choice, and its figures."""
 
     def build(self) -> list[Viewable]:
         """Return the choice and the chart."""
@@ -107,7 +107,7 @@ class Spending(Section):
         return self.client.account.usage(since=today - (view.days - 1) * _DAY_S, by=view.by)
 
     def show(self, usage: Usage) -> Viewable:
-        """Show what was used: the sum, the chart, and its figures as a table."""
+        """Show the usage: the sum, the chart, and its figures as a table."""
         if not usage.data:
             return empty(
                 f"**Nothing was charged in the {self._span}.** Calls that cost nothing are not listed."

@@ -1,4 +1,4 @@
-"""Versions: how a dataset grew, what changed between two of its versions, and which rows those are."""
+"""Versions: how a dataset grew, the differences between two of its versions, and their rows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a version changed.
+    """The changes of a version.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The webhooks of an account: making one, and what can be changed of one with its deliveries."""
+"""The webhooks of an account: making one, and changing one with its deliveries."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Webhooks(Section):
         )
 
     def open_webhook(self, webhook: Webhook) -> None:
-        """Show a webhook, its deliveries, and what can be changed of it."""
+        """Show a webhook, its deliveries, and its editable fields."""
         deliveries: Loaded[list[Delivery]] = Loaded(
             "The deliveries",
             lambda: list(islice(self.client.webhooks.deliveries(webhook.id), _MOST_DELIVERIES)),

@@ -1,4 +1,4 @@
-"""A file of rows, looked at whole before any of it is sent, and what is left out of it."""
+"""A file of rows, checked whole before any of it is sent, and its skipped rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EMPTY_CONTEXT = re.compile(rb'"context"\s*:\s*"\s*"')
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """What a server says of rows: how many it takes and refuses, and what their labels are.
+    """The server's check of rows: the numbers of accepted and refused ones, and their labels.
 
     ``mistake`` is what is wrong with the rows together, so that none can be imported.
     """
@@ -67,7 +67,7 @@ def check_lines(client: Client, made: Converted) -> RowCheck:
 def show_left_out(
     made: Converted, refused: Sequence[Refused], n: int | None = None
 ) -> list[Viewable]:
-    """Return what is left out of a file, ``n`` rows of which some are listed, and a way to get it."""
+    """Return the skipped rows of a file, ``n`` of which are listed, and a way to download them."""
     if not refused:
         return []
     shown = refused[:_SHOWN_REASONS]
@@ -94,7 +94,7 @@ def name_of(filename: str) -> str:
 
 
 def remarks_on(rows: Sequence[bytes]) -> str:
-    """Return in words what of rows may be meant otherwise: lines that are twice, empty contexts."""
+    """Return remarks on rows in words: repeated lines, empty contexts."""
     lines = [line for line in rows if line.strip()]
     remarks = []
     if n_twice := len(lines) - len(set(lines)):

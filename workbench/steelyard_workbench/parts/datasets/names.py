@@ -19,7 +19,7 @@ def dataset_name(client: Client, id_: str) -> str:
 
 
 def dataset_options(datasets: Sequence[Dataset], *, with_rows: bool = False) -> dict[str, str]:
-    """Return what a field offers: names to ids; equal names have their id beside them."""
+    """Return a field's options: names to ids; equal names have their id beside them."""
     counts = Counter(dataset.name for dataset in datasets)
     options = {}
     for dataset in datasets:

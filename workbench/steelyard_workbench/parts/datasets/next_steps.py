@@ -1,4 +1,4 @@
-"""What a dataset is for, each one click away: a map of it, evaluating, reviewing, fine-tuning."""
+"""The next steps of a dataset, each one click away: a map, evaluating, reviewing, fine-tuning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcomes of a column or of a decision: rows, names, what each means, and which mean the same."""
+"""Outcomes of a column or of a decision: rows, names, descriptions, and merged spellings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_SHOWN = 60
 
 
 class OutcomeTable(Viewer):
-    """Edits outcomes: names, what they mean, and which are the same.
+    """Edits outcomes: names, descriptions and merges.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class OutcomeTable(Viewer):
 
     @property
     def edits(self) -> dict[str, OutcomeEdit]:
-        """What was said of each value."""
+        """The edits of each value."""
         return {
             value: OutcomeEdit(
                 str(self.names[value].value),
@@ -123,7 +123,7 @@ class OutcomeTable(Viewer):
         }
 
     def take_proposal(self) -> None:
-        """Set of every variant what it is the same as."""
+        """Merge every variant as proposed."""
         self._is_filling = True
         for value, first in self.proposed.items():
             self.same[value].value = first

@@ -1,4 +1,4 @@
-"""A dataset in figures: its sides, what its labels expect, and what could be tuned on it."""
+"""A dataset in figures: its sides, its labels, and its tunable decisions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST_BARS = 20
 
 
 def show_facts(dataset: Dataset) -> Viewable:
-    """Show what is known of a dataset."""
+    """Show the facts of a dataset."""
     split = dataset.split
     values = {
         "Version": f"{dataset.version}, the newest",

@@ -203,7 +203,7 @@ def _with_share(name: str, label: Mapping[str, float]) -> str:
 
 
 def relabel_fields(row: DraftRow, question: Question, outcome: str) -> dict[str, Any]:
-    """Return what is sent to make an outcome the expected one.
+    """Return the request that makes an outcome the label.
 
     A row with rewards has one for every outcome: the chosen one takes the highest, and the one that
     had it takes the chosen one's. So no reward is made up.

@@ -1,4 +1,4 @@
-"""One row in full: its context, and what each decision asks and expects."""
+"""One row in full: its context, and the question and label of each decision."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def show_row(index: int, side: str, row: Example) -> Viewable:
 
 
 def _value(label: dict[str, float], outcome: str) -> str:
-    """Return what a label says of an outcome; a target that is not there is 0."""
+    """Return a label's value for an outcome; a target that is not there is 0."""
     if not label:
         return "no label"
     value = label.get(outcome)

@@ -80,7 +80,7 @@ class RowTable(Viewer):
 
     @property
     def detail(self) -> list[Any]:
-        """What is shown of the row that is open."""
+        """The content of the open row."""
         return list(self._detail)
 
     async def load(self) -> None:
@@ -127,7 +127,7 @@ class RowTable(Viewer):
         self._tell()
 
     def _steps(self) -> list[Choice]:
-        """Return the way to the next row, and what can be done with the one that is open."""
+        """Return the way to the next row, and the actions on the open one."""
         steps: dict[str, Callable[[], object]] = {"Next row (j)": lambda: self.step(1)}
         opened, ask = self.opened, self._on_ask
         if opened is not None:
@@ -141,7 +141,7 @@ class RowTable(Viewer):
             self._on_opened(self.opened)
 
     def on_key(self, action: str) -> bool:
-        """Do what a key is for; return whether there was a use for it."""
+        """Run the action of a key; return whether there was one."""
         if action in {"next", "previous"}:
             self.step(1 if action == "next" else -1)
         elif action == "close" and self.opened is not None:

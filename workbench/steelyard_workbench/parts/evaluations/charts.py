@@ -1,4 +1,4 @@
-"""Charts of what an evaluation measured; the page and the report draw the same ones.
+"""Charts of an evaluation's measures; the page and the report draw the same ones.
 
 Every mark has its number of decisions and its interval at hand, and calls with its place when it is
 clicked, so that the decisions behind it can be shown.
@@ -419,7 +419,7 @@ def sliced_changes(measure: str, tables: Sequence[ComparisonTable]) -> list[Fore
 
 
 def _badness(row: ForestRow, measure: str) -> tuple[bool, float, str]:
-    """Return what rows are sorted by: small ones last, then the worst that the interval allows."""
+    """Return the sort key of rows: small ones last, then the worst that the interval allows."""
     if measure in FALLING:
         worst = -(row.value if row.high is None else row.high)
     else:

@@ -44,7 +44,7 @@ _STATUS: dict[str, tuple[Status, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The newest evaluations, what was measured in those that succeeded, and whether there are more."""
+    """The newest evaluations, the measures of succeeded ones, and whether there are more."""
 
     evaluations: list[Evaluation]
     measured: dict[str, tuple[Measure | None, Measure | None]]
@@ -105,7 +105,7 @@ class EvaluationList(Viewer):
             self.lines[evaluation.id].update(evaluation, listed.measured.get(evaluation.id))
 
     def _keep_shown(self, _: Exception) -> None:
-        """Keep what is shown: the next look may see it."""
+        """Keep the present figures: the next look may see new ones."""
 
     def _fetch(self) -> Listed:
         evaluations = list(
@@ -152,7 +152,7 @@ _LEADING = ("accuracy", "scaled_reward", "expected_reward")
 
 
 class EvaluationLine(Viewer):
-    """One evaluation in the list: model, status, progress, figures, and what may be done."""
+    """One evaluation in the list: model, status, progress, figures, and its actions."""
 
     def __init__(
         self,
@@ -295,7 +295,7 @@ def succeeded(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 def _line_html(
     evaluation: Evaluation, measured: tuple[Measure | None, Measure | None] | None
 ) -> str:
-    """Return how an evaluation stands: an icon and a word, then figures, progress or what is wrong."""
+    """Return an evaluation's state: an icon and a word, then figures, progress or the failure."""
     status, word = _STATUS[evaluation.status]
     parts = [f'<span style="{_ICON}">{icon(status)}</span><strong>{word}</strong>']
     if evaluation.error is not None:

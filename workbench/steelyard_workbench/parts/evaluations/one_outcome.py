@@ -1,4 +1,4 @@
-"""From which probability on to act on one outcome: the curve, a threshold to drag, what it does."""
+"""The probability from which to act on one outcome: the curve, a threshold to drag, its effect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST_NAMED = 200
 
 
 class OneOutcome(Viewer):
-    """Precision, recall and cost of what is sent to an outcome, by the probability it is sent from."""
+    """Precision, recall and cost of acting on an outcome, by the threshold of its probability."""
 
     def __init__(
         self, client: Client, evaluation_id: str, on_choose: Callable[[RecordFilter], None]
@@ -243,7 +243,7 @@ class OneOutcome(Viewer):
 
     @param.depends("threshold.value", watch=True)
     def _show_point(self) -> None:
-        """Show what the threshold does; the curve is here already, so that it can be dragged."""
+        """Show the effect of the threshold; the curve is here already, so that it can be dragged."""
         if self._answer is None:
             return
         at = float(self.threshold.value)

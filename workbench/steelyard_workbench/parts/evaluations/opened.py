@@ -380,7 +380,7 @@ def show_headline(detail: EvaluationDetail) -> Viewable:
 def slices_text(
     n_slices: int, n_properties: int, n_drawn: int, n_unlisted: int, measure: str
 ) -> str:
-    """Return in words how many slices there are, and what that means for a single one of them."""
+    """Return in words how many slices there are, and how that weakens a single one."""
     end = "upper" if measure in FALLING else "lower"
     parts = [
         (

@@ -232,7 +232,7 @@ class RecordBrowser(Viewer):
         self._clear.on_click(lambda _: self.choose(RecordFilter()))
 
     def _fill_fields(self) -> None:
-        """Put what is chosen into the fields, without taking that for a choice of the person."""
+        """Put the selection into the fields, without taking that for a person's choice."""
         chosen = self.chosen
         outcomes = {"Any": _ANY} | {name: name for name in self._outcomes(chosen.decision)}
         for name in (chosen.target, chosen.top):
@@ -366,7 +366,7 @@ class RecordBrowser(Viewer):
 
 
 def show_record(record: EvaluationRecord) -> Viewable:
-    """Show one scored decision: its context, and what each outcome was given."""
+    """Show one scored decision: its context, and the probability of each outcome."""
     right = right_outcomes(record)
     names = sorted(record.probabilities, key=lambda name: -record.probabilities[name])
     shown = names[:20] + [name for name in right if name not in names[:20]]

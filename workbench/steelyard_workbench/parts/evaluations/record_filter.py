@@ -1,4 +1,4 @@
-"""Which scored decisions are looked at: what a chart, a link or a person chose."""
+"""The filter of scored decisions: set by a chart, a link or a person."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class RecordFilter:
 
 
 def filter_from(query: str) -> RecordFilter:
-    """Read the filter in an address; what cannot be read is left out."""
+    """Read the filter in an address; unreadable parts are ignored."""
     try:
         state = msgspec.json.decode(query)[_KEY]
         return convert({**state}, RecordFilter)

@@ -9,7 +9,7 @@ from steelyard.evaluations.wire import Evaluation, EvaluationDetail
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """An evaluation that succeeded, with what was measured."""
+    """An evaluation that succeeded, with its measures."""
 
     evaluation: Evaluation
     detail: EvaluationDetail

@@ -1,4 +1,4 @@
-"""What-ifs on decisions already scored: a threshold to abstain under, and what mistakes cost."""
+"""What-ifs on decisions already scored: a threshold to abstain under, and the cost of mistakes."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class WhatIf(Viewer):
         return matrix.outcomes if isinstance(matrix, ConfusionMatrix) else []
 
     def _action_costs(self) -> Costs:
-        """Return what each action costs under each outcome.
+        """Return the cost of each action under each outcome.
 
         Raises
         ------
@@ -307,7 +307,7 @@ class WhatIf(Viewer):
             self._on_choose(RecordFilter(decision=decision, p_to=at, order="surest"))
 
     def _show_yes(self) -> None:
-        """Show what answering yes from a threshold on does; the curve is here already."""
+        """Show the effect of answering yes from a threshold on; the curve is here already."""
         curve = self._decision().yes_curve
         if not (self._is_binary() and isinstance(curve, list)) or self.curve is None:
             self.yes[:] = []
@@ -357,7 +357,7 @@ class WhatIf(Viewer):
 
 
 def show_policy(report: PolicyReport) -> Viewable:
-    """Show what a policy would have done."""
+    """Show the actions of a policy."""
     values = {"Acted on": f"{measure_text(report.coverage)}, of {report.n:,} decisions"}
     for title, measure in (
         ("Accuracy where acted on", report.accuracy),
@@ -393,7 +393,7 @@ def _measure(measure: object) -> Measure | None:
 
 
 def yes_facts(point: YesPoint, cost: Measure | None) -> dict[str, str]:
-    """Return what answering yes from a threshold on does."""
+    """Return the effect of answering yes from a threshold on."""
     return {
         "Answered yes": f"{point.predicted:,} decisions from {point.threshold:.2f} on",
         "Precision": measure_text(point.precision),

@@ -102,7 +102,7 @@ def outcome_of(job: FamilyJob) -> tuple[Status, str]:
 
 
 def mark(status: Status, word: str) -> str:
-    """Return a word with a sign, for tables, in which nothing is told by colour."""
+    """Return a word with a sign, for tables, which do not rely on colour."""
     return f"{_MARKS[status]} {word}"
 
 
@@ -124,14 +124,14 @@ def own_switch_text(model: ModelVersion) -> str:
 
 
 def idle_text(switches_off_at: float | None) -> str:
-    """Return in words when something that nobody uses switches off."""
+    """Return in words when an idle thing switches off."""
     if switches_off_at is None:
         return "does not switch itself off"
     return f"switches off {ahead(switches_off_at)} unless it is used"
 
 
 def warm_text(thing: Family | ModelVersion) -> str:
-    """Return in words whether something is kept warm, at what price, and how long the hour lasts."""
+    """Return in words whether something is kept warm, its price, and the end of the hour."""
     if thing.keep_warm:
         window = thing.keep_warm_window
         if window is None:
@@ -151,7 +151,7 @@ def warm_text(thing: Family | ModelVersion) -> str:
 
 
 def continue_text(continuation: Continue | None) -> str:
-    """Return in words what continuing would do."""
+    """Return in words the effect of continuing."""
     return "no dataset" if continuation is None else _CONTINUE[continuation.state]
 
 
@@ -160,18 +160,18 @@ ASK = "family"
 
 
 def continue_of(family: Family) -> Continue | None:
-    """Return what continuing would do; ``None`` where the family did not tell."""
+    """Return the effect of continuing; ``None`` where the family has none."""
     return None if family.continue_ is UNSET else family.continue_
 
 
 def move_text(move: Move) -> str:
-    """Return in words what a family that wants to move to its latest model waits for."""
+    """Return in words the condition of a family's move to its latest model."""
     why = "" if move.reason is None else f" ({move.reason})"
     return f"It moves to {move.to} by itself, and waits: {_WAITS[move.waiting_for]}{why}."
 
 
 def roles_of(family: Family, model: AnyModelVersion) -> str:
-    """Return in words what a model is to its family: served, latest, or how it went."""
+    """Return in words a model's role in its family: served, latest, or how it ended."""
     words = []
     if family.served is not None and model.adapter == family.served.adapter:
         words.append("answers" if family.switched_on else "would answer")
@@ -183,7 +183,7 @@ def roles_of(family: Family, model: AnyModelVersion) -> str:
 
 
 def parent_of(family: Family, model: AnyModelVersion) -> str:
-    """Return what a model was trained from, by its number."""
+    """Return the parent of a model, by its number."""
     refs = {model_version.adapter: model_version.ref for model_version in family.models}
     return family.origin if model.parent is None else refs.get(model.parent, model.parent)
 
@@ -241,7 +241,7 @@ LINE_COLUMNS = ("model", "now", "status", "weights", "gate", "joined", "trained 
 
 
 def differences(before: Family, after: Family) -> list[str]:
-    """Return in words what became of a family between two looks; empty when nothing that counts did."""
+    """Return in words a family's changes between two looks; empty without any that count."""
     changes = []
     for what, was, now in (
         ("it served", _ref(before.served), _ref(after.served)),

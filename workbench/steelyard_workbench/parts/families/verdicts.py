@@ -1,4 +1,4 @@
-"""A gate's verdict as the pages tell it: passed, failed or inconclusive, and what would settle it."""
+"""A gate's verdict on the pages: passed, failed or inconclusive, and the rows that would settle it."""
 
 from __future__ import annotations
 
@@ -118,6 +118,6 @@ def _what_settles(gate: Gate, needed: int) -> str:
 
 
 def _rounded(n: int) -> int:
-    """Round an estimate up to two digits: more would promise what it does not know."""
+    """Round an estimate up to two digits, which is as much as it knows."""
     unit = 10 ** max(len(str(n)) - 2, 0)
     return math.ceil(n / unit) * unit

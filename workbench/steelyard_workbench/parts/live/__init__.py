@@ -1,1 +1,1 @@
-"""What is watched, and its alarms."""
+"""Watched models, and their alarms."""

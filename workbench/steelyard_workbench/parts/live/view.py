@@ -1,4 +1,4 @@
-"""What the live page looks at: a window of time, a model, a decision, and some of the rows."""
+"""The view of the live page: a window of time, a model, a decision, and some of the rows."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RowFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What the page looks at; all of it is in the address.
+    """The view of the page; all of it is in the address.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class View:
         return math.floor((now - self.window_s) / self.bucket_s) * float(self.bucket_s)
 
     def log_query(self, now: float) -> dict[str, str | float | bool | None]:
-        """Return what the log is asked for."""
+        """Return the query of the log."""
         rows = self.rows
         return {
             "since": self.since(now) if rows.since is None else rows.since,

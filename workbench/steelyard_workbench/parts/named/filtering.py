@@ -1,4 +1,4 @@
-"""Other pages that show what belongs to one named decision alone, and the way back to all of it."""
+"""Other pages filtered to one named decision, and the way back to all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of a named decision knows of it, and which step of the loop is next."""
+"""The data of a named decision's page, and the next step of the loop."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Step:
 
 
 def look_at(client: Client, name: str, beside: int = 0) -> Looked:
-    """Fetch what is known of a named decision; it blocks.
+    """Fetch the data of a named decision; it blocks.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def _candidate(decision: NamedDecision, production: int) -> int:
 
 
 def alarms_about(client: Client, name: str) -> list[Alarm]:
-    """Return the alarms of what answered a named decision in the last day; it blocks."""
+    """Return the last day's alarms about a named decision's models; it blocks."""
     summary = client.decision_summary(named=name, since=time.time() - DAY_S, bucket_s=3_600)
     return _about(client, summary)
 
@@ -194,6 +194,6 @@ def _growth(client: Client, name: str) -> Growth | None:
 
 
 def _cost(client: Client, name: str, since: float) -> Decimal:
-    """Return what its answers cost, of every version."""
+    """Return the cost of its answers, of every version."""
     points = client.decision_series(named=name, since=since).data
     return sum((Decimal(point.cost_usd or 0) for point in points), Decimal())

@@ -1,1 +1,1 @@
-"""What leads from other pages to rows under review."""
+"""Links from other pages to rows under review."""

@@ -1,4 +1,4 @@
-"""The bar above rows: words, an outcome, a side and a length, and what is chosen as chips."""
+"""The bar above rows: words, an outcome, a side and a length, with the filters as chips."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class FilterBar(Viewer):
 
 
 def _count(field: Any, before: int | None) -> int | None:
-    """Read a number of characters; what is none is marked, and changes nothing."""
+    """Read a number of characters; other text is marked, and changes nothing."""
     text = (field.value or "").strip()
     field.error_state = bool(text) and not text.isdecimal()
     if field.error_state:

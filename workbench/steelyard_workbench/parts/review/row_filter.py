@@ -72,13 +72,13 @@ class RowFilter:
 
     @property
     def parts(self) -> tuple[tuple[str, RowFilter], ...]:
-        """What it consists of, each in words and with the filter that is left without it."""
+        """Its parts, each in words and with the remaining filter without it."""
         return self.parts_under({})
 
     def parts_under(
         self, names: Mapping[tuple[str, str], str]
     ) -> tuple[tuple[str, RowFilter], ...]:
-        """Return what it consists of, as ``parts``, in the words of a draft.
+        """Return its parts, as ``parts``, in the words of a draft.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class RowFilter:
         return replace(self, expected=tuple(pairs))
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for the address: only what is chosen."""
+        """Return it for the address: only the set fields."""
         fields = {
             "words": self.words,
             "expected": [list(pair) for pair in self.expected],
@@ -129,7 +129,7 @@ class RowFilter:
 
 
 def read_query(text: str) -> tuple[RowFilter, str]:
-    """Read the filter and the queue of an address; what cannot be read is left out.
+    """Read the filter and the queue of an address; unreadable parts are ignored.
 
     Examples
     --------
