@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 
 import pytest
 
+from steelyard.serving.judge.download import sole_writer
 from steelyard.serving.reader import download
 from steelyard.serving.reader.catalogue import find_reader, read_readers
 from support.models.entailment_models import THREE, write_encoder
@@ -119,6 +121,18 @@ def test_an_interrupted_reader_is_gone_on_with(ask, hub, home):
     assert ask("pull", "reader", "--model-hub", hub.url).exit_code == 0
     assert "bytes=700-" in hub.ranges
     assert [path.name for path in (home / "models").iterdir()] == ["nli-deberta-v3-xsmall"]
+
+
+@pytest.mark.parametrize("source", ["--model-hub", "--from"])
+def test_a_reader_that_another_process_is_getting_is_refused(ask, hub, home, encoder, source):
+    folder = home / "models" / "nli-deberta-v3-xsmall"
+    with sole_writer(folder):
+        place = hub.url if source == "--model-hub" else str(encoder)
+        refused = ask("pull", "reader", source, place)
+    assert refused.exit_code == 1
+    assert f"Process {os.getpid()} of " in refused.stderr
+    assert list(folder.parent.iterdir()) == []
+    assert declared(ask) == {}
 
 
 @pytest.mark.parametrize("name", [GRAPH, "config.json", "tokenizer.json"])

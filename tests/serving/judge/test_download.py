@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 
 import pytest
 
-from steelyard.errors import EngineUnavailableError, InvalidRequestError
+from steelyard.errors import EngineUnavailableError, InvalidRequestError, ModelUnavailableError
 from steelyard.serving.judge.catalogue import CatalogueEntry, read_catalogue
 from steelyard.serving.judge.download import copy, pull
 from support.servers.model_hub import model_hub
@@ -44,6 +45,34 @@ def test_an_interrupted_download_goes_on(hub, tmp_path):
     (tmp_path / "m.gguf.part").write_bytes(CONTENT[:1000])
     assert pull(KNOWN, tmp_path, hub.url).read_bytes() == CONTENT
     assert hub.ranges[-1] == "bytes=1000-"
+
+
+def test_the_second_of_two_at_once_is_refused(hub, tmp_path):
+    source = tmp_path / "own" / "m.gguf"
+    source.parent.mkdir()
+    source.write_bytes(CONTENT)
+    seconds = []
+
+    def start_second(_):
+        for second in (
+            lambda: pull(KNOWN, tmp_path / "models", hub.url),
+            lambda: copy(KNOWN, source, tmp_path / "models"),
+        ):
+            with pytest.raises(ModelUnavailableError) as refused:
+                second()
+            seconds.append(str(refused.value))
+
+    path = pull(KNOWN, tmp_path / "models", hub.url, on_bytes=start_second)
+    assert path.read_bytes() == CONTENT
+    assert list(path.parent.iterdir()) == [path]
+    assert all(f"Process {os.getpid()} of " in second for second in seconds)
+    assert hub.ranges == ["bytes=0-"]
+
+
+def test_the_lock_of_a_killed_process_keeps_none_out(hub, tmp_path):
+    (tmp_path / "m.gguf.lock").write_text("Process 1 of another")
+    assert pull(KNOWN, tmp_path, hub.url).read_bytes() == CONTENT
+    assert [path.name for path in tmp_path.iterdir()] == ["m.gguf"]
 
 
 def test_a_file_with_another_hash_is_not_kept(hub, tmp_path):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import fnmatch
 import hashlib
+import os
+import platform
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from steelyard.errors import EngineUnavailableError, InvalidRequestError
+from steelyard.errors import EngineUnavailableError, InvalidRequestError, ModelUnavailableError
 from steelyard.serving.judge.catalogue import CatalogueEntry
 from steelyard.wire.decoding import decode
 
@@ -71,9 +74,37 @@ def copy(entry: CatalogueEntry, source: Path, folder: Path) -> Path:
     if entry.sha256:
         _check(source, RemoteFile(source.name, entry.bytes, entry.sha256), keep=True)
     if path != source:
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, path)
+        with sole_writer(path):
+            part = path.with_name(f"{path.name}.part")
+            shutil.copyfile(source, part)
+            part.replace(path)
     return path
+
+
+@contextmanager
+def sole_writer(path: Path) -> Iterator[None]:
+    """Keep other processes from writing a model; raise ``ModelUnavailableError`` where one writes it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_name(f"{path.name}.lock")
+    while True:
+        with lock.open("a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise ModelUnavailableError(
+                    f"{file.read() or 'Another process'} is getting {path} already; wait until it has "
+                    "ended, and try again."
+                ) from None
+            if os.fstat(file.fileno()).st_nlink == 0:
+                continue  # the one before removed it
+            try:
+                file.truncate(0)
+                print(f"Process {os.getpid()} of {platform.node()}", end="", file=file, flush=True)
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+            return
 
 
 @contextmanager
@@ -142,15 +173,15 @@ def fetch(
     on_bytes: Callable[[int], None],
 ) -> None:
     """Download a file to a path, or go on with it; one that is there is checked."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        _check(path, file)
+        return
+    with sole_writer(path):
         part = path.with_name(f"{path.name}.part")
         url = f"{hub.rstrip('/')}/{repository}/resolve/main/{file.path}"
         _receive(client, url, file, part, on_bytes)
         _check(part, file)
         part.replace(path)
-    else:
-        _check(path, file)
 
 
 def _find_file(client: httpx.Client, entry: CatalogueEntry, hub: str) -> RemoteFile:

@@ -12,7 +12,14 @@ from pathlib import Path
 from steelyard.errors import EngineUnavailableError, InvalidRequestError
 from steelyard.scoring.entailment.folder import CONFIG, GRAPH, MANIFEST, TOKENIZER, read_folder
 from steelyard.serving.fitted import processor_flags
-from steelyard.serving.judge.download import RemoteFile, connected, fetch, list_files, listed_file
+from steelyard.serving.judge.download import (
+    RemoteFile,
+    connected,
+    fetch,
+    list_files,
+    listed_file,
+    sole_writer,
+)
 from steelyard.serving.reader.catalogue import ReaderEntry
 from steelyard.settings import InvalidSettingError
 
@@ -68,7 +75,9 @@ def pull_reader(
     if folder.exists():
         _require_reader(folder)
         return folder
-    with connected(hub) as client:
+    with sole_writer(folder), connected(hub) as client:
+        if folder.exists():  # another process has ended its download meanwhile
+            return folder
         listed = list_files(client, hub, entry.repository, recursive=True)
         graph = graph_for(processor(), listed)
         paths = {TOKENIZER: entry.tokenizer, CONFIG: entry.config, GRAPH: graph}
@@ -95,15 +104,17 @@ def pull_reader(
             )
             before += file.bytes
             on_bytes(before)
-    _require_reader(part)
-    part.replace(folder)
+        _require_reader(part)
+        part.replace(folder)
     return folder
 
 
 def take_reader(source: Path, folder: Path) -> Path:
     """Copy a reader's files, from a folder or a zip archive of them, into a folder; return it."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.") as temporary:
+    with (
+        sole_writer(folder),
+        tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.") as temporary,
+    ):
         files = Path(temporary) / folder.name
         files.mkdir()
         try:
