@@ -16,10 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from steelyard.scoring.remote.process_marks import is_left_behind, mark
 from steelyard.serving.connected.breaker import RemoteFailureError
 from steelyard.settings import child_environment
 
 MODULE = "steelyard.serving.judge.child"
+_PREFIX = "steelyard-judge-"
 #: Seconds that it may take to load, and to end before it is killed.
 _START_S, _STOP_S = 300.0, 5.0
 
@@ -41,7 +43,8 @@ class JudgeProcess:
     def __init__(self, name: str, options: JudgeOptions) -> None:
         self._name = name
         self._options = options
-        self._folder = Path(tempfile.mkdtemp(prefix="steelyard-judge-"))
+        _remove_left_folders()
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{mark()}-"))
         self.socket = str(self._folder / "s.sock")
         self.key = secrets.token_hex(16)
         self.started_at = time.monotonic()
@@ -123,6 +126,13 @@ class JudgeProcess:
         except queue.Empty:
             self.kill()
             return b""
+
+
+def _remove_left_folders() -> None:
+    """Remove the folders of servers that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        if is_left_behind(folder.name, _PREFIX):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def default_threads() -> int:
