@@ -184,6 +184,31 @@ def test_events_count_once_and_forged_ones_never(tmp_path, provider):
         state.close()
 
 
+@pytest.mark.parametrize(
+    ("session", "outcome", "paid"), [("cs_1", "applied", 20), ("cs_other", "parked", 0)]
+)
+@pytest.mark.parametrize("kind", ["completed", "async_payment_succeeded"])
+def test_only_the_session_of_a_purchase_pays_it(tmp_path, api, kind, session, outcome, paid):
+    provider, handler = api
+    handler.answers["/v1/checkout/sessions"] = (
+        200,
+        {"id": "cs_1", "object": "checkout.session", "url": "https://checkout.test/cs_1"},
+    )
+    state = open_state(f"sqlite:///{tmp_path / 'state.sqlite'}")
+    try:
+        till = Till(state, provider)
+        metadata = {"purchase_id": till.buy().id, "account_id": "local"}
+        content = {**SESSION, "id": session, "metadata": metadata, "payment_status": "paid"}
+        body, headers = signed(event(f"checkout.session.{kind}", **content))
+        answer = asyncio.run(till.service.receive("stripe", body, headers))
+        assert (answer.outcome, till.books()["paid"]) == (outcome, paid * NANO)
+        assert ["cs_other" in parked.reason for parked in till.service.parked()] == (
+            [True] if outcome == "parked" else []
+        )
+    finally:
+        state.close()
+
+
 @pytest.mark.parametrize("amount", ["2000", 2000.5, None, True, -1, 10**30])
 def test_an_amount_that_is_none_is_parked(tmp_path, provider, amount):
     told = {**SESSION, "payment_status": "paid", "amount_total": amount}

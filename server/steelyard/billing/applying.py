@@ -100,6 +100,7 @@ def take(
         notice,
         account_id=None if purchase is None else purchase.account_id,
         amount_nano=None if purchase is None else purchase.amount_nano,
+        reference=None if purchase is None else purchase.reference,
     )
     outcome = "parked"
     if reason is None and purchase is not None:

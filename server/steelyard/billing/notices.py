@@ -21,6 +21,8 @@ class Notice(Struct, frozen=True, kw_only=True):
     #: The provider's name of the payment, and of whoever paid with a card that may be used again.
     payment: str | None = None
     customer: str | None = None
+    #: The provider's name of the page that took the payment.
+    session: str | None = None
     #: What of it cannot be used, so that it is stored for an operator to look at.
     unusable: str | None = None
 
@@ -59,19 +61,29 @@ class ProviderEvent(Struct, frozen=True, kw_only=True):
     notice: Notice | None = None
 
 
-def disagreement(notice: Notice, *, account_id: str | None, amount_nano: int | None) -> str | None:
+def disagreement(
+    notice: Notice,
+    *,
+    account_id: str | None,
+    amount_nano: int | None,
+    reference: str | None,
+) -> str | None:
     """Return how a notice contradicts the purchase it names; ``None`` where they agree."""
     if notice.unusable is not None:
         return notice.unusable
     if account_id is None or amount_nano is None:
         return "It names no purchase of this server."
-    if notice.account_id is not None and notice.account_id != account_id:
-        return f"It names the account {notice.account_id}, and the purchase is of {account_id}."
-    if notice.currency.lower() != CURRENCY:
-        return f"It is in {notice.currency.upper()[:8]}, and the purchase in USD."
-    if notice.amount_nano != amount_nano:
-        return (
-            f"It is about {to_usd(notice.amount_nano)} USD, and the purchase about "
-            f"{to_usd(amount_nano)} USD."
-        )
-    return None
+    agreements = {
+        f"It names the account {notice.account_id}, and the purchase is of {account_id}.": (
+            notice.account_id in {None, account_id}
+        ),
+        f"It is of the session {notice.session}, and the purchase is of {reference}.": (
+            None in {notice.session, reference} or notice.session == reference
+        ),
+        f"It is in {notice.currency.upper()[:8]}, and the purchase in USD.": (
+            notice.currency.lower() == CURRENCY
+        ),
+        f"It is about {to_usd(notice.amount_nano)} USD, and the purchase about "
+        f"{to_usd(amount_nano)} USD.": notice.amount_nano == amount_nano,
+    }
+    return next((reason for reason, agrees in agreements.items() if not agrees), None)

@@ -238,6 +238,7 @@ def _notice_of(kind: str, payload: Mapping[str, Any]) -> Notice | None:
         account_id=_text(metadata.get("account_id")),
         payment=_id(payment),
         customer=_id(payload.get("customer")),
+        session=_text(payload.get("id")) if kind in _SESSIONS else None,
     )
 
 
