@@ -28,6 +28,7 @@ from steelyard.serving.connected.declared import (
 )
 from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
 from steelyard.serving.judge.catalogue import read_catalogue
+from steelyard.serving.judge.download import sole_writer
 from steelyard.serving.registry import ModelRegistry
 from support.api.error_shape import assert_canonical_error
 from support.models.judges import smollm2
@@ -75,8 +76,12 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server, monkeypatch):
     with pytest.raises(NotFoundError, match="connect it first"):
         judges.check(NAME)
     folder.mkdir()
+    file = folder / read_catalogue()[NAME].file
+    with sole_writer(file):
+        refused = settled(judges, judges.download).task
+    assert (refused.status, "is getting" in refused.error) == ("failed", True)
     # A file that is there is checked, and not downloaded.
-    (folder / read_catalogue()[NAME].file).symlink_to(smollm2())
+    file.symlink_to(smollm2())
     found = settled(judges, judges.download)
     assert (found.task.status, found.downloaded, found.connected) == ("succeeded", True, False)
     assert judges.connect(NAME).connected
