@@ -74,8 +74,9 @@ def test_each_decision_is_answered_by_the_first_model_that_is_sure(
     is_alone = has_judge and not has_reader
     of_judge = {ROUTE: auto.auto_route(BASE.name, None, JUDGE)} if is_alone else {}
     write_file(home, ModelsFile(models, of_judge))
-    judge.asked.clear()
     wait_until(lambda: routes(server) == expected, PATIENCE_S, last=lambda: routes(server))
+    judge.asked.clear()
+    assert routes(server) == expected
     assert bool(judge.asked) is has_judge
 
 
