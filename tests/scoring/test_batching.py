@@ -315,6 +315,16 @@ class TestShares:
         passes = [[*(f"{name} {n}" for n in range(4)), name] for name in ("long", "other")]
         assert scorer.order[2:] == [*chain.from_iterable(passes)]
 
+    def test_a_shorter_request_of_the_same_account_goes_between_them_too(self, stepping):
+        scorer, batcher = stepping
+        long = batcher.submit(long_request("long", 40), PATIENCE_S, NOISY)
+        scorer.arrive()
+        own = batcher.submit(long_request("own", 4), PATIENCE_S, NOISY)
+        scorer.step(1_000)
+        assert_scored(own, long_request("own", 4))
+        assert_scored(long, long_request("long", 40))
+        assert scorer.order.index("own") < scorer.order.index("long")
+
     def test_the_public_comes_last_and_few_of_it_wait(self, stepping):
         scorer, batcher = stepping
         batcher.submit(long_request("free", 3), None, PUBLIC)

@@ -333,7 +333,7 @@ class Batcher:
             call = lane.calls[0]
             run_s = time.monotonic() - call.started
             left_s = max(call.characters / self._speed - run_s, 0.0)
-            if share not in call.shares and entry.characters * _LONGER <= call.longest:
+            if entry.characters * _LONGER <= call.longest:
                 left_s = 0.0  # it may go between its passes
         waiting = lane.accounts.characters
         if share.is_public:
@@ -455,13 +455,11 @@ class Batcher:
             self._begin(lane, batch)
 
     def _take_beside(self, lane: _Lane, call: _Call) -> list[_Waiting]:
-        longest, shares = call.longest, call.shares
-        is_public = any(share.is_public for share in shares)
+        longest = call.longest
+        is_public = any(share.is_public for share in call.shares)
 
         def may_go(entry: _Waiting) -> bool:
-            return is_public or (
-                entry.share not in shares and entry.characters * _LONGER <= longest
-            )
+            return is_public or entry.characters * _LONGER <= longest
 
         return lane.accounts.take(lane.batch_characters // _LONGER, may_go)
 
