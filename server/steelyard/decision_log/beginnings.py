@@ -27,7 +27,7 @@ def beginning_of(request: bytes) -> str:
 
     Examples
     --------
-    >>> beginning_of(b'{"context":"It is "late".","decisions":[]}')
+    >>> beginning_of(b'{"context":"It is \\"late\\".","decisions":[]}')
     'It is "late".'
     >>> beginning_of(b'{"context":{"a":1},"decisions":[]}')
     '{"a":1}'
