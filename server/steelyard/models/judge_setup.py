@@ -46,7 +46,12 @@ from steelyard.serving.judge.checkup import examine_judge
 from steelyard.serving.judge.download import pull
 from steelyard.serving.judge.gguf import read_header
 from steelyard.serving.judge_setting import CONCURRENCY, CONTEXT_TOKENS, TIMEOUT_S
-from steelyard.serving.reader.catalogue import ReaderEntry, read_readers
+from steelyard.serving.reader.catalogue import (
+    SHIPPED,
+    SHIPPED_MEASURED,
+    ReaderEntry,
+    read_readers,
+)
 from steelyard.serving.reader.declaring import WIRE, declare_reader, folder_of
 from steelyard.serving.reader.download import pull_reader
 from steelyard.serving.registry import HostedModel, ModelRegistry
@@ -213,6 +218,7 @@ class JudgeSetup:
         declared: ModelsFile,
     ) -> Judge:
         model = declared.models.get(name)
+        measured = SHIPPED_MEASURED if name == SHIPPED else ""
         file = None if entry is None else self._file(entry)
         is_reader = isinstance(entry, ReaderEntry) or (model is not None and model.wire == WIRE)
         problem = None
@@ -226,7 +232,7 @@ class JudgeSetup:
             licence=None if entry is None else entry.licence,
             bytes=None if entry is None else entry.bytes or None,
             context_tokens=None if entry is None else entry.context or None,
-            measured=None if entry is None else entry.measured or None,
+            measured=(measured if entry is None else entry.measured) or None,
             recommended=None if entry is None else entry.recommended or None,
             downloaded=file is not None or model is not None,
             connected=model is not None,

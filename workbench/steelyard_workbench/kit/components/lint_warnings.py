@@ -17,7 +17,7 @@ _SEVERITY: dict[str, Status] = {"warning": "unsure", "info": "running"}
 def show_warnings(answer: LintAnswer) -> list[Viewable]:
     """Show the linter's warnings, each with its remedy."""
     if not answer.warnings:
-        return [verdict("good", "No warnings.", "The linter found no problems.")]
+        return [verdict("good", "The wording is fine.", "The linter found no problems in it.")]
     rules = {f"{each.decision}, {each.rule}": each.message for each in answer.warnings}
     return [
         verdict(
