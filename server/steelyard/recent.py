@@ -1,4 +1,4 @@
-"""What was used of late, in memory: bounded, and the least recently used goes first."""
+"""A bounded cache in memory: the least recently used entry goes first."""
 
 from __future__ import annotations
 

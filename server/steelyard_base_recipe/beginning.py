@@ -1,4 +1,4 @@
-"""What a training run begins with: a scorer with an encoder's weights, and what holds it to them."""
+"""The start of a training run: a scorer with an encoder's weights, and the terms that hold it to them."""
 
 from __future__ import annotations
 

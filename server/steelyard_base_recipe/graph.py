@@ -53,7 +53,7 @@ class ActivationScale:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the tokens of a pass attend to: keys of the pass, with a bias each, and of the past."""
+    """The keys that a pass's tokens attend to, with a bias each, and those of the past."""
 
     keys: tuple[str, ...]
     biases: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What temperatures do for a task that they were not fitted on: each task left out in turn."""
+"""The effect of temperatures on a task that they were not fitted on: each task left out in turn."""
 
 from __future__ import annotations
 

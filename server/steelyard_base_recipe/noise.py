@@ -1,4 +1,4 @@
-"""What surrounds a context without bearing on it, and questions that it does not answer."""
+"""Text around a context without bearing on it, and questions that it does not answer."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Score(msgspec.Struct):
 
 
 class State(msgspec.Struct):
-    """What a resumed run goes on with."""
+    """The state of a resumed run."""
 
     #: The teacher's ``TemperatureTable``; ``None`` before it was calibrated.
     temperatures: dict[str, Any] | None = None

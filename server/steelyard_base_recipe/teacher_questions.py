@@ -1,4 +1,4 @@
-"""What a teacher is asked about a text: the row's own questions, and those of other rows that fit it.
+"""A teacher's questions about a text: the row's own, and those of other rows that fit it.
 
 What a row asks depends on the seed and the row alone, so that a resumed run asks what an unbroken
 one would have asked.

@@ -1,4 +1,4 @@
-"""What ``steelyard doctor`` says of the network: what the settings of this installation let it reach."""
+"""The network use that ``steelyard doctor`` reports: the addresses that this installation's settings allow."""
 
 from __future__ import annotations
 

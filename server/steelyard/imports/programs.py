@@ -1,4 +1,4 @@
-"""What each labelling and evaluation tool exports: how its objects are known, and their items."""
+"""The exports of labelling and evaluation tools: how their objects are recognised, and their items."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What columns mean, where the program that wrote them says it."""
+    """The meaning of columns, where the program that wrote them says it."""
 
     context: tuple[str, ...]
     labels: tuple[str, ...]
@@ -79,7 +79,7 @@ class Hints:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What somebody answered of a row: by column, and what they wrote beside it."""
+    """A person's answer to a row: by column, with a note beside it."""
 
     by: str
     answers: dict[str, Any] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a file has.
+    """The content of a file.
 
     Attributes
     ----------

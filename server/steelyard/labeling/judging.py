@@ -1,4 +1,4 @@
-"""What teachers said of a row, and the targets that it makes."""
+"""Teachers' answers to a row, and the targets made of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Targets = dict[str, dict[str, float]]
 
 
 class Judgment(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one teacher said of a row: probabilities of every outcome by decision, or why none."""
+    """One teacher's answer to a row: probabilities of every outcome by decision, or the reason without one."""
 
     probabilities: Targets | None = None
     is_calibrated: bool = False
@@ -31,7 +31,7 @@ class Judgment(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What the judgments of a row make together.
+    """The result of a row's judgments together.
 
     A row is valid when a teacher labelled its decisions, and has agreement when every teacher gave
     every decision the same label.

@@ -128,7 +128,7 @@ class _Teacher:
 
     @property
     def unasked(self) -> str:
-        """What to say of a row that it was never asked about."""
+        """The message of a row that was never sent."""
         return (
             "The teacher was not asked about this row, since it failed on all that it was asked about "
             f"last: {self.last_failure}"

@@ -1,4 +1,4 @@
-"""What the answers of all teachers say together: counts, agreement by decision and by teacher."""
+"""The answers of all teachers together: counts, agreement by decision and by teacher."""
 
 from __future__ import annotations
 

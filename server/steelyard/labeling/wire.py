@@ -295,7 +295,7 @@ class LabelingJobPage(Shown, Struct, frozen=True, kw_only=True):
 
 
 class TeacherJudgment(Struct, frozen=True, kw_only=True):
-    """What one teacher said of a row."""
+    """One teacher's answer to a row."""
 
     model: str
     labels: Annotated[

@@ -16,7 +16,7 @@ _Text = Annotated[str, Meta(min_length=1, max_length=64)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobNoun:
-    """What people call a kind of job.
+    """The words for a kind of job.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class JobSummary(Struct, frozen=True, kw_only=True):
 
     @property
     def of(self) -> str:
-        """What it is of, in words."""
+        """The subject of the job, in words."""
         return self.name or f"{self.dataset or self.dataset_id}, version {self.dataset_version}"
 
 

@@ -82,7 +82,7 @@ The new look took me a day to get used to, now I would not go back. | Does the u
 
 @dataclass(frozen=True, slots=True)
 class EverydayFigures:
-    """What a model's answers to the questions say of it.
+    """The scores of a model's answers to the questions.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a model's answers to the behaviour suite say of it: one figure a behaviour."""
+"""The scores of a model's answers to the behaviour suite: one figure a behaviour."""
 
 from __future__ import annotations
 

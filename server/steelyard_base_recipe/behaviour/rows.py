@@ -66,7 +66,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """What a domain's rows are made of; see the file."""
+    """The parts of a domain's rows; see the file."""
 
     name: str
     is_reserved: bool

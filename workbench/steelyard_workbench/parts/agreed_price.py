@@ -11,7 +11,7 @@ Job = TypeVar("Job")
 
 
 class AgreedPrice:
-    """What a start may cost: nothing until its price was shown."""
+    """The price that a start may have: nothing until it was shown."""
 
     def __init__(self) -> None:
         self.usd = "0"

@@ -35,7 +35,7 @@ _CHECK, _CODE, _AWAY = "check", "code", "away"
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What is there of each step.
+    """The state of each step.
 
     Parameters
     ----------

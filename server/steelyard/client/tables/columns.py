@@ -1,4 +1,4 @@
-"""What the name of a column says of its cells."""
+"""The meaning of a column's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the columns of a table seem to mean, by their names and their cells."""
+"""Guess the meaning of a table's columns, by their names and their cells."""
 
 from __future__ import annotations
 

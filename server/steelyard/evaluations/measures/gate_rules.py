@@ -37,7 +37,7 @@ _MAX_NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateCase:
-    """What the gate compared: groups of decisions, calibration, slices, and the text baseline."""
+    """The gate's evidence: groups of decisions, calibration, slices, and the text baseline."""
 
     groups: dict[str, GateGroup]
     judged_on: JudgedOn

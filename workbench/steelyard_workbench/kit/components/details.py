@@ -1,4 +1,4 @@
-"""What few need of a page: closed at first, and drawn once somebody opens it."""
+"""Rarely needed parts of a page: closed at first, and drawn once opened."""
 
 from __future__ import annotations
 

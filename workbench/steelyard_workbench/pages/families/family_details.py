@@ -1,4 +1,4 @@
-"""What few need of a family: its switches, what it keeps warm, a check in figures, and its past."""
+"""Rarely needed facts of a family: its switches, keep warm, its check in figures, and its past."""
 
 from __future__ import annotations
 

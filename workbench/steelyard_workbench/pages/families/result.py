@@ -1,4 +1,4 @@
-"""What a fine-tune came to: how often it is right beside the model before, and which answers changed."""
+"""The result of a fine-tune: how often it is right beside the model before, and the changed answers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a fine-tune came to on the rows that it never saw.
+    """The result of a fine-tune on the rows that it never saw.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a threshold would have done: how many act from it, which, and how many of them were wrong."""
+"""The effect of a threshold: how many answers reach it, which, and how many of them were wrong."""
 
 from __future__ import annotations
 

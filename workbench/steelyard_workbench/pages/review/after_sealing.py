@@ -1,4 +1,4 @@
-"""What a sealed draft leads to: its version, the same models scored on it, a family grown on it."""
+"""After sealing a draft: its version, the same models scored on it, a family grown on it."""
 
 from __future__ import annotations
 

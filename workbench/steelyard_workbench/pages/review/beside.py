@@ -1,4 +1,4 @@
-"""What stands beside rows: how they spread, the rows most like one, and who did what."""
+"""Side views of rows: their spread, the rows most like one, and their editors."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Beside(Viewer):
 
     @property
     def parts(self) -> list[Loaded[Any]]:
-        """What is fetched for the view that is shown."""
+        """The fetches of the present view."""
         shown: dict[str, list[Loaded[Any]]] = {
             _FACETS: [self._facets],
             _SIMILAR: [self._similar],

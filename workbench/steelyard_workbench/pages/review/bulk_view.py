@@ -41,7 +41,7 @@ _WIDTHS = {"row": 65, "context": 205, "characters": 95, "labels": 180, "state": 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What rows are to get."""
+    """The edit of several rows."""
 
     action: BulkAction
     decision: str | None = None
@@ -49,7 +49,7 @@ class Change:
 
     @property
     def label(self) -> str:
-        """What it is called, as ``team is deny``."""
+        """Its name, as ``team is deny``."""
         if self.action == "relabel":
             return f"{self.decision} is {self.outcome}"
         return self.action
@@ -131,7 +131,7 @@ class BulkView(Viewer):
 
     @property
     def change(self) -> Change:
-        """What is chosen to be done."""
+        """The selected edit."""
         return self._changes[self._change.value]
 
     @property

@@ -77,7 +77,7 @@ class Deciding:
 
     @property
     def picked(self) -> dict[str, str]:
-        """What is chosen so far of the row in focus, where it is decided on as a whole."""
+        """The selected labels of the row in focus, where it is decided on as a whole."""
         row = self._reader.rows.current
         return {} if row is None else {**picked_of(row), **self._picked}
 

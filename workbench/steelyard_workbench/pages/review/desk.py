@@ -183,7 +183,7 @@ class Desk(Viewer):
 
     @property
     def last_message(self) -> str:
-        """What was read out last."""
+        """The message that was read out last."""
         return str(self._live.text)
 
     def look_at(self, query: str) -> None:

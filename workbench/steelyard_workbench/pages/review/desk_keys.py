@@ -19,7 +19,7 @@ from steelyard_workbench.parts.review.filter_bar import FilterBar
 
 
 class KeyedDesk(Protocol):
-    """What keys need of the desk."""
+    """The methods of the desk that keys call."""
 
     bar: FilterBar
     beside: Beside

@@ -53,7 +53,7 @@ class Unsent:
 
 
 class Listener(Protocol):
-    """What handles how edits end."""
+    """Handles the end of edits."""
 
     def on_sent(self, entry: Unsent, receipt: EditReceipt | AnswerReceipt) -> None:
         """Note what the server changed."""

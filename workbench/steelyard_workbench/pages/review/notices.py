@@ -1,4 +1,4 @@
-"""What stands above the rows: edits that wait, rows that another edited too, and what went wrong."""
+"""Notices above the rows: edits that wait, rows that another edited too, and failures."""
 
 from __future__ import annotations
 

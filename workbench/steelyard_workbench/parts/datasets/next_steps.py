@@ -20,7 +20,7 @@ _MOST_DRAFTS = 3
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What is next to do with a dataset.
+    """The next step of a dataset.
 
     Parameters
     ----------
