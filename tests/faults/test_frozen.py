@@ -190,23 +190,23 @@ def test_a_host_without_its_database_gets_no_requests(
         proxy = stack.enter_context(haproxy(free_port(), ports, tmp_path / "haproxy.log"))
         wait_for_servers(proxy)
         asking = [Asking(proxy, secret, f"{way}-{number}") for number in range(8)]
-        for one in asking:
-            one.start()
-        wait_until(lambda: sum(len(one.answers) for one in asking) > 50)
+        for client in asking:
+            client.start()
+        wait_until(lambda: sum(len(client.answers) for client in asking) > 50)
         if way == "cut":
             forwarder.close()
         else:
             forwarder.fall_silent()
         let_a_moment_pass(moments, LEFT_OUT_S, LEFT_OUT_S)
-        answered = sum(len(one.answers) for one in asking)
-        failed = sum(one.n_failed for one in asking)
+        answered = sum(len(client.answers) for client in asking)
+        failed = sum(client.n_failed for client in asking)
         let_a_moment_pass(moments, COUNTED_S, COUNTED_S)
-        answered = sum(len(one.answers) for one in asking) - answered
+        answered = sum(len(client.answers) for client in asking) - answered
         # Requests on their way count as failed: at most one a client.
-        failed = sum(one.n_failed for one in asking) - failed
+        failed = sum(client.n_failed for client in asking) - failed
         print(f"{way}: {answered} answered, {failed} not", flush=True)  # noqa: T201
-        for one in asking:
-            one.is_stopping.set()
-        for one in asking:
-            one.join(PATIENCE_S)
+        for client in asking:
+            client.is_stopping.set()
+        for client in asking:
+            client.join(PATIENCE_S)
     assert answered / (answered + max(failed, 0)) >= 0.99

@@ -1,4 +1,4 @@
-"""What the frontier stands against: prices, or times where all prices are equal."""
+"""The horizontal axis of the frontier: prices, or times where all prices are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who owns the files of a store: a file without a row in one state may belong to another state.
+"""Ownership of a store: a file without a row in this state may belong to another one.
 
 A store is chosen by a setting of its own, so a server may be started with a state that is not the
 one whose files are there. Sweeping then would remove all of them.

@@ -356,7 +356,7 @@ class Origins:
         )
 
 
-#: What browsers are told with every answer: not to guess a type, run it, frame it or say whence.
+#: Headers of every answer: a browser must not guess its type, run it, frame it or name its referrer.
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",

@@ -1,4 +1,4 @@
-"""What a judge's process leaves on the disk when the server is killed."""
+"""The files of a judge's process on the disk after its server was killed."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from steelyard.proof.rules import VerdictRule
 
 #: New evaluation decisions without which there is too little to judge.
 NEEDED = 20
-#: A sure worsening that nobody would notice: smaller than this, with no decision lost by it. Nats
+#: The largest sure worsening that counts as none, where it loses no decision. Nats
 #: of loss, or of a scaled reward of 0 to 1.
 EQUIVALENCE = 0.01
 #: How much worse the earlier decisions may become: nats of loss, or of a scaled reward of 0 to 1.
