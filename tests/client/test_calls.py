@@ -165,12 +165,21 @@ def test_an_idempotency_key_that_cannot_be_sent_is_refused(key):
         "http://a#b",
         "http://user:hunter2@a",
         "http://a:port",
+        "http://a/steelyard/v1",
+        "http://a/../b",
+        "http://a/%2e%2e/b",
+        "http://a/b c",
     ],
 )
-def test_an_address_is_an_origin(url):
+def test_an_address_that_is_no_servers_is_refused(url):
     with pytest.raises(ValueError, match=r"server.s address") as raised:
         ClientOptions(url)
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("url", ["https://a/tools/steelyard", "https://a//tools/steelyard/"])
+def test_an_address_may_have_the_path_that_a_proxy_serves_it_under(url):
+    assert ClientOptions(url).url == "https://a/tools/steelyard"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -10,6 +11,8 @@ from steelyard.wire.hosts import is_loopback
 
 #: The most times that one call is repeated.
 MAX_RETRIES = 10
+#: One segment of the path that a proxy has a server under.
+_SEGMENT = re.compile(r"[A-Za-z0-9._~-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,7 @@ class ClientOptions:
     Parameters
     ----------
     url : str
-        The server's origin: scheme, host and port, and no path.
+        The server's address: scheme, host, port, and the path that a proxy has it under.
     api_key : str or None
         Sent with every call; never shown.
     timeout_s : float, default 120
@@ -62,7 +65,7 @@ class ClientOptions:
     forwarded_for: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "url", _origin(self.url))
+        object.__setattr__(self, "url", _address(self.url))
         object.__setattr__(self, "timeout_s", float(self.timeout_s))
         if self.api_key is not None and not _is_token(self.api_key):
             raise ValueError(
@@ -101,7 +104,7 @@ class ClientOptions:
         return is_loopback(urlsplit(self.url).hostname or "")
 
 
-def _origin(url: str) -> str:
+def _address(url: str) -> str:
     try:
         parts = urlsplit(url.strip())
         has_port = parts.port is not None
@@ -110,15 +113,26 @@ def _origin(url: str) -> str:
     if parts.username is not None or parts.password is not None:
         # What stands before the @ may be a secret, so it is not repeated.
         raise ValueError("The server's address holds a user or password; give api_key instead.")
-    extra = parts.path.strip("/") or parts.query or parts.fragment
-    if parts.scheme not in {"http", "https"} or not parts.hostname or extra:
+    segments = [segment for segment in parts.path.split("/") if segment]
+    if (
+        parts.scheme not in {"http", "https"}
+        or not parts.hostname
+        or parts.query
+        or parts.fragment
+        or not all(_SEGMENT.fullmatch(segment) and segment.strip(".") for segment in segments)
+        or segments[-1:] == ["v1"]
+    ):
         raise ValueError(_refusal(url))
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}:{parts.port}" if has_port else f"{parts.scheme}://{host}"
+    port = f":{parts.port}" if has_port else ""
+    return "/".join([f"{parts.scheme}://{host}{port}", *segments])
 
 
 def _refusal(url: str) -> str:
-    return f"The server's address is {url!r}; give its origin, such as http://127.0.0.1:8420."
+    return (
+        f"The server's address is {url!r}; give it as http://127.0.0.1:8420, or as "
+        "https://example.org/steelyard behind a proxy, without what follows it."
+    )
 
 
 def _is_token(text: str) -> bool:
