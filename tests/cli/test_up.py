@@ -152,6 +152,21 @@ def test_a_first_run_on_a_terminal_asks_who_is_the_operator(tmp_path, monkeypatc
     assert first_operator.first_operator(settings, None) is None
 
 
+def test_the_environment_names_the_first_owner_and_no_second(tmp_path, monkeypatch):
+    settings = read_settings({"home": str(tmp_path), "accounts": "on"}, environ={})
+    monkeypatch.setenv("STEELYARD_HOME", str(tmp_path))
+    monkeypatch.setenv(first_operator.FIRST_OWNER, "sam")
+    with pytest.raises(click.UsageError, match="STEELYARD_FIRST_OWNER"):
+        up.command.main(["--accounts", "off"], standalone_mode=False)
+    with pytest.raises(click.BadParameter, match="not an e-mail address") as refused:
+        first_operator.first_operator(settings, None)
+    assert refused.value.param_hint == first_operator.FIRST_OWNER
+    for address, signs_in in (("sam@example.org", True), ("mia@example.org", False)):
+        monkeypatch.setenv(first_operator.FIRST_OWNER, address)
+        words = first_operator.first_operator(settings, None) or ""
+        assert (address in words) is signs_in
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples_are_found_and_are_in_the_wheel(name):
     assert sample_file(name) == ROOT / "datasets" / f"{name}.jsonl"

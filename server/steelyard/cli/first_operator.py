@@ -1,4 +1,4 @@
-"""The first operator of a server with accounts: named by ``steelyard up``, before anybody can sign in."""
+"""The first operator of a server with accounts: named at its start, before anybody can sign in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from steelyard.cli.local_state import LocalAccounts
 from steelyard.errors import InvalidRequestError
-from steelyard.settings import Settings
+from steelyard.settings import Settings, read_variable
 from steelyard.storage.home import state_url_of
 from steelyard.wire.hosts import is_loopback
 
@@ -17,31 +17,42 @@ if TYPE_CHECKING:
     from steelyard.people.member_service import Members
 
 
+#: Variable with the address of the operator of a state that has none, for containers.
+FIRST_OWNER = "STEELYARD_FIRST_OWNER"
+
+
 def first_operator(settings: Settings, address: str | None) -> str | None:
-    """Return who signs in and how, in words, once an operator is there; ask for one on a terminal."""
+    """Return who signs in and how, in words, once an operator is there; ask for one on a terminal.
+
+    An address that is given makes an operator at each start; the one of the environment only where
+    there is none, so that an operator who was removed stays removed.
+    """
+    named_by = FIRST_OWNER if address is None else "--operator"
+    first = read_variable(FIRST_OWNER) or None
     if settings.accounts == "off":
-        if address is not None:
-            raise click.UsageError("--operator is for a server with accounts: add --accounts on.")
+        if address or first:
+            raise click.UsageError(f"{named_by} is for a server with accounts: add --accounts on.")
         return None
     local = LocalAccounts(None, state_url_of(settings), as_json=False)
     with local.opened_members() as members:
-        if address is None and (settings.operators or members.has_operator()):
-            return None
-        if address is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
-            return "an operator, which nobody is yet: steelyard account operator ADDRESS"
-        email = _named(members, address)
+        if address is None:
+            if members.has_operator() or (settings.operators and not first):
+                return None
+            if not first and not (sys.stdin.isatty() and sys.stdout.isatty()):
+                return "an operator, which nobody is yet: steelyard account operator ADDRESS"
+        email = _make_operator(members, address or first, named_by)
     return f"{email}, with the code that comes {_place(settings)}"
 
 
-def _named(members: Members, address: str | None) -> str:
-    """Make the operator that an option names, or an answer on the terminal."""
+def _make_operator(members: Members, address: str | None, named_by: str) -> str:
+    """Make the operator of an address, or of an answer on the terminal."""
     while True:
         given = address or click.prompt("E-mail address of the operator, who signs in first")
         try:
             return members.make_first_operator(given)
         except InvalidRequestError as error:
             if address is not None:
-                raise click.BadParameter(error.message, param_hint="--operator") from None
+                raise click.BadParameter(error.message, param_hint=named_by) from None
             click.echo(error.message)
 
 

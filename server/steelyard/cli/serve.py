@@ -71,9 +71,13 @@ def command(**given: str | None) -> None:
     Without accounts anybody who reaches the server may use it, so it then listens on loopback
     addresses only.
     """
-    from steelyard.settings import read_server_settings
+    from steelyard.cli.first_operator import FIRST_OWNER, first_operator
+    from steelyard.settings import read_server_settings, read_variable
 
-    serve(read_server_settings(given))
+    settings = read_server_settings(given)
+    if read_variable(FIRST_OWNER):
+        first_operator(settings, None)
+    serve(settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ Examples:
     "--operator",
     metavar="ADDRESS",
     help="Where accounts are on: e-mail address of an operator, who is an owner of the account "
-    "local. A first run on a terminal asks for it.",
+    "local. STEELYARD_FIRST_OWNER names the first; without it a first run on a terminal asks.",
 )
 @click.option("--no-samples", is_flag=True, help="Do not load the sample datasets.")
 def command(
