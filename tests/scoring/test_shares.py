@@ -66,6 +66,15 @@ def test_short_ones_of_an_account_go_first_and_a_long_one_is_not_put_off_for_eve
     assert order.index(-1) == 9
 
 
+def test_what_goes_before_an_entry_is_its_own_line_and_as_much_of_others():
+    long, short = Item(A, 200_000), Item(A, 3_000)
+    queue = filled(long, Item(A, 1_000), Item(A, 4_000), Item(B, 9_000), long)
+    assert queue.characters_before(short) == 2 * 5_000
+    assert queue.characters_before(Item(B, 3_000)) == 0
+    assert queue.characters_before(long) == queue.characters
+    assert queue.characters_before(long, 9_000) == 5_000
+
+
 def test_what_may_not_go_keeps_its_place():
     queue = filled(Item(A, 1, 1), Item(B, 1, 2), Item(A, 1, 3))
     assert queue.take(10, lambda item: item.share == B) == [Item(B, 1, 2)]

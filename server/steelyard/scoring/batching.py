@@ -323,23 +323,17 @@ class Batcher:
         return round(min(max(waiting / self._speed, _LEAST_RETRY_S), _MOST_RETRY_S), 1)
 
     def _expected_wait_s(self, entry: _Waiting) -> float:
-        """Return the seconds until a request would begin (Little, 1961).
-
-        Others get their turns beside its own account's line, and no more than all of them have.
-        """
-        lane, share = self._lane_of(entry), entry.share
+        """Return the seconds until a request would begin (Little, 1961)."""
+        lane = self._lane_of(entry)
+        # It goes between the passes of what is longer.
+        bound = entry.characters * _LONGER if lane is self._long else math.inf
         left_s = 0.0
-        if lane.calls:
+        if lane.calls and lane.calls[0].longest < bound:
             call = lane.calls[0]
-            run_s = time.monotonic() - call.started
-            left_s = max(call.characters / self._speed - run_s, 0.0)
-            if entry.characters * _LONGER <= call.longest:
-                left_s = 0.0  # it may go between its passes
-        waiting = lane.accounts.characters
-        if share.is_public:
-            return left_s + (waiting + lane.public.characters) / self._speed
-        n_shares = len({share, *lane.accounts.shares})
-        return left_s + min(waiting, lane.accounts.characters_of(share) * n_shares) / self._speed
+            left_s = max(call.characters / self._speed - (time.monotonic() - call.started), 0.0)
+        if entry.share.is_public:
+            return left_s + (lane.accounts.characters + lane.public.characters) / self._speed
+        return left_s + lane.accounts.characters_before(entry, bound) / self._speed
 
     def _work(self, lane: _Lane) -> None:
         while True:

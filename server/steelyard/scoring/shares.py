@@ -13,6 +13,7 @@ from bisect import insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import Generic, Protocol, TypeVar
 
 #: Characters that a line gets in its turn: a few short requests.
@@ -48,7 +49,7 @@ Entry = TypeVar("Entry", bound=Sized)
 
 @dataclass(order=True, slots=True)
 class _Placed(Generic[Entry]):
-    key: float
+    key: int
     number: int
     entry: Entry = field(compare=False)
 
@@ -64,6 +65,10 @@ class _Line(Generic[Entry]):
     @property
     def head(self) -> Entry:
         return self.placed[0].entry
+
+    def next_key(self, entry: Entry) -> int:
+        """Return the place of an entry, were it pushed now."""
+        return self.n_pushed + 1 + entry.characters // _CHARACTERS_A_PLACE
 
 
 class FairQueue(Generic[Entry]):
@@ -92,9 +97,17 @@ class FairQueue(Generic[Entry]):
         """Who waits."""
         return tuple(share for share, line in self._lines.items() if line.placed)
 
-    def characters_of(self, share: Share) -> int:
-        """Return the characters of an account's entries."""
-        return self._lines[share].characters if share in self._lines else 0
+    def characters_before(self, entry: Entry, bound: float = inf) -> int:
+        """Return the characters of entries below a bound that would be taken before one pushed now.
+
+        Others get their turns beside what goes first in its own line, and no more than all of them have.
+        """
+        line = self._lines.get(entry.share, _Line())
+        key = line.next_key(entry)
+        before = [placed.entry.characters for placed in line.placed if placed.key <= key]
+        others = [other.characters for other in self if other.share != entry.share]
+        own, beside = (sum(n for n in sizes if n < bound) for sizes in (before, others))
+        return min(own + beside, own * len({entry.share, *self.shares}))
 
     def push(self, entry: Entry) -> None:
         """Add an entry to its account's line, which is next where the account is new in the round."""
@@ -102,8 +115,8 @@ class FairQueue(Generic[Entry]):
         if line is None:
             line = self._lines[entry.share] = _Line(deficit=_cost(entry))
             self._lines.move_to_end(entry.share, last=False)
+        key = line.next_key(entry)
         line.n_pushed += 1
-        key = line.n_pushed + entry.characters // _CHARACTERS_A_PLACE
         insort(line.placed, _Placed(key, line.n_pushed, entry))
         line.characters += entry.characters
         self.n_entries += 1
