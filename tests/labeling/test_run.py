@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from jobs.workers import kill, start_job_worker
+from steelyard import patience
 from steelyard.app.foundation import open_frames
 from steelyard.app.job_runtime import open_worker
 from steelyard.caller import Caller
@@ -139,6 +140,24 @@ def test_rows_that_a_teacher_fails_on_cost_others_nothing(tmp_path, first):
         assert [row["index"] for row in rows if not row["valid"]] == list(bad)
         assert all("status 500" in rows[place]["error"] for place in bad)
         assert "left alone" not in str(rows)
+
+
+@pytest.mark.parametrize("fault", ["status 500", "status 429"])
+def test_a_dead_teacher_holds_a_job_once(tmp_path, monkeypatch, fault):
+    """It is not waited for again in further windows; rows that it was not asked about say so."""
+    monkeypatch.setattr(breaker, "REST_S", 1.0)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
+    with taught(tmp_path, ("even", "away")) as (services, http, teachers):
+        teachers["away"].fault = fault
+        job = start(http, 40).json()
+        run(services, job, pauses_s=(0, 0, 0), window_rows=8)
+        assert get(http, job)["error_rows"] == 40
+        rows = get(http, job, "/results?limit=50")["data"]
+        sent = {int(context.split()[1]) for context in asked_about(teachers["away"])}
+        assert {
+            row["index"] for row in rows if "not asked" not in row["teachers"][1]["error"]
+        } == sent
+        assert len(sent) < 40
 
 
 def test_without_any_label_it_fails_and_says_why(tmp_path):

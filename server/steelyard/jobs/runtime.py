@@ -20,6 +20,7 @@ from steelyard import tracing
 from steelyard.errors import InternalError, SteelyardError
 from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, Work
+from steelyard.patience import Patience
 from steelyard.storage import State
 from steelyard.tracing.attributes import Attributes
 
@@ -31,8 +32,6 @@ _LOOK_S = 0.5
 _STOP_GRACE_S = 0.4
 #: Seconds between the tries of a part of a job that fails in a way that may pass.
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
-#: Seconds after the first failure of a part after which it is not tried again.
-_PATIENCE_S = 30.0
 #: How often a job is begun without getting further before it has failed.
 _MAX_ATTEMPTS = 5
 #: Seconds for which a process must have run before it begins a job for the first, second, … time:
@@ -276,13 +275,13 @@ def _step(work: Work, run: Run) -> bool:
 
 def _advance(run: Run) -> bool:
     """Do some of a job, after a pause again where a failure may pass; return whether to go on."""
-    failed_at: float | None = None
+    patience = Patience()
     for pause_s in _PAUSES_S:
         try:
             return run.advance()
         except SteelyardError as error:
-            failed_at = failed_at or time.monotonic()
-            if not error.retryable or time.monotonic() - failed_at > _PATIENCE_S:
+            patience.failed()
+            if not error.retryable or patience.is_over:
                 raise
             _log.warning("Job %s is tried again: %s", run.job.id, error.message)
         if run.stopping.wait(pause_s):

@@ -4,7 +4,7 @@ About once a second the new answers become a file, and only when it is durable t
 it is committed. So a teacher that answered a row is not asked about it again, whenever the process
 dies: at most the answers since the last commit are lost. A teacher that fails for a while is
 asked again a few times, and then the row has its error in place of an answer. Rows that it was not
-asked about stay open as long as it answers any.
+asked about stay open until it is asked, or has failed for as long as a job waits.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from steelyard.labeling.service import teachers_of
 from steelyard.labeling.summary import Judged, Summary, summarize
 from steelyard.labeling.tables import labeling_jobs
 from steelyard.labeling.teachers import JobTeacher
+from steelyard.patience import Patience
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.breaker import RestingError
 from steelyard.serving.registry import HostedModel
@@ -102,19 +103,20 @@ class _Teacher:
     #: What it last failed with on rows of the window, and on any row.
     failures: dict[int, str] = field(default_factory=dict)
     last_failure: str = "The teacher did not answer."
-    #: Whether there are rows in the window and it answered about none.
-    is_silent: bool = False
+    patience: Patience = field(default_factory=Patience)
     waiting: dict[_Scores, ReadyRow] = field(default_factory=dict)
 
     def begin(self, rendered: Iterable[ReadyRow]) -> None:
         """Take the rows that it is asked about next, besides those that are open."""
         self.window += rendered
-        self.failures, self.is_silent = {}, bool(self.window)
+        self.failures = {}
 
     def begin_round(self) -> None:
         """Take the rows that it failed on again, after those that it was not asked about."""
-        # The last is asked first.
-        self.window = sorted(self.again, key=lambda row: row.place not in self.failures)
+        # The last is asked first: a short one, since it may fail on long ones alone.
+        self.window = sorted(
+            self.again, key=lambda row: (row.place not in self.failures, -row.characters)
+        )
         self.again = []
 
     def end_round(self) -> None:
@@ -252,7 +254,6 @@ class LabelingRun(Run):
         teachers = labeling.teachers
         n_next = 0 if any(teacher.window for teacher in teachers) else self._work.window_rows
         window = list(itertools.islice(labeling.left, n_next))
-        silent = [teacher for teacher in teachers if teacher.is_silent]
         for teacher in teachers:
             teacher.begin(self._render(labeling, teacher, window))
         try:
@@ -262,8 +263,7 @@ class LabelingRun(Run):
                     return
                 for teacher in teachers:
                     teacher.begin_round()
-                for teacher in silent if pause_s is not None else teachers:
-                    if teacher.is_silent or pause_s is None:
+                    if teacher.patience.is_over or pause_s is None:
                         self._give_up(labeling, teacher)
                 if pause_s is None or not any(teacher.window for teacher in teachers):
                     return
@@ -273,14 +273,11 @@ class LabelingRun(Run):
             self._commit(labeling)
 
     def _give_up(self, labeling: _Labeling, teacher: _Teacher) -> None:
-        """Note for the rows that a teacher failed on what it said; of one that answers the others stay.
-
-        One that answers none would hold the job for a rest of its server a row.
-        """
+        """Store its error for each row that a teacher failed on; the others stay open for a while."""
         left, teacher.window = teacher.window, []
         for row in left:
             error = teacher.failures.get(row.place)
-            if error is None and not teacher.is_silent:
+            if error is None and not teacher.patience.is_over:
                 teacher.window.append(row)
             else:
                 self._note(labeling, teacher, row.place, Judgment(error=error or teacher.unasked))
@@ -323,18 +320,20 @@ class LabelingRun(Run):
     def _hear(self, labeling: _Labeling, teacher: _Teacher, row: ReadyRow, future: _Scores) -> None:
         """Take an answer, or note that the teacher is to be asked again.
 
-        Once its server is left alone, what has not been sent waits for the next round, so that a
-        round waits for one rest at most.
+        Once its server is left alone, or has failed for long, unsent rows wait for the next round, so
+        that a round waits for one rest at most.
         """
         try:
             judgment = teacher.judge(row, future.result())
-            teacher.is_silent = False
+            teacher.patience.succeeded()
         except errors.SteelyardError as error:
-            if error.retryable:
+            is_unsent = isinstance(error, RestingError)  # and the error is another row's
+            if error.retryable or is_unsent:
                 teacher.again.append(row)
-                if not isinstance(error, RestingError):  # which is about others: this was not sent
+                if not is_unsent:
                     teacher.failures[row.place] = teacher.last_failure = error.message
-                if teacher.model.queue.rest_s > 0:
+                    teacher.patience.failed()
+                if teacher.model.queue.rest_s > 0 or teacher.patience.is_over:
                     teacher.end_round()
                 return
             judgment = Judgment(error=error.message)
@@ -427,6 +426,7 @@ def _fill(teacher: _Teacher, finished: queue.SimpleQueue[_Finished]) -> None:
         except errors.EngineUnavailableError as error:
             if not teacher.waiting:
                 teacher.last_failure = error.message
+                teacher.patience.failed()
                 teacher.again += teacher.window
                 teacher.window = []
             return

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from jobs.workers import kill, start_job_worker
+from steelyard import patience
 from steelyard.app.job_runtime import open_worker
 from steelyard.client import Client, ClientOptions
 from steelyard.errors import EngineUnavailableError, InvalidRequestError, ModelUnavailableError
@@ -68,7 +69,7 @@ def test_it_is_trained_judged_and_called_with_its_base_elsewhere(tmp_path):
         dataset = make_dataset(client)
         with open_worker(server.services.settings):
             job = client.families.create("router", dataset.id, start_from="far")
-            ended = client.jobs.follow(job, poll_s=0.1, progress=False)
+            ended = client.jobs.wait(job, poll_s=0.1, progress=False)
         assert (ended.status, ended.outcome) == ("succeeded", "joined"), ended
         assert asked_contexts(far) == Counter(
             {row["context"]: 1 for b in (0, 1) for row in learnable_rows(b, 80)}
@@ -93,6 +94,18 @@ def test_it_is_trained_judged_and_called_with_its_base_elsewhere(tmp_path):
             client.decide(**one_request(1), model="router", fallback="none")
 
 
+@pytest.mark.parametrize("fault", ["status 500", "status 429"])
+def test_a_base_that_fails_ends_the_fine_tune(tmp_path, monkeypatch, fault):
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
+    with remote_model(team_answer, fault) as far, connected(tmp_path, far) as (server, client):
+        dataset = make_dataset(client, 20)
+        with open_worker(server.services.settings):
+            job = client.families.create("router", dataset.id, start_from="far")
+            ended = client.jobs.wait(job, poll_s=0.1, progress=False)
+        assert (ended.status, ended.error.code) == ("failed", "engine_unavailable"), ended
+        assert fault in ended.error.message
+
+
 @pytest.mark.slow
 def test_a_killed_worker_asks_nothing_again_that_was_answered(tmp_path):
     home = tmp_path / "home"
@@ -104,7 +117,7 @@ def test_a_killed_worker_asks_nothing_again_that_was_answered(tmp_path):
         kill(worker)
         worker = start_job_worker(home)
         try:
-            ended = client.jobs.follow(job, poll_s=0.1, progress=False)
+            ended = client.jobs.wait(job, poll_s=0.1, progress=False)
         finally:
             kill(worker)
         assert (ended.status, ended.outcome) == ("succeeded", "joined"), ended

@@ -15,12 +15,13 @@ from steelyard.client import Client, ClientOptions
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import ContextTooLongError, DeadlineExceededError, EngineUnavailableError
 from steelyard.jobs import runtime
+from steelyard.patience import PATIENCE_S
 from steelyard.scoring.cancellation import only_while
 from steelyard.scoring.exported import ExportedModel
 from steelyard.scoring.shares import Share
 from steelyard.serving.connected import breaker, remote
 from steelyard.serving.connected import queue as connected_queue
-from steelyard.serving.connected.breaker import FAILURES, REST_S, Breaker
+from steelyard.serving.connected.breaker import FAILURES, REST_S, Breaker, SilentServerError
 from steelyard.serving.connected.declared import ConnectedModel, write_models
 from steelyard.serving.connected.queue import ConnectedQueue, Loop
 from steelyard.serving.connected_hosting import open_queue
@@ -271,6 +272,25 @@ def test_a_breaker_lets_one_try_after_a_rest_that_grows():
     resting.succeeded()
     assert not resting.check("far")
     assert not resting.check("far")
+
+
+def test_a_job_waits_half_a_minute_for_a_server_that_fails():
+    now = [0.0]
+    resting = Breaker(lambda: now[0])
+    for _ in range(FAILURES):
+        resting.failed("status 500")
+    while now[0] < PATIENCE_S:
+        now[0] += resting.rest_s
+        asyncio.run(resting.wait_out())
+        resting.failed("status 502", is_try=resting.check("far"))
+    with pytest.raises(SilentServerError, match=r"^status 502$"):
+        asyncio.run(resting.wait_out())
+    now[0] += resting.rest_s
+    asyncio.run(resting.wait_out())  # one that has rested may be tried
+    resting.failed("status 502", is_try=resting.check("far"))
+    resting.end_rest()
+    asyncio.run(resting.wait_out())  # a job that begins waits anew
+    assert resting.check("far")
 
 
 def test_what_has_no_deadline_waits_a_rest_out(open_far, monkeypatch):

@@ -22,9 +22,10 @@ import msgspec
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.durable import flush
 from steelyard.errors import EngineUnavailableError, NotMeasurableError, SteelyardError
+from steelyard.patience import Patience
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.answers import UnusableAnswerError
-from steelyard.serving.connected.breaker import RemoteFailureError
+from steelyard.serving.connected.breaker import RemoteFailureError, SilentServerError
 from steelyard.serving.registry import HostedModel
 from steelyard.trainer.answers import key_of, read_answers
 from steelyard.trainer.reading import read_rows
@@ -36,8 +37,6 @@ from steelyard.wire.methods import Method
 _AT_ONCE = 32
 #: Seconds between two looks at what was answered.
 _LOOK_S = 0.1
-#: Seconds without an answer after which a failure is told, to be tried again later.
-_PATIENCE_S = 60.0
 _LONGEST_PAUSE_S = 10.0
 #: How often one request is asked whose answer cannot be used.
 _ROW_ATTEMPTS = 2
@@ -71,7 +70,7 @@ class Asking:
         self._n_all = len(questions)
         self._left = deque(question for question in questions if not _is_known(question, known))
         self._asked: dict[Future[list[ScoredDecision]], _Question] = {}
-        self._answered_at = time.monotonic()
+        self._patience = Patience()
         self._resume_at = 0.0
 
     @property
@@ -146,15 +145,14 @@ class Asking:
             file.write(b"".join(_encode(answer) + b"\n" for answer in answers))
             file.flush()
             os.fsync(file.fileno())
-        self._answered_at = time.monotonic()
+        self._patience.succeeded()
 
     def _pause(self, failure: EngineUnavailableError) -> None:
-        """Wait before asking on; raise the failure where nothing was answered for long."""
-        now = time.monotonic()
-        self._resume_at = now + min(failure.retry_after_s or 1.0, _LONGEST_PAUSE_S)
-        if now - self._answered_at > _PATIENCE_S:
-            self._answered_at = now
-            raise failure
+        """Wait before asking on; end the job where nothing was answered for long."""
+        self._patience.failed()
+        if self._patience.is_over:
+            raise SilentServerError(failure.message) from failure
+        self._resume_at = time.monotonic() + min(failure.retry_after_s or 1.0, _LONGEST_PAUSE_S)
 
 
 def _questions(

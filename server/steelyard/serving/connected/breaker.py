@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from steelyard.errors import EngineUnavailableError
+from steelyard.patience import Patience
 
 #: Failures in a row after which the server is left alone, and seconds for which it is, doubling.
 FAILURES, REST_S, MOST_REST_S = 5, 5.0, 60.0
@@ -39,11 +40,18 @@ class RestingError(EngineUnavailableError):
     """A request that was not sent, since the model's server is left alone after failures."""
 
 
+class SilentServerError(RestingError):
+    """A job's request to a server that has answered nothing for so long that no job waits for it."""
+
+    retryable = False
+
+
 class Breaker:
     """Leaves a server alone after failures in a row, then lets one request try; for one event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self._patience = Patience(clock)
         self._n_failures = 0
         self._n_rests = 0
         self._rest_s = REST_S
@@ -74,23 +82,37 @@ class Breaker:
         return True
 
     async def wait_out(self) -> None:
-        """Wait until the rest is over and the request that then tries has ended."""
+        """Wait until the rest is over and the request that then tries has ended.
+
+        Raises
+        ------
+        SilentServerError
+            When the server has answered nothing for longer than a job waits.
+        """
         n_rests = self._n_rests
-        while self._n_rests == n_rests and (left_s := self.rest_s) > 0:  # noqa: ASYNC110  it ends by time too
+        while self._n_rests == n_rests and (left_s := self.rest_s) > 0:
+            if self._patience.is_over:
+                raise SilentServerError(self._last_failure, is_unreached=True)
             await asyncio.sleep(min(left_s, _LOOK_S))
 
     def end_rest(self) -> None:
-        """Allow the next request to try at once."""
+        """Allow the next request to try at once, for a job that begins."""
+        self._patience.succeeded()
+        self._allow_try()
+
+    def _allow_try(self) -> None:
         if self._open_until is not None and not self._is_trying:
             self._open_until = self._clock()
 
     def succeeded(self) -> None:
         """Note an answer."""
+        self._patience.succeeded()
         self._n_failures, self._rest_s, self._open_until = 0, REST_S, None
         self._is_trying = False
 
     def failed(self, message: str, *, is_try: bool = False) -> None:
         """Note a failure of the server."""
+        self._patience.failed()
         self._n_failures += 1
         self._last_failure = message
         if is_try:
@@ -104,4 +126,4 @@ class Breaker:
     def gave_up(self) -> None:
         """Note that the one that tried was given up by its caller: another may try."""
         self._is_trying = False
-        self.end_rest()
+        self._allow_try()
