@@ -10,6 +10,7 @@ import pytest
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
 from steelyard.serving.connected.declared import ConnectedModel, write_models
+from steelyard.serving.reader import wordings as module
 from steelyard.serving.reader.declaring import reader_model
 from steelyard.serving.reader.wordings import FILE, Wordings, read_written
 from support.models.entailment_models import write_encoder
@@ -79,6 +80,40 @@ def test_a_judge_that_fails_or_is_not_there_leaves_the_question_as_typed(written
         assert complete(wordings, yes_no(QUESTION)) == [("", "")]
     assert len(prompts) == (2 if text is None else 1)
     assert not (tmp_path / FILE).exists()
+
+
+def test_a_request_waits_once_for_all_its_questions(tmp_path, monkeypatch):
+    decisions = [yes_no(f"Is it praise or complaint {number}?") for number in range(6)]
+
+    async def ask():
+        asked, together = [], asyncio.Barrier(4)
+
+        async def write(messages, _):
+            asked.append(messages)
+            if len(asked) <= 4:
+                await together.wait()
+            return WRITTEN
+
+        wordings = Wordings(tmp_path, write)
+        completed = await wordings.complete(RenderedRequest("It broke.", tuple(decisions)))
+        assert all(decision.statement for decision in completed.decisions)
+        assert len(asked) == 6
+
+    asyncio.run(ask())
+
+    async def give_up():
+        asked = []
+
+        async def never(messages, _):
+            asked.append(messages)
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(module, "_PATIENCE_S", 0.001)
+        request = RenderedRequest("It broke.", tuple(decisions))
+        assert await Wordings(tmp_path / "other", never).complete(request) == request
+        assert len(asked) == 4
+
+    asyncio.run(give_up())
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,10 @@ Write = Callable[[list[dict[str, str]], int], Awaitable[str | None]]
 #: Where a home keeps them: by question, what yes and no state, or null where it has neither.
 FILE = "statements.json"
 _MOST, _MAX_TOKENS, _MAX_CHARACTERS = 10_000, 160, 600
-#: Seconds that a request waits for a statement, and that a judge which failed is not asked again.
+#: Seconds that a request waits for its statements, and that a judge which failed is not asked again.
 _PATIENCE_S, _REST_S = 5.0, 60.0
+#: Questions that a judge is asked at once.
+_AT_ONCE = 4
 _PROMPT = """\
 Write what the answers yes and no to a question about a text state, each as one sentence. Write NONE where \
 the question cannot be answered by yes or no.
@@ -44,31 +46,35 @@ _decode = decoder_of(dict[str, tuple[str, str] | None]).decode
 class Wordings:
     """The statements that a judge wrote, which outlast the process; for one event loop.
 
-    A request waits for them a short while. One that is not there by then, or that no judge writes, leaves
-    its question as it was typed.
+    A request waits for all of its own a short while. One that is not there by then, or that no judge
+    writes, leaves its question as it was typed.
     """
 
     def __init__(self, home: Path, write: Write) -> None:
         self._path, self._write = home / FILE, write
         self._known: dict[str, tuple[str, str] | None] | None = None
         self._writing: dict[str, asyncio.Task[None]] = {}
+        self._turns = asyncio.Semaphore(_AT_ONCE)
         self._rests_until = 0.0
 
     async def complete(self, request: RenderedRequest) -> RenderedRequest:
         """Return a request in which questions that grammar declines have the statements of a judge."""
-        decisions = [await self._with_statement(decision) for decision in request.decisions]
+        questions = [_declined(decision) for decision in request.decisions]
+        if not any(questions):
+            return request
+        known = self._read()
+        tasks = {
+            question: self._writing.get(question) or asyncio.create_task(self._ask(question))
+            for question in dict.fromkeys(questions)
+            if question and question not in known
+        }
+        if tasks:
+            self._writing |= tasks
+            await asyncio.wait(tasks.values(), timeout=_PATIENCE_S)
+        decisions = map(self._with_statement, request.decisions, questions)
         return replace(request, decisions=tuple(decisions))
 
-    async def _with_statement(self, decision: RenderedDecision) -> RenderedDecision:
-        is_declined = decision.kind == "binary" and read_decision(decision) is None
-        question = " ".join(decision.question.split())
-        if not is_declined or len(question) > _MAX_CHARACTERS:
-            return decision
-        known = self._read()
-        if question not in known and time.monotonic() >= self._rests_until:
-            task = self._writing.get(question) or asyncio.create_task(self._ask(question))
-            self._writing[question] = task
-            await asyncio.wait({task}, timeout=_PATIENCE_S)
+    def _with_statement(self, decision: RenderedDecision, question: str) -> RenderedDecision:
         written = self._read().get(question)
         if written is None:
             return decision
@@ -85,8 +91,11 @@ class Wordings:
     async def _ask(self, question: str) -> None:
         """Ask for the statements of a question, and store them; never raise."""
         try:
-            messages = [{"role": "user", "content": _PROMPT.format(question=question)}]
-            text = await self._write(messages, _MAX_TOKENS)
+            async with self._turns:
+                if time.monotonic() < self._rests_until:
+                    return
+                messages = [{"role": "user", "content": _PROMPT.format(question=question)}]
+                text = await self._write(messages, _MAX_TOKENS)
             if text is not None:
                 self._note(question, read_written(text))
         except (SteelyardError, TimeoutError, OSError) as error:
@@ -103,6 +112,14 @@ class Wordings:
             del known[oldest]
         self._known = known
         write_atomically(self._path, msgspec.json.encode(known))
+
+
+def _declined(decision: RenderedDecision) -> str:
+    """Return the question of a yes/no of which grammar makes no statement; empty for others."""
+    if decision.kind != "binary" or read_decision(decision) is not None:
+        return ""
+    question = " ".join(decision.question.split())
+    return question if len(question) <= _MAX_CHARACTERS else ""
 
 
 def read_written(text: str) -> Reading | None:
