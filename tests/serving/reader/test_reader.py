@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.decisions.statements import read_yes_no
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.shares import Share
 from steelyard.serving.connected.declared import ConnectedModel
@@ -157,6 +158,14 @@ def test_work_gives_way_until_others_end_or_for_some_time():
         assert not ended.is_set()
     assert ended.wait(PATIENCE_S)
     waiting.join()
+
+
+def test_grammar_reads_a_question_once(open_reader):
+    reader, question = open_reader(), yes_no("Is the customer who wrote on Friday happy?")
+    before = read_yes_no.cache_info().misses
+    [score] = ask(reader, HAPPY, question)
+    assert score.reading.statement == "The customer who wrote on Friday is happy."
+    assert read_yes_no.cache_info().misses == before + 1
 
 
 def test_a_given_opposite_is_the_negation():

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.rendering import RenderedDecision
 from steelyard.decisions.statements.reading import Reading, read_question
+
+#: A request asks for the reading of a question several times, and requests ask the same questions.
+_CACHED_QUESTIONS = 1024
 
 
 def read_decision(decision: Decision | RenderedDecision) -> Reading | None:
@@ -15,6 +20,7 @@ def read_decision(decision: Decision | RenderedDecision) -> Reading | None:
     return read_yes_no(question, decision.statement, decision.opposite)
 
 
+@functools.lru_cache(_CACHED_QUESTIONS)
 def read_yes_no(question: str, statement: str = "", opposite: str = "") -> Reading | None:
     """Return what *yes* and *no* to a question state; None where no rule is sure.
 
