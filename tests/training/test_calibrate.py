@@ -1,17 +1,11 @@
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 pytest.importorskip("torch", reason="training needs the train extra: pip install steelyard[train]")
 
-from steelyard.calibration.temperature import MAX_FITTED
-from steelyard.scoring.assets import read_manifest
 from steelyard.training.shape import Shape
-from steelyard_base_recipe import recalibrate
 from steelyard_base_recipe.calibrate import (
     ROWS_PER_SOURCE,
     calibration_set,
@@ -19,7 +13,6 @@ from steelyard_base_recipe.calibrate import (
     fit_similarity,
     fit_temperatures,
 )
-from steelyard_base_recipe.left_out import left_out
 from steelyard_base_recipe.mixture import Mixture, Row
 
 CHOICE = {"id": "topic", "kind": "single", "question": "Which topic?", "outcomes": ["pets", "cars"]}
@@ -70,54 +63,6 @@ def test_decisions_of_one_kind_are_asked_each_by_itself() -> None:
     assert [r.context for r in checks.requests] == [r.context for r in chosen.requests]
     assert all(target.tolist() == [0.25, 0.75] for target in checks.targets)
     assert checks.tasks == ("news",) * 5
-
-
-def test_a_model_is_calibrated_in_place(random_folder, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(
-        recalibrate,
-        "load_mixture",
-        lambda *_: (make_mixture(), {"news": [make_row(i) for i in range(4)]}),
-    )
-    copied = shutil.copytree(random_folder, tmp_path / "model")
-    before = read_manifest(copied)
-    arguments = ["--model", str(copied), "--data", str(tmp_path), "--kind", "binary"]
-    done = CliRunner().invoke(recalibrate.main, arguments, catch_exceptions=False)
-
-    assert done.exit_code == 0
-    after = read_manifest(copied)
-    for precision in ("float32", "int8"):
-        old, new = (one["temperatures"][precision]["temperatures"] for one in (before, after))
-        assert new["single"] == old["single"]
-        assert set(new["binary"]) == {"2", "3-5", "6-12", "13-40", "41+"}
-    assert {**after, "temperatures": before["temperatures"]} == before
-    shown = CliRunner().invoke(recalibrate.main, [*arguments, "--left-out"])
-    assert "give two tasks" in str(shown.exception)
-    assert read_manifest(copied) == after
-
-
-def test_a_task_is_measured_with_temperatures_of_the_others() -> None:
-    rows = {name: [make_row(i, name) for i in range(4)] for name in ("right", "wrong")}
-    chosen = calibration_set(rows, make_mixture()).of_kinds(["binary"])
-    logits = [
-        np.array([4.0, 0.0]) if task == "wrong" else np.array([0.0, 4.0]) for task in chosen.tasks
-    ]
-
-    right, wrong = left_out(chosen, logits)
-
-    assert [(one.task, one.kind, one.n) for one in (right, wrong)] == [
-        ("right", "binary", 4),
-        ("wrong", "binary", 4),
-    ]
-    assert (right.accuracy, wrong.accuracy) == (1.0, 0.0)
-    # The other task's answers are wrong, so that it takes the surest away from this one.
-    p = 1 / (1 + np.exp(-4.0 / MAX_FITTED))
-    assert right.log_loss == pytest.approx(-0.75 * np.log(p) - 0.25 * np.log(1 - p))
-    # Three to one is what the right task's temperature says, and the wrong way round here.
-    assert wrong.log_loss == pytest.approx(-0.75 * np.log(0.25) - 0.25 * np.log(0.75))
-    assert right.uniform == wrong.uniform == pytest.approx(np.log(2))
-    assert wrong.ece == pytest.approx(0.75)
-    with pytest.raises(ValueError, match="two tasks"):
-        list(left_out(chosen, logits[1:]))
 
 
 def test_no_source_decides_alone() -> None:
