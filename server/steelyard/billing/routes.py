@@ -9,24 +9,12 @@ from sanic import HTTPResponse, Request
 from steelyard import errors
 from steelyard.billing.service import PurchaseService
 from steelyard.billing.wire import (
-    Billing,
-    CreatePurchase,
-    EndedTopUp,
-    NewPurchase,
-    Purchase,
-    PurchasePage,
-    PurchasesQuery,
     ReceivedEvent,
-    RedeemedReferral,
-    RedeemReferral,
-    Referral,
-    SetTopUp,
-    TopUp,
     TransactionPage,
     TransactionsQuery,
 )
 from steelyard.http.bodies import json_response, read_bytes, send_stream, text_response
-from steelyard.http.routing import Access, Call, Route
+from steelyard.http.routing import Access, Call, Route, row
 
 
 async def get_transactions(request: Request, call: Call) -> HTTPResponse | TransactionPage | None:
@@ -53,7 +41,7 @@ async def receive_event(request: Request, call: Call) -> HTTPResponse:
 
 
 _console = functools.partial(
-    Route, access=Access.CONSOLE, tags=("billing",), roles=("owner", "billing")
+    row, access=Access.CONSOLE, tags=("billing",), roles=("owner", "billing")
 )
 _read = functools.partial(_console, takes_keys=True)
 _change = functools.partial(_console, confirms=True)
@@ -62,11 +50,10 @@ _CHANGE = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredErr
 
 ROUTES = (
     _read(
-        method="GET",
-        path="/v1/billing",
-        use=lambda call: call.service(PurchaseService).billing(call.caller),
-        summary="Return an account's balances, top-up, payment method and limits.",
-        response=Billing,
+        "GET",
+        "/v1/billing",
+        PurchaseService.billing,
+        "Return an account's balances, top-up, payment method and limits.",
         errors=_OFF,
     ),
     _read(
@@ -80,29 +67,24 @@ ROUTES = (
         errors=_OFF,
     ),
     _change(
-        method="POST",
-        path="/v1/billing/purchases",
-        use=lambda call: call.service(PurchaseService).create(call.write, call.body),
-        summary="Buy credit; it is there when the provider says that it is paid.",
-        request=CreatePurchase,
-        response=NewPurchase,
+        "POST",
+        "/v1/billing/purchases",
+        PurchaseService.create,
+        "Buy credit; it is there when the provider says that it is paid.",
         errors=(*_CHANGE, errors.PaymentProviderError, errors.PurchaseStateError),
     ),
     _read(
-        method="GET",
-        path="/v1/billing/purchases",
-        use=lambda call: call.service(PurchaseService).purchases(call.caller, call.query),
-        summary="Page the account's purchases, the newest first.",
-        query=PurchasesQuery,
-        response=PurchasePage,
+        "GET",
+        "/v1/billing/purchases",
+        PurchaseService.purchases,
+        "Page the account's purchases, the newest first.",
         errors=_OFF,
     ),
     _read(
-        method="GET",
-        path="/v1/billing/purchases/{purchase}",
-        use=lambda call: call.service(PurchaseService).purchase(call.caller, call.path["purchase"]),
-        summary="Return a purchase.",
-        response=Purchase,
+        "GET",
+        "/v1/billing/purchases/{purchase}",
+        PurchaseService.purchase,
+        "Return a purchase.",
         errors=_OFF,
     ),
     _read(
@@ -114,37 +96,31 @@ ROUTES = (
         errors=(*_OFF, errors.PurchaseStateError),
     ),
     _change(
-        method="PUT",
-        path="/v1/billing/top-up",
-        use=lambda call: call.service(PurchaseService).set_top_up(call.write, call.body),
-        summary="Have the account buy by itself when less than a threshold is available.",
-        request=SetTopUp,
-        response=TopUp,
+        "PUT",
+        "/v1/billing/top-up",
+        PurchaseService.set_top_up,
+        "Have the account buy by itself when less than a threshold is available.",
         errors=(*_CHANGE, errors.NoPaymentMethodError),
     ),
     _change(
-        method="DELETE",
-        path="/v1/billing/top-up",
-        use=lambda call: call.service(PurchaseService).end_top_up(call.write),
-        summary="Have the account buy no more by itself.",
-        response=EndedTopUp,
+        "DELETE",
+        "/v1/billing/top-up",
+        PurchaseService.end_top_up,
+        "Have the account buy no more by itself.",
         errors=_CHANGE,
     ),
     _read(
-        method="GET",
-        path="/v1/billing/referral",
-        use=lambda call: call.service(PurchaseService).referral(call.caller),
-        summary="Return the account's own referral code, and what came of it.",
-        response=Referral,
+        "GET",
+        "/v1/billing/referral",
+        PurchaseService.referral,
+        "Return the account's own referral code, and what came of it.",
         errors=_OFF,
     ),
     _change(
-        method="POST",
-        path="/v1/billing/referral/redeem",
-        use=lambda call: call.service(PurchaseService).redeem(call.write, call.body),
-        summary="Redeem a referral code before a first purchase.",
-        request=RedeemReferral,
-        response=RedeemedReferral,
+        "POST",
+        "/v1/billing/referral/redeem",
+        PurchaseService.redeem,
+        "Redeem a referral code before a first purchase.",
         errors=(*_CHANGE, errors.ReferralRefusedError),
     ),
     Route(

@@ -10,18 +10,12 @@ from sanic import Request
 
 from steelyard import errors
 from steelyard.datasets.bodies import read_change
-from steelyard.datasets.filters import Facets
 from steelyard.datasets.from_feedback import FeedbackRows, read_rows_from_feedback
 from steelyard.datasets.from_feedback_wire import DatasetFromFeedback, RowsFromFeedback
 from steelyard.datasets.ingesting import read_sent
 from steelyard.datasets.parsing import parse
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.searches import (
-    FoundRows,
-    FoundSimilar,
-    SearchRows,
-    SimilarRows,
-    VersionDiff,
     read_search,
     read_similar,
 )
@@ -37,25 +31,17 @@ from steelyard.datasets.wire import (
     CreateQuery,
     Dataset,
     DatasetCheck,
-    DatasetPage,
-    DatasetsQuery,
-    DatasetVersions,
-    DeletedDataset,
-    DiffQuery,
     ExportQuery,
-    LabelsToCheck,
     RenameDataset,
     RestoreDataset,
-    RowPage,
-    RowsQuery,
     VersionQuery,
 )
 from steelyard.errors import TooManyRowsError
 from steelyard.exports import MEDIA_TYPES
 from steelyard.http.bodies import JSON, send_stream
-from steelyard.http.routing import REVIEWERS, Access, Call, Form, Handler, Route
+from steelyard.http.routing import REVIEWERS, Access, Call, Form, Handler, row
 
-route = partial(Route, access=Access.KEYED, tags=("datasets",))
+route = partial(row, access=Access.KEYED, tags=("datasets",))
 read = partial(route, roles=REVIEWERS)
 _CREATE_FIELDS = ("name", "evaluation_fraction", "max_price_usd")
 _ADD_FIELDS = ("evaluation_fraction", "max_price_usd", "family")
@@ -192,12 +178,10 @@ ROUTES = (
         max_body="upload",
     ),
     read(
-        method="GET",
-        path="/v1/datasets",
-        use=lambda call: call.service(DatasetService).page(call.caller, call.query),
-        summary="Page the account's datasets, the most recently used first.",
-        query=DatasetsQuery,
-        response=DatasetPage,
+        "GET",
+        "/v1/datasets",
+        DatasetService.page,
+        "Page the account's datasets, the most recently used first.",
     ),
     route(
         method="POST",
@@ -224,63 +208,55 @@ ROUTES = (
         max_body="upload",
     ),
     route(
-        method="POST",
-        path="/v1/datasets/from-feedback",
-        use=lambda call: call.service(FeedbackRows).to_dataset(call.write, call.body),
-        summary="Make rows of stored decisions that got feedback: a dataset of them, or a version.",
+        "POST",
+        "/v1/datasets/from-feedback",
+        lambda call: call.service(FeedbackRows).to_dataset(call.write, call.body),
+        "Make rows of stored decisions that got feedback: a dataset of them, or a version.",
         request=RowsFromFeedback,
         read=read_rows_from_feedback,
         response=DatasetFromFeedback,
         errors=_ADD_ERRORS,
     ),
     read(
-        method="GET",
-        path="/v1/datasets/{dataset}",
-        use=lambda call: call.service(DatasetService).get(call.caller, call.path["dataset"]),
-        summary="Return one dataset, and what prompt tuning can tune in it.",
-        response=Dataset,
+        "GET",
+        "/v1/datasets/{dataset}",
+        DatasetService.get,
+        "Return one dataset, and what prompt tuning can tune in it.",
         errors=READ_ERRORS,
     ),
     route(
-        method="PATCH",
-        path="/v1/datasets/{dataset}",
-        use=lambda call: call.service(DatasetService).rename(
-            call.write, call.path["dataset"], call.body
-        ),
-        summary="Rename a dataset; nothing else changes.",
-        request=RenameDataset,
+        "PATCH",
+        "/v1/datasets/{dataset}",
+        DatasetService.rename,
+        "Rename a dataset; nothing else changes.",
         read=partial(read_change, shape=RenameDataset),
-        response=Dataset,
         errors=(*READ_ERRORS, *_KEY_ERRORS),
     ),
     route(
-        method="DELETE",
-        path="/v1/datasets/{dataset}",
-        use=lambda call: call.service(DatasetService).delete(call.write, call.path["dataset"]),
-        summary="Delete a dataset with every version and all rows, for good.",
-        response=DeletedDataset,
+        "DELETE",
+        "/v1/datasets/{dataset}",
+        DatasetService.delete,
+        "Delete a dataset with every version and all rows, for good.",
         errors=(*READ_ERRORS, errors.VersionInUseError, *_KEY_ERRORS),
     ),
     route(
-        method="POST",
-        path="/v1/datasets/{dataset}/archive",
-        use=lambda call: call.service(DatasetService).archive(call.write, call.path["dataset"]),
-        summary="Put a dataset into the archive: it is read as before, and takes no new work.",
+        "POST",
+        "/v1/datasets/{dataset}/archive",
+        DatasetService.archive,
+        "Put a dataset into the archive: it is read as before, and takes no new work.",
         request=ArchiveDataset,
         read=partial(read_change, shape=ArchiveDataset),
         may_be_empty=True,
-        response=Dataset,
         errors=(*READ_ERRORS, *_KEY_ERRORS),
     ),
     route(
-        method="POST",
-        path="/v1/datasets/{dataset}/restore",
-        use=lambda call: call.service(DatasetService).restore(call.write, call.path["dataset"]),
-        summary="Take a dataset out of the archive.",
+        "POST",
+        "/v1/datasets/{dataset}/restore",
+        DatasetService.restore,
+        "Take a dataset out of the archive.",
         request=RestoreDataset,
         read=partial(read_change, shape=RestoreDataset),
         may_be_empty=True,
-        response=Dataset,
         errors=(*READ_ERRORS, errors.PriceChangedError, *_KEY_ERRORS),
     ),
     route(
@@ -297,11 +273,10 @@ ROUTES = (
         max_body="upload",
     ),
     read(
-        method="GET",
-        path="/v1/datasets/{dataset}/versions",
-        use=lambda call: call.service(DatasetService).versions(call.caller, call.path["dataset"]),
-        summary="List every version, the newest first.",
-        response=DatasetVersions,
+        "GET",
+        "/v1/datasets/{dataset}/versions",
+        DatasetService.versions,
+        "List every version, the newest first.",
         errors=READ_ERRORS,
     ),
     route(
@@ -317,13 +292,10 @@ ROUTES = (
         max_body="upload",
     ),
     read(
-        method="GET",
-        path="/v1/datasets/{dataset}/labels-to-check",
-        use=lambda call: call.service(DatasetService).labels_to_check(
-            call.caller, call.path["dataset"]
-        ),
-        summary="List the labels that prompt tuning doubted and nobody dismissed.",
-        response=LabelsToCheck,
+        "GET",
+        "/v1/datasets/{dataset}/labels-to-check",
+        DatasetService.labels_to_check,
+        "List the labels that prompt tuning doubted and nobody dismissed.",
         errors=READ_ERRORS,
     ),
 )
@@ -331,14 +303,10 @@ ROUTES = (
 #: Rows of a version.
 ROW_ROUTES = (
     read(
-        method="GET",
-        path="/v1/datasets/{dataset}/rows",
-        use=lambda call: call.service(DatasetRows).page(
-            call.caller, call.path["dataset"], call.query
-        ),
-        summary="Page a version's rows, as they are trained on.",
-        query=RowsQuery,
-        response=RowPage,
+        "GET",
+        "/v1/datasets/{dataset}/rows",
+        DatasetRows.page,
+        "Page a version's rows, as they are trained on.",
         errors=READ_ERRORS,
     ),
     read(
@@ -351,49 +319,33 @@ ROW_ROUTES = (
         media_type=NDJSON,
     ),
     read(
-        method="POST",
-        path="/v1/datasets/{dataset}/rows/search",
-        use=lambda call: call.service(DatasetRows).search(
-            call.caller, call.path["dataset"], call.body
-        ),
-        summary="Find rows by their labels, texts, sides and places, in an order.",
-        request=SearchRows,
+        "POST",
+        "/v1/datasets/{dataset}/rows/search",
+        DatasetRows.search,
+        "Find rows by their labels, texts, sides and places, in an order.",
         read=read_search,
-        response=FoundRows,
         errors=READ_ERRORS,
     ),
     read(
-        method="POST",
-        path="/v1/datasets/{dataset}/rows/similar",
-        use=lambda call: call.service(DatasetRows).similar(
-            call.caller, call.path["dataset"], call.body
-        ),
-        summary="Find the rows whose contexts are most like a row's, or like another context.",
-        request=SimilarRows,
+        "POST",
+        "/v1/datasets/{dataset}/rows/similar",
+        DatasetRows.similar,
+        "Find the rows whose contexts are most like a row's, or like another context.",
         read=read_similar,
-        response=FoundSimilar,
         errors=(*READ_ERRORS, TooManyRowsError),
     ),
     read(
-        method="GET",
-        path="/v1/datasets/{dataset}/facets",
-        use=lambda call: call.service(DatasetRows).facets(
-            call.caller, call.path["dataset"], call.query
-        ),
-        summary="Count how a version's rows spread over sides and expected outcomes.",
-        query=VersionQuery,
-        response=Facets,
+        "GET",
+        "/v1/datasets/{dataset}/facets",
+        DatasetRows.facets,
+        "Count how a version's rows spread over sides and expected outcomes.",
         errors=READ_ERRORS,
     ),
     read(
-        method="GET",
-        path="/v1/datasets/{dataset}/diff",
-        use=lambda call: call.service(DatasetRows).diff(
-            call.caller, call.path["dataset"], call.query
-        ),
-        summary="Return what a version adds to an older one, and what it labels otherwise.",
-        query=DiffQuery,
-        response=VersionDiff,
+        "GET",
+        "/v1/datasets/{dataset}/diff",
+        DatasetRows.diff,
+        "Return what a version adds to an older one, and what it labels otherwise.",
         errors=READ_ERRORS,
     ),
     read(

@@ -8,24 +8,17 @@ from steelyard.decision_log.feedback import FeedbackService
 from steelyard.decision_log.service import DecisionLog
 from steelyard.decision_log.traffic import share
 from steelyard.decision_log.wire import (
-    DecisionLogPage,
-    DecisionLogQuery,
-    DecisionSeries,
-    DecisionSeriesQuery,
     DecisionSummary,
     DecisionSummaryQuery,
     ExportDecisionsQuery,
-    FeedbackRequest,
-    FeedbackResponse,
     ServerErrors,
-    StoredAnswer,
 )
 from steelyard.errors import IdempotencyConflictError, NotFoundError, RequestInProgressError
 from steelyard.exports import MEDIA_TYPES
 from steelyard.http.access import is_from_this_machine
 from steelyard.http.bodies import send_stream
 from steelyard.http.metrics import Metrics
-from steelyard.http.routing import Access, Call, Route
+from steelyard.http.routing import Access, Call, Route, row
 
 #: The routes that decide.
 _DECIDING = frozenset({"/v1/decide", "/v1/systemone", "/v1/decisions"})
@@ -63,15 +56,13 @@ def _errors(metrics: Metrics) -> ServerErrors:
 _TAGS = ("decisions",)
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/decisions/log",
-        use=lambda call: call.service(DecisionLog).page(call.caller, call.query),
-        summary="Page the stored answers, the newest first, with what came true.",
+    row(
+        "GET",
+        "/v1/decisions/log",
+        DecisionLog.page,
+        "Page the stored answers, the newest first, with what came true.",
         access=Access.KEYED,
         tags=_TAGS,
-        query=DecisionLogQuery,
-        response=DecisionLogPage,
     ),
     Route(
         method="GET",
@@ -84,14 +75,13 @@ ROUTES = (
         media_type=MEDIA_TYPES["parquet"],
         also_answers=("text/csv", MEDIA_TYPES["hf"]),
     ),
-    Route(
-        method="GET",
-        path="/v1/decisions/log/{decision}",
-        use=lambda call: call.service(DecisionLog).get(call.caller, call.path["decision"]),
-        summary="Return a stored answer in full: what was asked, answered and observed.",
+    row(
+        "GET",
+        "/v1/decisions/log/{decision}",
+        DecisionLog.get,
+        "Return a stored answer in full: what was asked, answered and observed.",
         access=Access.KEYED,
         tags=_TAGS,
-        response=StoredAnswer,
         errors=(NotFoundError,),
     ),
     Route(
@@ -104,28 +94,24 @@ ROUTES = (
         query=DecisionSummaryQuery,
         response=DecisionSummary,
     ),
-    Route(
-        method="GET",
-        path="/v1/decisions/series",
-        use=lambda call: call.service(DecisionLog).series(call.caller, call.query),
-        summary="Return figures of the stored answers over time, a point for each hour or day.",
+    row(
+        "GET",
+        "/v1/decisions/series",
+        DecisionLog.series,
+        "Return figures of the stored answers over time, a point for each hour or day.",
         access=Access.KEYED,
         tags=_TAGS,
-        query=DecisionSeriesQuery,
-        response=DecisionSeries,
     ),
 )
 
 FEEDBACK_ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/feedback",
-        use=lambda call: call.service(FeedbackService).record(call.write, call.body),
-        summary="Record what really happened, for decisions that were stored.",
+    row(
+        "POST",
+        "/v1/feedback",
+        FeedbackService.record,
+        "Record what really happened, for decisions that were stored.",
         access=Access.KEYED,
         tags=("decide",),
-        request=FeedbackRequest,
-        response=FeedbackResponse,
         errors=(NotFoundError, IdempotencyConflictError, RequestInProgressError),
     ),
 )

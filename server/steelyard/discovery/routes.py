@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steelyard.discovery.service import DiscoveryService
 from steelyard.discovery.wire import Discovery
-from steelyard.http.routing import REVIEWERS, Access, Call, Route
+from steelyard.http.routing import REVIEWERS, Access, Call, row
 from steelyard.serving.recipes_wire import RecipeList
 
 
@@ -20,27 +20,25 @@ async def get_recipes(call: Call) -> RecipeList:
 
 ROUTES = (
     *(
-        Route(
-            method="GET",
-            path=path,
-            use=get_capabilities,
-            summary="Return what this server can do: models, recipes, limits, prices.",
+        row(
+            "GET",
+            path,
+            get_capabilities,
+            "Return what this server can do: models, recipes, limits, prices.",
             access=Access.KEYED,
             roles=REVIEWERS,
             tags=("discovery",),
-            response=Discovery,
             is_inference=True,
         )
         for path in ("/v1/capabilities", "/v1/onehot")
     ),
-    Route(
-        method="GET",
-        path="/v1/recipes",
-        use=get_recipes,
-        summary="List ready-made decisions for common needs.",
+    row(
+        "GET",
+        "/v1/recipes",
+        get_recipes,
+        "List ready-made decisions for common needs.",
         access=Access.PUBLIC,
         tags=("discovery",),
-        response=RecipeList,
         is_inference=True,
     ),
 )

@@ -9,32 +9,19 @@ from sanic import Request
 from steelyard import errors
 from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.frontier import EvaluationFrontier
-from steelyard.evaluations.frontier_wire import Frontier
 from steelyard.evaluations.queries_wire import (
-    ComparisonQuery,
-    CostTrial,
-    CreateEvaluation,
     EvaluationsQuery,
     ExportRecordsQuery,
-    FrontierQuery,
-    PolicyTrial,
-    RecordsQuery,
 )
 from steelyard.evaluations.service import EvaluationService
-from steelyard.evaluations.thresholds_wire import OutcomeThreshold, ThresholdTrial
 from steelyard.evaluations.wire import (
-    CostCurve,
     Evaluation,
-    EvaluationComparison,
     EvaluationDetail,
     EvaluationPage,
-    EvaluationRecordPage,
-    EvaluationSubmission,
-    PolicyReport,
 )
 from steelyard.exports import MEDIA_TYPES
 from steelyard.http.bodies import send_stream
-from steelyard.http.routing import Access, Call, Route
+from steelyard.http.routing import Access, Call, row
 from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
 from steelyard.serving.routes import UNCALLABLE
 
@@ -48,7 +35,7 @@ async def get_export(request: Request, call: Call) -> None:
     await send_stream(request, pieces, MEDIA_TYPES[query.format])
 
 
-_route = partial(Route, access=Access.KEYED, tags=("evaluations",))
+_route = partial(row, access=Access.KEYED, tags=("evaluations",))
 _FULL = (errors.TenantQueueFullError, errors.QueueFullError)
 _READ_ERRORS = (errors.NotFoundError, errors.DatasetDeletedError, errors.EvaluationNotReadyError)
 _MEASURED = (*_READ_ERRORS, errors.NotMeasurableError, errors.SupervisionMismatchError)
@@ -70,12 +57,10 @@ _JOBS = job_routes(
 
 ROUTES = (
     _route(
-        method="POST",
-        path="/v1/evaluations",
-        use=lambda call: call.service(EvaluationService).create(call.write, call.body),
-        summary="Score models on a dataset's evaluation rows; what was scored already is reused.",
-        request=CreateEvaluation,
-        response=EvaluationSubmission,
+        "POST",
+        "/v1/evaluations",
+        EvaluationService.create,
+        "Score models on a dataset's evaluation rows; what was scored already is reused.",
         errors=(
             *KEYED_ERRORS,
             *_FULL,
@@ -87,21 +72,17 @@ ROUTES = (
     ),
     _JOBS.page,
     _route(
-        method="GET",
-        path="/v1/evaluations/compare",
-        use=lambda call: call.service(EvaluationFigures).compare(call.caller, call.query),
-        summary="Compare two evaluations on the decisions that both scored, with every flip.",
-        query=ComparisonQuery,
-        response=EvaluationComparison,
+        "GET",
+        "/v1/evaluations/compare",
+        EvaluationFigures.compare,
+        "Compare two evaluations on the decisions that both scored, with every flip.",
         errors=_MEASURED,
     ),
     _route(
-        method="GET",
-        path="/v1/evaluations/frontier",
-        use=lambda call: call.service(EvaluationFrontier).find(call.caller, call.query),
-        summary="Return a dataset's models by what they achieve, cost and take.",
-        query=FrontierQuery,
-        response=Frontier,
+        "GET",
+        "/v1/evaluations/frontier",
+        EvaluationFrontier.find,
+        "Return a dataset's models by what they achieve, cost and take.",
         errors=(
             errors.NotFoundError,
             errors.DatasetDeletedError,
@@ -112,11 +93,10 @@ ROUTES = (
     _JOBS.get,
     _JOBS.cancel,
     _route(
-        method="POST",
-        path="/v1/evaluations/{evaluation}/retry",
-        use=lambda call: call.service(EvaluationService).retry(call.write, call.path["evaluation"]),
-        summary="Take up an evaluation that failed or was cancelled, from what it has scored.",
-        response=Evaluation,
+        "POST",
+        "/v1/evaluations/{evaluation}/retry",
+        EvaluationService.retry,
+        "Take up an evaluation that failed or was cancelled, from what it has scored.",
         errors=(
             *KEYED_ERRORS,
             *_FULL,
@@ -127,24 +107,18 @@ ROUTES = (
         ),
     ),
     _route(
-        method="GET",
-        path="/v1/evaluations/{evaluation}/detail",
-        use=lambda call: call.service(EvaluationFigures).detail(
-            call.caller, call.path["evaluation"]
-        ),
-        summary="Return every measure by decision, outcome and slice, with n and 95 % intervals.",
+        "GET",
+        "/v1/evaluations/{evaluation}/detail",
+        EvaluationFigures.detail,
+        "Return every measure by decision, outcome and slice, with n and 95 % intervals.",
         response=EvaluationDetail,
         errors=_READ_ERRORS,
     ),
     _route(
-        method="GET",
-        path="/v1/evaluations/{evaluation}/records",
-        use=lambda call: call.service(EvaluationFigures).records(
-            call.caller, call.path["evaluation"], call.query
-        ),
-        summary="Page the scored decisions: all, or those behind a figure, with their contexts.",
-        query=RecordsQuery,
-        response=EvaluationRecordPage,
+        "GET",
+        "/v1/evaluations/{evaluation}/records",
+        EvaluationFigures.records,
+        "Page the scored decisions: all, or those behind a figure, with their contexts.",
         errors=(*_READ_ERRORS, errors.NotMeasurableError),
     ),
     _route(
@@ -158,36 +132,24 @@ ROUTES = (
         also_answers=("text/csv", MEDIA_TYPES["hf"]),
     ),
     _route(
-        method="POST",
-        path="/v1/evaluations/{evaluation}/policy",
-        use=lambda call: call.service(EvaluationFigures).try_policy(
-            call.caller, call.path["evaluation"], call.body
-        ),
-        summary="Return what a policy would have done on the scored decisions.",
-        request=PolicyTrial,
-        response=PolicyReport,
+        "POST",
+        "/v1/evaluations/{evaluation}/policy",
+        EvaluationFigures.try_policy,
+        "Return what a policy would have done on the scored decisions.",
         errors=_MEASURED,
     ),
     _route(
-        method="POST",
-        path="/v1/evaluations/{evaluation}/costs",
-        use=lambda call: call.service(EvaluationFigures).cost_curve(
-            call.caller, call.path["evaluation"], call.body
-        ),
-        summary="Return the mean cost of acting by threshold.",
-        request=CostTrial,
-        response=CostCurve,
+        "POST",
+        "/v1/evaluations/{evaluation}/costs",
+        EvaluationFigures.cost_curve,
+        "Return the mean cost of acting by threshold.",
         errors=_MEASURED,
     ),
     _route(
-        method="POST",
-        path="/v1/evaluations/{evaluation}/threshold",
-        use=lambda call: call.service(EvaluationFigures).outcome_threshold(
-            call.caller, call.path["evaluation"], call.body
-        ),
-        summary="Find from which probability on to act on an outcome, by precision or by costs.",
-        request=ThresholdTrial,
-        response=OutcomeThreshold,
+        "POST",
+        "/v1/evaluations/{evaluation}/threshold",
+        EvaluationFigures.outcome_threshold,
+        "Find from which probability on to act on an outcome, by precision or by costs.",
         errors=_MEASURED,
     ),
 )

@@ -9,26 +9,17 @@ import functools
 
 from steelyard import errors
 from steelyard.families.bounds import FamilyBounds
-from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.service import FamilyService
 from steelyard.families.wire import (
-    AbstainOnNovel,
-    BoundFamily,
     Continue,
     ContinueFamily,
     ContinueQuery,
-    DeletedFamily,
-    DeleteFamily,
     EstimateContinue,
     EstimateFamily,
-    Family,
-    FamilyList,
     KeepWarm,
-    Rollback,
     StartFamily,
-    SwitchFamily,
 )
-from steelyard.http.routing import Access, Call, Route
+from steelyard.http.routing import Access, Call, row
 from steelyard.ledger.max_price import priced
 from steelyard.review.seal import DraftSeals
 
@@ -89,27 +80,19 @@ async def _forecast(call: Call) -> Continue:
     return await call.service(FamilyService).forecast(call.caller, call.path["family"], ahead)
 
 
-_route = functools.partial(Route, access=Access.KEYED, tags=_TAGS)
+_route = functools.partial(row, access=Access.KEYED, tags=_TAGS)
 
 ROUTES = (
-    _route(
-        method="GET",
-        path="/v1/families",
-        use=lambda call: call.service(FamilyService).page(call.caller),
-        summary="List every family, by name.",
-        response=FamilyList,
-    ),
+    _route("GET", "/v1/families", FamilyService.page, "List every family, by name."),
     *(
         _route(
-            method="POST",
-            path=path,
-            use=lambda call: call.service(FamilyService).start(call.write, call.body),
-            summary=summary,
+            "POST",
+            path,
+            FamilyService.start,
+            summary,
             tags=tags,
-            request=StartFamily,
             read=priced(StartFamily),
             alias_of="/v1/families",
-            response=Job,
             errors=(*_ROWS_ERRORS, *_ORIGIN_ERRORS, *_QUEUE_ERRORS),
         )
         for path, summary, tags in (
@@ -123,14 +106,12 @@ ROUTES = (
     ),
     *(
         _route(
-            method="POST",
-            path=path,
-            use=lambda call: call.service(FamilyService).estimate(call.caller, call.body),
-            summary=summary,
+            "POST",
+            path,
+            FamilyService.estimate,
+            summary,
             tags=tags,
-            request=EstimateFamily,
             read=priced(EstimateFamily),
-            response=FineTuneEstimate,
             errors=(*_ROWS_ERRORS, *_ORIGIN_ERRORS),
         )
         for path, summary, tags in (
@@ -147,23 +128,18 @@ ROUTES = (
         )
     ),
     _route(
-        method="GET",
-        path="/v1/families/{family}",
-        use=lambda call: call.service(FamilyService).get(call.caller, call.path["family"]),
-        summary="Return one family with its fine-tunes, and what continuing it would do now.",
-        response=Family,
+        "GET",
+        "/v1/families/{family}",
+        FamilyService.get,
+        "Return one family with its fine-tunes, and what continuing it would do now.",
         errors=_OF_FAMILY,
     ),
     _route(
-        method="DELETE",
-        path="/v1/families/{family}",
-        use=lambda call: call.service(FamilyService).delete(
-            call.write, call.path["family"], call.body
-        ),
-        summary="Delete a family with every model of its line, for good.",
-        request=DeleteFamily,
+        "DELETE",
+        "/v1/families/{family}",
+        FamilyService.delete,
+        "Delete a family with every model of its line, for good.",
         may_be_empty=True,
-        response=DeletedFamily,
         errors=(
             *_OF_FAMILY,
             errors.FamilyAnswersError,
@@ -174,14 +150,10 @@ ROUTES = (
         ),
     ),
     _route(
-        method="POST",
-        path="/v1/families/{family}/switch",
-        use=lambda call: call.service(FamilyService).switch(
-            call.write, call.path["family"], call.body
-        ),
-        summary="Switch a family on, which loads and probes its latest model first, or off.",
-        request=SwitchFamily,
-        response=Family,
+        "POST",
+        "/v1/families/{family}/switch",
+        FamilyService.switch,
+        "Switch a family on, which loads and probes its latest model first, or off.",
         errors=(
             *_OF_FAMILY,
             errors.LiveLimitError,
@@ -194,15 +166,11 @@ ROUTES = (
         ),
     ),
     _route(
-        method="POST",
-        path="/v1/families/{family}/keep-warm",
-        use=lambda call: call.service(FamilyService).keep_warm(
-            call.write, call.path["family"], call.body
-        ),
-        summary="Keep the model that a family serves loaded between calls, or stop.",
-        request=KeepWarm,
+        "POST",
+        "/v1/families/{family}/keep-warm",
+        FamilyService.keep_warm,
+        "Keep the model that a family serves loaded between calls, or stop.",
         read=priced(KeepWarm),
-        response=Family,
         errors=(
             *_OF_FAMILY,
             errors.FamilyOffError,
@@ -218,14 +186,10 @@ ROUTES = (
         ),
     ),
     _route(
-        method="POST",
-        path="/v1/families/{family}/rollback",
-        use=lambda call: call.service(FamilyService).roll_back(
-            call.write, call.path["family"], call.body
-        ),
-        summary="Go back to an older model and discard the newer ones for good.",
-        request=Rollback,
-        response=Family,
+        "POST",
+        "/v1/families/{family}/rollback",
+        FamilyService.roll_back,
+        "Go back to an older model and discard the newer ones for good.",
         errors=(
             *_OF_FAMILY,
             errors.NothingToRollBackError,
@@ -241,12 +205,10 @@ ROUTES = (
         ),
     ),
     _route(
-        method="POST",
-        path="/v1/families/{family}/bound",
-        use=lambda call: call.service(FamilyBounds).put(call.write, call.path["family"], call.body),
-        summary="Certify that answers above a threshold are wrong at most so often; the rest abstain.",
-        request=BoundFamily,
-        response=Family,
+        "POST",
+        "/v1/families/{family}/bound",
+        FamilyBounds.put,
+        "Certify that answers above a threshold are wrong at most so often; the rest abstain.",
         errors=(
             *_OF_FAMILY,
             errors.BoundNotCertifiedError,
@@ -258,22 +220,17 @@ ROUTES = (
         ),
     ),
     _route(
-        method="DELETE",
-        path="/v1/families/{family}/bound",
-        use=lambda call: call.service(FamilyBounds).remove(call.write, call.path["family"]),
-        summary="Remove a family's bound: its answers are neither certified nor abstain for it.",
-        response=Family,
+        "DELETE",
+        "/v1/families/{family}/bound",
+        FamilyBounds.remove,
+        "Remove a family's bound: its answers are neither certified nor abstain for it.",
         errors=(*_OF_FAMILY, *_KEY_ERRORS),
     ),
     _route(
-        method="POST",
-        path="/v1/families/{family}/novelty",
-        use=lambda call: call.service(FamilyBounds).abstain_on_novel(
-            call.write, call.path["family"], call.body
-        ),
-        summary="Let a family abstain on texts unlike its training rows, however sure it is.",
-        request=AbstainOnNovel,
-        response=Family,
+        "POST",
+        "/v1/families/{family}/novelty",
+        FamilyBounds.abstain_on_novel,
+        "Let a family abstain on texts unlike its training rows, however sure it is.",
         errors=(
             *_OF_FAMILY,
             errors.FamilyEmptyError,
@@ -284,20 +241,18 @@ ROUTES = (
         ),
     ),
     _route(
-        method="DELETE",
-        path="/v1/families/{family}/novelty",
-        use=lambda call: call.service(FamilyBounds).remove_novelty(call.write, call.path["family"]),
-        summary="Let a family answer texts unlike its training rows as any other.",
-        response=Family,
+        "DELETE",
+        "/v1/families/{family}/novelty",
+        FamilyBounds.remove_novelty,
+        "Let a family answer texts unlike its training rows as any other.",
         errors=(*_OF_FAMILY, *_KEY_ERRORS),
     ),
     _route(
-        method="GET",
-        path="/v1/families/{family}/continue",
-        use=_forecast,
-        summary="Return what continuing a family would do now, or once a draft was sealed.",
+        "GET",
+        "/v1/families/{family}/continue",
+        _forecast,
+        "Return what continuing a family would do now, or once a draft was sealed.",
         query=ContinueQuery,
-        response=Continue,
         errors=(
             *_OF_FAMILY,
             errors.DatasetArchivedError,
@@ -310,27 +265,19 @@ ROUTES = (
         ),
     ),
     _route(
-        method="POST",
-        path="/v1/families/{family}/continue",
-        use=lambda call: call.service(FamilyService).continue_(
-            call.write, call.path["family"], call.body
-        ),
-        summary="Queue a family's next fine-tune, on the rows that its dataset gained.",
-        request=ContinueFamily,
+        "POST",
+        "/v1/families/{family}/continue",
+        FamilyService.continue_,
+        "Queue a family's next fine-tune, on the rows that its dataset gained.",
         read=priced(ContinueFamily),
-        response=Job,
         errors=(*_ROWS_ERRORS, *_GROWTH_ERRORS, *_QUEUE_ERRORS),
     ),
     _route(
-        method="POST",
-        path="/v1/families/{family}/continue/estimate",
-        use=lambda call: call.service(FamilyService).estimate_continue(
-            call.caller, call.path["family"], call.body
-        ),
-        summary="Return what continuing a family would cost now; nothing is queued or held.",
-        request=EstimateContinue,
+        "POST",
+        "/v1/families/{family}/continue/estimate",
+        FamilyService.estimate_continue,
+        "Return what continuing a family would cost now; nothing is queued or held.",
         read=priced(EstimateContinue),
-        response=FineTuneEstimate,
         errors=(*_ROWS_ERRORS, *_GROWTH_ERRORS),
     ),
 )

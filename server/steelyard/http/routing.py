@@ -5,12 +5,14 @@ Also what a composed application hands to routes: ``Services``.
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, partial
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, get_type_hints
 
 from msgspec import DecodeError, Raw, Struct
 from sanic import HTTPResponse, Request
@@ -25,6 +27,9 @@ from steelyard.wire.payloads import read_payload
 
 T = TypeVar("T")
 
+#: Members of a call by the first argument of a use case.
+_CALLERS: dict[Any, str] = {Caller: "caller", Write: "write"}
+_PATH_NAME = re.compile(r"\{(\w+)")
 
 #: Roles that work with data and models, and those that correct labels beside them.
 WORKERS = ("owner", "developer")
@@ -176,6 +181,55 @@ class Route:
         """A name that no other route has, such as ``get_v1_models_model``."""
         words = self.path.replace("{", "").replace("}", "").replace("-", "_").replace(".", "_")
         return f"{self.method.lower()}{words.replace('/', '_')}"
+
+
+def row(
+    method: str,
+    path: str,
+    use: Callable[..., Awaitable[Struct | Raw]] | None = None,
+    summary: str = "",
+    **fields: Any,
+) -> Route:
+    """Return a route whose use case is a function of the call, or a method of a service.
+
+    A method takes who calls or writes, the names in the path in their order, then the query or the
+    body, of which it may leave out each; its annotations are the structs of the route where the row
+    names no others.
+    """
+    if use is not None:
+        types = get_type_hints(use)
+        _set_struct(fields, "response", types.pop("return", None))
+        if "." in use.__qualname__ and "<" not in use.__qualname__:
+            takes, names = list(types.values()), _PATH_NAME.findall(path)
+            who = [_CALLERS[takes.pop(0)]] if takes and takes[0] in _CALLERS else []
+            sent = []
+            if len(takes) > len(names):
+                _set_struct(fields, "query" if method == "GET" else "request", takes[-1])
+                sent = ["body" if "request" in fields else "query"]
+            use = _bound(use, who, names, sent)
+    return Route(method=method, path=path, use=use, summary=summary, **fields)
+
+
+def _set_struct(fields: dict[str, Any], name: str, annotation: Any) -> None:
+    if isinstance(annotation, type) and issubclass(annotation, Struct) and annotation != Struct:
+        fields.setdefault(name, annotation)
+
+
+def _bound(
+    method: Callable[..., Awaitable[Struct | Raw]],
+    who: list[str],
+    names: list[str],
+    sent: list[str],
+) -> Use:
+    """Return the function of a call that calls a service's method."""
+    service = getattr(sys.modules[method.__module__], method.__qualname__.partition(".")[0])
+
+    def use(call: Call) -> Awaitable[Struct | Raw]:
+        path = [call.path[name] for name in names]
+        beside = (getattr(call, name) for name in sent)
+        return method(call.service(service), *(getattr(call, name) for name in who), *path, *beside)
+
+    return use
 
 
 class Accounts(Protocol):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from steelyard import errors
-from steelyard.http.routing import Access, Route
+from steelyard.http.routing import Access, Route, row
 from steelyard.job_frame.queue import JobQueue
 
 #: What may come of any write on a job.
@@ -41,32 +41,32 @@ def job_routes(
     page_errors: tuple[type[errors.SteelyardError], ...] = (),
 ) -> JobRoutes:
     """Return the routes of jobs below a path; ``name`` is the path's parameter for a job's id."""
-    route = partial(Route, access=Access.KEYED, tags=(tag,))
+    route = partial(row, access=Access.KEYED, tags=(tag,))
     return JobRoutes(
         route(
-            method="GET",
-            path=path,
-            use=lambda call: call.service(service).page(call.caller, call.query),
-            summary=summaries[0],
+            "GET",
+            path,
+            lambda call: call.service(service).page(call.caller, call.query),
+            summaries[0],
             query=query,
             response=page,
             errors=page_errors,
             roles=readers,
         ),
         route(
-            method="GET",
-            path=f"{path}/{{{name}}}",
-            use=lambda call: call.service(service).get(call.caller, call.path[name]),
-            summary=summaries[1],
+            "GET",
+            f"{path}/{{{name}}}",
+            lambda call: call.service(service).get(call.caller, call.path[name]),
+            summaries[1],
             response=job,
             errors=(errors.NotFoundError,),
             roles=readers,
         ),
         route(
-            method="POST",
-            path=f"{path}/{{{name}}}/cancel",
-            use=lambda call: call.service(service).cancel(call.write, call.path[name]),
-            summary=summaries[2],
+            "POST",
+            f"{path}/{{{name}}}/cancel",
+            lambda call: call.service(service).cancel(call.write, call.path[name]),
+            summaries[2],
             response=job,
             errors=KEYED_ERRORS,
         ),

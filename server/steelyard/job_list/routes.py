@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from steelyard.http.routing import Access, Route
+from steelyard.http.routing import Access, row
 from steelyard.job_list.service import AllJobs
-from steelyard.wire.jobs import AllJobsQuery, JobSummaryPage
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/jobs",
-        use=lambda call: call.service(AllJobs).page(call.caller, call.query),
-        summary="Page the account's jobs of all kinds, the newest first: how far each is.",
-        query=AllJobsQuery,
-        response=JobSummaryPage,
+    row(
+        "GET",
+        "/v1/jobs",
+        AllJobs.page,
+        "Page the account's jobs of all kinds, the newest first: how far each is.",
         access=Access.KEYED,
         tags=("jobs",),
     ),

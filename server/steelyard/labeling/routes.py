@@ -12,7 +12,7 @@ from steelyard.datasets.upload_bodies import NDJSON
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.wire import Dataset
 from steelyard.http.bodies import media_type_of, read_stream
-from steelyard.http.routing import REVIEWERS, Access, Call, Form, Route
+from steelyard.http.routing import REVIEWERS, Access, Call, Form, row
 from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
 from steelyard.labeling.finalizing import LabelingFinalizer, read_finalize
 from steelyard.labeling.reviewed import LabelingReviews
@@ -21,25 +21,16 @@ from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
 from steelyard.labeling.wire import (
     CreateLabelingJob,
-    DeletedSource,
-    FinalizeJob,
     JobsQuery,
     LabelingJob,
     LabelingJobPage,
-    LabelingResults,
     LabelingSource,
-    LabelingSourcePage,
-    PageQuery,
-    ResultsQuery,
-    ReviewedTeachers,
-    SourceRowPage,
-    TeacherList,
     UploadQuery,
 )
 from steelyard.ledger.max_price import priced
 from steelyard.serving.routes import UNCALLABLE
 
-_route = partial(Route, access=Access.KEYED, tags=("labeling",))
+_route = partial(row, access=Access.KEYED, tags=("labeling",))
 _read = partial(_route, roles=REVIEWERS)
 _JOB = "/v1/labeling/jobs/{labeling_job}"
 _SOURCE = "/v1/labeling/sources/{source}"
@@ -71,11 +62,10 @@ _JOB_ROUTES = job_routes(
 
 ROUTES = (
     _read(
-        method="GET",
-        path="/v1/labeling/teachers",
-        use=lambda call: call.service(Teachers).available(call.caller),
-        summary="Return the models that may label rows; `reason` says why there are none.",
-        response=TeacherList,
+        "GET",
+        "/v1/labeling/teachers",
+        Teachers.available,
+        "Return the models that may label rows; `reason` says why there are none.",
     ),
     _route(
         method="POST",
@@ -104,48 +94,38 @@ ROUTES = (
         ),
     ),
     _read(
-        method="GET",
-        path="/v1/labeling/sources",
-        use=lambda call: call.service(LabelingSources).page(call.caller, call.query),
-        summary="Page the account's sources, the newest first.",
-        query=PageQuery,
-        response=LabelingSourcePage,
+        "GET",
+        "/v1/labeling/sources",
+        LabelingSources.page,
+        "Page the account's sources, the newest first.",
     ),
     _read(
-        method="GET",
-        path=_SOURCE,
-        use=lambda call: call.service(LabelingSources).get(call.caller, call.path["source"]),
-        summary="Return a source.",
-        response=LabelingSource,
+        "GET",
+        _SOURCE,
+        LabelingSources.get,
+        "Return a source.",
         errors=(errors.NotFoundError, errors.SourceDeletedError),
     ),
     _read(
-        method="GET",
-        path=f"{_SOURCE}/rows",
-        use=lambda call: call.service(LabelingSources).rows(
-            call.caller, call.path["source"], call.query
-        ),
-        summary="Page the queries of a source, in order.",
-        query=ResultsQuery,
-        response=SourceRowPage,
+        "GET",
+        f"{_SOURCE}/rows",
+        LabelingSources.rows,
+        "Page the queries of a source, in order.",
         errors=(errors.NotFoundError, errors.SourceDeletedError),
     ),
     _route(
-        method="DELETE",
-        path=_SOURCE,
-        use=lambda call: call.service(LabelingSources).delete(call.write, call.path["source"]),
-        summary="Delete a source and what teachers said of it, for good; its datasets stay.",
-        response=DeletedSource,
+        "DELETE",
+        _SOURCE,
+        LabelingSources.delete,
+        "Delete a source and what teachers said of it, for good; its datasets stay.",
         errors=(*KEYED_ERRORS, errors.SourceDeletedError),
     ),
     _route(
-        method="POST",
-        path="/v1/labeling/jobs",
-        use=lambda call: call.service(LabelingJobs).create(call.write, call.body),
-        summary="Ask teachers to label a source; the price is held, and charged once labels are ready.",
-        request=CreateLabelingJob,
+        "POST",
+        "/v1/labeling/jobs",
+        LabelingJobs.create,
+        "Ask teachers to label a source; the price is held, and charged once labels are ready.",
         read=priced(CreateLabelingJob),
-        response=LabelingJob,
         errors=(
             *KEYED_ERRORS,
             *UNCALLABLE,
@@ -161,14 +141,10 @@ ROUTES = (
     _JOB_ROUTES.page,
     _JOB_ROUTES.get,
     _read(
-        method="GET",
-        path=f"{_JOB}/results",
-        use=lambda call: call.service(LabelingJobs).results(
-            call.caller, call.path["labeling_job"], call.query
-        ),
-        summary="Page the rows with what each teacher said of them, from `review_ready` on.",
-        query=ResultsQuery,
-        response=LabelingResults,
+        "GET",
+        f"{_JOB}/results",
+        LabelingJobs.results,
+        "Page the rows with what each teacher said of them, from `review_ready` on.",
         errors=(
             errors.NotFoundError,
             errors.LabelingNotReadyError,
@@ -176,11 +152,10 @@ ROUTES = (
         ),
     ),
     _read(
-        method="GET",
-        path=f"{_JOB}/reviewed",
-        use=lambda call: call.service(LabelingReviews).find(call.caller, call.path["labeling_job"]),
-        summary="Return each teacher's agreement with the reviewed rows of the job's dataset.",
-        response=ReviewedTeachers,
+        "GET",
+        f"{_JOB}/reviewed",
+        LabelingReviews.find,
+        "Return each teacher's agreement with the reviewed rows of the job's dataset.",
         errors=(
             errors.NotFoundError,
             errors.LabelingNotReadyError,
@@ -190,21 +165,17 @@ ROUTES = (
     ),
     _JOB_ROUTES.cancel,
     _route(
-        method="POST",
-        path=f"{_JOB}/discard",
-        use=lambda call: call.service(LabelingJobs).discard(call.write, call.path["labeling_job"]),
-        summary="Drop a job whose labels are ready, without a dataset.",
-        response=LabelingJob,
+        "POST",
+        f"{_JOB}/discard",
+        LabelingJobs.discard,
+        "Drop a job whose labels are ready, without a dataset.",
         errors=(*KEYED_ERRORS, errors.LabelingNotReadyError, errors.JobFinalizedError),
     ),
     _route(
-        method="POST",
-        path=f"{_JOB}/finalize",
-        use=lambda call: call.service(LabelingFinalizer).finalize(
-            call.write, call.path["labeling_job"], call.body
-        ),
-        summary="Make a dataset of accepted rows; the same selection gives the same dataset.",
-        request=FinalizeJob,
+        "POST",
+        f"{_JOB}/finalize",
+        LabelingFinalizer.finalize,
+        "Make a dataset of accepted rows; the same selection gives the same dataset.",
         read=read_finalize,
         response=Dataset,
         errors=(

@@ -5,20 +5,16 @@ from __future__ import annotations
 from functools import partial
 
 from steelyard import errors
-from steelyard.http.routing import REVIEWERS, Access, Route
+from steelyard.http.routing import REVIEWERS, Access, row
 from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
 from steelyard.maps.service import DatasetMaps
 from steelyard.maps.wire import (
-    CreateMap,
     DatasetMap,
     MapPage,
-    MapPoints,
     MapsQuery,
-    MapValues,
-    MapValuesQuery,
 )
 
-_route = partial(Route, access=Access.KEYED, tags=("maps",))
+_route = partial(row, access=Access.KEYED, tags=("maps",))
 _read = partial(_route, roles=REVIEWERS)
 _MAPS = "/v1/maps"
 _MAP = f"{_MAPS}/{{map}}"
@@ -40,12 +36,10 @@ _JOBS = job_routes(
 
 ROUTES = (
     _route(
-        method="POST",
-        path=_MAPS,
-        use=lambda call: call.service(DatasetMaps).create(call.write, call.body),
-        summary="Lay the rows of a version out as points; one that is there is returned.",
-        request=CreateMap,
-        response=DatasetMap,
+        "POST",
+        _MAPS,
+        DatasetMaps.create,
+        "Lay the rows of a version out as points; one that is there is returned.",
         errors=(
             *KEYED_ERRORS,
             errors.DatasetArchivedError,
@@ -58,22 +52,17 @@ ROUTES = (
     _JOBS.page,
     _JOBS.get,
     _read(
-        method="GET",
-        path=f"{_MAP}/points",
-        use=lambda call: call.service(DatasetMaps).points(call.caller, call.path["map"]),
-        summary="Return the points of a map, as columns.",
-        response=MapPoints,
+        "GET",
+        f"{_MAP}/points",
+        DatasetMaps.points,
+        "Return the points of a map, as columns.",
         errors=(errors.NotFoundError, errors.MapNotReadyError),
     ),
     _read(
-        method="GET",
-        path=f"{_MAP}/values",
-        use=lambda call: call.service(DatasetMaps).values(
-            call.caller, call.path["map"], call.query
-        ),
-        summary="Return what is known of each point: its label, and how a model answered.",
-        query=MapValuesQuery,
-        response=MapValues,
+        "GET",
+        f"{_MAP}/values",
+        DatasetMaps.values,
+        "Return what is known of each point: its label, and how a model answered.",
         errors=(
             errors.NotFoundError,
             errors.DatasetDeletedError,

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from steelyard import errors
 from steelyard.errors import KeyScopeError
-from steelyard.http.routing import Access, Call, Route
+from steelyard.http.routing import Access, Call, row
 from steelyard.models.judge_setup import JudgeSetup
 from steelyard.models.judge_wire import CalibrateJudge, Judge, JudgeList, RouteJudge
 from steelyard.models.route_setup import RouteSetup
@@ -97,82 +97,84 @@ async def remove_route(call: Call) -> RemovedRoute:
 
 
 _route = functools.partial(
-    Route, access=Access.KEYED, tags=("models",), for_operators=True, check=_check_operator
+    row, access=Access.KEYED, tags=("models",), for_operators=True, check=_check_operator
 )
-_change = functools.partial(_route, method="POST", response=Judge)
+_change = functools.partial(_route, response=Judge)
 _KEYED = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _BUSY = (errors.NotFoundError, errors.ModelUnavailableError, errors.QueueFullError, *_KEYED)
 
 JUDGE_ROUTES = (
     _route(
-        method="GET",
-        path="/v1/judges",
-        use=get_judges,
-        summary="List the readers and language models that can run on this server, and how far each is.",
-        response=JudgeList,
+        "GET",
+        "/v1/judges",
+        get_judges,
+        "List the readers and language models that can run on this server, and how far each is.",
         errors=(errors.ModelUnavailableError,),
     ),
     _change(
-        path="/v1/judges/{judge}/download",
-        use=download_judge,
-        summary="Download a judge or a reader of the catalogue and check its hash, or go on with it.",
+        "POST",
+        "/v1/judges/{judge}/download",
+        download_judge,
+        "Download a judge or a reader of the catalogue and check its hash, or go on with it.",
         errors=_BUSY,
     ),
     _change(
-        path="/v1/judges/{judge}/stop",
-        use=stop_judge,
-        summary="End a download or a calibration; a download goes on where it was stopped.",
+        "POST",
+        "/v1/judges/{judge}/stop",
+        stop_judge,
+        "End a download or a calibration; a download goes on where it was stopped.",
         errors=(errors.NotFoundError,),
     ),
     _change(
-        path="/v1/judges/{judge}/connect",
-        use=connect_judge,
-        summary="Connect a judge that was downloaded, so that requests may name it.",
+        "POST",
+        "/v1/judges/{judge}/connect",
+        connect_judge,
+        "Connect a judge that was downloaded, so that requests may name it.",
         errors=_BUSY,
     ),
     _change(
-        path="/v1/judges/{judge}/check",
-        use=check_judge,
-        summary="Ask a connected model a fixed set of questions, to see whether its answers hold.",
+        "POST",
+        "/v1/judges/{judge}/check",
+        check_judge,
+        "Ask a connected model a fixed set of questions, to see whether its answers hold.",
         errors=_BUSY,
     ),
     _change(
-        path="/v1/judges/{judge}/calibrate",
-        use=calibrate_judge,
-        summary="Calibrate a connected model on a dataset; kept where the held-out log loss is lower.",
+        "POST",
+        "/v1/judges/{judge}/calibrate",
+        calibrate_judge,
+        "Calibrate a connected model on a dataset; kept where the held-out log loss is lower.",
         request=CalibrateJudge,
         errors=(*_BUSY, errors.DatasetDeletedError),
     ),
     _change(
-        path="/v1/judges/{judge}/route",
-        use=route_judge,
-        summary="Use a connected model in a route, for what the shipped model is not sure of.",
+        "POST",
+        "/v1/judges/{judge}/route",
+        route_judge,
+        "Use a connected model in a route, for what the shipped model is not sure of.",
         request=RouteJudge,
         errors=(*_BUSY, errors.InvalidRequestError),
     ),
     _route(
-        method="GET",
-        path="/v1/routes",
-        use=get_routes,
-        summary="List the routes of this server, with what their last fit came to.",
-        response=RouteList,
+        "GET",
+        "/v1/routes",
+        get_routes,
+        "List the routes of this server, with what their last fit came to.",
         errors=(errors.ModelUnavailableError,),
     ),
     _route(
-        method="POST",
-        path="/v1/routes",
-        use=fit_route,
-        summary="Fit a route on a dataset: a model decides what it is sure of, the next the rest.",
+        "POST",
+        "/v1/routes",
+        fit_route,
+        "Fit a route on a dataset: a model decides what it is sure of, the next the rest.",
         request=FitRoute,
-        response=ModelRoute,
         errors=(*_BUSY, errors.DatasetDeletedError, errors.InvalidRequestError),
     ),
     _route(
-        method="DELETE",
-        path="/v1/routes/{route}",
-        use=remove_route,
-        summary="Remove a route; its models stay, and what it answered stays stored.",
-        response=RemovedRoute,
+        "DELETE",
+        "/v1/routes/{route}",
+        remove_route,
+        "Remove a route; its models stay, and what it answered stays stored.",
         errors=(errors.NotFoundError, errors.ModelUnavailableError, *_KEYED),
     ),
 )

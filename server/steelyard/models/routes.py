@@ -8,8 +8,8 @@ import functools
 from msgspec import structs
 
 from steelyard import errors
-from steelyard.families.wire import DeletedModel, KeepModelWarm, SwitchModel
-from steelyard.http.routing import REVIEWERS, Access, Call, Route
+from steelyard.families.wire import DeletedModel, KeepModelWarm
+from steelyard.http.routing import REVIEWERS, Access, Call, row
 from steelyard.ledger.max_price import priced
 from steelyard.models.base_models import describe_base, list_bases, readiness_of_base
 from steelyard.models.service import FamilyModels
@@ -80,34 +80,31 @@ _OF_NUMBER = (
     errors.ModelChangedError,
 )
 
-_route = functools.partial(Route, access=Access.KEYED, tags=_TAGS)
+_route = functools.partial(row, access=Access.KEYED, tags=_TAGS)
 _read = functools.partial(_route, roles=REVIEWERS)
 
 ROUTES = (
     _read(
-        method="GET",
-        path="/v1/models",
-        use=get_models,
-        summary="List the base models and the account's own, in full and by name.",
-        response=ModelList,
+        "GET",
+        "/v1/models",
+        get_models,
+        "List the base models and the account's own, in full and by name.",
         is_inference=True,
     ),
     _read(
-        method="GET",
-        path="/v1/models/{model}",
-        use=get_model,
-        summary="Return one model, by a base model's name or by a number such as router@3.",
-        response=Model,
+        "GET",
+        "/v1/models/{model}",
+        get_model,
+        "Return one model, by a base model's name or by a number such as router@3.",
         errors=(errors.NotFoundError, errors.InvalidReferenceError, errors.FamilyDeletedError),
         is_inference=True,
     ),
     _route(
-        method="DELETE",
-        path="/v1/models/{model}",
-        use=delete_model,
-        summary="Delete a family's model for good, by its number.",
+        "DELETE",
+        "/v1/models/{model}",
+        delete_model,
+        "Delete a family's model for good, by its number.",
         query=DeleteModelQuery,
-        response=DeletedModel,
         errors=(
             *_OF_NUMBER,
             errors.LatestModelError,
@@ -117,11 +114,10 @@ ROUTES = (
         ),
     ),
     _read(
-        method="GET",
-        path="/v1/models/{model}/ready",
-        use=get_model_ready,
-        summary="Return whether a call to the model would be answered now; nothing is loaded.",
-        response=ModelReadiness,
+        "GET",
+        "/v1/models/{model}/ready",
+        get_model_ready,
+        "Return whether a call to the model would be answered now; nothing is loaded.",
         errors=(
             errors.NotFoundError,
             errors.InvalidReferenceError,
@@ -136,14 +132,10 @@ ROUTES = (
         is_inference=True,
     ),
     _route(
-        method="POST",
-        path="/v1/models/{model}/switch",
-        use=lambda call: call.service(FamilyModels).switch_model(
-            call.write, call.path["model"], call.body
-        ),
-        summary="Switch a model's own switch on, which loads and probes it first, or off.",
-        request=SwitchModel,
-        response=Model,
+        "POST",
+        "/v1/models/{model}/switch",
+        FamilyModels.switch_model,
+        "Switch a model's own switch on, which loads and probes it first, or off.",
         errors=(
             *_OF_NUMBER,
             errors.LiveLimitError,
@@ -154,15 +146,11 @@ ROUTES = (
         ),
     ),
     _route(
-        method="POST",
-        path="/v1/models/{model}/keep-warm",
-        use=lambda call: call.service(FamilyModels).keep_model_warm(
-            call.write, call.path["model"], call.body
-        ),
-        summary="Keep a model loaded between calls through its own switch, or stop.",
-        request=KeepModelWarm,
+        "POST",
+        "/v1/models/{model}/keep-warm",
+        FamilyModels.keep_model_warm,
+        "Keep a model loaded between calls through its own switch, or stop.",
         read=priced(KeepModelWarm),
-        response=Model,
         errors=(
             *_OF_NUMBER,
             errors.ModelOffError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from steelyard import errors
-from steelyard.http.routing import Access, Route
+from steelyard.http.routing import Access, row
 from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
 from steelyard.ledger.max_price import priced
 from steelyard.named.compare_service import NamedComparisons
@@ -20,23 +20,11 @@ from steelyard.named.service import NamedDecisions
 from steelyard.named.shares import Shares
 from steelyard.named.wire import (
     AddNamedVersion,
-    AliasMovePage,
-    ArchiveNamedDecision,
-    ChangeNamedDecision,
     CreateNamedDecision,
-    MoveAlias,
-    NamedDecision,
-    NamedDecisionPage,
-    NamedDecisionsQuery,
-    NamedPageQuery,
-    NamedVersion,
-    NamedVersionPage,
-    RollBackAlias,
-    ShareAlias,
 )
 from steelyard.serving.routes import UNCALLABLE
 
-_route = partial(Route, access=Access.KEYED, tags=("named decisions",))
+_route = partial(row, access=Access.KEYED, tags=("named decisions",))
 _KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _ERRORS = (errors.NotFoundError, *_KEY_ERRORS)
 _NAMED = "/v1/named-decisions"
@@ -59,13 +47,11 @@ _JOBS = job_routes(
 
 ROUTES = (
     _route(
-        method="POST",
-        path=_NAMED,
-        use=lambda call: call.service(NamedDecisions).create(call.write, call.body),
-        summary="Put questions, policies and a model under a name; `production` points to them.",
-        request=CreateNamedDecision,
+        "POST",
+        _NAMED,
+        NamedDecisions.create,
+        "Put questions, policies and a model under a name; `production` points to them.",
         read=partial(read_content, shape=CreateNamedDecision),
-        response=NamedDecision,
         errors=(
             *_ERRORS,
             errors.NamedDecisionExistsError,
@@ -74,90 +60,64 @@ ROUTES = (
         ),
     ),
     _route(
-        method="GET",
-        path=_NAMED,
-        use=lambda call: call.service(NamedDecisions).page(call.caller, call.query),
-        summary="Page the account's named decisions, the newest first.",
-        query=NamedDecisionsQuery,
-        response=NamedDecisionPage,
+        "GET",
+        _NAMED,
+        NamedDecisions.page,
+        "Page the account's named decisions, the newest first.",
         is_inference=True,
     ),
     _route(
-        method="GET",
-        path=_OF_NAME,
-        use=lambda call: call.service(NamedDecisions).get(call.caller, call.path["named_decision"]),
-        summary="Return a named decision, and where its aliases point.",
-        response=NamedDecision,
+        "GET",
+        _OF_NAME,
+        NamedDecisions.get,
+        "Return a named decision, and where its aliases point.",
         errors=(errors.NotFoundError,),
         is_inference=True,
     ),
     _route(
-        method="PATCH",
-        path=_OF_NAME,
-        use=lambda call: call.service(NamedDecisions).change(
-            call.write, call.path["named_decision"], call.body
-        ),
-        summary="Change its description, its owner or its dataset.",
-        request=ChangeNamedDecision,
-        response=NamedDecision,
+        "PATCH",
+        _OF_NAME,
+        NamedDecisions.change,
+        "Change its description, its owner or its dataset.",
         errors=(*_ERRORS, errors.InvalidReferenceError),
     ),
     _route(
-        method="POST",
-        path=f"{_OF_NAME}/archive",
-        use=lambda call: call.service(NamedDecisions).archive(
-            call.write, call.path["named_decision"], call.body
-        ),
-        summary="Archive a named decision, which then answers no requests, or bring it back.",
-        request=ArchiveNamedDecision,
+        "POST",
+        f"{_OF_NAME}/archive",
+        NamedDecisions.archive,
+        "Archive a named decision, which then answers no requests, or bring it back.",
         may_be_empty=True,
-        response=NamedDecision,
         errors=_ERRORS,
     ),
     _route(
-        method="POST",
-        path=f"{_OF_NAME}/versions",
-        use=lambda call: call.service(NamedDecisions).add_version(
-            call.write, call.path["named_decision"], call.body
-        ),
-        summary="Add a version; one with the same content is returned as it is.",
-        request=AddNamedVersion,
+        "POST",
+        f"{_OF_NAME}/versions",
+        NamedDecisions.add_version,
+        "Add a version; one with the same content is returned as it is.",
         read=partial(read_content, shape=AddNamedVersion),
-        response=NamedVersion,
         errors=(*_ERRORS, errors.NamedDecisionLimitError),
     ),
     _route(
-        method="GET",
-        path=f"{_OF_NAME}/versions",
-        use=lambda call: call.service(NamedDecisions).versions(
-            call.caller, call.path["named_decision"], call.query
-        ),
-        summary="Page its versions, the newest first.",
-        query=NamedPageQuery,
-        response=NamedVersionPage,
+        "GET",
+        f"{_OF_NAME}/versions",
+        NamedDecisions.versions,
+        "Page its versions, the newest first.",
         errors=(errors.NotFoundError,),
         is_inference=True,
     ),
     _route(
-        method="GET",
-        path=f"{_OF_NAME}/versions/{{version}}",
-        use=lambda call: call.service(NamedDecisions).version(
-            call.caller, call.path["named_decision"], call.path["version"]
-        ),
-        summary="Return a version by its number, or the one that an alias points to.",
-        response=NamedVersion,
+        "GET",
+        f"{_OF_NAME}/versions/{{version}}",
+        NamedDecisions.version,
+        "Return a version by its number, or the one that an alias points to.",
         errors=(errors.NotFoundError,),
         is_inference=True,
     ),
     _route(
-        method="PUT",
-        path=f"{_OF_NAME}/aliases/{{alias}}",
-        use=lambda call: call.service(NamedDecisions).move(
-            call.write, call.path["named_decision"], call.path["alias"], call.body
-        ),
-        summary="Point an alias to a version; all processes follow within a second.",
-        request=MoveAlias,
-        response=NamedDecision,
+        "PUT",
+        f"{_OF_NAME}/aliases/{{alias}}",
+        NamedDecisions.move,
+        "Point an alias to a version; all processes follow within a second.",
         errors=(
             *_ERRORS,
             errors.AliasChangedError,
@@ -168,47 +128,33 @@ ROUTES = (
         ),
     ),
     _route(
-        method="POST",
-        path=f"{_OF_NAME}/aliases/{{alias}}/rollback",
-        use=lambda call: call.service(NamedDecisions).roll_back(
-            call.write, call.path["named_decision"], call.path["alias"], call.body
-        ),
-        summary="Point an alias to where it pointed before its last move.",
-        request=RollBackAlias,
+        "POST",
+        f"{_OF_NAME}/aliases/{{alias}}/rollback",
+        NamedDecisions.roll_back,
+        "Point an alias to where it pointed before its last move.",
         may_be_empty=True,
-        response=NamedDecision,
         errors=(*_ERRORS, errors.NothingToRollBackError),
     ),
     _route(
-        method="PUT",
-        path=f"{_OF_NAME}/aliases/{{alias}}/share",
-        use=lambda call: call.service(Shares).share(
-            call.write, call.path["named_decision"], call.path["alias"], call.body
-        ),
-        summary="Let another alias answer a share of its requests; feedback that is worse ends it.",
-        request=ShareAlias,
-        response=NamedDecision,
+        "PUT",
+        f"{_OF_NAME}/aliases/{{alias}}/share",
+        Shares.share,
+        "Let another alias answer a share of its requests; feedback that is worse ends it.",
         errors=(*_ERRORS, errors.InvalidReferenceError),
     ),
     _route(
-        method="GET",
-        path=f"{_OF_NAME}/history",
-        use=lambda call: call.service(NamedDecisions).history(
-            call.caller, call.path["named_decision"], call.query
-        ),
-        summary="Page the moves of its aliases, the newest first: by whom, when and why.",
-        query=NamedPageQuery,
-        response=AliasMovePage,
+        "GET",
+        f"{_OF_NAME}/history",
+        NamedDecisions.history,
+        "Page the moves of its aliases, the newest first: by whom, when and why.",
         errors=(errors.NotFoundError,),
     ),
     _route(
-        method="POST",
-        path=_COMPARISONS,
-        use=lambda call: call.service(NamedComparisons).create(call.write, call.body),
-        summary="Compare two versions on held-out rows and stored decisions; nothing is moved.",
-        request=CompareVersions,
+        "POST",
+        _COMPARISONS,
+        NamedComparisons.create,
+        "Compare two versions on held-out rows and stored decisions; nothing is moved.",
         read=priced(CompareVersions),
-        response=NamedComparison,
         errors=(
             *KEYED_ERRORS,
             *UNCALLABLE,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from steelyard import errors
-from steelyard.http.routing import Access, Route
+from steelyard.http.routing import Access, row
 from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
 from steelyard.ledger.max_price import priced
 from steelyard.prompt_tuning.service import PromptTunings
 from steelyard.prompt_tuning.wire import (
-    ChangePromptTuning,
     CreatePromptTuning,
     PromptTuningJob,
     PromptTuningPage,
@@ -18,7 +17,7 @@ from steelyard.prompt_tuning.wire import (
 )
 from steelyard.serving.routes import UNCALLABLE
 
-_route = partial(Route, access=Access.KEYED, tags=("prompt tuning",))
+_route = partial(row, access=Access.KEYED, tags=("prompt tuning",))
 _JOBS = "/v1/prompt-tuning/jobs"
 _JOB = f"{_JOBS}/{{prompt_tuning_job}}"
 _ROUTES = job_routes(
@@ -38,13 +37,11 @@ _ROUTES = job_routes(
 
 ROUTES = (
     _route(
-        method="POST",
-        path=_JOBS,
-        use=lambda call: call.service(PromptTunings).create(call.write, call.body),
-        summary="Tune a decision's wording; the price is held, and charged for an improvement.",
-        request=CreatePromptTuning,
+        "POST",
+        _JOBS,
+        PromptTunings.create,
+        "Tune a decision's wording; the price is held, and charged for an improvement.",
         read=priced(CreatePromptTuning),
-        response=PromptTuningJob,
         errors=(
             *KEYED_ERRORS,
             *UNCALLABLE,
@@ -68,14 +65,10 @@ ROUTES = (
     _ROUTES.page,
     _ROUTES.get,
     _route(
-        method="PATCH",
-        path=_JOB,
-        use=lambda call: call.service(PromptTunings).change(
-            call.write, call.path["prompt_tuning_job"], call.body
-        ),
-        summary="Dismiss the label issues of a job, or take that back; its result keeps them.",
-        request=ChangePromptTuning,
-        response=PromptTuningJob,
+        "PATCH",
+        _JOB,
+        PromptTunings.change,
+        "Dismiss the label issues of a job, or take that back; its result keeps them.",
         errors=(*KEYED_ERRORS, errors.TuningNotSucceededError),
     ),
     _ROUTES.cancel,

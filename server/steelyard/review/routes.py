@@ -8,28 +8,22 @@ from typing import Any
 import msgspec
 
 from steelyard import errors
-from steelyard.http.routing import REVIEWERS, Access, Call, Route
+from steelyard.http.routing import REVIEWERS, Access, Call, row
 from steelyard.review.answering import BlindAnswers
 from steelyard.review.assigning import DraftAssignments
 from steelyard.review.duties_wire import (
     AgreementQuery,
     AnswerReceipt,
     Assignment,
-    Assignments,
-    DraftAgreement,
-    ImportedAnswers,
-    MovedAssignment,
 )
 from steelyard.review.importing import AnswerImports
 from steelyard.review.outcome_service import DraftOutcomeService
-from steelyard.review.outcomes_wire import DraftOutcomes, EditOutcomes
+from steelyard.review.outcomes_wire import EditOutcomes
 from steelyard.review.requests import (
     AnswerRow,
     AssignRows,
     BulkEdit,
     DraftRowsSearch,
-    ImportAnswers,
-    MoveAssigned,
     read_answer,
     read_assign,
     read_bulk,
@@ -44,21 +38,14 @@ from steelyard.review.rows import DraftRows
 from steelyard.review.seal import DraftSeals
 from steelyard.review.service import DraftService
 from steelyard.review.wire import (
-    CreateDraft,
-    DeletedDraft,
     Draft,
-    DraftPage,
     DraftRowPage,
-    DraftsQuery,
     EditReceipt,
     EditRows,
-    History,
-    HistoryQuery,
-    SealDraft,
     UndoEdit,
 )
 
-_route = partial(Route, access=Access.KEYED, tags=("drafts",))
+_route = partial(row, access=Access.KEYED, tags=("drafts",))
 _reviewed = partial(_route, roles=REVIEWERS)
 _READ_ERRORS = (errors.NotFoundError, errors.DatasetDeletedError)
 _KEYED = (*_READ_ERRORS, errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
@@ -75,69 +62,52 @@ def _signed(call: Call) -> Any:
 
 ROUTES = (
     _route(
-        method="POST",
-        path="/v1/drafts",
-        use=lambda call: call.service(DraftService).create(call.write, call.body),
-        summary="Begin a review of a version; the version itself never changes.",
-        request=CreateDraft,
+        "POST",
+        "/v1/drafts",
+        DraftService.create,
+        "Begin a review of a version; the version itself never changes.",
         read=read_create,
-        response=Draft,
         errors=(*_KEYED, errors.DatasetArchivedError),
     ),
     _reviewed(
-        method="GET",
-        path="/v1/drafts",
-        use=lambda call: call.service(DraftService).page(call.caller, call.query),
-        summary="Page the account's drafts, the newest first.",
-        query=DraftsQuery,
-        response=DraftPage,
+        "GET", "/v1/drafts", DraftService.page, "Page the account's drafts, the newest first."
     ),
     _reviewed(
-        method="GET",
-        path="/v1/drafts/{draft}",
-        use=lambda call: call.service(DraftService).get(call.caller, call.path["draft"]),
-        summary="Return a draft, the states of its rows counted.",
-        response=Draft,
+        "GET",
+        "/v1/drafts/{draft}",
+        DraftService.get,
+        "Return a draft, the states of its rows counted.",
         errors=_READ_ERRORS,
     ),
     _route(
-        method="DELETE",
-        path="/v1/drafts/{draft}",
-        use=lambda call: call.service(DraftService).delete(call.write, call.path["draft"]),
-        summary="Delete a draft and its log; what it became stays.",
-        response=DeletedDraft,
+        "DELETE",
+        "/v1/drafts/{draft}",
+        DraftService.delete,
+        "Delete a draft and its log; what it became stays.",
         errors=_KEYED,
     ),
     _reviewed(
-        method="POST",
-        path="/v1/drafts/{draft}/edits",
-        use=lambda call: call.service(DraftService).edit(
-            call.write, call.path["draft"], _signed(call)
-        ),
-        summary="Edit rows, all of the edits or none; another's newer edit is not overwritten.",
+        "POST",
+        "/v1/drafts/{draft}/edits",
+        lambda call: call.service(DraftService).edit(call.write, call.path["draft"], _signed(call)),
+        "Edit rows, all of the edits or none; another's newer edit is not overwritten.",
         request=EditRows,
         read=read_edits,
         response=EditReceipt,
         errors=(*_EDITED, errors.DraftConflictError, errors.RowsLabelledApartError),
     ),
     _reviewed(
-        method="GET",
-        path="/v1/drafts/{draft}/edits",
-        use=lambda call: call.service(DraftService).history(
-            call.caller, call.path["draft"], call.query
-        ),
-        summary="Page a draft's log, the newest entry first; that of one row if asked.",
-        query=HistoryQuery,
-        response=History,
+        "GET",
+        "/v1/drafts/{draft}/edits",
+        DraftService.history,
+        "Page a draft's log, the newest entry first; that of one row if asked.",
         errors=(errors.NotFoundError,),
     ),
     _reviewed(
-        method="POST",
-        path="/v1/drafts/{draft}/bulk",
-        use=lambda call: call.service(DraftRows).bulk(
-            call.write, call.path["draft"], _signed(call)
-        ),
-        summary="Edit every row of a queue that a filter holds for: one entry, one undo.",
+        "POST",
+        "/v1/drafts/{draft}/bulk",
+        lambda call: call.service(DraftRows).bulk(call.write, call.path["draft"], _signed(call)),
+        "Edit every row of a queue that a filter holds for: one entry, one undo.",
         request=BulkEdit,
         read=read_bulk,
         response=EditReceipt,
@@ -149,33 +119,28 @@ ROUTES = (
         ),
     ),
     _reviewed(
-        method="GET",
-        path="/v1/drafts/{draft}/outcomes",
-        use=lambda call: call.service(DraftOutcomeService).list_outcomes(
-            call.caller, call.path["draft"]
-        ),
-        summary="Return the outcomes of a draft's decisions: rows, names, and which are merged.",
-        response=DraftOutcomes,
+        "GET",
+        "/v1/drafts/{draft}/outcomes",
+        DraftOutcomeService.list_outcomes,
+        "Return the outcomes of a draft's decisions: rows, names, and which are merged.",
         errors=_READ_ERRORS,
     ),
     _route(
-        method="POST",
-        path="/v1/drafts/{draft}/outcomes",
-        use=lambda call: call.service(DraftOutcomeService).edit(
+        "POST",
+        "/v1/drafts/{draft}/outcomes",
+        lambda call: call.service(DraftOutcomeService).edit(
             call.write, call.path["draft"], _signed(call)
         ),
-        summary="Name, describe and merge the outcomes of a decision: one entry, one undo.",
+        "Name, describe and merge the outcomes of a decision: one entry, one undo.",
         request=EditOutcomes,
         response=EditReceipt,
         errors=_EDITED,
     ),
     _reviewed(
-        method="POST",
-        path="/v1/drafts/{draft}/undo",
-        use=lambda call: call.service(DraftService).undo(
-            call.write, call.path["draft"], _signed(call)
-        ),
-        summary="Undo the reviewer's own last entry, or those named; what others did stays.",
+        "POST",
+        "/v1/drafts/{draft}/undo",
+        lambda call: call.service(DraftService).undo(call.write, call.path["draft"], _signed(call)),
+        "Undo the reviewer's own last entry, or those named; what others did stays.",
         request=UndoEdit,
         read=read_undo,
         may_be_empty=True,
@@ -183,12 +148,10 @@ ROUTES = (
         errors=(*_EDITED, errors.NothingToUndoError, errors.DraftChangedError),
     ),
     _reviewed(
-        method="POST",
-        path="/v1/drafts/{draft}/redo",
-        use=lambda call: call.service(DraftService).redo(
-            call.write, call.path["draft"], _signed(call)
-        ),
-        summary="Redo what the reviewer undid last, or the entries named.",
+        "POST",
+        "/v1/drafts/{draft}/redo",
+        lambda call: call.service(DraftService).redo(call.write, call.path["draft"], _signed(call)),
+        "Redo what the reviewer undid last, or the entries named.",
         request=UndoEdit,
         read=read_undo,
         may_be_empty=True,
@@ -201,89 +164,74 @@ ROUTES = (
         ),
     ),
     _reviewed(
-        method="POST",
-        path="/v1/drafts/{draft}/rows",
-        use=lambda call: call.service(DraftRows).page(
-            call.caller, call.path["draft"], _signed(call)
-        ),
-        summary="Page a queue of a draft's rows as they stand now, with every queue counted.",
+        "POST",
+        "/v1/drafts/{draft}/rows",
+        lambda call: call.service(DraftRows).page(call.caller, call.path["draft"], _signed(call)),
+        "Page a queue of a draft's rows as they stand now, with every queue counted.",
         request=DraftRowsSearch,
         read=read_rows_search,
         response=DraftRowPage,
         errors=_READ_ERRORS,
     ),
     _route(
-        method="POST",
-        path="/v1/drafts/{draft}/assignments",
-        use=lambda call: call.service(DraftAssignments).assign(
+        "POST",
+        "/v1/drafts/{draft}/assignments",
+        lambda call: call.service(DraftAssignments).assign(
             call.write, call.path["draft"], _signed(call)
         ),
-        summary="Split undecided rows evenly among reviewers; a share of them to two, apart.",
+        "Split undecided rows evenly among reviewers; a share of them to two, apart.",
         request=AssignRows,
         read=read_assign,
         response=Assignment,
         errors=(*_EDITED, errors.DraftChangedError, errors.SupervisionMismatchError),
     ),
     _reviewed(
-        method="GET",
-        path="/v1/drafts/{draft}/assignments",
-        use=lambda call: call.service(DraftAssignments).progress(call.caller, call.path["draft"]),
-        summary="Return who is to label which share of a draft's rows, and how far each is.",
-        response=Assignments,
+        "GET",
+        "/v1/drafts/{draft}/assignments",
+        DraftAssignments.progress,
+        "Return who is to label which share of a draft's rows, and how far each is.",
         errors=_READ_ERRORS,
     ),
     _route(
-        method="POST",
-        path="/v1/drafts/{draft}/assignments/move",
-        use=lambda call: call.service(DraftAssignments).move(
-            call.write, call.path["draft"], call.body
-        ),
-        summary="Hand what a reviewer has not done to another, or to nobody.",
-        request=MoveAssigned,
-        response=MovedAssignment,
+        "POST",
+        "/v1/drafts/{draft}/assignments/move",
+        DraftAssignments.move,
+        "Hand what a reviewer has not done to another, or to nobody.",
         errors=(*_EDITED, errors.DraftChangedError),
     ),
     _reviewed(
-        method="POST",
-        path="/v1/drafts/{draft}/answers",
-        use=lambda call: call.service(BlindAnswers).answer(
+        "POST",
+        "/v1/drafts/{draft}/answers",
+        lambda call: call.service(BlindAnswers).answer(
             call.write, call.path["draft"], _signed(call)
         ),
-        summary="Answer what a row is that another labels too; what both say becomes its label.",
+        "Answer what a row is that another labels too; what both say becomes its label.",
         request=AnswerRow,
         read=read_answer,
         response=AnswerReceipt,
         errors=(*_EDITED, errors.DraftChangedError),
     ),
     _route(
-        method="POST",
-        path="/v1/drafts/{draft}/answers/import",
-        use=lambda call: call.service(AnswerImports).record(
-            call.write, call.path["draft"], call.body
-        ),
-        summary="Record who said what of rows elsewhere; rows on which they differ are disputed.",
-        request=ImportAnswers,
+        "POST",
+        "/v1/drafts/{draft}/answers/import",
+        AnswerImports.record,
+        "Record who said what of rows elsewhere; rows on which they differ are disputed.",
         read=read_import,
-        response=ImportedAnswers,
         errors=(*_EDITED, errors.DraftChangedError, errors.SupervisionMismatchError),
     ),
     _reviewed(
-        method="GET",
-        path="/v1/drafts/{draft}/agreement",
-        use=lambda call: call.service(BlindAnswers).agreement(
-            call.caller, call.path["draft"], call.query
-        ),
-        summary="Return how far reviewers agree, by decision, with intervals.",
+        "GET",
+        "/v1/drafts/{draft}/agreement",
+        BlindAnswers.agreement,
+        "Return how far reviewers agree, by decision, with intervals.",
         query=AgreementQuery,
-        response=DraftAgreement,
         errors=_READ_ERRORS,
     ),
     _route(
-        method="POST",
-        path="/v1/drafts/{draft}/seal",
-        use=lambda call: call.service(DraftSeals).seal(call.write, call.path["draft"], call.body),
-        summary="Make a draft a new dataset, or the next version of its own.",
-        request=SealDraft,
+        "POST",
+        "/v1/drafts/{draft}/seal",
+        DraftSeals.seal,
+        "Make a draft a new dataset, or the next version of its own.",
         read=read_seal,
         response=Draft,
         errors=(

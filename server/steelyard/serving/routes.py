@@ -10,7 +10,6 @@ from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import (
     DecideRequest,
     DecideResponse,
-    EstimateResponse,
     NamedDecideRequest,
     PlaygroundRequest,
 )
@@ -39,7 +38,7 @@ from steelyard.errors import (
     TooManyTokensError,
 )
 from steelyard.http.access import OPERATIONS, address_group
-from steelyard.http.routing import Access, Call, Route
+from steelyard.http.routing import Access, Call, row
 from steelyard.serving.health_wire import Health, HealthQuery, Readiness
 from steelyard.serving.readiness import check_ready
 from steelyard.serving.registry import ModelRegistry
@@ -115,11 +114,11 @@ async def get_ready(call: Call) -> Readiness:
 
 
 ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/decide",
-        use=lambda call: call.service(DecisionService).decide(call.write, call.body),
-        summary="Answer the decisions about one context.",
+    row(
+        "POST",
+        "/v1/decide",
+        lambda call: call.service(DecisionService).decide(call.write, call.body),
+        "Answer the decisions about one context.",
         access=Access.KEYED,
         tags=("decide",),
         request=DecideRequest,
@@ -131,18 +130,17 @@ ROUTES = (
         errors=(*PAID_ERRORS, NamedDecisionArchivedError),
         is_inference=True,
     ),
-    Route(
-        method="POST",
-        path="/v1/decide/estimate",
-        use=lambda call: call.service(DecisionService).estimate(call.caller, call.body),
-        summary="Return what a request would cost at most; nothing runs and nothing is held.",
+    row(
+        "POST",
+        "/v1/decide/estimate",
+        DecisionService.estimate,
+        "Return what a request would cost at most; nothing runs and nothing is held.",
         access=Access.KEYED,
         tags=("decide",),
         request=DecideRequest,
         also_takes=(NamedDecideRequest,),
         read=read_decide,
         is_bounded=True,
-        response=EstimateResponse,
         errors=(
             NotFoundError,
             NamedDecisionArchivedError,
@@ -153,16 +151,15 @@ ROUTES = (
         ),
         is_inference=True,
     ),
-    Route(
-        method="POST",
-        path="/v1/playground/decide",
-        use=post_playground_decide,
-        summary="Answer at most 8 decisions with a base model, free and unstored.",
+    row(
+        "POST",
+        "/v1/playground/decide",
+        post_playground_decide,
+        "Answer at most 8 decisions with a base model, free and unstored.",
         access=Access.PUBLIC,
         tags=("decide",),
         request=PlaygroundRequest,
         read=partial(read_request, shape=PlaygroundRequest, most=MAX_PLAYGROUND_DECISIONS),
-        response=DecideResponse,
         errors=(
             TooManyTokensError,
             ContextTooLongError,
@@ -177,28 +174,26 @@ ROUTES = (
 #: For whoever runs the server.
 HEALTH_ROUTES = (
     *(
-        Route(
-            method="GET",
-            path=path,
-            use=get_health,
-            summary="Return that the server runs, with its model and engine.",
+        row(
+            "GET",
+            path,
+            get_health,
+            "Return that the server runs, with its model and engine.",
             access=Access.PUBLIC,
             tags=(OPERATIONS,),
             query=HealthQuery,
-            response=Health,
             errors=(StorageUnavailableError,),
         )
         for path in ("/v1/health", "/health")
     ),
     *(
-        Route(
-            method="GET",
-            path=path,
-            use=get_ready,
-            summary="Try every engine and the state; a refusal names what cannot be used or is damaged.",
+        row(
+            "GET",
+            path,
+            get_ready,
+            "Try every engine and the state; a refusal names what cannot be used or is damaged.",
             access=Access.OPERATOR,
             tags=(OPERATIONS,),
-            response=Readiness,
             errors=(EngineUnavailableError,),
         )
         for path in ("/v1/ready", "/ready")

@@ -7,7 +7,7 @@ from steelyard.decisions.lint.wire import LintResponse
 from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import DecideRequest
 from steelyard.errors import InvalidRequestError, Violation
-from steelyard.http.routing import Access, Call, Route
+from steelyard.http.routing import Access, Call, row
 from steelyard.wire.payloads import work_on
 
 #: Outcomes of all decisions that are linted for nothing at once: they are compared with each other.
@@ -30,17 +30,16 @@ async def post_lint(call: Call) -> LintResponse:
 
 
 ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/lint",
-        use=post_lint,
-        summary="Return what about a request makes its answers worse; no model runs.",
+    row(
+        "POST",
+        "/v1/lint",
+        post_lint,
+        "Return what about a request makes its answers worse; no model runs.",
         access=Access.PUBLIC,
         tags=("decide",),
         request=DecideRequest,
         read=read_request,
         is_bounded=True,
-        response=LintResponse,
         is_inference=True,
     ),
 )

@@ -10,15 +10,15 @@ from steelyard.dialects.openai.wire import (
     NamedDecisionsRequest,
 )
 from steelyard.errors import NamedDecisionArchivedError
-from steelyard.http.routing import Access, Route
+from steelyard.http.routing import Access, row
 from steelyard.serving.routes import PAID_ERRORS, check_flood
 
 ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/decisions",
-        use=lambda call: call.service(OpenAIDecisionService).answer(call.write, call.body),
-        summary="Answer a request in the shape of OpenAI's decisions, charged like decide.",
+    row(
+        "POST",
+        "/v1/decisions",
+        OpenAIDecisionService.answer,
+        "Answer a request in the shape of OpenAI's decisions, charged like decide.",
         access=Access.KEYED,
         tags=("compatibility",),
         request=DecisionsRequest,

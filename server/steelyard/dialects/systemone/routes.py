@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from steelyard.decisions.wire import EstimateResponse
 from steelyard.dialects.systemone.mapping import (
     error_body,
     read_systemone,
@@ -22,7 +21,7 @@ from steelyard.errors import (
     NotFoundError,
     TooManyTokensError,
 )
-from steelyard.http.routing import Access, Call, Route
+from steelyard.http.routing import Access, Call, row
 from steelyard.serving.routes import PAID_ERRORS, UNCALLABLE, check_flood
 
 _TAGS = ("compatibility",)
@@ -35,11 +34,11 @@ async def post_systemone_translate(call: Call) -> TranslateResponse:
 
 
 ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/systemone",
-        use=lambda call: call.service(SystemOneService).answer(call.write, call.body),
-        summary="Answer a request in TypeSafe's SystemOne shape, charged like decide.",
+    row(
+        "POST",
+        "/v1/systemone",
+        SystemOneService.answer,
+        "Answer a request in TypeSafe's SystemOne shape, charged like decide.",
         access=Access.KEYED,
         tags=_TAGS,
         request=SystemOneRequest,
@@ -52,18 +51,17 @@ ROUTES = (
         error_body=error_body,
         is_inference=True,
     ),
-    Route(
-        method="POST",
-        path="/v1/systemone/estimate",
-        use=lambda call: call.service(SystemOneService).estimate(call.caller, call.body),
-        summary="Return what a SystemOne request would cost at most; nothing runs.",
+    row(
+        "POST",
+        "/v1/systemone/estimate",
+        SystemOneService.estimate,
+        "Return what a SystemOne request would cost at most; nothing runs.",
         access=Access.KEYED,
         tags=_TAGS,
         request=SystemOneRequest,
         also_takes=(NamedSystemOneRequest,),
         read=read_systemone,
         is_bounded=True,
-        response=EstimateResponse,
         errors=(
             NotFoundError,
             NamedDecisionArchivedError,
@@ -74,18 +72,17 @@ ROUTES = (
         ),
         is_inference=True,
     ),
-    Route(
-        method="POST",
-        path="/v1/systemone/translate",
-        use=post_systemone_translate,
-        summary="Return the decide request that asks what a SystemOne request asks, with notes.",
+    row(
+        "POST",
+        "/v1/systemone/translate",
+        post_systemone_translate,
+        "Return the decide request that asks what a SystemOne request asks, with notes.",
         access=Access.PUBLIC,
         tags=_TAGS,
         request=SystemOneRequest,
         also_takes=(NamedSystemOneRequest,),
         read=translate_systemone,
         is_bounded=True,
-        response=TranslateResponse,
         errors=(ImagesNotSupportedError,),
     ),
 )

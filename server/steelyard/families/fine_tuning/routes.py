@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 
 from steelyard.errors import DatasetDeletedError, NotFoundError
-from steelyard.evaluations.wire import JobRecordPage
-from steelyard.families.fine_tune_wire import Job, JobEvents, JobPage, JobRecordsQuery, JobsQuery
+from steelyard.families.fine_tune_wire import Job, JobPage, JobsQuery
 from steelyard.families.fine_tuning.service import FineTuneJobs
-from steelyard.http.routing import Access, Route
+from steelyard.http.routing import Access, row
 from steelyard.job_frame.routes import job_routes
 
-_route = functools.partial(Route, access=Access.KEYED, tags=("fine-tuning",))
+_route = functools.partial(row, access=Access.KEYED, tags=("fine-tuning",))
 _JOBS = job_routes(
     FineTuneJobs,
     "/v1/fine-tuning/jobs",
@@ -31,22 +30,17 @@ ROUTES = (
     _JOBS.page,
     _JOBS.get,
     _route(
-        method="GET",
-        path="/v1/fine-tuning/jobs/{job}/events",
-        use=lambda call: call.service(FineTuneJobs).events(call.caller, call.path["job"]),
-        summary="List everything that happened to a fine-tune, the oldest first.",
-        response=JobEvents,
+        "GET",
+        "/v1/fine-tuning/jobs/{job}/events",
+        FineTuneJobs.events,
+        "List everything that happened to a fine-tune, the oldest first.",
         errors=(NotFoundError,),
     ),
     _route(
-        method="GET",
-        path="/v1/fine-tuning/jobs/{job}/records",
-        use=lambda call: call.service(FineTuneJobs).records(
-            call.caller, call.path["job"], call.query
-        ),
-        summary="Page the held-out decisions as the new model, its base or its parent scored them.",
-        query=JobRecordsQuery,
-        response=JobRecordPage,
+        "GET",
+        "/v1/fine-tuning/jobs/{job}/records",
+        FineTuneJobs.records,
+        "Page the held-out decisions as the new model, its base or its parent scored them.",
         errors=(NotFoundError, DatasetDeletedError),
     ),
     _JOBS.cancel,
