@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from steelyard.asking.rows import ask_in_threads
+from steelyard.asking.window import Answer as RowAnswer
 from steelyard.bulk.columns import Answered, plain_answers
 from steelyard.errors.kinds import UnprocessableError
 
@@ -42,7 +43,8 @@ def by_server(client: Client, request: dict[str, Any], named: str | None = None)
     With ``named``, the version of a named decision, the server is asked by that name.
     """
 
-    def ask(context: Any, key: str) -> Answered:
+    def ask(row: tuple[Any, str]) -> Answered:
+        context, key = row
         try:
             if named is not None:
                 answered = client.decision(named).decide(context, idempotency_key=key)
@@ -54,7 +56,6 @@ def by_server(client: Client, request: dict[str, Any], named: str | None = None)
         return decisions
 
     def answer(contexts: Sequence[Any], keys: Sequence[str]) -> list[Answered]:
-        with ThreadPoolExecutor(_CALLS) as pool:
-            return list(pool.map(ask, contexts, keys))
+        return ask_in_threads(zip(contexts, keys, strict=True), ask, RowAnswer.result, _CALLS)
 
     return answer

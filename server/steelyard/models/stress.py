@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.asking.rows import ask_in_threads, result_or_error
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.measures.sampling import ratio_measures
@@ -32,17 +32,11 @@ def ask_under_pressure(
     at_once: int = 4,
 ) -> tuple[list[Counts], Counter[str]]:
     """Return the counts of every row that was answered throughout, and why others were not."""
-    counts: list[Counts] = []
-    failures = Counter[str]()
-    with ThreadPoolExecutor(at_once) as pool:
-        started = [pool.submit(partial(_count_flips, ask), row) for row in rows]
-        for place, future in enumerate(started, 1):
-            try:
-                counts.append(future.result())
-            except SteelyardError as error:
-                failures[error.message] += 1
-            progress(place)
-    return counts, failures
+    counted = ask_in_threads(
+        rows, partial(_count_flips, ask), result_or_error, at_once, progress=progress
+    )
+    failures = Counter(each.message for each in counted if isinstance(each, SteelyardError))
+    return [each for each in counted if not isinstance(each, SteelyardError)], failures
 
 
 def _count_flips(ask: Ask, row: Mapping[str, Any]) -> Counts:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from steelyard.asking.rows import ask_in_threads, result_or_error
 from steelyard.decisions.rendering import render_value
 from steelyard.decisions.tokens import count_input_tokens
 from steelyard.decisions.validation import read_request
@@ -64,18 +64,22 @@ def observe(
     """
     gathered, failures = _Gathered(), Counter[str]()
     labelled = [row for row in map(_labelled, rows) if row["decisions"]]
-    with ThreadPoolExecutor(at_once) as pool:
-        for start in range(0, len(labelled), at_once):
-            part = labelled[start : start + at_once]
-            submitted = [[pool.submit(ask, model, row) for model in prices] for row in part]
-            for row, futures in zip(part, submitted, strict=True):
-                try:
-                    answers = [future.result() for future in futures]
-                except SteelyardError as error:
-                    failures[error.message] += 1
-                else:
-                    _gather(gathered, row, answers)
-            progress(start + len(part))
+    answered = ask_in_threads(
+        [(model, row) for row in labelled for model in prices],
+        lambda asked: ask(*asked),
+        result_or_error,
+        at_once,
+        progress=lambda n_answers: progress(n_answers // len(prices)),
+    )
+    by_row = zip(*[iter(answered)] * len(prices), strict=True)
+    for row, results in zip(labelled, by_row, strict=True):
+        answers = [each for each in results if not isinstance(each, SteelyardError)]
+        if len(answers) == len(prices):
+            _gather(gathered, row, answers)
+        else:
+            failures[
+                next(each.message for each in results if isinstance(each, SteelyardError))
+            ] += 1
     return _side(gathered, prices), failures
 
 

@@ -1,0 +1,1 @@
+"""Asking a model about many rows: so many at a time, each row with its own answer or error."""
