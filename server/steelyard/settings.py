@@ -243,6 +243,7 @@ class Settings:
         "",
         "Domains of addresses, separated by commas, that an open `sign_up` takes; empty takes any.",
     )
+    first_owner: str = _setting("", "Address of who signs in first: operator, and an owner.")
     operators: str = _setting(
         "",
         "Addresses, separated by commas, of users who are operators; `steelyard account operator` "

@@ -152,19 +152,20 @@ def test_a_first_run_on_a_terminal_asks_who_is_the_operator(tmp_path, monkeypatc
     assert first_operator.first_operator(settings, None) is None
 
 
-def test_the_environment_names_the_first_owner_and_no_second(tmp_path, monkeypatch):
-    settings = read_settings({"home": str(tmp_path), "accounts": "on"}, environ={})
+def test_a_setting_names_the_first_owner_and_no_second(tmp_path, monkeypatch):
     monkeypatch.setenv("STEELYARD_HOME", str(tmp_path))
-    monkeypatch.setenv(first_operator.FIRST_OWNER, "sam")
-    with pytest.raises(click.UsageError, match="STEELYARD_FIRST_OWNER"):
-        up.command.main(["--accounts", "off"], standalone_mode=False)
+
+    def start(first_owner: str, accounts: str = "on") -> str:
+        given = {"home": str(tmp_path), "accounts": accounts, "first_owner": first_owner}
+        return first_operator.first_operator(read_settings(given, environ={}), None) or ""
+
+    with pytest.raises(click.UsageError, match="first_owner"):
+        start("sam@example.org", accounts="off")
     with pytest.raises(click.BadParameter, match="not an e-mail address") as refused:
-        first_operator.first_operator(settings, None)
-    assert refused.value.param_hint == first_operator.FIRST_OWNER
-    for address, signs_in in (("sam@example.org", True), ("mia@example.org", False)):
-        monkeypatch.setenv(first_operator.FIRST_OWNER, address)
-        words = first_operator.first_operator(settings, None) or ""
-        assert (address in words) is signs_in
+        start("sam")
+    assert refused.value.param_hint == "first_owner"
+    assert start("sam@example.org").startswith("sam@example.org, with the code")
+    assert start("mia@example.org") == ""
 
 
 @pytest.mark.parametrize("name", SAMPLES)

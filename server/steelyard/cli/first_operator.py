@@ -9,7 +9,7 @@ import click
 
 from steelyard.cli.local_state import LocalAccounts
 from steelyard.errors import InvalidRequestError
-from steelyard.settings import Settings, read_variable
+from steelyard.settings import Settings
 from steelyard.storage.home import state_url_of
 from steelyard.wire.hosts import is_loopback
 
@@ -17,18 +17,14 @@ if TYPE_CHECKING:
     from steelyard.people.member_service import Members
 
 
-#: Variable with the address of the operator of a state that has none, for containers.
-FIRST_OWNER = "STEELYARD_FIRST_OWNER"
-
-
 def first_operator(settings: Settings, address: str | None) -> str | None:
     """Return who signs in and how, in words, once an operator is there; ask for one on a terminal.
 
-    An address that is given makes an operator at each start; the one of the environment only where
-    there is none, so that an operator who was removed stays removed.
+    An address that is given makes an operator at each start; that of the setting ``first_owner`` only
+    where there is none, so that an operator who was removed stays removed.
     """
-    named_by = FIRST_OWNER if address is None else "--operator"
-    first = read_variable(FIRST_OWNER) or None
+    named_by = "first_owner" if address is None else "--operator"
+    first = settings.first_owner or None
     if settings.accounts == "off":
         if address or first:
             raise click.UsageError(f"{named_by} is for a server with accounts: add --accounts on.")

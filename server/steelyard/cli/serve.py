@@ -71,11 +71,11 @@ def command(**given: str | None) -> None:
     Without accounts anybody who reaches the server may use it, so it then listens on loopback
     addresses only.
     """
-    from steelyard.cli.first_operator import FIRST_OWNER, first_operator
-    from steelyard.settings import read_server_settings, read_variable
+    from steelyard.cli.first_operator import first_operator
+    from steelyard.settings import read_server_settings
 
     settings = read_server_settings(given)
-    if read_variable(FIRST_OWNER):
+    if settings.first_owner:
         first_operator(settings, None)
     serve(settings)
 
