@@ -5,6 +5,9 @@ that a busy machine slows all of them alike::
 
     python tests/benchmarks/reader.py --folder READER --file judge.gguf
 
+With ``--rows FILE`` (``written.jsonl.gz``) the validation questions there, of three labels, show what a
+bound on ``unstated`` sends from the reader to a judge: chosen on half of the texts, shown on both.
+
 Without ``--file`` there is no judge, and ``auto`` is the shipped model and the reader. ``above`` is how
 often the question that is true of a text is more probable than its opposite, both asked as typed; with
 ``noise`` 75 words of other texts stand around the context. CPU time is that of a question about a
@@ -14,15 +17,21 @@ context that was not read before.
 from __future__ import annotations
 
 import argparse
+import gzip
+import itertools
+import json
+import random
 import statistics
 import sys
+import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from judge import Item, read_questions
@@ -35,13 +44,16 @@ from models import load_model
 from steelyard.calibration.metrics import ece
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.scoring.batching import Batcher
+from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.auto import auto_route
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.queue import ConnectedQueue, Loop
 from steelyard.serving.connected_hosting import open_queue
 from steelyard.serving.reader.declaring import BUNDLED
+from steelyard.serving.routed.queue import carry
 
 _TIMEOUT_S = 600.0
+_ROWS = 3_000
 _NOISE_WORDS = 75
 _COST_TOKENS, _COST_ROUNDS = (150, 400), 20
 #: Requests of a model that are sent at once, and how often, alone and beside the reader by turns.
@@ -58,12 +70,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--folder", type=Path, default=BUNDLED, help="the reader [default: shipped]"
     )
     parser.add_argument("--file", type=Path, help="GGUF file of a judge [default: none]")
+    parser.add_argument("--rows", type=Path, help="questions with the label 2 for not said")
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--threads", type=int, default=1, help="of each model")
     options = parser.parse_args(arguments)
     print("\n".join(describe_machine()))
     items = [without_opposite(item) for item in read_questions()[: options.questions]]
     opposites = [item.decision.opposite for item in read_questions()[: options.questions]]
+    if options.rows is not None:
+        print(sent_on(options))
+        return 0
     with ExitStack() as closing:
         models = open_models(options, closing)
         for title, contexts in (
@@ -77,12 +93,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def sent_on(options: argparse.Namespace) -> str:
+    """Return how right the yes/no are that the reader of ``auto`` decides, by ``unstated``.
+
+    A question that the text does not answer has no right answer.
+    """
+    with gzip.open(options.rows) as lines:
+        rows = [row for row in map(json.loads, lines) if row["form"] == "question"]
+    rows = [row for row in rows if row["split"] == "validation"]
+    rows = random.Random(1).sample(rows, min(_ROWS, len(rows)))
+    _, step, _ = auto_route("shipped", BUNDLED.name, "judge").steps
+    half = np.array([zlib.crc32(row["premise"].encode()) % 2 for row in rows])
+    label = np.array([row["label"] for row in rows])
+    found = []
+    with ExitStack() as closing:
+        models = open_models(options, closing)
+        for row in rows:
+            decision = RenderedDecision("binary", row["hypothesis"], ("yes", "no"))
+            before = models["shipped"](row["premise"], decision)
+            score = models["reader"].score(row["premise"], decision)
+            now = np.exp(score.logits - np.logaddexp.reduce(score.logits)).tolist()
+            yes, _ = carry([before, 1 - before], now, step.carries, score.unstated or 0.0)
+            found.append((yes, score.unstated or 0.0))
+    yes, unstated = np.array(found).T
+    is_right = (label < 2) & ((yes >= 0.5) == (label == 0))
+    decides = np.maximum(yes, 1 - yes) >= step.by_kind["binary"]
+    lines = []
+    for low, high in itertools.pairwise((*np.arange(0.1, 0.7, 0.1), 1.0)):
+        line = [f"{low:.1f} to {high:.1f}"]
+        for place in (0, 1):
+            at = decides & (half == place) & (unstated > low) & (unstated <= high)
+            line += [
+                str(at.sum()),
+                *(f"{share[at].mean():.3f}" for share in (is_right, label == 2)),
+            ]
+        lines.append(line)
+    header = ["unstated", *("decides", "right", "not said") * 2]
+    return text_table(header, lines)
+
+
 def without_opposite(item: Item) -> Item:
     """Return an item whose question alone is asked."""
     return replace(item, decision=replace(item.decision, opposite=""))
 
 
-def open_models(options: argparse.Namespace, closing: ExitStack) -> dict[str, Model]:
+def open_models(options: argparse.Namespace, closing: ExitStack) -> dict[str, Any]:
     """Return the models by name."""
     loop = Loop()
     closing.callback(loop.close)
@@ -95,7 +150,7 @@ def open_models(options: argparse.Namespace, closing: ExitStack) -> dict[str, Mo
         [score] = batcher.submit(RenderedRequest(context, (decision,))).result(_TIMEOUT_S)
         return float(shipped.temperatures.probabilities(score.logits, decision.kind)[0])
 
-    models: dict[str, Model] = {"shipped": ask_shipped}
+    models: dict[str, Any] = {"shipped": ask_shipped}
     declared = {
         "reader": ConnectedModel(
             wire="entailment",
@@ -115,18 +170,25 @@ def open_models(options: argparse.Namespace, closing: ExitStack) -> dict[str, Mo
     for name, model in declared.items():
         queue = open_queue(name, model, loop, max_queue=2 * _AT_ONCE)
         closing.callback(queue.close)
-        models[name] = asker(queue)
+        models[name] = Asker(queue)
     return models
 
 
-def asker(queue: ConnectedQueue) -> Model:
-    """Return a function that asks a connected model."""
+@dataclass(frozen=True)
+class Asker:
+    """Asks a connected model for the probability of yes."""
 
-    def ask(context: str, decision: RenderedDecision) -> float:
-        [score] = queue.submit(RenderedRequest(context, (decision,))).result(_TIMEOUT_S)
+    queue: ConnectedQueue
+
+    def score(self, context: str, decision: RenderedDecision) -> ScoredDecision:
+        """Return the whole score of a decision."""
+        [score] = self.queue.submit(RenderedRequest(context, (decision,))).result(_TIMEOUT_S)
+        return score
+
+    def __call__(self, context: str, decision: RenderedDecision) -> float:
+        """Return the probability of yes."""
+        score = self.score(context, decision)
         return float(np.exp(score.logits[0] - np.logaddexp.reduce(score.logits)))
-
-    return ask
 
 
 def with_noise(items: Sequence[Item]) -> list[str]:

@@ -77,5 +77,6 @@ def test_a_yes_no_passes_the_shipped_model_by_and_the_last_answer_stands():
     first, middle, last = auto_route("base", "reader", "judge").steps
     assert first.by_kind == {"binary": 1.0}
     assert 0.5 < middle.by_kind["binary"] < 1
-    assert (last.threshold, last.by_kind) == (0.0, {})
+    assert (first.max_unstated, middle.max_unstated) == (1.0, 0.5)
+    assert (last.threshold, last.by_kind, last.max_unstated) == (0.0, {}, 1.0)
     auto_route("base", "reader", "judge").check(ROUTE)

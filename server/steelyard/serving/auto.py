@@ -24,6 +24,8 @@ _NO_YES_NO: dict[Kind, float] = {"binary": 1.0}
 #: Top probability from which a reader decides where a judge could: see docs/models/reader.md.
 READER_THRESHOLD = 0.6
 _READER_YES_NO: dict[Kind, float] = {"binary": 0.75}
+#: Above it a reader's answer to a yes/no goes to a judge too: see docs/models/reader.md.
+READER_UNSTATED = 0.5
 #: Weight of the shipped model's answer to a yes/no beside that of the reader that ships: of those
 #: tried with the lowest log loss over six sets (MODEL_CARD.md of the reader).
 BUNDLED_CARRIES = 1.0
@@ -42,7 +44,10 @@ def auto_route(base: str, reader: str | None, judge: str | None) -> DeclaredRout
         reading = RouteStep(model=reader, carries=BUNDLED_CARRIES if ships else 0.0)
         if judge is not None:
             reading = msgspec.structs.replace(
-                reading, threshold=READER_THRESHOLD, by_kind=dict(_READER_YES_NO)
+                reading,
+                threshold=READER_THRESHOLD,
+                by_kind=dict(_READER_YES_NO),
+                max_unstated=READER_UNSTATED,
             )
         steps.append(reading)
     if judge is not None:

@@ -21,9 +21,11 @@ from steelyard.serving.connected.declared import (
     write_routes,
 )
 from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
+from steelyard.serving.reader.declaring import reader_model
 from steelyard.settings import InvalidSettingError, read_settings
 from support.api.error_shape import assert_canonical_error
 from support.datasets.dataset_rows import ROUTE, make_row_dict, make_rows
+from support.models.entailment_models import write_encoder
 from support.models.remote_models import remote_model
 from support.servers.live_server import live_server
 from support.waiting import wait_until
@@ -238,6 +240,24 @@ def test_a_model_that_carries_weighs_the_answer_before_in(serve):
             expected = {"refunds": share, "sales": 1 - share}
             assert result["probabilities"] == pytest.approx(expected, rel=1e-5)
             assert result["route"][-1] == {"model": "far", "p_top": pytest.approx(result["p_top"])}
+
+
+def test_what_a_text_likely_does_not_say_goes_on(serve, far, tmp_path):
+    steps = (RouteStep(model="nli", max_unstated=0.4), RouteStep(model="hashing"))
+    with serve() as server:
+        home = tmp_path / "home"
+        far_model = ConnectedModel(wire="systemone", url=far.url)
+        nli = reader_model(write_encoder(tmp_path / "nli"))
+        write_models(home, {"far": far_model, "nli": nli})
+        write_routes(home, {"both": DeclaredRoute(steps=steps)})
+        wait_until(lambda: "nli" in str(ask(server).json()), 20)
+        questions = [{"id": "d", "kind": "binary", "question": "Is the customer happy?"}]
+        for context, models in (
+            ("The customer is happy.", ["nli"]),
+            ("A parcel came.", ["nli", "hashing"]),
+        ):
+            answer = ask(server, context=context, decisions=questions).json()["decisions"]["d"]
+            assert [step["model"] for step in answer["route"]] == models
 
 
 def test_the_callers_temperature_changes_no_way(serve):

@@ -19,6 +19,8 @@ class RouteStep(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, o
     threshold: Annotated[float, Meta(ge=0, le=1)] = 0.0
     #: Instead of it for decisions of a kind; 1 sends all of them on.
     by_kind: dict[Kind, Annotated[float, Meta(ge=0, le=1)]] = {}
+    #: Highest ``unstated`` with which its answer stands.
+    max_unstated: Annotated[float, Meta(ge=0, le=1)] = 1.0
     #: Weight of the model before: its log-probabilities, times this, are added to this model's.
     carries: Annotated[float, Meta(ge=0, le=4)] = 0.0
 
@@ -44,7 +46,8 @@ class DeclaredRoute(
             raise _bad(name, "name each model once")
         if self.steps[0].carries:
             raise _bad(name, "leave out what the first model carries: none is before it")
-        if self.steps[-1].threshold or self.steps[-1].by_kind:
+        last = self.steps[-1]
+        if last.threshold or last.by_kind or last.max_unstated < 1:
             raise _bad(name, "leave out the threshold of the last model: its answer stands")
 
 

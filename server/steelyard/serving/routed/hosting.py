@@ -208,6 +208,7 @@ def _open(
                     by_name[step.model],
                     step.threshold,
                     {str(kind): bound for kind, bound in step.by_kind.items()},
+                    step.max_unstated,
                     step.carries,
                 )
                 for step in route.steps
@@ -223,6 +224,7 @@ def _description(steps: Sequence[HostedStep]) -> str:
     sure = [
         f"{step.model.name} where its top probability is {step.threshold:.4g} or more"
         + "".join(f" ({bound:.4g} of {kind})" for kind, bound in step.by_kind.items())
+        + (f" and `unstated` {step.max_unstated:.4g} or less" if step.max_unstated < 1 else "")
         for step in steps[:-1]
     ]
     last = steps[-1].model.name
@@ -239,5 +241,6 @@ def _identity(name: str, steps: Sequence[HostedStep]) -> str:
     ]
     # Only where there are some: routes without them keep their evaluations.
     parts += [step.by_kind for step in steps if step.by_kind]
+    parts += [["unstated", step.max_unstated] for step in steps if step.max_unstated < 1]
     parts += [step.carries for step in steps if step.carries]
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()

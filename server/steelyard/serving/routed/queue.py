@@ -35,6 +35,8 @@ class HostedStep:
     threshold: float
     #: Instead of it for decisions of a kind.
     by_kind: Mapping[str, float] = field(default_factory=dict)
+    #: Highest probability that the context does not say with which its answer stands.
+    max_unstated: float = 1.0
     #: Weight of the log-probabilities of the model before, which are added to this one's.
     carries: float = 0.0
 
@@ -171,6 +173,7 @@ class _Walk:
             else:
                 goes_on = place < len(self._steps) - 1 and (
                     p_top < step.by_kind.get(decision.kind, step.threshold)
+                    or (score.unstated or 0.0) > step.max_unstated
                     or _abstains(decision, probabilities, score.unstated)
                 )
             if goes_on:
