@@ -16,6 +16,8 @@ _UNAVAILABLE = {
     "engine_unconfigured": "its base model is not on this server",
     "no_engine": "its files cannot be used",
 }
+_NOTES = {"connected": "on another server", "route": "asks several models"}
+_READER = "reads yes or no"
 _ORDER: dict[ChoiceKind, int] = {"family": 0, "base": 1, "connected": 2, "route": 3, "number": 4}
 
 
@@ -24,9 +26,9 @@ class ModelChoice(Struct, frozen=True, kw_only=True):
 
     name: Annotated[str, Meta(description="What a request names.")]
     kind: ChoiceKind
-    note: Annotated[str, Meta(description="In a few words, such as `serves @1`; may be empty.")] = (
-        ""
-    )
+    note: Annotated[
+        str, Meta(description="In a few words, such as `version 1 answers`; may be empty.")
+    ] = ""
     reason: Annotated[
         str | None, Meta(description="Why it cannot answer now; null where it can.")
     ] = None
@@ -70,7 +72,7 @@ def _of_family(family: Family, models: ModelList) -> ModelChoice:
     else:
         model = next((model for model in models.data if model.id == served.ref), None)
         reason = None if model is None else _why_unavailable(model)
-    note = "" if served is None else f"serves @{served.version}"
+    note = "" if served is None else f"version {served.version} answers"
     return ModelChoice(
         name=family.id, kind="family", note=note, reason=reason, dataset_id=family.dataset_id
     )
@@ -85,7 +87,7 @@ def _of_model(model: Model) -> ModelChoice:
         kind = "route"
     elif model.engine.startswith("connected-"):
         kind = "connected"
-    note = "" if kind == "base" else kind
+    note = _READER if model.engine == "connected-entailment" else _NOTES.get(kind, "")
     return ModelChoice(name=model.id, kind=kind, note=note, reason=_why_unavailable(model))
 
 
