@@ -114,7 +114,7 @@ def test_the_list_makes_decisions_and_opens_them(server):
         "shipping": None,
     }
     [listed] = opened(server, "home").__panel__().select(MarkTable)
-    assert listed.rows == [["desk", "", "production 1", "0", "—", ""]]
+    assert listed.rows == [["desk", "", "production 1", "0", "not known yet", ""]]
     page = opened(server)
     archived = page.__panel__().select(MarkTable)[1]
     archived.press([row[0] for row in archived.rows].index("contract_clause"))

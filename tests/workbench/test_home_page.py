@@ -296,8 +296,8 @@ def test_what_is_spent_is_told_where_accounts_are_on(server):
         keys=lambda: iter([SimpleNamespace(month_spent_usd=spent) for spent in ("1.2", None)]),
     )
     told = texts_of(show_spend(fetch_spend(SimpleNamespace(account=account))))
-    assert "1.2 USD, by the account" in told
-    assert "4.5 USD, and 0.25 USD held" in told
+    assert "$1.20, by the account" in told
+    assert "$4.50, and $0.25 held" in told
 
 
 def test_what_is_recent_leads_to_it(server):

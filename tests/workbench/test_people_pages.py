@@ -574,7 +574,7 @@ def test_operators_see_every_account_and_add_credit(look, account):
     now = accounts.accounts.found[found.index("acme")].wallet
     assert Decimal(now.available_usd) - Decimal(before.available_usd) == 7
     assert f"acme has {usd(now.available_usd)} available." in texts(accounts.said)
-    assert "requests per minute" in texts_of(page.__panel__())
+    assert "Requests a minute" in texts_of(page.__panel__())
     assert "No connected models" in texts(page.__panel__())
     refused = opened(OperatorPage, look(MIA, page="operator"))
     assert "steelyard account operator ADDRESS" in texts(refused.__panel__())

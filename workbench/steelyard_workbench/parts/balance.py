@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_DOWN, Decimal
+
 import panel as pn
 from panel.viewable import Viewable
 
@@ -13,6 +15,8 @@ from steelyard_workbench.kit.components.cards import cards
 from steelyard_workbench.kit.components.download import Download, bounded
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
+
+_CENT = Decimal("0.01")
 
 
 class Balance(Section):
@@ -69,14 +73,15 @@ def _known(money: WalletBalance | Billing) -> list[tuple[str, str, str]]:
     ]
 
 
-def usd(amount: str) -> str:
-    """Return an amount as it is read: with its sign before it, and at least whole cents.
+def usd(amount: str | Decimal) -> str:
+    """Return an amount as it is read: in whole cents rounded down, or what there is of a cent.
 
     Examples
     --------
-    >>> usd("1234.5"), usd("-0.000001"), usd("3")
-    ('$1,234.50', '-$0.000001', '$3.00')
+    >>> usd("1234.509"), usd("-0.0000012345"), usd("3")
+    ('$1,234.50', '-$0.0000012', '$3.00')
     """
-    sign = "-" if amount.startswith("-") else ""
-    whole, _, parts = amount.removeprefix("-").partition(".")
-    return f"{sign}${int(whole):,}.{parts.ljust(2, '0')}"
+    value = Decimal(amount)
+    size, sign = abs(value), "-" if value < 0 else ""
+    places = 2 if not size or size >= _CENT else 1 - size.adjusted()
+    return f"{sign}${size.quantize(Decimal(1).scaleb(-places), ROUND_DOWN):,f}"

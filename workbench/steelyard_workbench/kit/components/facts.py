@@ -56,10 +56,18 @@ def table(
     )
 
 
-def facts(values: Mapping[str, str]) -> Viewable:
-    """Return names with their values, every one escaped."""
+def facts(values: Mapping[str, str], terms: Mapping[str, str] | None = None) -> Viewable:
+    """Return names with their values, every one escaped.
+
+    Parameters
+    ----------
+    terms : mapping of str to str, optional
+        By name the exact term, which is shown where a pointer rests on it.
+    """
+    titles = terms or {}
     rows = "".join(
-        f'<tr><th scope="row" style="width:14em">{escape(name)}</th>'
+        f'<tr><th scope="row" style="width:14em" title="{escape(titles.get(name, ""))}">'
+        f"{escape(name)}</th>"
         f'<td class="long">{escape(value)}</td></tr>'
         for name, value in values.items()
     )

@@ -38,6 +38,7 @@ from steelyard_workbench.pages.decisions.moving import Moves, last_move
 from steelyard_workbench.pages.decisions.share_slider import share_card
 from steelyard_workbench.pages.decisions.trying import TryRows
 from steelyard_workbench.parts.agreed_price import AgreedPrice
+from steelyard_workbench.parts.balance import usd
 from steelyard_workbench.parts.live.view import View, to_text
 from steelyard_workbench.parts.named.filtering import OF_NAMED
 from steelyard_workbench.parts.named.listing import Listed, list_decisions, show_decisions
@@ -201,7 +202,7 @@ class DecisionsPage(OnePartPage):
         week, step = looked.summary, next_step(looked)
         text = (
             f"{week.answers:,} answers in the last week · right {share_text(week.accuracy)} · to a "
-            f"person {share_text(week.abstain_rate)} · {looked.cost_usd} USD · "
+            f"person {share_text(week.abstain_rate)} · {usd(looked.cost_usd)} · "
             f"{'drift' if looked.alarms else 'no drift'}. {step.text}"
         )
         is_elsewhere = step.page not in {"", "playground"}

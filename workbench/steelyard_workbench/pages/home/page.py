@@ -40,6 +40,7 @@ from steelyard_workbench.pages.home.attention import (
     server_needs,
     waiting_needs,
 )
+from steelyard_workbench.parts.balance import usd
 from steelyard_workbench.parts.beginning import Beginning, Steps, find_beginning
 from steelyard_workbench.parts.live.alarms import fetch_alarms
 from steelyard_workbench.parts.named.listing import Listed, list_decisions, show_decisions
@@ -273,8 +274,7 @@ def show_spend(spend: Spend | None) -> Viewable:
     wallet = spend.wallet
     month = spend.month_usd
     values = {
-        **({} if month is None else {"This month": f"{month} USD, by the account's keys"}),
-        "Available": f"{wallet.available_usd} USD, and {wallet.reserved_usd} USD held by work in "
-        "progress",
+        **({} if month is None else {"This month": f"{usd(month)}, by the account's keys"}),
+        "Available": f"{usd(wallet.available_usd)}, and {usd(wallet.reserved_usd)} held by work in progress",
     }
     return pn.Column(heading("Spend"), facts(values), sizing_mode="stretch_width")

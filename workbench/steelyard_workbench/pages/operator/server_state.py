@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import panel as pn
@@ -19,6 +19,7 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section, typed
 from steelyard_workbench.kit.states import empty, with_details
 from steelyard_workbench.parts.balance import usd
+from steelyard_workbench.parts.limits import show_limits
 
 _TRANSFER = (
     "When a bank transfer arrives, enter the id of the purchase it names, such as `pur_01k6…`."
@@ -157,19 +158,4 @@ def show_models(models: Sequence[ConnectedModel]) -> Viewable:
         ],
         label="Connected models",
         numbers=(5,),
-    )
-
-
-def show_limits(limits: Mapping[str, int]) -> Viewable:
-    """Show the bounds that hold for every account."""
-    if not limits:
-        return empty("Only members of an account see the limits.")
-    return table(
-        ("limit", "value"),
-        [
-            (name.replace("_", " "), "none" if not value and "per_minute" in name else f"{value:,}")
-            for name, value in sorted(limits.items())
-        ],
-        label="Limits",
-        numbers=(1,),
     )

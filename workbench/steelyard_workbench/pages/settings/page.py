@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 
+import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
@@ -13,6 +14,7 @@ from steelyard.accounts.wire import AccountSummary, ApiKey
 from steelyard.discovery.wire import Discovery
 from steelyard.errors import SteelyardError
 from steelyard.serving.health_wire import Health
+from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -20,6 +22,8 @@ from steelyard_workbench.kit.keys import KEYS, PLACES
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.states import empty, verdict, with_details
+from steelyard_workbench.parts.balance import usd
+from steelyard_workbench.parts.limits import show_limits
 
 #: Keys of the account that are listed.
 _MOST_KEYS = 200
@@ -103,27 +107,16 @@ def show_account(account: AccountSummary) -> Viewable:
         {
             "Name": account.user.name,
             "Credit": (
-                f"{wallet.available_usd} USD available, {wallet.reserved_usd} USD held by work in "
-                "progress"
+                f"{usd(wallet.available_usd)}, and {usd(wallet.reserved_usd)} held by work in progress"
                 if account.accounts_enabled
                 else "not counted: accounts are off"
             ),
         }
     )
-    limits = table(
-        ("limit", "value"),
-        [
-            (name.replace("_", " "), _limit_text(name, value))
-            for name, value in sorted(account.effective_limits.items())
-        ],
-        label="Limits",
+    limits = Details(
+        lambda: [show_limits(account.effective_limits)], "limits of a request and a minute"
     )
-    return pmui.Column(shown, limits, sizing_mode="stretch_width")
-
-
-def _limit_text(name: str, value: int) -> str:
-    """Return a limit; of those a minute, 0 stands for none."""
-    return "none" if not value and name.endswith("_per_minute") else f"{value:,}"
+    return pn.Column(shown, limits, sizing_mode="stretch_width")
 
 
 def show_keys(keys: list[ApiKey]) -> Viewable:
@@ -143,8 +136,8 @@ def show_keys(keys: list[ApiKey]) -> Viewable:
                 key.prefix,
                 key.scope,
                 ago(key.last_used_at),
-                f"{key.month_spent_usd} USD" if key.month_spent_usd else "0 USD",
-                f"{key.monthly_cap_usd} USD" if key.monthly_cap_usd else "none",
+                usd(key.month_spent_usd or "0"),
+                usd(key.monthly_cap_usd) if key.monthly_cap_usd else "none",
                 "active" if key.revoked_at is None else f"revoked {ago(key.revoked_at)}",
             )
             for key in keys

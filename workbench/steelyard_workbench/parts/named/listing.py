@@ -12,7 +12,7 @@ from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionSummary
 from steelyard.named.wire import NamedDecision
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.numbers import share_text
 from steelyard_workbench.parts.named.looking import last_days
 
 #: Archived decisions that are listed.
@@ -46,13 +46,13 @@ def show_decisions(
             each.description or "",
             ", ".join(f"{alias.alias} {alias.version}" for alias in each.aliases),
             f"{days[each.name].answers:,}" if each.name in days else "",
-            measure_text(days[each.name].accuracy) if each.name in days else "",
+            share_text(days[each.name].accuracy) if each.name in days else "",
             each.owner or "",
         ]
         for each in decisions
     ]
     return mark_table(
-        ("decision", "for", "aliases", "last day", "right on feedback", "owner"),
+        ("decision", "for", "versions in use", "answers today", "right", "owner"),
         rows,
         label=label,
         open_=lambda place: open_(decisions[place].name),
