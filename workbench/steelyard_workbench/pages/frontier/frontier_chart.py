@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bokeh.models import ColumnDataSource, LabelSet
+from bokeh.models import ColumnDataSource
 
 from steelyard.evaluations.frontier_wire import FrontierMeasure, FrontierPoint
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.numbers import measure_text
-from steelyard_workbench.kit.theme import BLUE, GREY
+from steelyard_workbench.kit.theme import BLUE, SERIES
 
 #: The measures, with their units.
 MEASURES: dict[str, FrontierMeasure] = {
@@ -71,7 +71,7 @@ def frontier_chart(
             "told": [measure_text(estimate) for estimate in estimates],
             "marker": ["circle" if point.dominated else "diamond" for _, point in drawn],
             "size": [9 if point.dominated else 15 for _, point in drawn],
-            "color": [GREY if point.dominated else BLUE for _, point in drawn],
+            "color": [SERIES[place % len(SERIES)] for place in range(len(drawn))],
             "state": ["dominated" if point.dominated else "not dominated" for _, point in drawn],
         }
     )
@@ -80,8 +80,7 @@ def frontier_chart(
         AXES[axis],
         f"{_Y[measure]}, with 95 % intervals",
         height=380,
-        # Names stand at the right of their points.
-        x_range=figures.room_for(source.data["x"], beyond=0.2),
+        x_range=figures.room_for(source.data["x"]),
         y_range=figures.room_for([*source.data["low"], *source.data["high"]]),
     )
     line = best_so_far(
@@ -98,23 +97,17 @@ def frontier_chart(
             line_dash="dashed",
             legend_label="the best for as much or less",
         )
-        made.legend.location = "bottom_right"
     figures.intervals(made, source, base="x", low="low", high="high")
     marks = made.scatter(
-        "x", "value", source=source, marker="marker", size="size", color="color", name="models"
+        "x",
+        "value",
+        source=source,
+        marker="marker",
+        size="size",
+        color="color",
+        legend_field="model",
     )
-    made.add_layout(
-        LabelSet(
-            x="x",
-            y="value",
-            text="model",
-            source=source,
-            x_offset=9,
-            y_offset=5,
-            text_font_size="0.8rem",
-            text_color=GREY,
-        )
-    )
+    made.add_layout(made.legend[0], "below")
     made.hover.renderers = [marks]
     made.hover.tooltips = [
         ("", "@model"),
