@@ -7,9 +7,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from steelyard_workbench.frame.navigation import ENTRIES, SECTIONS
+from steelyard_workbench.frame.navigation import ENTRIES
 from support.browser.accessibility import stays_worse
-from support.browser.browsing import visit
+from support.browser.browsing import go_to, visit
 
 pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 
@@ -53,19 +53,9 @@ def test_nothing_new_is_found(quiet_page, is_dark, is_split):
     pages = [one for one in PAGES if not is_split or (one.slug in DARK) is is_dark]
     visit(quiet_page, f"page={pages[-1].slug}{'&theme=dark' if is_dark else ''}")
     expect(quiet_page.locator(".mui-dark" if is_dark else ".mui-light").first).to_be_visible()
-    menu = quiet_page.get_by_role("navigation", name="Pages").first
-    sections = {section.name: section.title for section in SECTIONS}
     found = {}
     for entry in pages:
-        if not entry.section:
-            quiet_page.get_by_role("button", name="Steelyard").click()
-        else:
-            menu.get_by_role("button", name=sections[entry.section], exact=True).click()
-            if sum(other.section == entry.section for other in PAGES) > 1:
-                quiet_page.get_by_role("tab", name=entry.title, exact=True).click()
-        heading = quiet_page.get_by_role("heading", level=1, name=entry.title, exact=True)
-        expect(heading).to_be_visible()
-        expect(quiet_page.locator(".skeleton:visible")).to_have_count(0)
+        go_to(quiet_page, entry)
         found[entry.slug] = stays_worse(quiet_page)
         found[entry.slug] += quiet_page.get_by_text(COMMAND).filter(visible=True).all_inner_texts()
     assert not any(found.values()), found

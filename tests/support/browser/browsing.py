@@ -28,3 +28,29 @@ def visit(page, query=""):
 
     page.goto(f"{page.home}/?{query}" if query else page.home)
     expect(page.locator("[data-keys=ready]")).to_be_attached(timeout=SLOWLY)
+
+
+def go_to(page, entry):
+    """Go to a page of the workbench by its menu and its tabs, within one visit.
+
+    Parameters
+    ----------
+    entry : steelyard_workbench.frame.navigation.Entry
+    """
+    from playwright.sync_api import expect
+
+    from steelyard_workbench.frame.navigation import SECTIONS
+
+    if not entry.section:
+        page.get_by_role("button", name="Steelyard").click()
+    else:
+        [title] = [section.title for section in SECTIONS if section.name == entry.section]
+        menu = page.get_by_role("navigation", name="Pages").first
+        menu.get_by_role("button", name=title, exact=True).click()
+        tab = page.get_by_role("tab", name=entry.title, exact=True)
+        first = page.get_by_role("heading", level=1, name=entry.title, exact=True)
+        expect(tab.or_(first).first).to_be_visible()
+        if tab.count():
+            tab.click()
+    expect(page.get_by_role("heading", level=1, name=entry.title, exact=True)).to_be_visible()
+    expect(page.locator(".skeleton:visible")).to_have_count(0)

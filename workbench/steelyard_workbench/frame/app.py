@@ -65,7 +65,7 @@ from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.session import IN_ADDRESS, Session
 from steelyard_workbench.kit.states import empty, failed, loading
 from steelyard_workbench.kit.tasks import Task, Write
-from steelyard_workbench.kit.theme import HEADING, ON_BAR, PAGE, PAGE_WIDTH, THEME_CONFIG
+from steelyard_workbench.kit.theme import HEADING, ON_BAR, ON_PHONE, PAGE, PAGE_WIDTH, THEME_CONFIG
 
 _log = logging.getLogger(__name__)
 
@@ -592,7 +592,13 @@ def prepare(*, inline: bool = False) -> None:
     make_parts_quickly()
     setting = nullcontext() if inline else _outside_cells()
     with setting:
-        pn.extension("tabulator", notifications=True, exception_handler=on_error, inline=inline)
+        pn.extension(
+            "tabulator",
+            notifications=True,
+            exception_handler=on_error,
+            inline=inline,
+            raw_css=[ON_PHONE],
+        )
     # The theme of a table that comes to a page later sends its style sheets back, which are known.
     warnings.filterwarnings("ignore", "reference already known", BokehUserWarning)
 

@@ -93,11 +93,11 @@ class Heading(Viewer):
         super().__init__()
         self._session = session
         self._names: dict[tuple[str, str], str] = {}
-        self.up = pmui.Button(variant="text", size="small", margin=(0, 5), visible=False)
+        self.up = pmui.Button(variant="text", size="small", margin=(0, 2), visible=False)
         self.up.on_click(self._on_up)
         self.title = pn.pane.HTML("", margin=(2, 10), sizing_mode="stretch_width")
         self.tabs = pmui.TabMenu(
-            items=[], variant="scrollable", sx=_TABS, sizing_mode="stretch_width", margin=(0, 10)
+            items=[], variant="scrollable", sx=_TABS, sizing_mode="stretch_width", margin=(0, 10, 8, 10)
         )
         self.tabs.on_click(self._on_tab)
         self.summary = pmui.Typography("", variant="body2", visible=False)

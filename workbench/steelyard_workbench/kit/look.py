@@ -23,12 +23,14 @@ from steelyard_workbench.kit.theme import (
 def with_tokens(css: str) -> str:
     """Return a style sheet whose ``var(--name)`` of a colour is that of the theme.
 
+    ``--c`` is the colour of a part, and ``--card-…`` what a card says to all that stands in it.
+
     Examples
     --------
     >>> with_tokens("a { color: var(--accent); }")
     'a { color: var(--mui-palette-look-accent); }'
     """
-    return re.sub(r"var\(--(?!mui-|c\b)", "var(--mui-palette-look-", css)
+    return re.sub(r"var\(--(?!mui-|card-|c\b)", "var(--mui-palette-look-", css)
 
 
 #: Of every button that is plain HTML: as those of panel-material-ui.
@@ -52,16 +54,26 @@ button:focus-visible, summary:focus-visible, [tabindex]:focus-visible {{
 }}
 """)
 
-#: Of tables: lines alone, and on a phone a card for each row, with the names of its columns.
+#: Of tables: a card of lines, without a frame of its own within another card; and on a phone a card for
+#: each row, with the names of its columns.
 TABLE_CSS = with_tokens(f"""
-table {{ border-collapse: collapse; width: 100%; font-size: {TEXT}; }}
-th, td {{
-  text-align: left; vertical-align: top; padding: 8px 12px 8px 0; border-bottom: 1px solid var(--line);
+table {{
+  border-spacing: 0; width: 100%; font-size: {TEXT}; color: var(--ink); background: var(--surface);
+  border: var(--card-line, 1px solid var(--line)); border-radius: 8px;
 }}
+th, td {{
+  text-align: left; vertical-align: top; padding: 9px 16px; border-bottom: 1px solid var(--line);
+}}
+tbody tr:last-child > * {{ border-bottom: 0; }}
+tbody tr:hover > * {{ background: var(--sunk); }}
+th:first-child, td:first-child {{ padding-left: var(--card-side, 16px); }}
 thead th, tbody th {{ font-size: {SMALL}; font-weight: 600; color: var(--muted); }}
+thead th::first-letter {{ text-transform: uppercase; }}
 .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
 .long {{ overflow-wrap: anywhere; }}
 @media (max-width: 599px) {{
+  table.cards {{ border: 0; background: none; }}
+  table.cards td::first-letter {{ text-transform: uppercase; }}
   table.cards thead {{ position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }}
   table.cards tr {{
     display: block; margin-bottom: 12px; padding: 8px 12px; background: var(--surface);
@@ -107,6 +119,7 @@ CELL_CSS = CHIP_CSS + with_tokens(f"""
 CARD_CSS = CELL_CSS + with_tokens(f"""
 :host {{ color: var(--ink); font: {TEXT}/1.5 {FONT}; }}
 .card {{
+  --card-line: 0; --card-side: 0;
   box-sizing: border-box; padding: 24px; overflow-wrap: anywhere; background: var(--surface);
   border: 1px solid var(--line); border-radius: 8px; box-shadow: 0 1px 3px rgba(27, 35, 48, 0.07);
 }}

@@ -138,6 +138,16 @@ def token(name: str) -> str:
     return f"var(--mui-palette-look-{name})"
 
 
+#: What a card says to the tables in it: no frame, and nothing left free at their left.
+IN_CARD = {"--card-line": "0", "--card-side": "0"}
+#: Of every part on a phone: as wide as there is room, whatever width it has on a desk, and rows wrap.
+ON_PHONE = """
+@media (max-width: 599px) {
+  :host, :host > div { max-width: 100% !important; min-width: 0 !important; }
+  :host(.bk-Row), .MuiBox-root { flex-wrap: wrap !important; }
+}
+"""
+
 #: Of the page: a warm ground, with room around what stands on it where there is room.
 PAGE = {
     "& main.main": {"backgroundColor": token("ground"), "minHeight": "100vh"},
@@ -158,7 +168,7 @@ def _of_theme(look: dict[str, str]) -> dict[str, object]:
     return {
         "MuiPaper": {
             "styleOverrides": {
-                "root": {"backgroundImage": "none"},
+                "root": {"backgroundImage": "none", **IN_CARD},
                 "rounded": {"borderRadius": 8},
                 "elevation1": {"border": hairline, "boxShadow": "0 1px 3px rgba(27,35,48,0.07)"},
             }
@@ -170,6 +180,7 @@ def _of_theme(look: dict[str, str]) -> dict[str, object]:
                     **_STILL,
                     "&&": {
                         "minHeight": _HEIGHT,
+                        "fontSize": TEXT,
                         "padding": "2px 14px",
                         "borderRadius": 6,
                         "boxShadow": "none",
@@ -182,8 +193,9 @@ def _of_theme(look: dict[str, str]) -> dict[str, object]:
                         "&:hover": {"backgroundColor": look["sunk"]},
                     },
                 },
-                "sizeSmall": {
-                    "&&": {"fontSize": SMALL, "minHeight": _SMALL_HEIGHT, "padding": "0 10px"}
+                # Beside a field all buttons have its height; a link has that of its words.
+                "textSizeSmall": {
+                    "&&": {"fontSize": SMALL, "minHeight": _SMALL_HEIGHT, "padding": "0 8px"}
                 },
             }
         },
@@ -285,8 +297,35 @@ _COMPONENTS = {
     "MuiTab": {"styleOverrides": {"root": {"&.Mui-focusVisible": _INNER, **_AS_WRITTEN, **_STILL}}},
     "MuiToggleButton": {
         "styleOverrides": {
-            "root": {**_AS_WRITTEN, **_STILL},
-            "sizeSmall": {"&&": {"fontSize": SMALL}},
+            "root": {
+                **_AS_WRITTEN,
+                **_STILL,
+                "&&": {
+                    "flex": "0 0 auto",
+                    "width": "auto",
+                    "height": _HEIGHT,
+                    "padding": "0 14px",
+                    "backgroundColor": token("surface"),
+                },
+                "&&&.Mui-selected": {
+                    "backgroundColor": token("accent-tint"),
+                    "color": token("accent"),
+                },
+            },
+        }
+    },
+    "MuiToggleButtonGroup": {"styleOverrides": {"root": {"&&": {"flexWrap": "wrap"}}}},
+    # What was chosen, in a field for several.
+    "MuiChip": {
+        "styleOverrides": {
+            "root": {
+                "&&": {
+                    "height": 24,
+                    "color": token("accent"),
+                    "backgroundColor": token("accent-tint"),
+                    "& .MuiChip-deleteIcon": {"color": "inherit", "fontSize": 16},
+                }
+            }
         }
     },
     # Panel-material-ui gives code a light blue of 2.3 to 1 on white.

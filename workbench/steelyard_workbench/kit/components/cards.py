@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard_workbench.kit.theme import FIGURE, token
+from steelyard_workbench.kit.look import CARD_CSS
+from steelyard_workbench.kit.theme import IN_CARD, token
 
-_CARD_PX = 190
+_GRID_CSS = """
+.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: 16px; }
+.grid .card { padding: 16px; }
+"""
 FRAME = {
+    **IN_CARD,
     "border": f"1px solid {token('line')}",
     "border-radius": "8px",
     "background": token("surface"),
     "padding": "14px",
     "box-sizing": "border-box",
 }
-_VALUE = {"fontSize": FIGURE, "fontWeight": 700, "overflowWrap": "anywhere"}
 
 
 def cards(figures: Sequence[tuple[str, str, str]]) -> Viewable:
     """Return cards beside each other: of each the name, the value and a note."""
-    return pn.FlexBox(
-        *(
-            pmui.Paper(
-                pmui.Typography(name, variant="body2", margin=(6, 10, 0, 10)),
-                pmui.Typography(value, variant="body1", sx=_VALUE, margin=(0, 10)),
-                pmui.Typography(note, variant="body2", margin=(0, 10, 6, 10)),
-                width=_CARD_PX,
-                margin=0,
-            )
-            for name, value, note in figures
-        ),
-        gap="10px",
-        align_items="stretch",
-        margin=(0, 10),
+    drawn = "".join(
+        f'<div class="card"><div class="note">{escape(name)}</div>'
+        f'<div class="figure">{escape(value)}</div><div class="note">{escape(note)}</div></div>'
+        for name, value, note in figures
+    )
+    return pn.pane.HTML(
+        f'<div class="grid">{drawn}</div>',
+        sizing_mode="stretch_width",
+        margin=(5, 10),
+        stylesheets=[CARD_CSS, _GRID_CSS],
     )
 
 

@@ -46,8 +46,9 @@ def plot(title: str, x: str, y: str, *, height: int = 300, **given: Any) -> Any:
 
 def show(made: Any) -> pn.pane.Bokeh:
     """Put a figure on a page; its colours follow the theme."""
+    made.margin = (5, 10)  # that of the pane does not reach it
     made.styles = {name: FRAME[name] for name in ("border", "border-radius", "background")}
-    return pn.pane.Bokeh(made, sizing_mode="stretch_width", theme=None, margin=(5, 10))
+    return pn.pane.Bokeh(made, sizing_mode="stretch_width", theme=None)
 
 
 def change(made: Any, work: Callable[[], None]) -> None:

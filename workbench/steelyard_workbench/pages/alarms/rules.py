@@ -119,7 +119,8 @@ class Rules(Section):
             label="What is watched",
             options={word: watch for watch, word in WATCH_WORDS.items()},
             value=list(WATCHES),
-            width=520,
+            sizing_mode="stretch_width",
+            max_width=520,
         )
         self.false_alarms = pmui.FloatInput(
             label="Chance of a false alarm in 10,000 decisions",

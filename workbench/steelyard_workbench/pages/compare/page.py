@@ -206,7 +206,7 @@ class ComparePage(Page):
             if id_ not in options.values():
                 options[id_] = id_
         fields = [
-            pmui.Select(label=label, options=options, value=value, width=440)
+            pmui.Select(label=label, options=options, value=value, width=340)
             for label, value in (("Before", before), ("After", after))
         ]
         for field, name in zip(fields, ("before", "after"), strict=True):
@@ -221,7 +221,7 @@ class ComparePage(Page):
             )
         swap = pmui.Button(label="Swap", variant="outlined")
         swap.on_click(lambda _: self.session.param.update(before=after, after=before))
-        return pmui.Row(*fields, swap)
+        return pn.FlexBox(*fields, swap)
 
     async def _show(self, comparison: EvaluationComparison, before: str, after: str) -> Viewable:
         self.flips = FlipBrowser(

@@ -106,7 +106,7 @@ class TableColumns(Viewer):
                 label=f"What {name} answers",
                 value=label.question,
                 max_length=1_000,
-                width=420,
+                width=340,
                 disabled=label.definition is not None,
             )
             for name, label in read.labels.items()
@@ -138,7 +138,7 @@ class TableColumns(Viewer):
                 label=_NO_LABEL.format(name),
                 options=list(dict.fromkeys([*read.labels[name].no_label, *counts]))[:MOST_SHOWN],
                 value=sorted(read.labels[name].no_label),
-                width=420,
+                width=340,
             )
             for name, counts in values.items()
         }

@@ -199,7 +199,7 @@ class EvaluationsPage(Page):
                 "Evaluate another model on this dataset to compare the two.", variant="body2"
             )
         others = {name_of(evaluation): evaluation.id for evaluation in scored.others}
-        select = pmui.Select(label="Compare with", options=others, width=380, size="small")
+        select = pmui.Select(label="Compare with", options=others, width=340, size="small")
         button = pmui.Button(label="Compare", variant="outlined", size="small")
         button.on_click(
             lambda _: self.session.open(
@@ -244,5 +244,5 @@ def dataset_select(datasets: Sequence[Dataset], chosen: str) -> Any:
     if chosen not in options.values():
         options[chosen] = chosen
     return pmui.Select(
-        label="Dataset", options=options, value=chosen, width=380, searchable=len(options) > 10
+        label="Dataset", options=options, value=chosen, width=340, searchable=len(options) > 10
     )

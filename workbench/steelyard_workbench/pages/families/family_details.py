@@ -141,7 +141,8 @@ class FamilyDetails(Serving, LineMoves):
             label="Look at",
             options={choice.label: choice.job.id for choice in choices},
             value=chosen.job.id,
-            width=520,
+            sizing_mode="stretch_width",
+            max_width=520,
         )
         by_id = {choice.job.id: choice for choice in choices}
         pn.bind(lambda id_: self.choose(by_id[id_]), select, watch=True)

@@ -67,7 +67,7 @@ class NextFineTune(Viewer):
             options=bases if has_choice else [],
             value=self._present if has_choice else None,
             visible=has_choice,
-            width=380,
+            width=340,
             margin=(10, 10, 5, 10),  # its label stands above its frame, and the dialog ends there
         )
         super().__init__()

@@ -81,7 +81,7 @@ class FamilyForm(Viewer):
         self._names = {dataset.id: _family_name(dataset.name) for dataset in datasets}
         first = chosen if chosen in self._names else datasets[0].id
         self.dataset = pmui.Select(
-            label="Dataset", options=dataset_options(datasets), value=first, width=380
+            label="Dataset", options=dataset_options(datasets), value=first, width=340
         )
         self.family = pmui.TextInput(
             label="Name (a to z, 0 to 9, hyphens)", value=self._names[first], width=300

@@ -113,13 +113,13 @@ class LabelingForm(Viewer):
             value=_OWN,
             width=330,
         )
-        self.question = pmui.TextInput(label="Question", max_length=1_000, width=420)
-        self.outcomes = pmui.TextInput(label="Outcomes, with commas", max_length=4_000, width=420)
+        self.question = pmui.TextInput(label="Question", max_length=1_000, width=340)
+        self.outcomes = pmui.TextInput(label="Outcomes, with commas", max_length=4_000, width=340)
         self.teachers = pmui.MultiChoice(
             label="Teachers",
             options={teacher.name: teacher.id for teacher in teachers.data},
             value=list(teachers.defaults.get("default", []))[:8],
-            width=420,
+            width=340,
         )
         self.start = pmui.Button(label="Show the price and start", variant="contained")
         self.said = pn.Column(sizing_mode="stretch_width")

@@ -265,7 +265,7 @@ def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
         )
     options: dict[str, DecisionGroup | None] = {"": None}
     options |= {f"{group.decision} by {_name(group)}": group for group in summary.groups}
-    choose = pmui.Select(label="Show the decisions of", options=options, value=None, width=380)
+    choose = pmui.Select(label="Show the decisions of", options=options, value=None, width=340)
 
     def chosen(group: DecisionGroup | None) -> None:
         if group is not None:

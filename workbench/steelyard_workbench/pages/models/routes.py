@@ -126,7 +126,7 @@ class Routes(Section):
             label="Fitted on", options=dataset_options(datasets, with_rows=True), width=330
         )
         self.dataset.value = datasets[0].id
-        self.bound = pmui.Select(label="It is to", options=_BOUNDS, value=_SHARE, width=400)
+        self.bound = pmui.Select(label="It is to", options=_BOUNDS, value=_SHARE, width=340)
         self.value = pmui.FloatInput(
             label="Share, 0 to 1", value=_USUAL[_SHARE], start=0, width=180
         )

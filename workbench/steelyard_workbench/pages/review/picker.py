@@ -163,7 +163,7 @@ class Picker(Viewer):
             label="Dataset",
             options=names if known else {"": "", **names},
             value=self._session.dataset if known else "",
-            width=380,
+            width=340,
         )
         pn.bind(self._on_dataset, dataset, watch=True)
         start = pmui.Button(label="Start a review", variant="contained", disabled=not known)

@@ -151,7 +151,7 @@ class VersionsPage(Page):
         if chosen and chosen not in options.values():
             options[chosen] = chosen
         field = pmui.Select(
-            label="Dataset", options={"": "", **options}, value=chosen, width=520, searchable=True
+            label="Dataset", options={"": "", **options}, value=chosen, width=340, searchable=True
         )
         pn.bind(
             lambda id_: self.session.param.update(dataset=id_ or "", version=0), field, watch=True

@@ -42,10 +42,14 @@ class Webhooks(Section):
         """Return the list and the form."""
         self.webhooks: Loaded[list[Webhook]] = Loaded("The webhooks", self._fetch, self._show)
         self.url = pmui.TextInput(
-            label="Address", placeholder="https://example.com/steelyard", width=420
+            label="Address", placeholder="https://example.com/steelyard", width=340
         )
         self.events = pmui.MultiChoice(
-            label="Events", options=list(EVENTS), value=_USUAL, width=520
+            label="Events",
+            options=list(EVENTS),
+            value=_USUAL,
+            sizing_mode="stretch_width",
+            max_width=520,
         )
         self.about = pmui.TextInput(label="Note, for people", max_length=200, width=260)
         self.question = pn.Column()

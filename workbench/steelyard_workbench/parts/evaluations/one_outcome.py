@@ -46,7 +46,7 @@ class OneOutcome(Viewer):
             end=1.0,
             step=0.01,
             value=0.5,
-            width=380,
+            width=340,
         )
         self.precision = pmui.FloatInput(
             label="Precision to certify", value=0.95, start=0.01, end=0.999, step=0.01, width=170

@@ -70,7 +70,7 @@ class WhatIf(Viewer):
             end=1.0,
             step=0.01,
             value=0.5,
-            width=380,
+            width=340,
         )
         self.yes_from = pmui.FloatSlider(
             label="Answer yes from a probability of",
@@ -78,7 +78,7 @@ class WhatIf(Viewer):
             end=1.0,
             step=0.01,
             value=0.5,
-            width=380,
+            width=340,
         )
         self.false_yes = pmui.FloatInput(label="A wrong yes costs", value=1.0, start=0, width=170)
         self.false_no = pmui.FloatInput(label="A wrong no costs", value=1.0, start=0, width=170)
