@@ -13,7 +13,7 @@ from steelyard.decisions.wire import Certified, DecideResponse
 from steelyard.families.certifying import abstain_on_novel
 from steelyard.scoring.hashing import HashingScorer, WordCounter
 from steelyard.scoring.heads import Heads
-from steelyard.scoring.novelty import MOST_ROWS, TrainingTexts
+from steelyard.scoring.novelty import MOST_ROWS, TrainingTexts, word_vectors
 from steelyard.scoring.tuned import TunedScorer
 from steelyard.serving.decide import DecideService
 from support.decisions.factories import make_request_dict
@@ -57,10 +57,21 @@ def test_texts_like_the_held_out_ones_fall_below_as_often_as_allowed(training, t
     assert TrainingTexts.load(tmp_path) is None
     training.save(tmp_path)
     read = TrainingTexts.load(tmp_path)
+    assert not read.of_words
     assert read.vectors.shape == (MOST_ROWS, 8)
     np.testing.assert_array_equal(read.vectors, training.vectors)
     again = TrainingTexts.of(reversed(SEEN), HELD_OUT, vectors)
     np.testing.assert_array_equal(again.evaluation, read.evaluation)
+
+
+def test_texts_of_a_model_of_words_are_known_by_words_alone(tmp_path):
+    lengths = np.linalg.norm(word_vectors(["one two", "", "six"]), axis=1)
+    assert lengths.tolist() == pytest.approx([1, 0, 1])
+    TrainingTexts.of(SEEN, HELD_OUT, word_vectors, of_words=True).save(tmp_path)
+    read = TrainingTexts.load(tmp_path)
+    assert read.of_words
+    known, strange = read.distances_of(word_vectors(["seen 12", "quite unlike"]))
+    assert known < read.distances[-1] < strange
 
 
 def test_nothing_is_read_for_a_request_that_does_not_ask(training):

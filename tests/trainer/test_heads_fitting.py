@@ -16,7 +16,7 @@ from steelyard.trainer.candidates import PARENT, parent_candidate
 from steelyard.trainer.choosing import MOST_DEPTH, choose_head, is_too_deep
 from steelyard.trainer.data import decision_data
 from steelyard.trainer.features import compute_features
-from steelyard.trainer.fitting import FitReport, fit_heads
+from steelyard.trainer.fitting import WORDS_ALONE, FitReport, fit_heads
 from support.families.tuning_rows import (
     LEVEL,
     TEAM,
@@ -84,13 +84,23 @@ def test_the_report_tells_of_every_candidate(fitted):
     assert {"blend", "stacker"} <= set(names)
     assert decision.chosen in names
     assert decision.rows == decision.contexts == 400
-    assert decision.baseline.n == decision.baseline_rival.n == 50
     # Noise says nothing of the words: what reads only it is no better than the prior.
     losses = {one.name: one.loss for one in decision.candidates}
     assert losses["base"] > 1.0 > losses["ngrams"]
     text = str(fitted[0])
     assert "| ngrams |" in text
-    assert "text baseline" in text
+
+
+@pytest.mark.parametrize(("make", "method"), [(team_rows, "sft"), (reward_rows, "reward")])
+def test_words_alone_are_fitted_beside_it_and_read_nothing_else(make, method, tmp_path):
+    fit(make(200), tmp_path, method=method)
+    heads = Heads.load(tmp_path / "heads" / WORDS_ALONE)
+    assert all(head.reads_words_alone for head in heads)
+    scorer = WordScorer()
+    rows = [permuted(row, [2, 0, 1]) for row in make(50, seed=1)]
+    right = answers(heads, scorer, rows).argmax(1) == [row.labels.argmax() for row in rows]
+    assert right.mean() > 0.8
+    assert (scorer.n_scored, scorer.n_embedded) == (0, 0)
 
 
 def test_a_report_survives_json(fitted):

@@ -8,8 +8,6 @@ from scipy.sparse import csr_array
 
 from steelyard.families.wire import MAX_SEED
 from steelyard.scoring.head_specs import calibrate, log_softmax, pair_features
-from steelyard.trainer import baseline as baseline_module
-from steelyard.trainer.baseline import fit_baseline
 from steelyard.trainer.blending import blend, correct, fit_booster, fit_weights
 from steelyard.trainer.calibrating import (
     choose_calibration,
@@ -26,7 +24,7 @@ from steelyard.trainer.data import decision_data
 from steelyard.trainer.features import Features
 from steelyard.trainer.linear import fit_linear
 from steelyard.trainer.markers import fit_markers
-from support.families.tuning_rows import TEAM, make_row, permuted, reward_rows, team_rows
+from support.families.tuning_rows import TEAM, make_row, permuted, team_rows
 
 
 def draw_task(n, n_outcomes=3, width=5, seed=0, *, sharpness=1.5):
@@ -265,63 +263,3 @@ def test_better_means_beyond_noise():
     assert is_better(losses - 0.2, losses)
     assert not is_better(losses, losses)
     assert not is_better(losses + rng.normal(0, 1, 400) + 0.01, losses)
-
-
-# The text baseline
-
-
-def test_the_baseline_reads_words():
-    baseline = fit_baseline(team_rows(300), method="sft", seed=0)
-    rows = [permuted(row, [2, 0, 1]) for row in team_rows(100, seed=1, noise=0.0)]
-    shares = baseline.probabilities(rows)
-    right = [share.argmax() == row.labels.argmax() for share, row in zip(shares, rows, strict=True)]
-    assert np.mean(right) > 0.9
-    for share in shares:
-        assert share.sum() == pytest.approx(1)
-        assert (share > 0).all()
-    again = fit_baseline(team_rows(300)[::-1], method="sft", seed=0).probabilities(rows)
-    np.testing.assert_allclose(again, shares, atol=0.02)
-
-
-def test_the_baseline_of_many_texts_that_share_no_word(monkeypatch):
-    monkeypatch.setattr(baseline_module, "_MANY_TEXTS", 40)
-    rows = [make_row(f"user{n:04d}", TEAM, np.eye(3)[n % 3]) for n in range(60)]
-    for share in fit_baseline(rows, method="sft", seed=0).probabilities(rows):
-        assert share.sum() == pytest.approx(1)
-
-
-def test_the_baseline_takes_the_largest_seed():
-    rows = team_rows(60)
-    for share in fit_baseline(rows, method="sft", seed=MAX_SEED).probabilities(rows):
-        assert share.sum() == pytest.approx(1)
-
-
-def test_rewards_that_are_all_equal_change_nothing_of_the_baseline():
-    told = reward_rows(200)
-    equal = [make_row(row.context, row.decision, [0.0] * 3) for row in team_rows(150, seed=5)]
-    rows = reward_rows(50, seed=1)
-    with_them, without = (
-        fit_baseline(given, method="reward", seed=0).probabilities(rows)
-        for given in ([*told, *equal], told)
-    )
-    np.testing.assert_array_equal(with_them, without)
-
-
-def test_the_baseline_of_rewards_names_the_best():
-    baseline = fit_baseline(reward_rows(200), method="reward", seed=0)
-    rows = reward_rows(50, seed=1)
-    shares = baseline.probabilities(rows)
-    right = [share.argmax() == row.labels.argmax() for share, row in zip(shares, rows, strict=True)]
-    assert np.mean(right) > 0.9
-
-
-def test_the_baseline_of_nothing_is_even_and_of_one_label_the_prior():
-    from support.families.tuning_rows import LEVEL
-
-    baseline = fit_baseline([make_row("one", TEAM, [1, 0, 0])] * 3, method="sft")
-    known, unknown = baseline.probabilities(
-        [make_row("two", TEAM, [1, 0, 0]), make_row("two", LEVEL, [1, 0, 0])]
-    )
-    assert known[0] > 0.9
-    assert unknown.tolist() == pytest.approx([1 / 3] * 3)
-    assert fit_baseline([], method="sft").probabilities([]) == []

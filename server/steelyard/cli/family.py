@@ -48,6 +48,11 @@ def _training_options(command: _Command) -> _Command:
             type=int,
             help="1 to 16: train the encoder too, where the server has the train extra.",
         ),
+        click.option(
+            "--heads",
+            type=click.Choice(("auto", "words", "cheapest")),
+            help="What heads read: as is best, words alone, or words alone where they are as right.",
+        ),
         click.option("--learning-rate", type=float, help="[default: the server's]"),
         click.option("--steps", type=int, help="[default: two passes over the rows]"),
         click.option(

@@ -140,6 +140,40 @@ class GateLabels(Struct, frozen=True, kw_only=True):
     ]
 
 
+class GateWords(Struct, frozen=True, kw_only=True):
+    """Words alone beside heads that read the base model: how right each is, and what it costs.
+
+    Words alone are hashed words and runs of characters, and a linear head: no encoder is asked.
+    """
+
+    serves: Annotated[
+        bool, Meta(description="Whether the model that was judged reads words alone.")
+    ] = False
+    decisions: int
+    as_right: Annotated[
+        bool,
+        Meta(
+            description="Whether words alone are as right: whether the lower end of the change "
+            "lies above the margin."
+        ),
+    ]
+    margin: Annotated[float, Meta(description="Such as 0.01: one decision of a hundred.")]
+    right: Annotated[
+        GateChange,
+        Meta(
+            description="Share that is right, of heads that read the base model and of words alone; "
+            "both are words alone where nothing else was trained."
+        ),
+    ]
+    cpu_ms: Annotated[
+        BeforeAfter | UnsetType,
+        Meta(
+            description="Milliseconds of one core for a decision that is asked alone, of both, where "
+            "the fine-tune ran; absent for a base model of another server."
+        ),
+    ] = UNSET
+
+
 class Gate(Framed, Plotted, Struct, frozen=True, kw_only=True):
     """Whether a candidate holds up on held-out rows against the model it would replace."""
 
@@ -176,9 +210,13 @@ class Gate(Framed, Plotted, Struct, frozen=True, kw_only=True):
     baseline: Annotated[
         GateGroup | UnsetType,
         Meta(
-            description="The candidate against the text baseline (TF-IDF and logistic regression) "
-            "on every held-out decision: `before` is the baseline's figure."
+            description="The candidate against the text baseline, which is words alone, on every "
+            "held-out decision: `before` is the baseline's figure."
         ),
+    ] = UNSET
+    words: Annotated[
+        GateWords | UnsetType,
+        Meta(description="Words alone beside what reads the base; absent without held-out rows."),
     ] = UNSET
     labels: Annotated[
         GateLabels | UnsetType,

@@ -17,7 +17,7 @@ from steelyard.wire.methods import Method
 from steelyard.wire.origins import LabelledBy
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 from steelyard.wire.shown import Framed, Shown
-from steelyard.wire.training import CurvePoint, Phase
+from steelyard.wire.training import CurvePoint, HeadsKind, Phase
 
 FINE_TUNE = JobNoun(
     kind="fine_tune",
@@ -53,6 +53,9 @@ class ResolvedHyperparameters(Struct, frozen=True, kw_only=True):
     lora_rank: int
     seed: int
     judged_by: list[LabelledBy] | UnsetType = UNSET
+    heads: Annotated[HeadsKind | UnsetType, Meta(description="`auto` where it is left out.")] = (
+        UNSET
+    )
 
 
 class JobError(Struct, frozen=True, kw_only=True):

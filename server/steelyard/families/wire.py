@@ -15,6 +15,7 @@ from steelyard.evaluations.gate_wire import Gate, JudgedOn
 from steelyard.wire.methods import Method
 from steelyard.wire.origins import LabelledBy
 from steelyard.wire.shown import Framed, Shown
+from steelyard.wire.training import HeadsKind
 
 OffReason = Literal["owner", "idle"]
 #: Whether an engine holds a model's weights; one that failed cannot be loaded any more.
@@ -74,6 +75,14 @@ class Hyperparameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     lora_rank: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_LORA_RANK)] | None,
         Meta(description="Adapts the encoder too; when left out, heads are trained alone."),
+    ] = None
+    heads: Annotated[
+        HeadsKind | None,
+        Meta(
+            description="What heads read. `auto`, when left out: the base model's vectors and words, "
+            "as is best. `words`: words alone, in a hundredth of the time. `cheapest`: both are "
+            "trained, and words alone are taken where they are as right, as `words` of the gate says."
+        ),
     ] = None
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] | None = None
     judged_by: Annotated[

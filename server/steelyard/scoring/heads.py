@@ -124,6 +124,11 @@ class Head:
         ) or any(parent.needs_embedding for parent in self._parents.values())
 
     @property
+    def reads_words_alone(self) -> bool:
+        """Whether it reads nothing of the base, neither its scores nor its vectors."""
+        return not self.needs_base and not self.needs_embedding
+
+    @property
     def depth(self) -> int:
         """How many parents' heads lie within each other; 0 where there is none."""
         return max((1 + parent.depth for parent in self._parents.values()), default=0)

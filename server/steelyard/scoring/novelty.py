@@ -1,4 +1,7 @@
-"""How far a text lies from the rows that a model was trained on, among its neighbours there."""
+"""How far a text lies from the rows that a model was trained on, among its neighbours there.
+
+By vectors of its base model; of a model that reads words alone, by those that it has in common.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,12 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from steelyard.durable import write_atomically
+from steelyard.scoring.ngrams import hash_ngrams
 
-#: Beside the heads: a fine-tune gathers what begins so.
-NOVELTY = "heads-novelty.safetensors"
+#: Beside the heads: a fine-tune gathers what begins so. The second is of a model of words alone.
+NOVELTY, WORDS_NOVELTY = "heads-novelty.safetensors", "heads-novelty-words.safetensors"
+#: Places that words and runs of characters are hashed into.
+WORD_WIDTH = 1024
 #: Training rows and held-out contexts kept of a model, at most: 0.4 MB, and 2 ms of reading each.
 MOST_ROWS, MOST_CONTEXTS = 512, 256
 #: Training rows that a distance is the mean of.
@@ -36,16 +42,23 @@ class TrainingTexts:
     vectors: Floats
     distances: Floats
     evaluation: Floats
+    of_words: bool = False  # whether the vectors are those of ``word_vectors``
 
     @classmethod
     def of(
-        cls, training: Iterable[str], evaluation: Iterable[str], vectors: Vectors
+        cls,
+        training: Iterable[str],
+        evaluation: Iterable[str],
+        vectors: Vectors,
+        *,
+        of_words: bool = False,
     ) -> TrainingTexts:
         """Make them of contexts, of which a bounded and seeded sample is read."""
         rows = vectors(sample(training, MOST_ROWS)).astype(np.float16).astype(np.float32)
         near = rows @ rows.T
         np.fill_diagonal(near, -np.inf)
-        texts = cls(rows, np.sort(_distance(near, len(rows) - 1)), np.zeros(0, np.float32))
+        distances = np.sort(_distance(near, len(rows) - 1))
+        texts = cls(rows, distances, np.zeros(0, np.float32), of_words)
         others = sample(evaluation, MOST_CONTEXTS)
         return (
             replace(texts, evaluation=np.sort(texts.distances_of(vectors(others))))
@@ -59,15 +72,16 @@ class TrainingTexts:
 
         Raises ``ValueError`` when the file does not hold what this version writes.
         """
+        of_words = (folder / WORDS_NOVELTY).exists()
+        path = folder / (WORDS_NOVELTY if of_words else NOVELTY)
         try:
-            numbers = load((folder / NOVELTY).read_bytes())
-            return cls(
-                numbers["vectors"].astype(np.float32), numbers["distances"], numbers["evaluation"]
-            )
+            numbers = load(path.read_bytes())
+            vectors = numbers["vectors"].astype(np.float32)
+            return cls(vectors, numbers["distances"], numbers["evaluation"], of_words)
         except FileNotFoundError:
             return None
         except (SafetensorError, KeyError) as error:
-            raise ValueError(f"{NOVELTY} holds no vectors that this version reads.") from error
+            raise ValueError(f"{path.name} holds no vectors that this version reads.") from error
 
     def save(self, folder: Path) -> None:
         """Write them into a folder; equal texts give equal bytes."""
@@ -76,7 +90,7 @@ class TrainingTexts:
             "distances": self.distances,
             "evaluation": self.evaluation,
         }
-        write_atomically(folder / NOVELTY, save(numbers))
+        write_atomically(folder / (WORDS_NOVELTY if self.of_words else NOVELTY), save(numbers))
 
     def distances_of(self, vectors: Floats) -> Floats:
         """Return how far each vector lies from its neighbours in the sample."""
@@ -100,6 +114,18 @@ class TrainingTexts:
 Vectors = Callable[[Sequence[str]], Floats]
 
 
+def word_vectors(texts: Sequence[str]) -> Floats:
+    """Return a unit vector of each text, (n_texts, WORD_WIDTH), of its words and runs of characters."""
+    vectors = np.zeros((len(texts), WORD_WIDTH), np.float32)
+    for vector, text in zip(vectors, texts, strict=True):
+        for hashes, counts in hash_ngrams(text):
+            # Two that fall into one place cancel out as often as they add up.
+            signs = np.where(hashes >> 31, -1.0, 1.0)
+            np.add.at(vector, hashes % WORD_WIDTH, signs * (1 + np.log(counts)))
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1)
+
+
 def sample(texts: Iterable[str], most: int) -> list[str]:
     """Return distinct texts, the same ones whatever their order."""
     drawn = sorted(set(texts), key=lambda text: hashlib.sha256(text.encode()).digest())
@@ -108,6 +134,6 @@ def sample(texts: Iterable[str], most: int) -> list[str]:
 
 def _distance(near: Floats, n: int) -> Floats:
     """Return the mean distance from the nearest, of cosines in rows."""
-    k = min(_NEIGHBOURS, n)
+    k = max(min(_NEIGHBOURS, n), 1)  # where there is one row alone, nothing is near it
     nearest = np.partition(near, near.shape[1] - k, axis=1)[:, near.shape[1] - k :]
     return np.asarray(1 - nearest.mean(axis=1), np.float32)

@@ -26,7 +26,7 @@ from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import MANIFEST
 from steelyard.scoring.heads import Head, Heads
 from steelyard.scoring.merging import merged_scorer
-from steelyard.scoring.novelty import TrainingTexts
+from steelyard.scoring.novelty import TrainingTexts, word_vectors
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
 from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.wire.decoding import decode
@@ -174,7 +174,11 @@ class TunedScorer:
             dict.fromkeys(
                 request.context
                 for request, request_heads in zip(requests, heads, strict=True)
-                if (self.training is not None and request.false_alarms is not None)
+                if (
+                    self.training is not None
+                    and not self.training.of_words
+                    and request.false_alarms is not None
+                )
                 or any(head is not None and head.needs_embedding for head in request_heads)
             )
         )
@@ -183,7 +187,11 @@ class TunedScorer:
     def _novelty(
         self, request: RenderedRequest, vector: NDArray[np.float32] | None
     ) -> tuple[float, bool] | None:
-        if request.false_alarms is None or self.training is None or vector is None:
+        if request.false_alarms is None or self.training is None:
+            return None
+        if self.training.of_words:
+            vector = word_vectors([request.context])[0]
+        if vector is None:
             return None
         limit = self.training.limit(request.false_alarms)
         if limit is None:

@@ -39,7 +39,7 @@ from steelyard.trainer.markers import fit_markers
 
 Tensors = dict[str, NDArray[Any]]
 
-PARENT = "parent"
+PARENT, WORDS = "parent", "ngrams"
 
 #: Contexts that stand as landmarks, at most, and the least rows that are worth having them.
 MOST_LANDMARKS = 1_000
@@ -189,12 +189,12 @@ def ngram_candidate(data: DecisionData) -> Candidate:
 
     def export(fit: LinearFit) -> tuple[Member, Tensors]:
         weights = fit.weights if back is None else back @ fit.weights
-        return LinearMember(name="ngrams", table=table.name), {
+        return LinearMember(name=WORDS, table=table.name), {
             "ngrams": weights.astype(np.float16),
             "bias": fit.bias,
         }
 
-    return linear_candidate("ngrams", data, Block(features), penalties, export)
+    return linear_candidate(WORDS, data, Block(features), penalties, export)
 
 
 def base_candidate(data: DecisionData) -> Candidate:

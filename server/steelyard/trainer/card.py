@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from msgspec import UnsetType
 
-from steelyard.evaluations.gate_wire import GateChange, GateGroup
+from steelyard.evaluations.gate_wire import GateChange, GateGroup, GateWords
 from steelyard.evaluations.measures.gate import Verdict
 from steelyard.evaluations.wire import Measures, RecordGroup
 from steelyard.scoring.tuned import ArtifactManifest
@@ -74,7 +74,7 @@ def render_card(
         ],
         ["## Data", _data_table(task, counts)],
         ["## Method", _method_table(task, manifest)],
-        ["## Decisions", str(report)],
+        ["## Decisions", str(report), *_words(task, verdict)],
         ["## Held-out figures", *_held_out(figures)],
         ["## Gate", *_gate(task, verdict)],
         [
@@ -155,8 +155,26 @@ def _held_out(figures: CardFigures) -> Iterable[str]:
             "each figure stand its 95 % interval and the decisions it rests on."
         ),
         _table(("measure", *(title for title, _ in columns)), rows),
-        "The text baseline is TF-IDF and logistic regression on the same training rows.",
+        (
+            "The text baseline is words alone: hashed words and runs of characters, weighed by how "
+            "rare they are, and a linear model on the same training rows."
+        ),
     ]
+
+
+def _words(task: FineTuneTask, verdict: Verdict) -> Iterable[str]:
+    words = verdict.gate.words
+    if not isinstance(words, GateWords) or not words.serves:
+        return
+    if task.heads != "cheapest":
+        yield "Every head reads words alone: no pass of the base model is needed."
+        return
+    right = words.right
+    yield (
+        "Every head reads words alone, in the place of the ones above: it is as right within "
+        f"{words.margin:g}, {right.after:.4f} instead of {right.before:.4f} on {words.decisions:,} "
+        f"held-out decisions (change {right.change:+.4f}, {right.low:+.4f} to {right.high:+.4f})."
+    )
 
 
 def _gate(task: FineTuneTask, verdict: Verdict) -> Iterable[str]:

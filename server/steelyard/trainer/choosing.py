@@ -28,7 +28,7 @@ from steelyard.trainer.calibrating import (
     is_better,
     row_losses,
 )
-from steelyard.trainer.candidates import PARENT, Candidate, Fitted, list_candidates
+from steelyard.trainer.candidates import PARENT, WORDS, Candidate, Fitted, list_candidates
 from steelyard.trainer.crossfit import Indices, assign_folds
 from steelyard.trainer.data import DecisionData
 
@@ -94,6 +94,11 @@ class HeadChoice:
     folds: Indices = field(default_factory=lambda: np.zeros(0, np.intp))
     keeps_parent: bool = False
 
+    @property
+    def words(self) -> Option | None:
+        """The one that reads words alone; ``None`` where contexts have none."""
+        return next((option for option in self.options if option.name == WORDS), None)
+
 
 def choose_head(
     data: DecisionData,
@@ -136,7 +141,9 @@ def choose_head(
         mixed = judge.blends(crossed, f"{BLEND} {WITH_BASE}")
         options += [option for option in mixed if option.needs_base]
     best = pick(options)
-    if len(best.rows) >= _STACKER_ROWS and not is_too_deep(best, parent):
+    # What reads words alone stays linear in them, a thousandth of the base's work.
+    reads_more = data.vectors is not None or data.base is not None
+    if len(best.rows) >= _STACKER_ROWS and reads_more and not is_too_deep(best, parent):
         stacked = judge.stacked(best, seed)
         options.append(stacked)
         if stacked.booster is not None and is_better(stacked.losses, best.losses):

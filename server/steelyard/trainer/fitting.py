@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -16,8 +17,7 @@ from steelyard.calibration.intervals import mean_interval
 from steelyard.durable import write_atomically
 from steelyard.scoring.head_specs import Calibration, HeadSpec
 from steelyard.scoring.heads import Head, Heads
-from steelyard.trainer.baseline import fit_baseline
-from steelyard.trainer.calibrating import choose_calibration, row_losses
+from steelyard.trainer.calibrating import CalibrationChoice, choose_calibration
 from steelyard.trainer.candidates import PARENT, Tensors
 from steelyard.trainer.choosing import HeadChoice, Option, choose_head, log_prior
 from steelyard.trainer.data import DecisionData, decision_data, group_rows
@@ -28,11 +28,10 @@ from steelyard.wire.methods import Method
 
 #: Contexts that a decision must have for a head; with fewer the base answers it.
 LEAST_CONTEXTS = 8
-#: Where heads that are done are kept until all are.
-PARTS = "parts"
+#: Where heads that are done are kept until all are; and, there and beside the heads, those that
+#: read words alone.
+PARTS, WORDS_ALONE = "parts", "words"
 _REPORT = "report.json"
-#: Rows up to which the text baseline is fitted beside a head.
-_BASELINE_ROWS = 5_000
 #: Steps of a decision's progress: its candidates, their blends, the last fit.
 _STEPS = 8
 
@@ -62,8 +61,15 @@ class DecisionReport(Struct, frozen=True, kw_only=True):
     calibration: str = "temperature"
     temperature: float = 1.0
     calibrated: CandidateReport | None = None
-    baseline: CandidateReport | None = None
-    baseline_rival: CandidateReport | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedDecision:
+    """The heads of one decision; the base answers it where there is none."""
+
+    report: DecisionReport
+    head: Head | None = None
+    words: Head | None = None
 
 
 class FitReport(Struct, frozen=True, kw_only=True):
@@ -89,7 +95,7 @@ def fit_heads(
     on_progress: Callable[[int, int, float | None], None],
     same_features: bool = True,
 ) -> FitReport:
-    """Fit the heads of a fine-tune and write them into a folder.
+    """Fit the heads of a fine-tune and write them into a folder, and below it those of words alone.
 
     ``on_progress`` gets how many steps of how many are done, and the log loss in nats of the last
     decision, ``None`` before the first is done.
@@ -97,6 +103,7 @@ def fit_heads(
     groups = group_rows(rows)
     steps = _Progress(_STEPS * len(groups), on_progress)
     heads: list[Head] = []
+    by_words: list[Head] = []
     reports: list[DecisionReport] = []
     for name, places in groups.items():
         part = folder / PARTS / name
@@ -107,22 +114,27 @@ def fit_heads(
             # as often wait for each other: seconds become minutes on a busy machine. Fits run side
             # by side instead, and sums do not depend on the number of cores.
             with threadpool_limits(1, user_api="blas"):
-                head, report = fit_decision(
+                fitted = fit_decision(
                     data, seed=seed, parent=inherited, on_step=steps.step, may_keep=same_features
                 )
-            part.mkdir(parents=True, exist_ok=True)
-            Heads([] if head is None else [head]).save(part)
+            (part / WORDS_ALONE).mkdir(parents=True, exist_ok=True)
+            Heads([] if fitted.head is None else [fitted.head]).save(part)
+            Heads([] if fitted.words is None else [fitted.words]).save(part / WORDS_ALONE)
             # Last: it says that the part is whole.
-            write_atomically(part / _REPORT, msgspec.json.encode(report))
+            write_atomically(part / _REPORT, msgspec.json.encode(fitted.report))
         report = decode((part / _REPORT).read_bytes(), DecisionReport)
         heads += Heads.load(part)
+        by_words += Heads.load(part / WORDS_ALONE)
         reports.append(report)
         steps.finish(_STEPS * len(reports), report.calibrated)
     if parent is not None and same_features:
         # A decision with too few rows keeps its parent's head too.
-        fitted = {head.spec.fingerprint for head in heads}
-        heads += [head for head in parent if head.spec.fingerprint not in fitted]
+        fitted_here = {head.spec.fingerprint for head in heads}
+        heads += [head for head in parent if head.spec.fingerprint not in fitted_here]
     Heads(heads).save(folder)
+    (folder / WORDS_ALONE).mkdir(exist_ok=True)
+    # What has no words, or too few rows, is answered as it is beside it: the last of a name counts.
+    Heads([*heads, *by_words]).save(folder / WORDS_ALONE)
     # First what says that a part is whole: killed on the way, none is taken for it.
     for whole in (folder / PARTS).glob(f"*/{_REPORT}"):
         whole.unlink()
@@ -137,8 +149,8 @@ def fit_decision(
     parent: Head | None,
     on_step: Callable[[], None],
     may_keep: bool = True,
-) -> tuple[Head | None, DecisionReport]:
-    """Fit the head of one decision."""
+) -> FittedDecision:
+    """Fit the head of one decision, and beside it the one that reads words alone."""
     decision = data.decision
     report = DecisionReport(
         fingerprint=data.fingerprint,
@@ -149,32 +161,41 @@ def fit_decision(
         contexts=len(set(data.names)),
     )
     if report.contexts < LEAST_CONTEXTS:
-        return None, report
+        return FittedDecision(report)
     choice = choose_head(data, parent, seed, on_step, may_keep=may_keep)
     if choice is None:
-        return None, report
+        return FittedDecision(report)
     report = msgspec.structs.replace(
         report, candidates=[_measured(option.name, option.losses) for option in choice.options]
     )
+    words = None if choice.words is None else _calibrated(data, choice.words, choice)[0]
     if choice.keeps_parent:
-        return parent, msgspec.structs.replace(report, chosen=PARENT, weights={PARENT: 1.0})
+        report = msgspec.structs.replace(report, chosen=PARENT, weights={PARENT: 1.0})
+        return FittedDecision(report, parent, words)
     option = choice.option
-    targets, folds = data.targets[option.rows], choice.folds[option.rows]
-    calibrated = choose_calibration(option.logs, targets, folds)
-    head = _make_head(data, option, calibrated.calibration)
-    baseline, rival = _compare_with_text(data, choice, calibrated.losses, seed)
+    head, calibrated = _calibrated(data, option, choice)
+    if option is choice.words:
+        words = head
     weights = zip(option.members, option.weights, strict=True)
     curve = calibrated.calibration.curve
-    return head, msgspec.structs.replace(
+    report = msgspec.structs.replace(
         report,
         chosen=option.name,
         weights={member.candidate.name: round(weight, 4) for member, weight in weights},
         calibration="temperature" if curve == "none" else curve,
         temperature=calibrated.calibration.temperature,
         calibrated=_measured(option.name, calibrated.losses),
-        baseline=baseline,
-        baseline_rival=rival,
     )
+    return FittedDecision(report, head, words)
+
+
+def _calibrated(
+    data: DecisionData, option: Option, choice: HeadChoice
+) -> tuple[Head, CalibrationChoice]:
+    """Return the head of an option, fitted on all rows, and its calibration."""
+    targets, folds = data.targets[option.rows], choice.folds[option.rows]
+    calibrated = choose_calibration(option.logs, targets, folds)
+    return _make_head(data, option, calibrated.calibration), calibrated
 
 
 class _Progress:
@@ -242,34 +263,6 @@ def _joined(steps: Sequence[Calibration]) -> list[Calibration]:
     return joined
 
 
-def _compare_with_text(
-    data: DecisionData, choice: HeadChoice, losses: NDArray[np.float64], seed: int
-) -> tuple[CandidateReport | None, CandidateReport | None]:
-    """Measure the text baseline on one fold, fitted on the others, and the chosen option there.
-
-    Not where rows are many: it would take as long as the head. The gate measures it all the same.
-    """
-    judged = choice.option.rows
-    fold = choice.folds[judged[0]]
-    at = np.flatnonzero(choice.folds[judged] == fold)
-    inside, outside = judged[at], np.flatnonzero(choice.folds != fold)
-    if not len(outside) or len(data.names) > _BASELINE_ROWS:
-        return None, None
-
-    def rows_of(places: NDArray[np.intp]) -> list[TuningRow]:
-        return [
-            TuningRow(
-                data.contexts[i], data.names[i], data.decision, data.targets[i].astype(np.float64)
-            )
-            for i in places
-        ]
-
-    baseline = fit_baseline(rows_of(outside), method="sft", seed=seed)
-    shares = np.array(baseline.probabilities(rows_of(inside)))
-    its = row_losses(np.log(np.maximum(shares, 1e-12)), data.targets[inside])
-    return _measured("text baseline", its), _measured(choice.option.name, losses[at])
-
-
 def _measured(name: str, losses: NDArray[np.float64]) -> CandidateReport:
     around = mean_interval(losses, least=0.0)
     loss = float(losses.mean())
@@ -302,9 +295,6 @@ def _markdown(report: DecisionReport) -> str:
     ]
     lines += [_line(candidate, candidate.name) for candidate in report.candidates]
     lines.append(_line(report.calibrated, f"{report.chosen}, calibrated"))
-    if report.baseline is not None and report.baseline_rival is not None:
-        lines.append(_line(report.baseline, "text baseline, one fold"))
-        lines.append(_line(report.baseline_rival, f"{report.chosen}, the same fold"))
     return "\n".join(lines)
 
 

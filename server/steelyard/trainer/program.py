@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.durable import flush_tree
 from steelyard.errors import SteelyardError, TrainingUnavailableError
+from steelyard.evaluations.gate_wire import GateWords
 from steelyard.evaluations.measures.gate import Verdict
 from steelyard.evaluations.measures.records import Records, UnmeasurableError, measure_records
 from steelyard.evaluations.measures.sampling import measures_of
@@ -34,7 +33,7 @@ from steelyard.scoring.assets import MANIFEST, load_base_model
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.heads import Heads
 from steelyard.scoring.merging import ADAPTER_FILES, merged_scorer
-from steelyard.scoring.novelty import TrainingTexts
+from steelyard.scoring.novelty import TrainingTexts, word_vectors
 from steelyard.scoring.protocol import Scorer
 from steelyard.scoring.tuned import (
     FORMAT,
@@ -47,20 +46,19 @@ from steelyard.scoring.tuned import (
 )
 from steelyard.trainer.answers import AnsweredScorer
 from steelyard.trainer.artifact import versions_of, write_artifact
-from steelyard.trainer.baseline import fit_baseline
 from steelyard.trainer.card import CardFigures, render_card
+from steelyard.trainer.cheapest import compare_words, take_words, time_both
 from steelyard.trainer.durable import read_struct, write_struct
-from steelyard.trainer.features import compute_features
-from steelyard.trainer.fitting import FitReport, fit_heads
+from steelyard.trainer.features import Features, compute_features
+from steelyard.trainer.fitting import WORDS_ALONE, FitReport, fit_heads
 from steelyard.trainer.judging import judge_by_origin, nothing_to_judge
 from steelyard.trainer.lora import lacking_for_lora, train_lora
 from steelyard.trainer.progress import Reporter
-from steelyard.trainer.reading import HeldOutDecision, ReadRows, read_rows
+from steelyard.trainer.reading import ReadRows, read_rows
 from steelyard.trainer.records import (
     GROUPS,
     RememberingScorer,
     records_of_group,
-    replace_probabilities,
     score_held_out,
     write_table,
 )
@@ -83,7 +81,6 @@ from steelyard.trainer.task import (
 
 _CURVE = "curve.jsonl"
 _PHASES, _FEATURES, _LORA, _HEADS, _SCORES = "phases", "features", "lora", "heads", "scores"
-_BASELINE = "baseline.json"
 #: Of every so many contexts one is kept from LoRA, so that heads are compared and calibrated on
 #: rows that the vectors they read were not trained on.
 _HELD_OUT_OF_LORA = 5
@@ -166,9 +163,16 @@ class _Program:
         adapter = self._train_lora(rows, base, origin)
         scorer = self._scorer_of(base, origin, adapter)
         report = self._fit_heads(rows, scorer, origin, adapter)
-        table = self._score(rows, base, parent, scorer)
-        verdict, figures = self._judge(rows, table, parent)
-        parts = _files_of(self._folder / _HEADS)
+        table, by_words = self._score(rows, base, parent, scorer)
+        words = self._compare_words(rows, table, by_words, scorer)
+        heads = self._folder / _HEADS
+        if words is not None and words.as_right and task.heads == "cheapest":
+            table, heads = take_words(table, by_words), heads / WORDS_ALONE
+        write_table(self._folder / RECORDS, table)
+        verdict, figures = self._judge(rows, table, by_words, parent)
+        if words is not None:
+            verdict = replace(verdict, gate=msgspec.structs.replace(verdict.gate, words=words))
+        parts = _files_of(heads)
         if adapter is not None:
             parts |= {name: adapter / name for name in ADAPTER_FILES}
         manifest = ArtifactManifest(
@@ -292,7 +296,11 @@ class _Program:
         features_folder.mkdir(exist_ok=True)
         # A connected base was asked about every row.
         chosen = scorer.read_rows(tuning) if isinstance(scorer, AnsweredScorer) else None
-        features = compute_features(tuning, scorer, features_folder, on_features, chosen=chosen)
+        features = (
+            Features(0, {}, {})
+            if task.heads == "words"
+            else compute_features(tuning, scorer, features_folder, on_features, chosen=chosen)
+        )
         folder.mkdir(exist_ok=True)
         report = fit_heads(
             tuning,
@@ -305,10 +313,16 @@ class _Program:
             same_features=adapter is None or task.lora_rank == 0,
             on_progress=on_heads,
         )
+        training, evaluation = (
+            [decision.context for decision in side] for side in (tuning, rows.evaluation)
+        )
+        by_words = TrainingTexts.of(training, evaluation, word_vectors, of_words=True)
+        by_words.save(folder / WORDS_ALONE)
         embed = getattr(scorer, "embed", None)
-        if embed is not None and features.vectors:
-            contexts = (decision.context for decision in rows.evaluation)
-            TrainingTexts.of((row.context for row in tuning), contexts, embed).save(folder)
+        if task.heads == "words":
+            by_words.save(folder)
+        elif embed is not None and features.vectors:
+            TrainingTexts.of(training, evaluation, embed).save(folder)
         flush_tree(folder)
         write_struct(note, report)
         return report
@@ -332,7 +346,8 @@ class _Program:
 
     def _score(
         self, rows: ReadRows, base: _Base, parent: _Parent | None, scorer: Scorer
-    ) -> pa.Table:
+    ) -> tuple[pa.Table, pa.Table]:
+        """Score the held-out rows by every group of models, and by words alone as the adapted one."""
         reporter = self._reporter
         readers = {id(reader): RememberingScorer(reader) for reader in (base.scorer, scorer)}
         models: dict[RecordGroup, Scorer] = {
@@ -364,11 +379,19 @@ class _Program:
             on_part=forget,
             on_progress=on_progress,
         )
-        write_table(self._folder / RECORDS, table)
-        return table
+        words = TunedScorer(Heads.load(self._folder / _HEADS / WORDS_ALONE), readers[id(scorer)])
+        by_words = score_held_out(
+            rows.evaluation,
+            {"adapted": words},
+            temperatures,
+            self._folder / _SCORES / WORDS_ALONE,
+            on_part=forget,
+            on_progress=lambda *_: None,
+        )
+        return table, by_words
 
     def _judge(
-        self, rows: ReadRows, table: pa.Table, parent: _Parent | None
+        self, rows: ReadRows, table: pa.Table, by_words: pa.Table, parent: _Parent | None
     ) -> tuple[Verdict, CardFigures]:
         task = self._task
         self._reporter.tell("gate", 0, 1, message="Judging the model on the held-out rows.")
@@ -376,10 +399,9 @@ class _Program:
             return nothing_to_judge(task), CardFigures(heldout={"n": 0.0}, groups={}, baseline=None)
         groups = [group for group in GROUPS if group != "parent" or parent is not None]
         records = {group: records_of_group(table, group, task.method) for group in groups}
-        by_text = replace_probabilities(table, "adapted", self._baseline(rows))
-        baseline = records_of_group(by_text, "adapted", task.method)
+        baseline = records_of_group(by_words, "adapted", task.method)
         bootstrap = Bootstrap(seed=task.seed)
-        verdict = judge_by_origin(task, table, rows.evaluation, by_text, bootstrap)
+        verdict = judge_by_origin(task, table, rows.evaluation, by_words, bootstrap)
 
         def measured(group_records: Records) -> Any:
             return measures_of(
@@ -393,17 +415,24 @@ class _Program:
         )
         return verdict, figures
 
-    def _baseline(self, rows: ReadRows) -> list[NDArray[np.float64]]:
-        """Return the text baseline's probabilities of the held-out decisions."""
-        path = self._folder / _SCORES / _BASELINE
-        done = read_struct(path, list[list[float]])
-        if done is None:
-            task = self._task
-            baseline = fit_baseline(rows.training, method=task.method, seed=task.seed)
-            tuning_rows = [_as_tuning_row(decision) for decision in rows.evaluation]
-            done = [probability.tolist() for probability in baseline.probabilities(tuning_rows)]
-            write_struct(path, done)
-        return [np.array(probabilities) for probabilities in done]
+    def _compare_words(
+        self, rows: ReadRows, table: pa.Table, by_words: pa.Table, scorer: Scorer
+    ) -> GateWords | None:
+        """Compare words alone with the heads that read more, and say which are to serve."""
+        task = self._task
+        compared = compare_words(task, table, by_words, rows.evaluation, Bootstrap(seed=task.seed))
+        if compared is None:
+            return None
+        folder = self._folder / _HEADS
+        heads, words = Heads.load(folder), Heads.load(folder / WORDS_ALONE)
+        is_taken = task.heads == "cheapest" and compared.as_right
+        return msgspec.structs.replace(
+            compared,
+            serves=is_taken or all(head.reads_words_alone for head in heads),
+            cpu_ms=msgspec.UNSET
+            if task.base.is_connected
+            else time_both(TunedScorer(heads, scorer), TunedScorer(words, scorer), rows.evaluation),
+        )
 
 
 def _load_base(named: TaskBase, task: FineTuneTask, task_folder: Path) -> _Base:
@@ -431,12 +460,6 @@ def _held_out_of_lora(rows: Sequence[TuningRow], seed: int) -> frozenset[str]:
 
 def _files_of(folder: Path) -> dict[str, Path]:
     return {path.name: path for path in sorted(folder.glob("heads*")) if path.is_file()}
-
-
-def _as_tuning_row(decision: HeldOutDecision) -> TuningRow:
-    return TuningRow(
-        decision.context, decision.context_sha256, decision.rendered, np.array(decision.labels)
-    )
 
 
 def _heldout(records: Records) -> dict[str, float]:

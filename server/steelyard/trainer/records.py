@@ -176,18 +176,6 @@ def records_of_group(
     return records_of(rows if chosen is None else rows.filter(pa.array(chosen)), supervision)
 
 
-def replace_probabilities(
-    table: pa.Table, group: RecordGroup, probabilities: Sequence[NDArray[np.float64]]
-) -> pa.Table:
-    """Return a group's rows with other probabilities in their place, in the same order."""
-    chosen = _group(table, group)
-    place = chosen.schema.get_field_index("probabilities")
-    column = pa.array(
-        [probability.tolist() for probability in probabilities], chosen.schema.field(place).type
-    )
-    return chosen.set_column(place, chosen.schema.field(place), column)
-
-
 def _group(table: pa.Table, group: RecordGroup) -> pa.Table:
     return table.filter(pa.compute.equal(table["group"], group))
 

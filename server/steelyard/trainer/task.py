@@ -26,7 +26,7 @@ from msgspec import Meta, Struct, field
 from steelyard.evaluations.gate_wire import Gate, JudgedOn
 from steelyard.wire.methods import Method
 from steelyard.wire.origins import UNKNOWN
-from steelyard.wire.training import CurvePoint, Phase
+from steelyard.wire.training import CurvePoint, HeadsKind, Phase
 
 #: Runs as ``python -m MODULE FOLDER``.
 MODULE = "steelyard.trainer"
@@ -93,6 +93,8 @@ class FineTuneTask(
         Of every draw. Equal tasks, rows and versions give equal artifacts.
     steps, learning_rate, lora_rank
         Of LoRA; without a rank heads train alone.
+    heads : {"auto", "words", "cheapest"}
+        What they read: all that is best, words alone, or words alone where that is as right.
     base : TaskBase
     parent : str, optional
         Folder of the artifact to train from.
@@ -118,6 +120,7 @@ class FineTuneTask(
     steps: Annotated[int, Meta(ge=1)]
     learning_rate: Annotated[float, Meta(gt=0)]
     lora_rank: Annotated[int, Meta(ge=0, le=16)] = 0
+    heads: HeadsKind = "auto"
     base: TaskBase
     parent: str | None = None
     parent_base: TaskBase | None = None

@@ -8,6 +8,8 @@ from msgspec import Meta, Struct
 
 #: Where a running fine-tune is, in order.
 Phase = Literal["features", "heads", "lora", "calibration", "scoring"]
+#: What heads read: whatever is best; words alone; words alone where they are as right as that.
+HeadsKind = Literal["auto", "words", "cheapest"]
 
 
 class CurvePoint(Struct, frozen=True, kw_only=True):

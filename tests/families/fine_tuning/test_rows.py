@@ -8,6 +8,7 @@ import json
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from steelyard import errors
 from steelyard.caller import LOCAL_ACCOUNT, Caller
@@ -147,12 +148,24 @@ def test_what_is_asked_for_is_taken_and_the_rest_is_the_same_again(opened):
     asked = Hyperparameters(steps=40, learning_rate=0.5, lora_rank=3, seed=2**62)
     plan = opened.plan(dataset_id, hyperparameters=asked)
     given = msgspec.to_builtins(asked)
-    del given["judged_by"]  # left out where nothing is named
+    del given["judged_by"], given["heads"]  # left out where nothing is named
     assert msgspec.to_builtins(plan.hyperparameters) == given
     assert opened.plan(dataset_id) == opened.plan(dataset_id)
     other = opened.plan(dataset_id, family="other")
     assert other.hyperparameters.seed != opened.plan(dataset_id).hyperparameters.seed
     assert other.hyperparameters.seed < 2**31
+
+
+def test_what_heads_read_is_kept_where_it_is_not_as_ever(opened):
+    dataset_id = opened.create(make_rows(24), make_rows(6, 1000))
+    for heads, kept in ((None, UNSET), ("auto", UNSET), ("words", "words")):
+        plan = opened.plan(dataset_id, hyperparameters=Hyperparameters(heads=heads))
+        assert plan.hyperparameters.heads == kept
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        opened.plan(dataset_id, hyperparameters=Hyperparameters(heads="words", lora_rank=8))
+    assert [violation.path for violation in caught.value.violations] == [
+        ("body", "hyperparameters", "lora_rank")
+    ]
 
 
 def test_tokens_are_those_of_the_rows_stepped_over(opened):

@@ -96,7 +96,15 @@ def write_task(folder: Path, rows: list[TaskRow] | None = None, **changed: Any) 
 
 
 def result_of(folder: Path) -> FineTuneResult:
-    return msgspec.json.decode((folder / "result.json").read_bytes(), type=FineTuneResult)
+    """Return what a fine-tune ended with, but for what a clock measured."""
+    return untimed(msgspec.json.decode((folder / "result.json").read_bytes(), type=FineTuneResult))
+
+
+def untimed(result: FineTuneResult) -> FineTuneResult:
+    if result.gate.words is msgspec.UNSET:
+        return result
+    words = msgspec.structs.replace(result.gate.words, cpu_ms=msgspec.UNSET)
+    return msgspec.structs.replace(result, gate=msgspec.structs.replace(result.gate, words=words))
 
 
 def records_of(folder: Path) -> dict[str, list[dict[str, Any]]]:

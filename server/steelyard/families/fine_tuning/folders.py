@@ -56,6 +56,7 @@ def write_folder(
         steps=chosen.steps,
         learning_rate=chosen.learning_rate,
         lora_rank=chosen.lora_rank,
+        heads="auto" if chosen.heads is UNSET else chosen.heads,
         base=base,
         parent=None if parent_copy is None else str(parent_copy),
         parent_base=parent_base,

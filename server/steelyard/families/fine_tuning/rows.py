@@ -159,7 +159,19 @@ class TuningRows:
 
         newest, at, trained_row, elsewhere = await self._state.read(find)
         manifest, trained = at.manifest, _manifest_of(trained_row)
-        lora_rank = hyperparameters.lora_rank if hyperparameters is not None else None
+        given = hyperparameters or Hyperparameters()
+        lora_rank = given.lora_rank
+        if lora_rank is not None and given.heads == "words":
+            raise errors.InvalidRequestError(
+                violations=[
+                    errors.Violation(
+                        (*BODY, "hyperparameters", "lora_rank"),
+                        f"lora_rank is {lora_rank}, and heads that read words alone read no encoder; "
+                        "leave one of the two out.",
+                        "not_allowed",
+                    )
+                ]
+            )
         lacking = None if lora_rank is None else self._lacking_for_lora()
         if lacking is not None:
             raise errors.TrainingUnavailableError(lacking)
@@ -403,6 +415,7 @@ def _resolve(given: Hyperparameters | None, seed: int, n_rows: int) -> ResolvedH
         lora_rank=given.lora_rank or 0,
         seed=seed,
         judged_by=UNSET if given.judged_by is None else sorted(set(given.judged_by)),
+        heads=UNSET if given.heads in {None, "auto"} else given.heads,
     )
 
 

@@ -203,8 +203,8 @@ def show_result(family: Family, job: Job, model: object, result: Result | None) 
         baseline = None if gate.baseline is UNSET else _right_of(gate.baseline)
         if baseline is not None:
             pills.append(
-                '<span class="note" title="A text baseline: TF-IDF and logistic regression, trained '
-                f'on the same rows">words alone: {baseline[0] * 100:.0f} %</span>'
+                '<span class="note" title="A text baseline: a linear model of words and runs of '
+                f'characters, trained on the same rows">words alone: {baseline[0] * 100:.0f} %</span>'
             )
     is_served = isinstance(model, ModelVersion) and _is_served(family, model)
     if is_served and isinstance(model, ModelVersion):

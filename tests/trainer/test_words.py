@@ -1,0 +1,94 @@
+"""Models that read words alone: trained, compared with what reads the base, and taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, render_context
+from steelyard.evaluations.gate_wire import GateWords
+from steelyard.scoring.hashing import HashingScorer
+from steelyard.scoring.tuned import TunedScorer, load_tuned
+from steelyard.trainer import cheapest
+from steelyard.trainer.program import run
+from steelyard.trainer.task import TaskRow
+from support.families.trainer_folders import make_rows, records_of, result_of, write_task
+
+TEAM = RenderedDecision("single", "Which team?", ("billing", "sales", "support"))
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = write_task(tmp_path_factory.mktemp("words") / "job", heads="words")
+    told = run(folder).gate.words
+    assert isinstance(told, GateWords)
+    assert told.cpu_ms is not msgspec.UNSET
+    return folder
+
+
+def words_of(folder: Path) -> GateWords:
+    told = result_of(folder).gate.words
+    assert isinstance(told, GateWords)
+    return told
+
+
+def served(folder: Path) -> TunedScorer:
+    scorer = load_tuned(folder / "model", HashingScorer(), threads=1)
+    assert all(head.reads_words_alone for head in scorer.heads)
+    return scorer
+
+
+def test_words_alone_are_trained_and_judged_without_a_vector(words: Path) -> None:
+    assert not list((words / "features").iterdir())
+    assert result_of(words).gate.passed
+    told = words_of(words)
+    assert told.serves
+    assert told.as_right
+    assert told.right.change == told.right.low == told.right.high == 0
+    assert "Every head reads words alone" in (words / "model" / "MODEL_CARD.md").read_text()
+
+
+def test_their_answers_need_no_pass_and_know_a_strange_text(
+    words: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scorer = served(words)
+    monkeypatch.setattr(HashingScorer, "score", lambda *_: pytest.fail("the base was asked"))
+    known = '{"subject": "please refund the invoice again", "number": 1}'
+    for context, is_novel in ((known, False), ("Der Zug nach Ulm hat Verspätung.", True)):
+        request = RenderedRequest(context, (TEAM,), false_alarms=0.1)
+        [[answer]] = scorer.score([request])
+        assert answer.novelty is not None
+        assert answer.novelty[1] is is_novel
+        assert answer.is_calibrated
+
+
+@pytest.mark.parametrize(("margin", "is_taken"), [(1.0, True), (-1.0, False)])
+def test_the_cheapest_that_is_as_right_is_taken(
+    margin: float, is_taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cheapest, "MARGIN", margin)
+    rows = [*make_rows(60, "training"), *make_rows(30, "evaluation")]
+    plain, chosen = (
+        write_task(tmp_path / heads, rows, heads=heads) for heads in ("auto", "cheapest")
+    )
+    for folder in (plain, chosen):
+        run(folder)
+    assert words_of(chosen).as_right is is_taken
+    # The base here has no vectors, so that words are all that texts are known by.
+    names = {path.name for path in (chosen / "model").iterdir()}
+    assert ("heads-novelty-words.safetensors" in names) is is_taken
+    # What was scored is what serves.
+    [first, *_] = records_of(chosen)["adapted"]
+    scorer = load_tuned(chosen / "model", HashingScorer(), threads=1)
+    [[answer]] = scorer.score([RenderedRequest(_context(rows), (TEAM,))])
+    np.testing.assert_allclose(np.exp(answer.logits), first["probabilities"], atol=1e-6)
+    if not is_taken:
+        assert records_of(chosen) == records_of(plain)
+
+
+def _context(rows: list[TaskRow]) -> str:
+    held_out = next(row for row in rows if row.side == "evaluation")
+    return render_context(held_out.context)
