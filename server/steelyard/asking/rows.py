@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from typing import TypeVar
 
 from steelyard.asking.window import Answer, Result, Row, Window
@@ -57,7 +56,7 @@ def ask_in_threads(
 ) -> list[_Taken]:
     """Return what ``take`` makes of the answer to each row, where asking waits for the answer."""
     with ThreadPoolExecutor(at_once, thread_name_prefix="steelyard-asking") as pool:
-        return ask_each(rows, partial(pool.submit, ask), take, at_once, progress=progress)
+        return ask_each(rows, lambda row: pool.submit(ask, row), take, at_once, progress=progress)
 
 
 def result_or_error(answer: Answer[Row, Result]) -> Result | SteelyardError:
