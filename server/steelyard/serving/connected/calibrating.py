@@ -11,10 +11,13 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from steelyard.asking.rows import ask_each
+from steelyard.asking.window import Answer
 from steelyard.calibration.temperature import TemperatureTable, fit_temperature_table
 from steelyard.decisions.rendering import RenderedRequest, render_context, render_decision
-from steelyard.decisions.validation import read_request
+from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.errors import InvalidRequestError, SteelyardError
+from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.checking import Submit
 
 #: Decisions below which nothing is fitted.
@@ -70,33 +73,45 @@ def ask_rows(
     """Ask a model every labelled decision of rows; return the scored ones, and counted failures."""
     scored = Scored([], [], [])
     failures: Counter[str] = Counter()
-    for start in range(0, len(rows), at_once):
-        submitted = []
-        for row in rows[start : start + at_once]:
-            request = read_request({"context": row["context"], "decisions": row["decisions"]})
-            rendered = RenderedRequest(
-                render_context(request.context),
-                tuple(render_decision(decision) for decision in request.decisions),
-            )
-            submitted.append((row, request, submit(rendered, timeout_s)))
-        for row, request, future in submitted:
-            try:
-                answers = future.result(timeout_s)
-            except SteelyardError as error:
-                failures[error.message] += 1
-                continue
-            except TimeoutError:
-                failures[f"No answer within {timeout_s:g} s."] += 1
-                continue
-            for decision, answer in zip(request.decisions, answers, strict=True):
-                targets = (row.get("targets") or {}).get(decision.id)
-                if targets is not None:
-                    target = [float(targets.get(name, 0.0)) for name in decision.outcomes.names]
-                    scored.kinds.append(decision.kind)
-                    scored.logits.append(np.asarray(answer.logits, dtype=np.float64))
-                    scored.targets.append(np.array(target))
-        progress(min(start + at_once, len(rows)))
+    requests = [
+        read_request({"context": row["context"], "decisions": row["decisions"]}) for row in rows
+    ]
+
+    def take(answer: Answer[ValidRequest, list[ScoredDecision]]) -> list[ScoredDecision] | str:
+        try:
+            return answer.result()
+        except SteelyardError as error:
+            return error.message
+        except TimeoutError:
+            return f"No answer within {timeout_s:g} s."
+
+    answered = ask_each(
+        requests,
+        lambda request: submit(_rendered(request), timeout_s),
+        take,
+        at_once,
+        timeout_s=timeout_s,
+        progress=progress,
+    )
+    for row, request, answers in zip(rows, requests, answered, strict=True):
+        if isinstance(answers, str):
+            failures[answers] += 1
+            continue
+        for decision, answer in zip(request.decisions, answers, strict=True):
+            targets = (row.get("targets") or {}).get(decision.id)
+            if targets is not None:
+                target = [float(targets.get(name, 0.0)) for name in decision.outcomes.names]
+                scored.kinds.append(decision.kind)
+                scored.logits.append(np.asarray(answer.logits, dtype=np.float64))
+                scored.targets.append(np.array(target))
     return scored, failures
+
+
+def _rendered(request: ValidRequest) -> RenderedRequest:
+    return RenderedRequest(
+        render_context(request.context),
+        tuple(render_decision(decision) for decision in request.decisions),
+    )
 
 
 def _why(failures: Counter[str]) -> str:
