@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from time import perf_counter, sleep
+from time import perf_counter
 from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 from msgspec import UNSET
 
+from steelyard.asking.rows import ask_each
+from steelyard.asking.window import Answer
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.decisions.answer import answer_decision, temper_log_probabilities
@@ -44,7 +45,6 @@ from steelyard.decisions.wire import (
 )
 from steelyard.errors import (
     DeadlineExceededError,
-    EngineUnavailableError,
     ImagesNotSupportedError,
     InternalError,
     SteelyardError,
@@ -63,8 +63,6 @@ _UNTEMPERED = TemperatureTable()
 _UNREAD_SHARE = 0.1
 #: Requests of one caller with many that wait in the queue at a time.
 _MANY = 64
-#: Seconds between two looks for room in a queue that others have filled.
-_PATIENCE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,50 +387,35 @@ class AnswerService:
         The longest go first and fill only part of the queue: other callers find room, and each
         pass has texts of like lengths.
         """
-        answers: list[DecideResponse | UnprocessableError | None] = [None] * len(payloads)
-        waiting: deque[tuple[int, Prepared, float, concurrent.futures.Future[Any]]] = deque()
+        answers: dict[int, DecideResponse | UnprocessableError] = {}
+        lengths = [len(str(payload.get("context"))) for payload in payloads]
 
-        def take() -> None:
-            place, prepared, submitted, future = waiting.popleft()
+        def requests() -> Iterator[tuple[int, Prepared]]:
+            for place in sorted(range(len(payloads)), key=lengths.__getitem__, reverse=True):
+                try:
+                    yield place, self._decide.prepare(payloads[place])
+                except UnprocessableError as refusal:
+                    answers[place] = refusal
+
+        def take(answer: Answer[tuple[int, Prepared], list[ScoredDecision]]) -> None:
+            place, prepared = answer.row
             try:
-                scored = self._wait(future)
+                scored = self._wait(answer.future, 0.0)
             except UnprocessableError as refusal:  # more than a connected model reads
                 answers[place] = refusal
                 return
-            started = getattr(future, "started_at", submitted)
-            answers[place] = self._finish(prepared, scored, submitted, started)
+            started = getattr(answer.future, "started_at", answer.sent_at)
+            answers[place] = self._finish(prepared, scored, answer.sent_at, started)
 
-        lengths = [len(str(payload.get("context"))) for payload in payloads]
-        try:
-            for place in sorted(range(len(payloads)), key=lengths.__getitem__, reverse=True):
-                try:
-                    prepared = self._decide.prepare(payloads[place])
-                except UnprocessableError as refusal:
-                    answers[place] = refusal
-                    continue
-                submitted = perf_counter()
-                while (future := self._submit_by(prepared, submitted + self._deadline_s)) is None:
-                    take() if waiting else sleep(_PATIENCE_S)
-                waiting.append((place, prepared, submitted, future))
-                if len(waiting) >= _MANY:
-                    take()
-            while waiting:
-                take()
-        finally:
-            for *_, future in waiting:
-                future.cancel()
-        return [answer for answer in answers if answer is not None]
-
-    def _submit_by(
-        self, prepared: Prepared, give_up_at: float
-    ) -> concurrent.futures.Future[list[ScoredDecision]] | None:
-        """Queue a request without a deadline of its own; ``None`` while there is no room for it."""
-        try:
-            return self._queue.submit(prepared.rendered)
-        except EngineUnavailableError:
-            if perf_counter() > give_up_at:
-                raise
-            return None
+        ask_each(
+            requests(),
+            lambda request: self._queue.submit(request[1].rendered),
+            take,
+            _MANY,
+            timeout_s=self._deadline_s,
+            patience_s=self._deadline_s,
+        )
+        return [answers[place] for place in range(len(payloads))]
 
     def answer_dict(self, payload: bytes | Mapping[str, Any]) -> dict[str, Any]:
         """Answer a request as plain dictionaries and lists."""
@@ -440,10 +423,12 @@ class AnswerService:
         return answer
 
     def _wait(
-        self, future: concurrent.futures.Future[list[ScoredDecision]]
+        self,
+        future: concurrent.futures.Future[list[ScoredDecision]],
+        wait_s: float | None = None,
     ) -> list[ScoredDecision]:
         try:
-            return future.result(timeout=self._deadline_s)
+            return future.result(timeout=self._deadline_s if wait_s is None else wait_s)
         except SteelyardError:  # one of them is a TimeoutError too
             raise
         except TimeoutError:
