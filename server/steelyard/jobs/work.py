@@ -44,6 +44,11 @@ class Run(ABC):
         """Make ``advance`` return soon; called from another thread."""
         self.stopping.set()
 
+    def check(self) -> None:
+        """Raise ``LostRunError`` once it is to stop."""
+        if self.stopping.is_set():
+            raise LostRunError
+
     @abstractmethod
     def close(self) -> None:
         """Release the run's resources."""

@@ -171,7 +171,7 @@ class PromptTuningRun(Run):
                 rows_left_out=n_otherwise + further,
                 candidates=Candidates(decision, original, words),
                 writer=self._work.find_writer(),
-                scorer=WordingScorer(model, decision, self.stopping, row.account_id),
+                scorer=WordingScorer(model, decision, self.check, row.account_id),
                 closing=closing.pop_all(),
             )
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.asking.rows import ask_each
+from steelyard.asking.window import Answer
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, render_decision
-from steelyard.jobs.work import LostRunError
 from steelyard.prompt_tuning.proof import losses_of
 from steelyard.prompt_tuning.reading import AskedRows
 from steelyard.prompt_tuning.searching import Scores
@@ -21,18 +20,18 @@ from steelyard.serving.registry import HostedModel
 
 #: Wordings that are asked together on one context, and requests that wait at once.
 _TOGETHER, _AT_ONCE = 16, 4
-_LOOK_S = 0.1
 
-_Future = Future[list[ScoredDecision]]
+#: Place of a context, and the numbers of the wordings that it is asked with.
+_Asked = tuple[int, list[int]]
 
 
 class WordingScorer:
-    """Asks a model about rows; not safe to use from several threads."""
+    """Asks a model about rows, and calls ``check`` meanwhile; not safe to use from several threads."""
 
     def __init__(
-        self, model: HostedModel, decision: Decision, stopping: threading.Event, account_id: str
+        self, model: HostedModel, decision: Decision, check: Callable[[], None], account_id: str
     ) -> None:
-        self._model, self._decision, self._stopping = model, decision, stopping
+        self._model, self._decision, self._check = model, decision, check
         self._account_id = account_id
 
     def on(self, rows: AskedRows) -> RowsScorer:
@@ -50,37 +49,32 @@ class WordingScorer:
         rendered = [render_decision(decision) for decision in decisions]
         shape = (len(wordings), len(contexts), len(self._decision.outcomes.names))
         probabilities = np.full(shape, np.nan)
-        waiting: dict[_Future, tuple[int, list[int]]] = {}
-        try:
-            for place, context in enumerate(contexts):
-                for group in self._groups(context, rendered):
-                    self._hear(probabilities, waiting, most=_AT_ONCE - 1)
-                    group_decisions = tuple(rendered[n] for n in group)
-                    request = RenderedRequest(context, group_decisions, owner=self._account_id)
-                    waiting[self._model.queue.submit(request)] = place, group
-            self._hear(probabilities, waiting, most=0)
-        finally:
-            for future in waiting:
-                future.cancel()
-        return probabilities
 
-    def _hear(
-        self,
-        probabilities: NDArray[np.float64],
-        waiting: dict[_Future, tuple[int, list[int]]],
-        *,
-        most: int,
-    ) -> None:
-        """Collect answers until at most ``most`` requests wait."""
-        while len(waiting) > most:
-            if self._stopping.is_set():
-                raise LostRunError
-            for future in wait(waiting, _LOOK_S, FIRST_COMPLETED).done:
-                place, group = waiting.pop(future)
-                for number, score in zip(group, future.result(), strict=True):
-                    probabilities[number, place] = self._model.decide.probabilities(
-                        self._decision, score
-                    )
+        def take(answer: Answer[_Asked, list[ScoredDecision]]) -> None:
+            place, group = answer.row
+            for number, score in zip(group, answer.result(), strict=True):
+                probabilities[number, place] = self._model.decide.probabilities(
+                    self._decision, score
+                )
+
+        ask_each(
+            (
+                (place, group)
+                for place, context in enumerate(contexts)
+                for group in self._groups(context, rendered)
+            ),
+            lambda asked: self._model.queue.submit(
+                RenderedRequest(
+                    contexts[asked[0]],
+                    tuple(rendered[n] for n in asked[1]),
+                    owner=self._account_id,
+                )
+            ),
+            take,
+            _AT_ONCE,
+            check=self._check,
+        )
+        return probabilities
 
     def _groups(self, context: str, rendered: Sequence[RenderedDecision]) -> list[list[int]]:
         """Return which wordings are asked together, so that the model can read all of a request."""
