@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
@@ -19,6 +17,8 @@ import msgspec
 from sqlalchemy import Row, Table
 
 from steelyard import errors
+from steelyard.asking.rows import ask_each
+from steelyard.asking.window import Answer
 from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
 from steelyard.decisions.validation import ValidRequest
@@ -41,11 +41,8 @@ from steelyard.serving.registry import HostedModel
 from steelyard.storage import State
 from steelyard.wire.decoding import decoder_of
 
-#: Contexts between two commits, and contexts that are asked about at once.
-_WINDOW, _AT_ONCE = 32, 4
-_LOOK_S = 0.1
-
-_Scores = Future[list[ScoredDecision]]
+#: Contexts between two commits, and requests that are under way at once: two for a context.
+_WINDOW, _AT_ONCE = 32, 8
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,15 +116,6 @@ class _Comparison:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """A case that both versions were asked about."""
-
-    case: Case
-    prepared: tuple[Prepared, Prepared]
-    scores: tuple[_Scores, _Scores]
-
-
 class ComparisonRun(Run):
     """A comparison that runs here."""
 
@@ -199,80 +187,31 @@ class ComparisonRun(Run):
     def _ask(self, comparison: _Comparison, progress: Progress) -> Progress:
         """Return the progress after one window more."""
         window = comparison.cases[progress.done : progress.done + _WINDOW]
-        waiting: deque[_Waiting] = deque()
-        answered: list[tuple[Case, tuple[_Answer, _Answer]]] = []
-        left_out = 0
-        try:
-            for case in window:
-                try:
-                    prepared = (
-                        comparison.before.prepare(case.context),
-                        comparison.after.prepare(case.context),
-                    )
-                except errors.ContextTooLongError:
-                    left_out += 1
-                    continue
-                while len(waiting) >= _AT_ONCE:
-                    answered.append(self._take(comparison, waiting))
-                while not self._submit(comparison, case, prepared, waiting):
-                    answered.append(self._take(comparison, waiting))
-            while waiting:
-                answered.append(self._take(comparison, waiting))
-        finally:
-            for request in waiting:
-                for future in request.scores:
-                    future.cancel()
-        return _progress(comparison, progress, answered, len(window), left_out)
-
-    def _submit(
-        self,
-        comparison: _Comparison,
-        case: Case,
-        prepared: tuple[Prepared, Prepared],
-        waiting: deque[_Waiting],
-    ) -> bool:
-        """Ask both versions; returns whether there was room, and raises where nothing waits for it."""
-        before, after = comparison.before.model, comparison.after.model
-        first: _Scores | None = None
-        try:
-            first = before.queue.submit(prepared[0].rendered)
-            is_same = before is after and prepared[0].rendered == prepared[1].rendered
-            second = first if is_same else after.queue.submit(prepared[1].rendered)
-        except errors.EngineUnavailableError:
-            if first is not None:
-                first.cancel()
-            if not waiting:
-                raise
-            return False
-        waiting.append(_Waiting(case, prepared, (first, second)))
-        return True
-
-    def _take(
-        self, comparison: _Comparison, waiting: deque[_Waiting]
-    ) -> tuple[Case, tuple[_Answer, _Answer]]:
-        request = waiting[0]
-        scored = [self._wait(future) for future in request.scores]
-        waiting.popleft()
-        versions = (comparison.before, comparison.after)
-        first, second = (
-            _answer(version, prepared, scores)
-            for version, prepared, scores in zip(versions, request.prepared, scored, strict=True)
-        )
-        if comparison.is_sent_back and is_unsure(second.answer):
-            second = _Answer(
-                first.answer, second.tokens + first.tokens, second.cost_nano + first.cost_nano
-            )
-        return request.case, (first, second)
-
-    def _wait(self, future: _Scores) -> list[ScoredDecision]:
-        while True:
-            if self.stopping.is_set():
-                raise LostRunError
+        before, after = comparison.before, comparison.after
+        requests: list[tuple[_Version, Prepared]] = []
+        asked: list[tuple[Case, tuple[Prepared, Prepared], tuple[int, int]]] = []
+        for case in window:
             try:
-                return future.result(_LOOK_S)
-            except TimeoutError:
-                if future.done():
-                    raise
+                prepared = before.prepare(case.context), after.prepare(case.context)
+            except errors.ContextTooLongError:
+                continue
+            first = len(requests)
+            requests.append((before, prepared[0]))
+            if before.model is not after.model or prepared[0].rendered != prepared[1].rendered:
+                requests.append((after, prepared[1]))
+            asked.append((case, prepared, (first, len(requests) - 1)))
+        scores = ask_each(
+            requests,
+            lambda request: request[0].model.queue.submit(request[1].rendered),
+            Answer.result,
+            _AT_ONCE,
+            check=self.check,
+        )
+        answered = [
+            (case, _answers(comparison, prepared, (scores[first], scores[second])))
+            for case, prepared, (first, second) in asked
+        ]
+        return _progress(comparison, progress, answered, len(window))
 
     def _save(self, progress: Progress) -> None:
         encoded = msgspec.json.encode(progress)
@@ -318,12 +257,25 @@ def _answer(version: _Version, prepared: Prepared, scores: Sequence[ScoredDecisi
     return _Answer(decide.finish(prepared, scores), tokens, paid * version.model.price_nano)
 
 
+def _answers(
+    comparison: _Comparison,
+    prepared: tuple[Prepared, Prepared],
+    scores: tuple[list[ScoredDecision], list[ScoredDecision]],
+) -> tuple[_Answer, _Answer]:
+    first = _answer(comparison.before, prepared[0], scores[0])
+    second = _answer(comparison.after, prepared[1], scores[1])
+    if comparison.is_sent_back and is_unsure(second.answer):
+        second = _Answer(
+            first.answer, second.tokens + first.tokens, second.cost_nano + first.cost_nano
+        )
+    return first, second
+
+
 def _progress(
     comparison: _Comparison,
     progress: Progress,
     answered: Sequence[tuple[Case, tuple[_Answer, _Answer]]],
     n_cases: int,
-    left_out: int,
 ) -> Progress:
     is_of_rows = {id(case) for case in comparison.cases[: comparison.n_rows]}
     sides: tuple[list[Compared], list[Compared]] = ([], [])
@@ -333,7 +285,7 @@ def _progress(
     cost = [sum(pair[place].cost_nano for _, pair in answered) for place in (0, 1)]
     return Progress(
         done=progress.done + n_cases,
-        left_out=progress.left_out + left_out,
+        left_out=progress.left_out + n_cases - len(answered),
         requests=progress.requests + len(answered),
         tokens=(progress.tokens[0] + tokens[0], progress.tokens[1] + tokens[1]),
         cost_nano=(progress.cost_nano[0] + cost[0], progress.cost_nano[1] + cost[1]),
