@@ -9,12 +9,9 @@ up to ``steelyard.jobs``; who may ask for an evaluation is in ``steelyard.evalua
 from __future__ import annotations
 
 import asyncio
-import functools
 import itertools
-import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -23,6 +20,7 @@ import msgspec
 from sqlalchemy import Connection, Row, Table
 
 from steelyard import errors
+from steelyard.asking.window import Answer, Window
 from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
 from steelyard.evaluations import partitions
@@ -48,13 +46,8 @@ EVALUATION = "evaluation"
 WINDOW_ROWS = 2048
 #: Seconds between two commits of progress.
 COMMIT_S = 1.0
-#: Seconds between two looks whether to stop while the engine works.
-_LOOK_S = 0.1
 #: What was scored for nobody in particular.
 _WORKER_ADDRESS = "worker"
-
-#: A row, its scores, and when they came.
-_Finished = tuple[ReadyRow, "Future[list[ScoredDecision]]", float]
 
 
 @dataclass(eq=False, slots=True)
@@ -211,26 +204,25 @@ class EvaluationRun(Run):
         commit: it works on what waits.
         """
         window.sort(key=lambda row: row.characters)
-        finished: queue.SimpleQueue[_Finished] = queue.SimpleQueue()
-        waiting: set[Future[list[ScoredDecision]]] = set()
+        model, renderer = scoring.model, scoring.renderer
         scored: list[Prediction] = []
         n_scored = 0
         committed_at = time.monotonic()
+        asked = Window(
+            reversed(window), lambda row: model.queue.submit(row.request), model.queue.max_queue
+        )
         try:
-            while (window or waiting) and not self.stopping.is_set():
-                _fill(scoring.model, window, waiting, finished)
-                for row, future, at in _take(finished):
-                    waiting.discard(future)
-                    latency_ms = _latency_ms(future, at) if scoring.model.is_connected else None
-                    scored += scoring.renderer.predictions(row, future.result(), latency_ms)
+            while asked and not self.stopping.is_set():
+                for answer in asked.look():
+                    latency_ms = _latency_ms(answer) if model.is_connected else None
+                    scored += renderer.predictions(answer.row, answer.result(), latency_ms)
                     n_scored += 1
                 if time.monotonic() - committed_at >= self._work.commit_s:
                     self._commit(scored, n_scored)
                     scored, n_scored = [], 0
                     committed_at = time.monotonic()
         finally:
-            for future in waiting:
-                future.cancel()
+            asked.close()
             self._commit(scored, n_scored)
 
     def _commit(self, scored: Sequence[Prediction], n_rows: int) -> None:
@@ -294,46 +286,10 @@ class EvaluationRun(Run):
             follow()
 
 
-def _fill(
-    model: HostedModel,
-    window: list[ReadyRow],
-    waiting: set[Future[list[ScoredDecision]]],
-    finished: queue.SimpleQueue[_Finished],
-) -> None:
-    while window and len(waiting) < model.queue.max_queue:
-        row = window[-1]
-        try:
-            future = model.queue.submit(row.request)
-        except errors.EngineUnavailableError:
-            if not waiting:
-                raise
-            return
-        window.pop()
-        waiting.add(future)
-        future.add_done_callback(functools.partial(_put, finished, row))
-
-
-def _put(
-    finished: queue.SimpleQueue[_Finished], row: ReadyRow, future: Future[list[ScoredDecision]]
-) -> None:
-    if not future.cancelled():
-        finished.put((row, future, time.perf_counter()))
-
-
-def _latency_ms(future: Future[list[ScoredDecision]], at: float) -> float | None:
+def _latency_ms(answer: Answer[ReadyRow, list[ScoredDecision]]) -> float | None:
     """Return a server's time to answer, retries included.
 
     Not where passes are shared: the time of a pass says nothing of one row's.
     """
-    started_at = getattr(future, "started_at", None)
-    return None if started_at is None else (at - started_at) * 1e3
-
-
-def _take(finished: queue.SimpleQueue[_Finished]) -> Iterator[_Finished]:
-    """Yield finished requests, waiting a moment for the first."""
-    try:
-        yield finished.get(timeout=_LOOK_S)
-        while True:
-            yield finished.get_nowait()
-    except queue.Empty:
-        return
+    started_at = getattr(answer.future, "started_at", None)
+    return None if started_at is None else (answer.ended_at - started_at) * 1e3
