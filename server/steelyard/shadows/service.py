@@ -17,6 +17,8 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row
 
+from steelyard.asking.rows import ask_each
+from steelyard.asking.window import Answer
 from steelyard.caller import Caller
 from steelyard.decision_log.store import feedback_of_answers
 from steelyard.errors import InvalidRequestError, SteelyardError, Violation
@@ -25,9 +27,10 @@ from steelyard.families.lineage.references import find_family
 from steelyard.families.lineage_store import LineageStore
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
+from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.shares import Share
 from steelyard.serving.decide import Prepared
-from steelyard.serving.registry import HostedModel, ModelRegistry, Scores
+from steelyard.serving.registry import ModelRegistry
 from steelyard.shadows import store as rows
 from steelyard.shadows.comparing import Pair, Top, compare, is_chosen
 from steelyard.shadows.wire import (
@@ -48,6 +51,7 @@ _log = logging.getLogger(__name__)
 LATEST_S, DEADLINE_S = 60.0, 10.0
 #: Answers that are looked at for a shadow at a time, and scored.
 _LOOKED, _AT_ONCE = 2_000, 8
+_SHARE = Share("shadow", is_public=True)
 #: Answers of a comparison, and how far back it goes unless it is said.
 _MOST_COMPARED, _WINDOW_S = 20_000, 30 * 86_400.0
 
@@ -207,14 +211,24 @@ class Shadows:
         )
         results: dict[str, bytes] = {}
         with self._models.open(shadow.account_id, shadow.model_id) as model:
-            submitted = []
+            prepared: list[tuple[str, Prepared]] = []
             for decision_id, request in taken:
                 with _left_out(shadow):
-                    submitted.append((decision_id, *_ask(model, request)))
-            for decision_id, prepared, scores in submitted:
+                    prepared.append((decision_id, model.decide.prepare(request)))
+
+            def take(answer: Answer[tuple[str, Prepared], list[ScoredDecision]]) -> None:
+                decision_id, request = answer.row
                 with _left_out(shadow):
-                    answer = model.decide.finish(prepared, scores.result(DEADLINE_S))
-                    results[decision_id] = msgspec.json.encode(answer.decisions)
+                    answered = model.decide.finish(request, answer.result())
+                    results[decision_id] = msgspec.json.encode(answered.decisions)
+
+            ask_each(
+                prepared,
+                lambda row: model.queue.submit(row[1].rendered, DEADLINE_S, _SHARE),
+                take,
+                _AT_ONCE,
+                timeout_s=DEADLINE_S,
+            )
         self._state.write_now(lambda connection: rows.put_results(connection, results))
 
 
@@ -225,12 +239,6 @@ def _left_out(shadow: Row[Any]) -> Iterator[None]:
         yield
     except (SteelyardError, TimeoutError, CancelledError) as error:
         _log.warning("The shadow %s left out an answer: %s", shadow.model, error)
-
-
-def _ask(model: HostedModel, request: bytes) -> tuple[Prepared, Scores]:
-    prepared = model.decide.prepare(request)
-    share = Share("shadow", is_public=True)
-    return prepared, model.queue.submit(prepared.rendered, DEADLINE_S, share)
 
 
 def _pairs(connection: Connection, shadow: Row[Any], since: float, until: float) -> list[Pair]:
