@@ -139,5 +139,16 @@ def test_a_row_can_be_asked_again():
     assert list(model.under_way) == [3]
 
 
+def test_while_it_pauses_no_row_is_sent():
+    model = Model(places=1)
+    window = Window([3], model.submit, 8)
+
+    window.pause(600.0)
+    window.look()
+
+    assert window
+    assert not model.under_way
+
+
 def test_calls_that_wait_for_their_answers_run_in_threads():
     assert ask_in_threads(range(20), str, Answer.result, 4) == [str(row) for row in range(20)]

@@ -71,6 +71,7 @@ class Window(Generic[Row, Result]):
         self._ended: queue.SimpleQueue[tuple[Future[Result], float]] = queue.SimpleQueue()
         #: When the last answer came, or a row was sent after it; when the next row found no room.
         self._heard_at, self._refused_at = 0.0, float("inf")
+        self._resume_at = 0.0
 
     def __enter__(self) -> Window[Row, Result]:
         return self
@@ -104,6 +105,10 @@ class Window(Generic[Row, Result]):
         """Put a row before those that are to be sent."""
         self._next.appendleft(row)
 
+    def pause(self, seconds: float) -> None:
+        """Send no row for a while."""
+        self._resume_at = perf_counter() + seconds
+
     def close(self) -> None:
         """Cancel what is under way."""
         under_way, self._under_way = self._under_way, {}
@@ -118,6 +123,8 @@ class Window(Generic[Row, Result]):
     def _fill(self) -> list[Answer[Row, Result]]:
         """Send rows while there is room, and return those that cannot be sent."""
         unsent: list[Answer[Row, Result]] = []
+        if perf_counter() < self._resume_at:
+            return unsent
         while not unsent and len(self._under_way) < self._at_once and self._has_next():
             now = perf_counter()
             try:

@@ -9,16 +9,15 @@ training row that the model cannot answer is trained on without it.
 from __future__ import annotations
 
 import os
-import time
-from collections import defaultdict, deque
-from collections.abc import Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 
 import msgspec
 
+from steelyard.asking.window import Answer, Window
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.durable import flush
 from steelyard.errors import EngineUnavailableError, NotMeasurableError, SteelyardError
@@ -35,8 +34,6 @@ from steelyard.wire.methods import Method
 
 #: Requests that are queued at a time; the model's own ``concurrency`` bounds how many run.
 _AT_ONCE = 32
-#: Seconds between two looks at what was answered.
-_LOOK_S = 0.1
 _LONGEST_PAUSE_S = 10.0
 #: How often one request is asked whose answer cannot be used.
 _ROW_ATTEMPTS = 2
@@ -68,27 +65,26 @@ class Asking:
         trained = [(row.context, row.decision) for row in rows.training]
         questions = [*_questions(judged, is_judged=True), *_questions(trained, is_judged=False)]
         self._n_all = len(questions)
-        self._left = deque(question for question in questions if not _is_known(question, known))
-        self._asked: dict[Future[list[ScoredDecision]], _Question] = {}
+        left = [question for question in questions if not _is_known(question, known)]
+        self._n_done = self._n_all - len(left)
+        self._asked = Window(
+            left, lambda question: self.base.queue.submit(question.request), _AT_ONCE
+        )
         self._patience = Patience()
-        self._resume_at = 0.0
 
     @property
     def progress(self) -> Progress:
         """How many contexts of how many were asked."""
-        n_done = self._n_all - len(self._left) - len(self._asked)
         message = f"Asking {self.base.name} about the rows."
-        return Progress(phase="features", step=n_done, steps=self._n_all or 1, message=message)
+        return Progress(
+            phase="features", step=self._n_done, steps=self._n_all or 1, message=message
+        )
 
-    def look(self, stopping: Event) -> bool:
+    def look(self) -> bool:
         """Ask for a moment; return whether every row was asked, and the file is whole."""
-        self._submit()
         if self._asked:
-            done, _ = wait(self._asked, _LOOK_S, FIRST_COMPLETED)
-            self._take(done)
-        elif self._left:
-            stopping.wait(_LOOK_S)
-        if self._asked or self._left:
+            self._take(self._asked.look())
+        if self._asked:
             return False
         self._partial.touch()
         self._partial.replace(self._path)
@@ -97,37 +93,25 @@ class Asking:
 
     def close(self) -> None:
         """Cancel running requests."""
-        for future in list(self._asked):
-            future.cancel()
+        self._asked.close()
 
-    def _submit(self) -> None:
-        if time.monotonic() < self._resume_at:
-            return
-        while self._left and len(self._asked) < _AT_ONCE:
-            question = self._left[0]
-            try:
-                future = self.base.queue.submit(question.request)
-            except EngineUnavailableError as error:
-                self._pause(error)
-                return
-            self._left.popleft()
-            self._asked[future] = question
-
-    def _take(self, done: Iterable[Future[list[ScoredDecision]]]) -> None:
+    def _take(self, ended: Sequence[Answer[_Question, list[ScoredDecision]]]) -> None:
         """Store the answers; rows without one are asked again."""
         answers: list[BaseAnswer] = []
         refusals: list[SteelyardError] = []
         failure: EngineUnavailableError | None = None
-        for future in done:
-            question = self._asked.pop(future)
+        self._n_done += len(ended)
+        for answer in ended:
+            question = answer.row
             try:
-                answers += _answers_of(question, _result_of(future, self.base.name))
+                answers += _answers_of(question, _result_of(answer.future, self.base.name))
                 continue
             except EngineUnavailableError as error:
                 failure = error
             question.n_refused += _is_about_the_row(failure)
             if question.n_refused < _ROW_ATTEMPTS:
-                self._left.appendleft(question)
+                self._n_done -= 1
+                self._asked.again(question)
             elif question.is_judged:
                 refusals.append(_unjudged(self.base.name, question, failure))
             else:
@@ -152,7 +136,7 @@ class Asking:
         self._patience.failed()
         if self._patience.is_over:
             raise SilentServerError(failure.message) from failure
-        self._resume_at = time.monotonic() + min(failure.retry_after_s or 1.0, _LONGEST_PAUSE_S)
+        self._asked.pause(min(failure.retry_after_s or 1.0, _LONGEST_PAUSE_S))
 
 
 def _questions(

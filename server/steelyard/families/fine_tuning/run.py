@@ -259,7 +259,7 @@ class FineTuneRun(Run):
                 )
             if self._asking is None or self._asking.base is not base:
                 self._asking = Asking(self._folder, task.method, base)
-            is_done = self._asking.look(self.stopping)
+            is_done = self._asking.look()
             self._note(self._asking.progress, telling)
             self._write_progress()
             if is_done:
