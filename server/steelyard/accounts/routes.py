@@ -7,8 +7,7 @@ from steelyard.http.routing import Access, row
 
 ROUTES = (
     row(
-        "GET",
-        "/v1/account",
+        "GET /v1/account",
         AccountService.summary,
         "Return what the account may use and what credit it has.",
         access=Access.CONSOLE,
@@ -18,8 +17,7 @@ ROUTES = (
         tags=("account",),
     ),
     row(
-        "GET",
-        "/v1/account/keys",
+        "GET /v1/account/keys",
         AccountService.keys,
         "Page the account's API keys, the newest first.",
         access=Access.CONSOLE,

@@ -6,10 +6,7 @@ from functools import partial
 
 from steelyard import errors
 from steelyard.alarms.service import Alarms
-from steelyard.alarms.wire import (
-    AlarmRules,
-    RemoveRuleQuery,
-)
+from steelyard.alarms.wire import AlarmRules, RemoveRuleQuery
 from steelyard.http.routing import Access, row
 
 _route = partial(row, access=Access.KEYED, tags=("alarms",))
@@ -18,21 +15,18 @@ _ALARM = "/v1/alarms/{alarm}"
 
 ROUTES = (
     _route(
-        "GET",
-        "/v1/alarms/rules",
+        "GET /v1/alarms/rules",
         Alarms.rules,
         "Return what is watched of which models, and against what.",
     ),
     _route(
-        "PUT",
-        "/v1/alarms/rules",
+        "PUT /v1/alarms/rules",
         Alarms.put_rule,
         "Set what is watched of a model, or of every other one; its alarms clear.",
         errors=_KEY_ERRORS,
     ),
     _route(
-        "DELETE",
-        "/v1/alarms/rules",
+        "DELETE /v1/alarms/rules",
         lambda call: call.service(Alarms).remove_rule(call.write, call.query.model),
         "Remove a rule: the general one, or the default, holds again; its alarms clear.",
         query=RemoveRuleQuery,
@@ -40,21 +34,18 @@ ROUTES = (
         errors=(errors.NotFoundError, *_KEY_ERRORS),
     ),
     _route(
-        "GET",
-        "/v1/alarms",
+        "GET /v1/alarms",
         Alarms.page,
         "Page the account's alarms, the newest first, with their evidence.",
     ),
     _route(
-        "GET",
-        _ALARM,
+        f"GET {_ALARM}",
         Alarms.get,
         "Return an alarm, how its figure is now, and whose decisions feedback came of.",
         errors=(errors.NotFoundError,),
     ),
     _route(
-        "POST",
-        f"{_ALARM}/acknowledge",
+        f"POST {_ALARM}/acknowledge",
         Alarms.acknowledge,
         "Note that somebody knows of an alarm; it clears by itself.",
         errors=(errors.NotFoundError, *_KEY_ERRORS),

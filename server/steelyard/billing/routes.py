@@ -8,11 +8,7 @@ from sanic import HTTPResponse, Request
 
 from steelyard import errors
 from steelyard.billing.service import PurchaseService
-from steelyard.billing.wire import (
-    ReceivedEvent,
-    TransactionPage,
-    TransactionsQuery,
-)
+from steelyard.billing.wire import ReceivedEvent, TransactionPage, TransactionsQuery
 from steelyard.http.bodies import json_response, read_bytes, send_stream, text_response
 from steelyard.http.routing import Access, Call, Route, row
 
@@ -50,15 +46,13 @@ _CHANGE = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredErr
 
 ROUTES = (
     _read(
-        "GET",
-        "/v1/billing",
+        "GET /v1/billing",
         PurchaseService.billing,
         "Return an account's balances, top-up, payment method and limits.",
         errors=_OFF,
     ),
     _read(
-        method="GET",
-        path="/v1/billing/transactions",
+        "GET /v1/billing/transactions",
         handler=get_transactions,
         summary="Page the account's ledger, the newest line first, or send all of it as CSV.",
         query=TransactionsQuery,
@@ -67,58 +61,50 @@ ROUTES = (
         errors=_OFF,
     ),
     _change(
-        "POST",
-        "/v1/billing/purchases",
+        "POST /v1/billing/purchases",
         PurchaseService.create,
         "Buy credit; it is there when the provider says that it is paid.",
         errors=(*_CHANGE, errors.PaymentProviderError, errors.PurchaseStateError),
     ),
     _read(
-        "GET",
-        "/v1/billing/purchases",
+        "GET /v1/billing/purchases",
         PurchaseService.purchases,
         "Page the account's purchases, the newest first.",
         errors=_OFF,
     ),
     _read(
-        "GET",
-        "/v1/billing/purchases/{purchase}",
+        "GET /v1/billing/purchases/{purchase}",
         PurchaseService.purchase,
         "Return a purchase.",
         errors=_OFF,
     ),
     _read(
-        method="GET",
-        path="/v1/billing/purchases/{purchase}/receipt",
+        "GET /v1/billing/purchases/{purchase}/receipt",
         handler=get_receipt,
         summary="Return the receipt of a paid purchase, as HTML that prints.",
         media_type="text/html",
         errors=(*_OFF, errors.PurchaseStateError),
     ),
     _change(
-        "PUT",
-        "/v1/billing/top-up",
+        "PUT /v1/billing/top-up",
         PurchaseService.set_top_up,
         "Have the account buy by itself when less than a threshold is available.",
         errors=(*_CHANGE, errors.NoPaymentMethodError),
     ),
     _change(
-        "DELETE",
-        "/v1/billing/top-up",
+        "DELETE /v1/billing/top-up",
         PurchaseService.end_top_up,
         "Have the account buy no more by itself.",
         errors=_CHANGE,
     ),
     _read(
-        "GET",
-        "/v1/billing/referral",
+        "GET /v1/billing/referral",
         PurchaseService.referral,
         "Return the account's own referral code, and what came of it.",
         errors=_OFF,
     ),
     _change(
-        "POST",
-        "/v1/billing/referral/redeem",
+        "POST /v1/billing/referral/redeem",
         PurchaseService.redeem,
         "Redeem a referral code before a first purchase.",
         errors=(*_CHANGE, errors.ReferralRefusedError),

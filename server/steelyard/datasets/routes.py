@@ -15,10 +15,7 @@ from steelyard.datasets.from_feedback_wire import DatasetFromFeedback, RowsFromF
 from steelyard.datasets.ingesting import read_sent
 from steelyard.datasets.parsing import parse
 from steelyard.datasets.row_service import DatasetRows
-from steelyard.datasets.searches import (
-    read_search,
-    read_similar,
-)
+from steelyard.datasets.searches import read_search, read_similar
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.upload_bodies import CSV, FIELD_HEADERS, MULTIPART, NDJSON, receive_upload
 from steelyard.datasets.wire import (
@@ -165,8 +162,7 @@ async def get_export(request: Request, call: Call) -> None:
 
 ROUTES = (
     route(
-        method="POST",
-        path="/v1/datasets",
+        "POST /v1/datasets",
         handler=_create(JSON, MULTIPART, NDJSON),
         summary="Make a dataset: its rows are checked, hashed and given a side.",
         request=CreateDataset,
@@ -178,14 +174,12 @@ ROUTES = (
         max_body="upload",
     ),
     read(
-        "GET",
-        "/v1/datasets",
+        "GET /v1/datasets",
         DatasetService.page,
         "Page the account's datasets, the most recently used first.",
     ),
     route(
-        method="POST",
-        path="/v1/datasets/upload",
+        "POST /v1/datasets/upload",
         handler=_create(NDJSON),
         summary="Make a dataset of a file of JSON Lines, as older clients send it.",
         forms=(Form(NDJSON, _ROWS),),
@@ -196,8 +190,7 @@ ROUTES = (
         max_body="upload",
     ),
     route(
-        method="POST",
-        path="/v1/datasets/check",
+        "POST /v1/datasets/check",
         handler=post_check,
         summary="Check rows as making a dataset of them would, and store nothing.",
         request=AddRows,
@@ -208,8 +201,7 @@ ROUTES = (
         max_body="upload",
     ),
     route(
-        "POST",
-        "/v1/datasets/from-feedback",
+        "POST /v1/datasets/from-feedback",
         lambda call: call.service(FeedbackRows).to_dataset(call.write, call.body),
         "Make rows of stored decisions that got feedback: a dataset of them, or a version.",
         request=RowsFromFeedback,
@@ -218,30 +210,26 @@ ROUTES = (
         errors=_ADD_ERRORS,
     ),
     read(
-        "GET",
-        "/v1/datasets/{dataset}",
+        "GET /v1/datasets/{dataset}",
         DatasetService.get,
         "Return one dataset, and what prompt tuning can tune in it.",
         errors=READ_ERRORS,
     ),
     route(
-        "PATCH",
-        "/v1/datasets/{dataset}",
+        "PATCH /v1/datasets/{dataset}",
         DatasetService.rename,
         "Rename a dataset; nothing else changes.",
         read=partial(read_change, shape=RenameDataset),
         errors=(*READ_ERRORS, *_KEY_ERRORS),
     ),
     route(
-        "DELETE",
-        "/v1/datasets/{dataset}",
+        "DELETE /v1/datasets/{dataset}",
         DatasetService.delete,
         "Delete a dataset with every version and all rows, for good.",
         errors=(*READ_ERRORS, errors.VersionInUseError, *_KEY_ERRORS),
     ),
     route(
-        "POST",
-        "/v1/datasets/{dataset}/archive",
+        "POST /v1/datasets/{dataset}/archive",
         DatasetService.archive,
         "Put a dataset into the archive: it is read as before, and takes no new work.",
         request=ArchiveDataset,
@@ -250,8 +238,7 @@ ROUTES = (
         errors=(*READ_ERRORS, *_KEY_ERRORS),
     ),
     route(
-        "POST",
-        "/v1/datasets/{dataset}/restore",
+        "POST /v1/datasets/{dataset}/restore",
         DatasetService.restore,
         "Take a dataset out of the archive.",
         request=RestoreDataset,
@@ -260,8 +247,7 @@ ROUTES = (
         errors=(*READ_ERRORS, errors.PriceChangedError, *_KEY_ERRORS),
     ),
     route(
-        method="POST",
-        path="/v1/datasets/{dataset}/versions",
+        "POST /v1/datasets/{dataset}/versions",
         handler=_add(JSON, MULTIPART, NDJSON, CSV),
         summary="Add rows as the next version; the versions before it stay as they are.",
         request=AddRows,
@@ -273,15 +259,13 @@ ROUTES = (
         max_body="upload",
     ),
     read(
-        "GET",
-        "/v1/datasets/{dataset}/versions",
+        "GET /v1/datasets/{dataset}/versions",
         DatasetService.versions,
         "List every version, the newest first.",
         errors=READ_ERRORS,
     ),
     route(
-        method="POST",
-        path="/v1/datasets/{dataset}/versions/upload",
+        "POST /v1/datasets/{dataset}/versions/upload",
         handler=_add(NDJSON, CSV),
         summary="Add the rows of a file of JSON Lines or CSV, as older clients send it.",
         forms=(Form(NDJSON, _ROWS), Form(CSV, _TABLE)),
@@ -292,8 +276,7 @@ ROUTES = (
         max_body="upload",
     ),
     read(
-        "GET",
-        "/v1/datasets/{dataset}/labels-to-check",
+        "GET /v1/datasets/{dataset}/labels-to-check",
         DatasetService.labels_to_check,
         "List the labels that prompt tuning doubted and nobody dismissed.",
         errors=READ_ERRORS,
@@ -303,15 +286,13 @@ ROUTES = (
 #: Rows of a version.
 ROW_ROUTES = (
     read(
-        "GET",
-        "/v1/datasets/{dataset}/rows",
+        "GET /v1/datasets/{dataset}/rows",
         DatasetRows.page,
         "Page a version's rows, as they are trained on.",
         errors=READ_ERRORS,
     ),
     read(
-        method="GET",
-        path="/v1/datasets/{dataset}/download",
+        "GET /v1/datasets/{dataset}/download",
         handler=get_download,
         summary="Download a version's rows as JSON Lines, the same bytes for ever.",
         query=VersionQuery,
@@ -319,38 +300,33 @@ ROW_ROUTES = (
         media_type=NDJSON,
     ),
     read(
-        "POST",
-        "/v1/datasets/{dataset}/rows/search",
+        "POST /v1/datasets/{dataset}/rows/search",
         DatasetRows.search,
         "Find rows by their labels, texts, sides and places, in an order.",
         read=read_search,
         errors=READ_ERRORS,
     ),
     read(
-        "POST",
-        "/v1/datasets/{dataset}/rows/similar",
+        "POST /v1/datasets/{dataset}/rows/similar",
         DatasetRows.similar,
         "Find the rows whose contexts are most like a row's, or like another context.",
         read=read_similar,
         errors=(*READ_ERRORS, TooManyRowsError),
     ),
     read(
-        "GET",
-        "/v1/datasets/{dataset}/facets",
+        "GET /v1/datasets/{dataset}/facets",
         DatasetRows.facets,
         "Count how a version's rows spread over sides and expected outcomes.",
         errors=READ_ERRORS,
     ),
     read(
-        "GET",
-        "/v1/datasets/{dataset}/diff",
+        "GET /v1/datasets/{dataset}/diff",
         DatasetRows.diff,
         "Return what a version adds to an older one, and what it labels otherwise.",
         errors=READ_ERRORS,
     ),
     read(
-        method="GET",
-        path="/v1/datasets/{dataset}/export",
+        "GET /v1/datasets/{dataset}/export",
         handler=get_export,
         summary="Export a version's rows as Parquet, CSV or a folder of Hugging Face datasets.",
         query=ExportQuery,

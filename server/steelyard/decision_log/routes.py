@@ -57,8 +57,7 @@ _TAGS = ("decisions",)
 
 ROUTES = (
     row(
-        "GET",
-        "/v1/decisions/log",
+        "GET /v1/decisions/log",
         DecisionLog.page,
         "Page the stored answers, the newest first, with what came true.",
         access=Access.KEYED,
@@ -76,8 +75,7 @@ ROUTES = (
         also_answers=("text/csv", MEDIA_TYPES["hf"]),
     ),
     row(
-        "GET",
-        "/v1/decisions/log/{decision}",
+        "GET /v1/decisions/log/{decision}",
         DecisionLog.get,
         "Return a stored answer in full: what was asked, answered and observed.",
         access=Access.KEYED,
@@ -95,8 +93,7 @@ ROUTES = (
         response=DecisionSummary,
     ),
     row(
-        "GET",
-        "/v1/decisions/series",
+        "GET /v1/decisions/series",
         DecisionLog.series,
         "Return figures of the stored answers over time, a point for each hour or day.",
         access=Access.KEYED,
@@ -106,8 +103,7 @@ ROUTES = (
 
 FEEDBACK_ROUTES = (
     row(
-        "POST",
-        "/v1/feedback",
+        "POST /v1/feedback",
         FeedbackService.record,
         "Record what really happened, for decisions that were stored.",
         access=Access.KEYED,

@@ -21,8 +21,7 @@ async def get_recipes(call: Call) -> RecipeList:
 ROUTES = (
     *(
         row(
-            "GET",
-            path,
+            f"GET {path}",
             get_capabilities,
             "Return what this server can do: models, recipes, limits, prices.",
             access=Access.KEYED,
@@ -33,8 +32,7 @@ ROUTES = (
         for path in ("/v1/capabilities", "/v1/onehot")
     ),
     row(
-        "GET",
-        "/v1/recipes",
+        "GET /v1/recipes",
         get_recipes,
         "List ready-made decisions for common needs.",
         access=Access.PUBLIC,

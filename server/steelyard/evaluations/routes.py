@@ -9,16 +9,9 @@ from sanic import Request
 from steelyard import errors
 from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.frontier import EvaluationFrontier
-from steelyard.evaluations.queries_wire import (
-    EvaluationsQuery,
-    ExportRecordsQuery,
-)
+from steelyard.evaluations.queries_wire import EvaluationsQuery, ExportRecordsQuery
 from steelyard.evaluations.service import EvaluationService
-from steelyard.evaluations.wire import (
-    Evaluation,
-    EvaluationDetail,
-    EvaluationPage,
-)
+from steelyard.evaluations.wire import Evaluation, EvaluationDetail, EvaluationPage
 from steelyard.exports import MEDIA_TYPES
 from steelyard.http.bodies import send_stream
 from steelyard.http.routing import Access, Call, row
@@ -57,8 +50,7 @@ _JOBS = job_routes(
 
 ROUTES = (
     _route(
-        "POST",
-        "/v1/evaluations",
+        "POST /v1/evaluations",
         EvaluationService.create,
         "Score models on a dataset's evaluation rows; what was scored already is reused.",
         errors=(
@@ -72,15 +64,13 @@ ROUTES = (
     ),
     _JOBS.page,
     _route(
-        "GET",
-        "/v1/evaluations/compare",
+        "GET /v1/evaluations/compare",
         EvaluationFigures.compare,
         "Compare two evaluations on the decisions that both scored, with every flip.",
         errors=_MEASURED,
     ),
     _route(
-        "GET",
-        "/v1/evaluations/frontier",
+        "GET /v1/evaluations/frontier",
         EvaluationFrontier.find,
         "Return a dataset's models by what they achieve, cost and take.",
         errors=(
@@ -93,8 +83,7 @@ ROUTES = (
     _JOBS.get,
     _JOBS.cancel,
     _route(
-        "POST",
-        "/v1/evaluations/{evaluation}/retry",
+        "POST /v1/evaluations/{evaluation}/retry",
         EvaluationService.retry,
         "Take up an evaluation that failed or was cancelled, from what it has scored.",
         errors=(
@@ -107,23 +96,20 @@ ROUTES = (
         ),
     ),
     _route(
-        "GET",
-        "/v1/evaluations/{evaluation}/detail",
+        "GET /v1/evaluations/{evaluation}/detail",
         EvaluationFigures.detail,
         "Return every measure by decision, outcome and slice, with n and 95 % intervals.",
         response=EvaluationDetail,
         errors=_READ_ERRORS,
     ),
     _route(
-        "GET",
-        "/v1/evaluations/{evaluation}/records",
+        "GET /v1/evaluations/{evaluation}/records",
         EvaluationFigures.records,
         "Page the scored decisions: all, or those behind a figure, with their contexts.",
         errors=(*_READ_ERRORS, errors.NotMeasurableError),
     ),
     _route(
-        method="GET",
-        path="/v1/evaluations/{evaluation}/export",
+        "GET /v1/evaluations/{evaluation}/export",
         handler=get_export,
         summary="Export the scored decisions as Parquet, CSV or a folder of Hugging Face datasets.",
         query=ExportRecordsQuery,
@@ -132,22 +118,19 @@ ROUTES = (
         also_answers=("text/csv", MEDIA_TYPES["hf"]),
     ),
     _route(
-        "POST",
-        "/v1/evaluations/{evaluation}/policy",
+        "POST /v1/evaluations/{evaluation}/policy",
         EvaluationFigures.try_policy,
         "Return what a policy would have done on the scored decisions.",
         errors=_MEASURED,
     ),
     _route(
-        "POST",
-        "/v1/evaluations/{evaluation}/costs",
+        "POST /v1/evaluations/{evaluation}/costs",
         EvaluationFigures.cost_curve,
         "Return the mean cost of acting by threshold.",
         errors=_MEASURED,
     ),
     _route(
-        "POST",
-        "/v1/evaluations/{evaluation}/threshold",
+        "POST /v1/evaluations/{evaluation}/threshold",
         EvaluationFigures.outcome_threshold,
         "Find from which probability on to act on an outcome, by precision or by costs.",
         errors=_MEASURED,

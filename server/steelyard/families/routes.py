@@ -83,11 +83,10 @@ async def _forecast(call: Call) -> Continue:
 _route = functools.partial(row, access=Access.KEYED, tags=_TAGS)
 
 ROUTES = (
-    _route("GET", "/v1/families", FamilyService.page, "List every family, by name."),
+    _route("GET /v1/families", FamilyService.page, "List every family, by name."),
     *(
         _route(
-            "POST",
-            path,
+            f"POST {path}",
             FamilyService.start,
             summary,
             tags=tags,
@@ -106,8 +105,7 @@ ROUTES = (
     ),
     *(
         _route(
-            "POST",
-            path,
+            f"POST {path}",
             FamilyService.estimate,
             summary,
             tags=tags,
@@ -128,15 +126,13 @@ ROUTES = (
         )
     ),
     _route(
-        "GET",
-        "/v1/families/{family}",
+        "GET /v1/families/{family}",
         FamilyService.get,
         "Return one family with its fine-tunes, and what continuing it would do now.",
         errors=_OF_FAMILY,
     ),
     _route(
-        "DELETE",
-        "/v1/families/{family}",
+        "DELETE /v1/families/{family}",
         FamilyService.delete,
         "Delete a family with every model of its line, for good.",
         may_be_empty=True,
@@ -150,8 +146,7 @@ ROUTES = (
         ),
     ),
     _route(
-        "POST",
-        "/v1/families/{family}/switch",
+        "POST /v1/families/{family}/switch",
         FamilyService.switch,
         "Switch a family on, which loads and probes its latest model first, or off.",
         errors=(
@@ -166,8 +161,7 @@ ROUTES = (
         ),
     ),
     _route(
-        "POST",
-        "/v1/families/{family}/keep-warm",
+        "POST /v1/families/{family}/keep-warm",
         FamilyService.keep_warm,
         "Keep the model that a family serves loaded between calls, or stop.",
         read=priced(KeepWarm),
@@ -186,8 +180,7 @@ ROUTES = (
         ),
     ),
     _route(
-        "POST",
-        "/v1/families/{family}/rollback",
+        "POST /v1/families/{family}/rollback",
         FamilyService.roll_back,
         "Go back to an older model and discard the newer ones for good.",
         errors=(
@@ -205,8 +198,7 @@ ROUTES = (
         ),
     ),
     _route(
-        "POST",
-        "/v1/families/{family}/bound",
+        "POST /v1/families/{family}/bound",
         FamilyBounds.put,
         "Certify that answers above a threshold are wrong at most so often; the rest abstain.",
         errors=(
@@ -220,15 +212,13 @@ ROUTES = (
         ),
     ),
     _route(
-        "DELETE",
-        "/v1/families/{family}/bound",
+        "DELETE /v1/families/{family}/bound",
         FamilyBounds.remove,
         "Remove a family's bound: its answers are neither certified nor abstain for it.",
         errors=(*_OF_FAMILY, *_KEY_ERRORS),
     ),
     _route(
-        "POST",
-        "/v1/families/{family}/novelty",
+        "POST /v1/families/{family}/novelty",
         FamilyBounds.abstain_on_novel,
         "Let a family abstain on texts unlike its training rows, however sure it is.",
         errors=(
@@ -241,15 +231,13 @@ ROUTES = (
         ),
     ),
     _route(
-        "DELETE",
-        "/v1/families/{family}/novelty",
+        "DELETE /v1/families/{family}/novelty",
         FamilyBounds.remove_novelty,
         "Let a family answer texts unlike its training rows as any other.",
         errors=(*_OF_FAMILY, *_KEY_ERRORS),
     ),
     _route(
-        "GET",
-        "/v1/families/{family}/continue",
+        "GET /v1/families/{family}/continue",
         _forecast,
         "Return what continuing a family would do now, or once a draft was sealed.",
         query=ContinueQuery,
@@ -265,16 +253,14 @@ ROUTES = (
         ),
     ),
     _route(
-        "POST",
-        "/v1/families/{family}/continue",
+        "POST /v1/families/{family}/continue",
         FamilyService.continue_,
         "Queue a family's next fine-tune, on the rows that its dataset gained.",
         read=priced(ContinueFamily),
         errors=(*_ROWS_ERRORS, *_GROWTH_ERRORS, *_QUEUE_ERRORS),
     ),
     _route(
-        "POST",
-        "/v1/families/{family}/continue/estimate",
+        "POST /v1/families/{family}/continue/estimate",
         FamilyService.estimate_continue,
         "Return what continuing a family would cost now; nothing is queued or held.",
         read=priced(EstimateContinue),

@@ -16,15 +16,13 @@ _KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpire
 
 ROUTES = (
     _route(
-        "GET",
-        _GROWTH,
+        f"GET {_GROWTH}",
         Growths.get,
         "Return what a named decision may do by itself, how far it is, and why it waits.",
         errors=(errors.NotFoundError,),
     ),
     _route(
-        "PUT",
-        _GROWTH,
+        f"PUT {_GROWTH}",
         Growths.put,
         "Let a named decision grow a family of its own, with the leave that is given.",
         read=priced(SetGrowth),
@@ -36,15 +34,13 @@ ROUTES = (
         ),
     ),
     _route(
-        "DELETE",
-        _GROWTH,
+        f"DELETE {_GROWTH}",
         Growths.stop,
         "Stop a growth; its rows, family and versions stay.",
         errors=(errors.NotFoundError, *_KEY_ERRORS),
     ),
     _route(
-        "POST",
-        f"{_GROWTH}/turn",
+        f"POST {_GROWTH}/turn",
         Growths.turn,
         "Look at a growth now instead of within five minutes, and take its next step.",
         errors=(errors.NotFoundError, *_KEY_ERRORS),

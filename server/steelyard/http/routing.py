@@ -184,18 +184,18 @@ class Route:
 
 
 def row(
-    method: str,
-    path: str,
+    at: str,
     use: Callable[..., Awaitable[Struct | Raw]] | None = None,
     summary: str = "",
     **fields: Any,
 ) -> Route:
-    """Return a route whose use case is a function of the call, or a method of a service.
+    """Return a route, ``at`` its method and path, whose use case is a function of the call or a method.
 
-    A method takes who calls or writes, the names in the path in their order, then the query or the
+    A method of a service takes who calls or writes, the names in the path in their order, then the query or the
     body, of which it may leave out each; its annotations are the structs of the route where the row
     names no others.
     """
+    method, _, path = at.partition(" ")
     if use is not None:
         types = get_type_hints(use)
         _set_struct(fields, "response", types.pop("return", None))

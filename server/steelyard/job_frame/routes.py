@@ -44,8 +44,7 @@ def job_routes(
     route = partial(row, access=Access.KEYED, tags=(tag,))
     return JobRoutes(
         route(
-            "GET",
-            path,
+            f"GET {path}",
             lambda call: call.service(service).page(call.caller, call.query),
             summaries[0],
             query=query,
@@ -54,8 +53,7 @@ def job_routes(
             roles=readers,
         ),
         route(
-            "GET",
-            f"{path}/{{{name}}}",
+            f"GET {path}/{{{name}}}",
             lambda call: call.service(service).get(call.caller, call.path[name]),
             summaries[1],
             response=job,
@@ -63,8 +61,7 @@ def job_routes(
             roles=readers,
         ),
         route(
-            "POST",
-            f"{path}/{{{name}}}/cancel",
+            f"POST {path}/{{{name}}}/cancel",
             lambda call: call.service(service).cancel(call.write, call.path[name]),
             summaries[2],
             response=job,

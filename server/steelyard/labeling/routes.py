@@ -62,14 +62,12 @@ _JOB_ROUTES = job_routes(
 
 ROUTES = (
     _read(
-        "GET",
-        "/v1/labeling/teachers",
+        "GET /v1/labeling/teachers",
         Teachers.available,
         "Return the models that may label rows; `reason` says why there are none.",
     ),
     _route(
-        method="POST",
-        path="/v1/labeling/sources",
+        "POST /v1/labeling/sources",
         handler=_upload,
         summary="Upload queries to be labelled: rows without targets, one a line.",
         query=UploadQuery,
@@ -94,35 +92,30 @@ ROUTES = (
         ),
     ),
     _read(
-        "GET",
-        "/v1/labeling/sources",
+        "GET /v1/labeling/sources",
         LabelingSources.page,
         "Page the account's sources, the newest first.",
     ),
     _read(
-        "GET",
-        _SOURCE,
+        f"GET {_SOURCE}",
         LabelingSources.get,
         "Return a source.",
         errors=(errors.NotFoundError, errors.SourceDeletedError),
     ),
     _read(
-        "GET",
-        f"{_SOURCE}/rows",
+        f"GET {_SOURCE}/rows",
         LabelingSources.rows,
         "Page the queries of a source, in order.",
         errors=(errors.NotFoundError, errors.SourceDeletedError),
     ),
     _route(
-        "DELETE",
-        _SOURCE,
+        f"DELETE {_SOURCE}",
         LabelingSources.delete,
         "Delete a source and what teachers said of it, for good; its datasets stay.",
         errors=(*KEYED_ERRORS, errors.SourceDeletedError),
     ),
     _route(
-        "POST",
-        "/v1/labeling/jobs",
+        "POST /v1/labeling/jobs",
         LabelingJobs.create,
         "Ask teachers to label a source; the price is held, and charged once labels are ready.",
         read=priced(CreateLabelingJob),
@@ -141,19 +134,13 @@ ROUTES = (
     _JOB_ROUTES.page,
     _JOB_ROUTES.get,
     _read(
-        "GET",
-        f"{_JOB}/results",
+        f"GET {_JOB}/results",
         LabelingJobs.results,
         "Page the rows with what each teacher said of them, from `review_ready` on.",
-        errors=(
-            errors.NotFoundError,
-            errors.LabelingNotReadyError,
-            errors.SourceDeletedError,
-        ),
+        errors=(errors.NotFoundError, errors.LabelingNotReadyError, errors.SourceDeletedError),
     ),
     _read(
-        "GET",
-        f"{_JOB}/reviewed",
+        f"GET {_JOB}/reviewed",
         LabelingReviews.find,
         "Return each teacher's agreement with the reviewed rows of the job's dataset.",
         errors=(
@@ -165,15 +152,13 @@ ROUTES = (
     ),
     _JOB_ROUTES.cancel,
     _route(
-        "POST",
-        f"{_JOB}/discard",
+        f"POST {_JOB}/discard",
         LabelingJobs.discard,
         "Drop a job whose labels are ready, without a dataset.",
         errors=(*KEYED_ERRORS, errors.LabelingNotReadyError, errors.JobFinalizedError),
     ),
     _route(
-        "POST",
-        f"{_JOB}/finalize",
+        f"POST {_JOB}/finalize",
         LabelingFinalizer.finalize,
         "Make a dataset of accepted rows; the same selection gives the same dataset.",
         read=read_finalize,

@@ -8,11 +8,7 @@ from steelyard import errors
 from steelyard.http.routing import REVIEWERS, Access, row
 from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
 from steelyard.maps.service import DatasetMaps
-from steelyard.maps.wire import (
-    DatasetMap,
-    MapPage,
-    MapsQuery,
-)
+from steelyard.maps.wire import DatasetMap, MapPage, MapsQuery
 
 _route = partial(row, access=Access.KEYED, tags=("maps",))
 _read = partial(_route, roles=REVIEWERS)
@@ -36,8 +32,7 @@ _JOBS = job_routes(
 
 ROUTES = (
     _route(
-        "POST",
-        _MAPS,
+        f"POST {_MAPS}",
         DatasetMaps.create,
         "Lay the rows of a version out as points; one that is there is returned.",
         errors=(
@@ -52,15 +47,13 @@ ROUTES = (
     _JOBS.page,
     _JOBS.get,
     _read(
-        "GET",
-        f"{_MAP}/points",
+        f"GET {_MAP}/points",
         DatasetMaps.points,
         "Return the points of a map, as columns.",
         errors=(errors.NotFoundError, errors.MapNotReadyError),
     ),
     _read(
-        "GET",
-        f"{_MAP}/values",
+        f"GET {_MAP}/values",
         DatasetMaps.values,
         "Return what is known of each point: its label, and how a model answered.",
         errors=(

@@ -85,23 +85,20 @@ _read = functools.partial(_route, roles=REVIEWERS)
 
 ROUTES = (
     _read(
-        "GET",
-        "/v1/models",
+        "GET /v1/models",
         get_models,
         "List the base models and the account's own, in full and by name.",
         is_inference=True,
     ),
     _read(
-        "GET",
-        "/v1/models/{model}",
+        "GET /v1/models/{model}",
         get_model,
         "Return one model, by a base model's name or by a number such as router@3.",
         errors=(errors.NotFoundError, errors.InvalidReferenceError, errors.FamilyDeletedError),
         is_inference=True,
     ),
     _route(
-        "DELETE",
-        "/v1/models/{model}",
+        "DELETE /v1/models/{model}",
         delete_model,
         "Delete a family's model for good, by its number.",
         query=DeleteModelQuery,
@@ -114,8 +111,7 @@ ROUTES = (
         ),
     ),
     _read(
-        "GET",
-        "/v1/models/{model}/ready",
+        "GET /v1/models/{model}/ready",
         get_model_ready,
         "Return whether a call to the model would be answered now; nothing is loaded.",
         errors=(
@@ -132,8 +128,7 @@ ROUTES = (
         is_inference=True,
     ),
     _route(
-        "POST",
-        "/v1/models/{model}/switch",
+        "POST /v1/models/{model}/switch",
         FamilyModels.switch_model,
         "Switch a model's own switch on, which loads and probes it first, or off.",
         errors=(
@@ -146,8 +141,7 @@ ROUTES = (
         ),
     ),
     _route(
-        "POST",
-        "/v1/models/{model}/keep-warm",
+        "POST /v1/models/{model}/keep-warm",
         FamilyModels.keep_model_warm,
         "Keep a model loaded between calls through its own switch, or stop.",
         read=priced(KeepModelWarm),

@@ -18,10 +18,7 @@ from steelyard.named.comparison_wire import (
 from steelyard.named.content import read_content
 from steelyard.named.service import NamedDecisions
 from steelyard.named.shares import Shares
-from steelyard.named.wire import (
-    AddNamedVersion,
-    CreateNamedDecision,
-)
+from steelyard.named.wire import AddNamedVersion, CreateNamedDecision
 from steelyard.serving.routes import UNCALLABLE
 
 _route = partial(row, access=Access.KEYED, tags=("named decisions",))
@@ -47,8 +44,7 @@ _JOBS = job_routes(
 
 ROUTES = (
     _route(
-        "POST",
-        _NAMED,
+        f"POST {_NAMED}",
         NamedDecisions.create,
         "Put questions, policies and a model under a name; `production` points to them.",
         read=partial(read_content, shape=CreateNamedDecision),
@@ -60,62 +56,54 @@ ROUTES = (
         ),
     ),
     _route(
-        "GET",
-        _NAMED,
+        f"GET {_NAMED}",
         NamedDecisions.page,
         "Page the account's named decisions, the newest first.",
         is_inference=True,
     ),
     _route(
-        "GET",
-        _OF_NAME,
+        f"GET {_OF_NAME}",
         NamedDecisions.get,
         "Return a named decision, and where its aliases point.",
         errors=(errors.NotFoundError,),
         is_inference=True,
     ),
     _route(
-        "PATCH",
-        _OF_NAME,
+        f"PATCH {_OF_NAME}",
         NamedDecisions.change,
         "Change its description, its owner or its dataset.",
         errors=(*_ERRORS, errors.InvalidReferenceError),
     ),
     _route(
-        "POST",
-        f"{_OF_NAME}/archive",
+        f"POST {_OF_NAME}/archive",
         NamedDecisions.archive,
         "Archive a named decision, which then answers no requests, or bring it back.",
         may_be_empty=True,
         errors=_ERRORS,
     ),
     _route(
-        "POST",
-        f"{_OF_NAME}/versions",
+        f"POST {_OF_NAME}/versions",
         NamedDecisions.add_version,
         "Add a version; one with the same content is returned as it is.",
         read=partial(read_content, shape=AddNamedVersion),
         errors=(*_ERRORS, errors.NamedDecisionLimitError),
     ),
     _route(
-        "GET",
-        f"{_OF_NAME}/versions",
+        f"GET {_OF_NAME}/versions",
         NamedDecisions.versions,
         "Page its versions, the newest first.",
         errors=(errors.NotFoundError,),
         is_inference=True,
     ),
     _route(
-        "GET",
-        f"{_OF_NAME}/versions/{{version}}",
+        f"GET {_OF_NAME}/versions/{{version}}",
         NamedDecisions.version,
         "Return a version by its number, or the one that an alias points to.",
         errors=(errors.NotFoundError,),
         is_inference=True,
     ),
     _route(
-        "PUT",
-        f"{_OF_NAME}/aliases/{{alias}}",
+        f"PUT {_OF_NAME}/aliases/{{alias}}",
         NamedDecisions.move,
         "Point an alias to a version; all processes follow within a second.",
         errors=(
@@ -128,30 +116,26 @@ ROUTES = (
         ),
     ),
     _route(
-        "POST",
-        f"{_OF_NAME}/aliases/{{alias}}/rollback",
+        f"POST {_OF_NAME}/aliases/{{alias}}/rollback",
         NamedDecisions.roll_back,
         "Point an alias to where it pointed before its last move.",
         may_be_empty=True,
         errors=(*_ERRORS, errors.NothingToRollBackError),
     ),
     _route(
-        "PUT",
-        f"{_OF_NAME}/aliases/{{alias}}/share",
+        f"PUT {_OF_NAME}/aliases/{{alias}}/share",
         Shares.share,
         "Let another alias answer a share of its requests; feedback that is worse ends it.",
         errors=(*_ERRORS, errors.InvalidReferenceError),
     ),
     _route(
-        "GET",
-        f"{_OF_NAME}/history",
+        f"GET {_OF_NAME}/history",
         NamedDecisions.history,
         "Page the moves of its aliases, the newest first: by whom, when and why.",
         errors=(errors.NotFoundError,),
     ),
     _route(
-        "POST",
-        _COMPARISONS,
+        f"POST {_COMPARISONS}",
         NamedComparisons.create,
         "Compare two versions on held-out rows and stored decisions; nothing is moved.",
         read=priced(CompareVersions),

@@ -18,40 +18,34 @@ _OPERATOR = "/v1/operator"
 
 ROUTES = (
     _read(
-        "GET",
-        f"{_OPERATOR}/accounts",
+        f"GET {_OPERATOR}/accounts",
         Operator.accounts,
         "Page every account and its money, the newest first.",
     ),
     _change(
-        "POST",
-        f"{_OPERATOR}/accounts/{{account}}/credit",
+        f"POST {_OPERATOR}/accounts/{{account}}/credit",
         Operator.add_credit,
         "Add credit to an account; its audit says who did.",
         errors=(errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError),
     ),
     _change(
-        "POST",
-        f"{_OPERATOR}/purchases/{{purchase}}/confirm",
+        f"POST {_OPERATOR}/purchases/{{purchase}}/confirm",
         Operator.confirm,
         "Note that the bank transfer of a purchase came: its credit is there at once.",
         errors=(errors.PurchaseStateError,),
     ),
     _read(
-        "GET",
-        f"{_OPERATOR}/notices",
+        f"GET {_OPERATOR}/notices",
         Operator.notices,
         "List what payment providers said that does not agree with a purchase.",
     ),
     _change(
-        "POST",
-        f"{_OPERATOR}/notices/{{notice}}/clear",
+        f"POST {_OPERATOR}/notices/{{notice}}/clear",
         Operator.clear,
         "Put a notice away that was looked into.",
     ),
     _read(
-        "GET",
-        f"{_OPERATOR}/models",
+        f"GET {_OPERATOR}/models",
         Operator.models,
         "List the models that answer on other servers, and how they are.",
     ),

@@ -37,8 +37,7 @@ _ROUTES = job_routes(
 
 ROUTES = (
     _route(
-        "POST",
-        _JOBS,
+        f"POST {_JOBS}",
         PromptTunings.create,
         "Tune a decision's wording; the price is held, and charged for an improvement.",
         read=priced(CreatePromptTuning),
@@ -65,8 +64,7 @@ ROUTES = (
     _ROUTES.page,
     _ROUTES.get,
     _route(
-        "PATCH",
-        _JOB,
+        f"PATCH {_JOB}",
         PromptTunings.change,
         "Dismiss the label issues of a job, or take that back; its result keeps them.",
         errors=(*KEYED_ERRORS, errors.TuningNotSucceededError),

@@ -11,11 +11,7 @@ from steelyard import errors
 from steelyard.http.routing import REVIEWERS, Access, Call, row
 from steelyard.review.answering import BlindAnswers
 from steelyard.review.assigning import DraftAssignments
-from steelyard.review.duties_wire import (
-    AgreementQuery,
-    AnswerReceipt,
-    Assignment,
-)
+from steelyard.review.duties_wire import AgreementQuery, AnswerReceipt, Assignment
 from steelyard.review.importing import AnswerImports
 from steelyard.review.outcome_service import DraftOutcomeService
 from steelyard.review.outcomes_wire import EditOutcomes
@@ -37,13 +33,7 @@ from steelyard.review.requests import (
 from steelyard.review.rows import DraftRows
 from steelyard.review.seal import DraftSeals
 from steelyard.review.service import DraftService
-from steelyard.review.wire import (
-    Draft,
-    DraftRowPage,
-    EditReceipt,
-    EditRows,
-    UndoEdit,
-)
+from steelyard.review.wire import Draft, DraftRowPage, EditReceipt, EditRows, UndoEdit
 
 _route = partial(row, access=Access.KEYED, tags=("drafts",))
 _reviewed = partial(_route, roles=REVIEWERS)
@@ -62,33 +52,27 @@ def _signed(call: Call) -> Any:
 
 ROUTES = (
     _route(
-        "POST",
-        "/v1/drafts",
+        "POST /v1/drafts",
         DraftService.create,
         "Begin a review of a version; the version itself never changes.",
         read=read_create,
         errors=(*_KEYED, errors.DatasetArchivedError),
     ),
+    _reviewed("GET /v1/drafts", DraftService.page, "Page the account's drafts, the newest first."),
     _reviewed(
-        "GET", "/v1/drafts", DraftService.page, "Page the account's drafts, the newest first."
-    ),
-    _reviewed(
-        "GET",
-        "/v1/drafts/{draft}",
+        "GET /v1/drafts/{draft}",
         DraftService.get,
         "Return a draft, the states of its rows counted.",
         errors=_READ_ERRORS,
     ),
     _route(
-        "DELETE",
-        "/v1/drafts/{draft}",
+        "DELETE /v1/drafts/{draft}",
         DraftService.delete,
         "Delete a draft and its log; what it became stays.",
         errors=_KEYED,
     ),
     _reviewed(
-        "POST",
-        "/v1/drafts/{draft}/edits",
+        "POST /v1/drafts/{draft}/edits",
         lambda call: call.service(DraftService).edit(call.write, call.path["draft"], _signed(call)),
         "Edit rows, all of the edits or none; another's newer edit is not overwritten.",
         request=EditRows,
@@ -97,15 +81,13 @@ ROUTES = (
         errors=(*_EDITED, errors.DraftConflictError, errors.RowsLabelledApartError),
     ),
     _reviewed(
-        "GET",
-        "/v1/drafts/{draft}/edits",
+        "GET /v1/drafts/{draft}/edits",
         DraftService.history,
         "Page a draft's log, the newest entry first; that of one row if asked.",
         errors=(errors.NotFoundError,),
     ),
     _reviewed(
-        "POST",
-        "/v1/drafts/{draft}/bulk",
+        "POST /v1/drafts/{draft}/bulk",
         lambda call: call.service(DraftRows).bulk(call.write, call.path["draft"], _signed(call)),
         "Edit every row of a queue that a filter holds for: one entry, one undo.",
         request=BulkEdit,
@@ -119,15 +101,13 @@ ROUTES = (
         ),
     ),
     _reviewed(
-        "GET",
-        "/v1/drafts/{draft}/outcomes",
+        "GET /v1/drafts/{draft}/outcomes",
         DraftOutcomeService.list_outcomes,
         "Return the outcomes of a draft's decisions: rows, names, and which are merged.",
         errors=_READ_ERRORS,
     ),
     _route(
-        "POST",
-        "/v1/drafts/{draft}/outcomes",
+        "POST /v1/drafts/{draft}/outcomes",
         lambda call: call.service(DraftOutcomeService).edit(
             call.write, call.path["draft"], _signed(call)
         ),
@@ -137,8 +117,7 @@ ROUTES = (
         errors=_EDITED,
     ),
     _reviewed(
-        "POST",
-        "/v1/drafts/{draft}/undo",
+        "POST /v1/drafts/{draft}/undo",
         lambda call: call.service(DraftService).undo(call.write, call.path["draft"], _signed(call)),
         "Undo the reviewer's own last entry, or those named; what others did stays.",
         request=UndoEdit,
@@ -148,8 +127,7 @@ ROUTES = (
         errors=(*_EDITED, errors.NothingToUndoError, errors.DraftChangedError),
     ),
     _reviewed(
-        "POST",
-        "/v1/drafts/{draft}/redo",
+        "POST /v1/drafts/{draft}/redo",
         lambda call: call.service(DraftService).redo(call.write, call.path["draft"], _signed(call)),
         "Redo what the reviewer undid last, or the entries named.",
         request=UndoEdit,
@@ -164,8 +142,7 @@ ROUTES = (
         ),
     ),
     _reviewed(
-        "POST",
-        "/v1/drafts/{draft}/rows",
+        "POST /v1/drafts/{draft}/rows",
         lambda call: call.service(DraftRows).page(call.caller, call.path["draft"], _signed(call)),
         "Page a queue of a draft's rows as they stand now, with every queue counted.",
         request=DraftRowsSearch,
@@ -174,8 +151,7 @@ ROUTES = (
         errors=_READ_ERRORS,
     ),
     _route(
-        "POST",
-        "/v1/drafts/{draft}/assignments",
+        "POST /v1/drafts/{draft}/assignments",
         lambda call: call.service(DraftAssignments).assign(
             call.write, call.path["draft"], _signed(call)
         ),
@@ -186,22 +162,19 @@ ROUTES = (
         errors=(*_EDITED, errors.DraftChangedError, errors.SupervisionMismatchError),
     ),
     _reviewed(
-        "GET",
-        "/v1/drafts/{draft}/assignments",
+        "GET /v1/drafts/{draft}/assignments",
         DraftAssignments.progress,
         "Return who is to label which share of a draft's rows, and how far each is.",
         errors=_READ_ERRORS,
     ),
     _route(
-        "POST",
-        "/v1/drafts/{draft}/assignments/move",
+        "POST /v1/drafts/{draft}/assignments/move",
         DraftAssignments.move,
         "Hand what a reviewer has not done to another, or to nobody.",
         errors=(*_EDITED, errors.DraftChangedError),
     ),
     _reviewed(
-        "POST",
-        "/v1/drafts/{draft}/answers",
+        "POST /v1/drafts/{draft}/answers",
         lambda call: call.service(BlindAnswers).answer(
             call.write, call.path["draft"], _signed(call)
         ),
@@ -212,24 +185,21 @@ ROUTES = (
         errors=(*_EDITED, errors.DraftChangedError),
     ),
     _route(
-        "POST",
-        "/v1/drafts/{draft}/answers/import",
+        "POST /v1/drafts/{draft}/answers/import",
         AnswerImports.record,
         "Record who said what of rows elsewhere; rows on which they differ are disputed.",
         read=read_import,
         errors=(*_EDITED, errors.DraftChangedError, errors.SupervisionMismatchError),
     ),
     _reviewed(
-        "GET",
-        "/v1/drafts/{draft}/agreement",
+        "GET /v1/drafts/{draft}/agreement",
         BlindAnswers.agreement,
         "Return how far reviewers agree, by decision, with intervals.",
         query=AgreementQuery,
         errors=_READ_ERRORS,
     ),
     _route(
-        "POST",
-        "/v1/drafts/{draft}/seal",
+        "POST /v1/drafts/{draft}/seal",
         DraftSeals.seal,
         "Make a draft a new dataset, or the next version of its own.",
         read=read_seal,

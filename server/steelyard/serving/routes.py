@@ -115,8 +115,7 @@ async def get_ready(call: Call) -> Readiness:
 
 ROUTES = (
     row(
-        "POST",
-        "/v1/decide",
+        "POST /v1/decide",
         lambda call: call.service(DecisionService).decide(call.write, call.body),
         "Answer the decisions about one context.",
         access=Access.KEYED,
@@ -131,8 +130,7 @@ ROUTES = (
         is_inference=True,
     ),
     row(
-        "POST",
-        "/v1/decide/estimate",
+        "POST /v1/decide/estimate",
         DecisionService.estimate,
         "Return what a request would cost at most; nothing runs and nothing is held.",
         access=Access.KEYED,
@@ -152,8 +150,7 @@ ROUTES = (
         is_inference=True,
     ),
     row(
-        "POST",
-        "/v1/playground/decide",
+        "POST /v1/playground/decide",
         post_playground_decide,
         "Answer at most 8 decisions with a base model, free and unstored.",
         access=Access.PUBLIC,
@@ -175,8 +172,7 @@ ROUTES = (
 HEALTH_ROUTES = (
     *(
         row(
-            "GET",
-            path,
+            f"GET {path}",
             get_health,
             "Return that the server runs, with its model and engine.",
             access=Access.PUBLIC,
@@ -188,8 +184,7 @@ HEALTH_ROUTES = (
     ),
     *(
         row(
-            "GET",
-            path,
+            f"GET {path}",
             get_ready,
             "Try every engine and the state; a refusal names what cannot be used or is damaged.",
             access=Access.OPERATOR,

@@ -16,22 +16,19 @@ _KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpire
 
 ROUTES = (
     _route(
-        "GET",
-        _SHADOW,
+        f"GET {_SHADOW}",
         Shadows.report,
         "Compare a family with its shadow on the stored answers that both scored.",
         errors=_OF_FAMILY,
     ),
     _route(
-        "POST",
-        _SHADOW,
+        f"POST {_SHADOW}",
         Shadows.put,
         "Score a share of a family's stored answers with another model, after they were given.",
         errors=(*_OF_FAMILY, *UNCALLABLE, *_KEY_ERRORS),
     ),
     _route(
-        "DELETE",
-        _SHADOW,
+        f"DELETE {_SHADOW}",
         Shadows.end,
         "End a family's shadow; what it answered stays.",
         errors=(*_OF_FAMILY, *_KEY_ERRORS),

@@ -13,16 +13,14 @@ _KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpire
 
 ROUTES = (
     _route(
-        "POST",
-        "/v1/views",
+        "POST /v1/views",
         Views.save,
         "Keep a view of the workbench under a name, for everybody of the account.",
         errors=(*_KEY_ERRORS, errors.ViewExistsError, errors.ViewLimitError),
     ),
-    _route("GET", "/v1/views", Views.page, "Page the account's saved views, the newest first."),
+    _route("GET /v1/views", Views.page, "Page the account's saved views, the newest first."),
     _route(
-        "DELETE",
-        "/v1/views/{view}",
+        "DELETE /v1/views/{view}",
         Views.delete,
         "Delete a saved view; what it shows stays.",
         errors=(errors.NotFoundError, *_KEY_ERRORS),

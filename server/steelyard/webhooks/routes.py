@@ -16,41 +16,36 @@ _WEBHOOK = f"{_WEBHOOKS}/{{webhook}}"
 
 ROUTES = (
     _route(
-        "POST",
-        _WEBHOOKS,
+        f"POST {_WEBHOOKS}",
         Webhooks.create,
         "Make a webhook; the answer alone has the secret that signs what it is sent.",
         errors=(*_KEY_ERRORS, errors.WebhookLimitError),
     ),
-    _route("GET", _WEBHOOKS, Webhooks.page, "Page the account's webhooks, the newest first."),
-    _route("GET", _WEBHOOK, Webhooks.get, "Return a webhook.", errors=(errors.NotFoundError,)),
+    _route(f"GET {_WEBHOOKS}", Webhooks.page, "Page the account's webhooks, the newest first."),
+    _route(f"GET {_WEBHOOK}", Webhooks.get, "Return a webhook.", errors=(errors.NotFoundError,)),
     _route(
-        "PATCH",
-        _WEBHOOK,
+        f"PATCH {_WEBHOOK}",
         Webhooks.change,
         "Change a webhook, switch it on or off, or make it a new secret.",
         errors=_KEYED,
     ),
     _route(
-        "DELETE", _WEBHOOK, Webhooks.delete, "Remove a webhook and its deliveries.", errors=_KEYED
+        f"DELETE {_WEBHOOK}", Webhooks.delete, "Remove a webhook and its deliveries.", errors=_KEYED
     ),
     _route(
-        "GET",
-        f"{_WEBHOOK}/deliveries",
+        f"GET {_WEBHOOK}/deliveries",
         Webhooks.deliveries,
         "Page a webhook's deliveries of the last 30 days, the newest first.",
         errors=(errors.NotFoundError,),
     ),
     _route(
-        "POST",
-        f"{_WEBHOOK}/deliveries/{{delivery}}/redeliver",
+        f"POST {_WEBHOOK}/deliveries/{{delivery}}/redeliver",
         Webhooks.redeliver,
         "Deliver an event once more, under the same `webhook-id`.",
         errors=(*_KEYED, errors.WebhookOffError),
     ),
     _route(
-        "POST",
-        f"{_WEBHOOK}/test",
+        f"POST {_WEBHOOK}/test",
         Webhooks.test,
         "Send a webhook the event `webhook.test`, in one try.",
         errors=(*_KEYED, errors.WebhookOffError),

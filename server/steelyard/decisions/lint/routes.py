@@ -31,8 +31,7 @@ async def post_lint(call: Call) -> LintResponse:
 
 ROUTES = (
     row(
-        "POST",
-        "/v1/lint",
+        "POST /v1/lint",
         post_lint,
         "Return what about a request makes its answers worse; no model runs.",
         access=Access.PUBLIC,

@@ -15,8 +15,7 @@ from steelyard.serving.routes import PAID_ERRORS, check_flood
 
 ROUTES = (
     row(
-        "POST",
-        "/v1/decisions",
+        "POST /v1/decisions",
         OpenAIDecisionService.answer,
         "Answer a request in the shape of OpenAI's decisions, charged like decide.",
         access=Access.KEYED,

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.dialects.systemone.mapping import (
-    error_body,
-    read_systemone,
-    translate_systemone,
-)
+from steelyard.dialects.systemone.mapping import error_body, read_systemone, translate_systemone
 from steelyard.dialects.systemone.service import SystemOneService
 from steelyard.dialects.systemone.wire import (
     NamedSystemOneRequest,
@@ -35,8 +31,7 @@ async def post_systemone_translate(call: Call) -> TranslateResponse:
 
 ROUTES = (
     row(
-        "POST",
-        "/v1/systemone",
+        "POST /v1/systemone",
         SystemOneService.answer,
         "Answer a request in TypeSafe's SystemOne shape, charged like decide.",
         access=Access.KEYED,
@@ -52,8 +47,7 @@ ROUTES = (
         is_inference=True,
     ),
     row(
-        "POST",
-        "/v1/systemone/estimate",
+        "POST /v1/systemone/estimate",
         SystemOneService.estimate,
         "Return what a SystemOne request would cost at most; nothing runs.",
         access=Access.KEYED,
@@ -73,8 +67,7 @@ ROUTES = (
         is_inference=True,
     ),
     row(
-        "POST",
-        "/v1/systemone/translate",
+        "POST /v1/systemone/translate",
         post_systemone_translate,
         "Return the decide request that asks what a SystemOne request asks, with notes.",
         access=Access.PUBLIC,

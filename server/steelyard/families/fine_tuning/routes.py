@@ -30,15 +30,13 @@ ROUTES = (
     _JOBS.page,
     _JOBS.get,
     _route(
-        "GET",
-        "/v1/fine-tuning/jobs/{job}/events",
+        "GET /v1/fine-tuning/jobs/{job}/events",
         FineTuneJobs.events,
         "List everything that happened to a fine-tune, the oldest first.",
         errors=(NotFoundError,),
     ),
     _route(
-        "GET",
-        "/v1/fine-tuning/jobs/{job}/records",
+        "GET /v1/fine-tuning/jobs/{job}/records",
         FineTuneJobs.records,
         "Page the held-out decisions as the new model, its base or its parent scored them.",
         errors=(NotFoundError, DatasetDeletedError),
