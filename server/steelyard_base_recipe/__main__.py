@@ -21,9 +21,9 @@ from steelyard_base_recipe.options import (
     status_option,
 )
 from steelyard_base_recipe.start import STARTS
-from steelyard_base_recipe.trainer import PRECISIONS, Recipe, Trainer
+from steelyard_base_recipe.trainer import PRECISIONS, BaseRecipe, BaseTrainer
 
-_DEFAULTS = {field.name: field.default for field in fields(Recipe)}
+_DEFAULTS = {field.name: field.default for field in fields(BaseRecipe)}
 
 
 def _option(name: str, help_text: str) -> Any:
@@ -110,7 +110,7 @@ def main(
     """Train the base model on labelled text; see the model card for the recipe in words."""
     if threads:
         torch.set_num_threads(threads)
-    recipe = Recipe(**recipe_options)
+    recipe = BaseRecipe(**recipe_options)
     torch.manual_seed(recipe.seed)
     beginning = begin(STARTS[recipe.start], recipe.apart, encoder)
     if weights is not None:
@@ -141,7 +141,7 @@ def main(
         for name, value in measured.items():
             click.echo(f"{value:8.3f}  {name}")
 
-    trainer = Trainer(
+    trainer = BaseTrainer(
         beginning.model,
         mixture,
         validation,

@@ -17,7 +17,7 @@ from steelyard.training.examples import WordedDecision
 from steelyard_base_recipe.facts import made_fact
 from steelyard_base_recipe.intents import made_intent
 from steelyard_base_recipe.levels import made_levels
-from steelyard_base_recipe.mixture import Mixture, Row, source_of
+from steelyard_base_recipe.mixture import Mixture, MixtureRow, source_of
 from steelyard_base_recipe.negation import negated, reworded
 from steelyard_base_recipe.noise import (
     any_choice,
@@ -26,7 +26,7 @@ from steelyard_base_recipe.noise import (
     surround,
     unanswered,
 )
-from steelyard_base_recipe.records import Made, made_record, pick
+from steelyard_base_recipe.records import MadeQuestion, made_record, pick
 
 MAX_DECISIONS = 4
 MAX_CONTEXT_CHARACTERS = 1_600
@@ -146,13 +146,13 @@ def plain(decision: dict[str, Any], targets: dict[str, float]) -> WordedDecision
     return _example(_draft(decision, targets))
 
 
-def plain_examples(row: Row) -> list[WordedDecision]:
+def plain_examples(row: MixtureRow) -> list[WordedDecision]:
     """Word every labelled decision of a row as an application would send it."""
     return [plain(d, row.targets[d["id"]]) for d in row.decisions if d["id"] in row.targets]
 
 
 def augment(
-    row: Row, mixture: Mixture, rng: np.random.Generator, *, has_teacher: bool = False
+    row: MixtureRow, mixture: Mixture, rng: np.random.Generator, *, has_teacher: bool = False
 ) -> tuple[str, list[WordedDecision]]:
     """Word a training row: its context, up to ``MAX_DECISIONS`` of its decisions, and others.
 
@@ -222,7 +222,7 @@ def _worded(
 
 def _made(
     context: str,
-    drawn: list[Made],
+    drawn: list[MadeQuestion],
     source: str,
     mixture: Mixture,
     rng: np.random.Generator,

@@ -17,7 +17,7 @@ from steelyard_base_recipe.start import BGE, Start, find_encoder, read_encoder
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class ScorerStart:
     """A scorer to train, the sentence encoder whose vectors it keeps near to, and their tokenizer."""
 
     model: PackedScorer
@@ -25,7 +25,7 @@ class Beginning:
     tokenizer: Tokenizer
 
 
-def begin(start: Start, apart: int = 0, encoder: Path | None = None) -> Beginning:
+def begin(start: Start, apart: int = 0, encoder: Path | None = None) -> ScorerStart:
     """Load a start; one that is no sentence encoder is held to the vectors of bge-small-en-v1.5.
 
     ``encoder`` is the folder of the start's weights; by default, that of the installed package.
@@ -34,9 +34,9 @@ def begin(start: Start, apart: int = 0, encoder: Path | None = None) -> Beginnin
     tokenizer = Tokenizer((folder / "tokenizer.json").read_bytes(), name="start", revision="start")
     model = _loaded(start, folder, apart)
     if start.is_sentence_encoder:
-        return Beginning(model, _loaded(start, folder), tokenizer)
+        return ScorerStart(model, _loaded(start, folder), tokenizer)
     is_beside = encoder is not None and start.folder == BGE.folder
-    return Beginning(
+    return ScorerStart(
         model, _loaded(BGE, find_encoder(encoder if is_beside else None, BGE)), tokenizer
     )
 

@@ -28,7 +28,7 @@ from steelyard.training.examples import WordedDecision
 from steelyard.training.shape import Shape
 from steelyard_base_recipe.augment import plain_examples
 from steelyard_base_recipe.graph import build
-from steelyard_base_recipe.mixture import Mixture, Row
+from steelyard_base_recipe.mixture import Mixture, MixtureRow
 
 #: Least decisions for a temperature of a bucket's own; a bucket with fewer takes its kind's.
 MIN_DECISIONS = 150
@@ -76,7 +76,7 @@ class CalibrationSet:
 
 
 def calibration_set(
-    validation: Mapping[str, Sequence[Row]], mixture: Mixture, seed: int = 0
+    validation: Mapping[str, Sequence[MixtureRow]], mixture: Mixture, seed: int = 0
 ) -> CalibrationSet:
     """Choose at most ``ROWS_PER_SOURCE`` rows of each source.
 

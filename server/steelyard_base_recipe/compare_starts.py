@@ -25,10 +25,10 @@ from steelyard_base_recipe.behaviour.everyday import everyday_figures
 from steelyard_base_recipe.behaviour.figures import Answer
 from steelyard_base_recipe.behaviours import answerer
 from steelyard_base_recipe.calibrate import CalibrationSet, calibration_set
-from steelyard_base_recipe.mixture import Row, load_mixture, read_rows
+from steelyard_base_recipe.mixture import MixtureRow, load_mixture, read_rows
 from steelyard_base_recipe.options import FOLDER, NEW_FOLDER, mixture_option, status_option
 from steelyard_base_recipe.start import STARTS
-from steelyard_base_recipe.trainer import PRECISIONS, Recipe, Trainer
+from steelyard_base_recipe.trainer import PRECISIONS, BaseRecipe, BaseTrainer
 
 #: One line for each start and round: what its answers to unseen questions say of it.
 JUDGED = "judged.jsonl"
@@ -36,9 +36,9 @@ JUDGED = "judged.jsonl"
 APART_SHARE = 2 / 3
 
 
-def recipe_of(start: str, tokens: int, precision: str) -> Recipe:
+def recipe_of(start: str, tokens: int, precision: str) -> BaseRecipe:
     """Return the recipe of a start, which is that of all others but for the number of layers."""
-    return Recipe(
+    return BaseRecipe(
         tokens=tokens,
         learning_rate=1e-4,
         new_learning_rate=5e-4,
@@ -53,7 +53,7 @@ def recipe_of(start: str, tokens: int, precision: str) -> Recipe:
     )
 
 
-class Judge:
+class StartJudge:
     """Asks a model in training what it was not trained on, with temperatures fitted elsewhere.
 
     Parameters
@@ -64,10 +64,10 @@ class Judge:
         Decisions of the validation sources, on which temperatures are fitted.
     """
 
-    def __init__(self, held_out: dict[str, list[Row]], chosen: CalibrationSet) -> None:
+    def __init__(self, held_out: dict[str, list[MixtureRow]], chosen: CalibrationSet) -> None:
         self._held_out, self._chosen = held_out, chosen
 
-    def __call__(self, trainer: Trainer) -> dict[str, Any]:
+    def __call__(self, trainer: BaseTrainer) -> dict[str, Any]:
         """Return the figures of a model as it is now."""
         ask = answerer(trainer.model, trainer.tokenizer, trainer.autocast)
         trainer.model.eval()
@@ -102,7 +102,7 @@ def _log(probabilities: Answer) -> Answer:
     return np.log(np.clip(probabilities, 1e-12, None))
 
 
-def _task(rows: list[Row], ask: Any) -> dict[str, float]:
+def _task(rows: list[MixtureRow], ask: Any) -> dict[str, float]:
     hits, losses = [], []
     for row in rows:
         examples = plain_examples(row)
@@ -162,13 +162,13 @@ def main(
         every = read_rows(path)
         tasks[path.name.split(".")[0]] = [every[i] for i in rng.permutation(len(every))[:rows]]
     fitted_on = {source: chosen[: rows // 2] for source, chosen in validation.items()}
-    judge = Judge(tasks, calibration_set(fitted_on, mixture))
+    judge = StartJudge(tasks, calibration_set(fitted_on, mixture))
     trainers = {}
     for name in starts:
         recipe = recipe_of(name, tokens, precision)
         torch.manual_seed(recipe.seed)
         beginning = begin(STARTS[name], recipe.apart)
-        trainers[name] = Trainer(
+        trainers[name] = BaseTrainer(
             beginning.model,
             mixture,
             validation,

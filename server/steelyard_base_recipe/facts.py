@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from steelyard_base_recipe.made_rows import load_rows
-from steelyard_base_recipe.records import NAMES, Made, pick
+from steelyard_base_recipe.records import NAMES, MadeQuestion, pick
 
 #: Share of made-up facts that are on what the writer of a message wants.
 WANTS_SHARE = 0.3
@@ -93,7 +93,7 @@ def wants() -> tuple[Fact, ...]:
 
 def made_fact(
     rng: np.random.Generator, *, wants_share: float = WANTS_SHARE
-) -> tuple[str, list[Made]]:
+) -> tuple[str, list[MadeQuestion]]:
     """Return a context that supports or contradicts a fact, and questions on it both ways.
 
     The context has up to three other facts around the one that is asked about. A share of the
@@ -119,7 +119,7 @@ def made_fact(
     texts = [_sentence(_worded(text, given)) for text in (*statements, *around)]
     context = pick(_JOINTS, rng).join(texts[i] for i in rng.permutation(len(texts)))
     drawn = [
-        Made(
+        MadeQuestion(
             "binary",
             _worded(_question(fact, is_so, rng), given),
             ("yes", "no"),
@@ -133,12 +133,12 @@ def made_fact(
         claim = of.claim if rng.random() < 0.5 or of is absent else of.denied
         right = 1 - right if claim == fact.denied else right
         question = _worded(pick(_SAYS, rng).format(c=claim), given)
-        drawn.append(Made("binary", question, ("yes", "no"), right))
+        drawn.append(MadeQuestion("binary", question, ("yes", "no"), right))
     if rng.random() < 0.5:
         order = rng.permutation(2).tolist()
         claims = [_worded((fact.claim, fact.denied)[i], given, capital=False) for i in order]
         drawn.append(
-            Made("single", pick(_CHOICES, rng), tuple(claims), order.index(int(not holds)))
+            MadeQuestion("single", pick(_CHOICES, rng), tuple(claims), order.index(int(not holds)))
         )
     return context, [drawn[i] for i in rng.permutation(len(drawn))]
 

@@ -52,7 +52,7 @@ class ActivationScale:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class AttendedKeys:
     """The keys that a pass's tokens attend to, with a bias each, and those of the past."""
 
     keys: tuple[str, ...]
@@ -186,7 +186,7 @@ class GraphBuilder:
         *,
         asking: str = "blocks",
         has_past: bool = True,
-    ) -> Seen:
+    ) -> AttendedKeys:
         """Build the block mask: 0 where a token attends, ``MASKED`` where it does not.
 
         ``columns`` of the blocks name the channels that a token listens to, ``names`` the inputs
@@ -212,7 +212,7 @@ class GraphBuilder:
             keys.append(index)
         open_, closed = (self.constant(np.float32(value)) for value in (0.0, MASKED))
         biases = [self.unsqueeze(self.op("Where", [mask, open_, closed]), 0) for mask in visible]
-        return Seen(tuple(keys), tuple(biases), has_past)
+        return AttendedKeys(tuple(keys), tuple(biases), has_past)
 
     def any_equal(self, listens: Sequence[str], channels: str) -> str:
         """Return where a token listens to a channel."""
@@ -233,7 +233,7 @@ class GraphBuilder:
         return self.op("Transpose", [split], perm=[1, 0, 2])
 
     def layer(
-        self, x: str, name: str, seen: Seen, index: int | None, attending: str | None = None
+        self, x: str, name: str, seen: AttendedKeys, index: int | None, attending: str | None = None
     ) -> str:
         """Add one post-norm transformer layer; ``index`` is None for the set layer.
 
@@ -362,7 +362,7 @@ class GraphBuilder:
         absent = self.op("Less", ["marker_index", self.constant(np.asarray(-1, np.int32))])
         open_, closed = (self.constant(np.float32(value)) for value in (0.0, MASKED))
         bias = self.unsqueeze(self.op("Where", [absent, closed, open_]), 1, 2)
-        state = self.layer(state, "set_layer", Seen((), (bias,)), None)
+        state = self.layer(state, "set_layer", AttendedKeys((), (bias,)), None)
         logits = self.op("MatMul", [state, self.external("logit.weight", FLOAT, width, 1)])
         strength = self.op("Gather", [self.external("similarity_weight", FLOAT, 3), "kinds"])
         weighted = self.op("Mul", [similarity, self.unsqueeze(strength, 1, 2)])

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from steelyard_base_recipe.made_rows import load_rows
-from steelyard_base_recipe.records import Made, pick
+from steelyard_base_recipe.records import MadeQuestion, pick
 
 #: Share of the choices that have an outcome for none of the others, and of these where it is right.
 OTHER_SHARE, OTHER_RIGHT = 0.35, 0.08
@@ -45,7 +45,7 @@ def organisations() -> dict[str, dict[str, tuple[str, ...]]]:
     return load_rows("intents.toml", dict[str, dict[str, tuple[str, ...]]])
 
 
-def made_intent(rng: np.random.Generator) -> tuple[str, list[Made]]:
+def made_intent(rng: np.random.Generator) -> tuple[str, list[MadeQuestion]]:
     """Return a message, and a choice of its subject, asked in two wordings."""
     names = list(organisations())
     receiver = pick(names, rng)
@@ -75,4 +75,4 @@ def made_intent(rng: np.random.Generator) -> tuple[str, list[Made]]:
     if rng.random() < 0.3:
         text = f"{text} {pick(_GOODBYES, rng)}"
     chosen = rng.permutation(len(questions))[:2]
-    return text, [Made("single", questions[i], shown, shown.index(right)) for i in chosen]
+    return text, [MadeQuestion("single", questions[i], shown, shown.index(right)) for i in chosen]

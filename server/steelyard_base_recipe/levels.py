@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from steelyard_base_recipe.made_rows import load_rows
-from steelyard_base_recipe.records import Made, pick
+from steelyard_base_recipe.records import MadeQuestion, pick
 
 #: Share of the scales that is of situations, and of degrees.
 SITUATION_SHARE, DEGREE_SHARE = 0.3, 0.25
@@ -55,7 +55,7 @@ _FEWER = ((0, 1, 2, 3, 4), (0, 2, 4), (0, 1, 3, 4), (0, 4), (0, 1, 2, 3, 4))
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class LevelScale:
     """Questions, names and sentences of one thing that there is more or less of."""
 
     questions: tuple[str, ...]
@@ -65,18 +65,18 @@ class Scale:
 
 
 class _Rows(msgspec.Struct):
-    scales: tuple[Scale, ...]
-    situations: Scale
+    scales: tuple[LevelScale, ...]
+    situations: LevelScale
 
 
 @cache
-def scales() -> tuple[Scale, ...]:
+def scales() -> tuple[LevelScale, ...]:
     """Return every scale with sentences of its own, that of situations last."""
     rows = load_rows("levels.toml", _Rows)
     return (*rows.scales, rows.situations)
 
 
-def made_levels(rng: np.random.Generator) -> tuple[str, list[Made]]:
+def made_levels(rng: np.random.Generator) -> tuple[str, list[MadeQuestion]]:
     """Return a context that says how much of something there is, and a question on it."""
     adjective = pick(_ADJECTIVES, rng)
     *others, situations = scales()
@@ -101,14 +101,14 @@ def made_levels(rng: np.random.Generator) -> tuple[str, list[Made]]:
         named = names[: len(places)]
     question = pick(scale.questions, rng).format(**given)
     context = " ".join(sentences[i] for i in rng.permutation(len(sentences)))
-    return context, [Made("ordinal", question, named, right)]
+    return context, [MadeQuestion("ordinal", question, named, right)]
 
 
-def _of_degree(adjective: str) -> Scale:
+def _of_degree(adjective: str) -> LevelScale:
     def worded(texts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(text.replace("{a}", adjective) for text in texts)
 
-    return Scale(
+    return LevelScale(
         worded(_DEGREE_QUESTIONS),
         tuple(_split(line.replace("{a}", adjective), ";") for line in _DEGREE_NAMES),
         _DEGREE_SENTENCES,

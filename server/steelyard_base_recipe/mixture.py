@@ -54,7 +54,7 @@ CATEGORY_WEIGHTS = {
 MAX_ROWS_PER_EPOCH = 8_000
 
 
-class Row(msgspec.Struct):
+class MixtureRow(msgspec.Struct):
     """One labelled row: a context, decisions, and soft targets for them."""
 
     context: str
@@ -67,7 +67,7 @@ class Row(msgspec.Struct):
 class Mixture:
     """Rows by source, with each source's share of a step."""
 
-    rows: dict[str, list[Row]]
+    rows: dict[str, list[MixtureRow]]
     shares: dict[str, float]
     labels: dict[str, list[str]] = field(default_factory=dict)
     #: Sources whose yes/no questions are on what a text does to its reader.
@@ -75,7 +75,7 @@ class Mixture:
     #: Sources whose choices are on what a message is about.
     intents: frozenset[str] = frozenset()
 
-    def sample(self, rng: np.random.Generator, n_rows: int) -> list[Row]:
+    def sample(self, rng: np.random.Generator, n_rows: int) -> list[MixtureRow]:
         """Draw rows with replacement: a source by its share, then a row of it."""
         names = list(self.shares)
         drawn = rng.choice(len(names), size=n_rows, p=np.fromiter(self.shares.values(), float))
@@ -86,23 +86,25 @@ class Mixture:
         return sampled
 
 
-def source_of(row: Row) -> str:
+def source_of(row: MixtureRow) -> str:
     """Return the source of a row, without its sub-task."""
     return row.source.split("/", 1)[0]
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[MixtureRow]:
     """Read a gzip file of one JSON row a line."""
-    decode = decoder_of(Row).decode
+    decode = decoder_of(MixtureRow).decode
     with gzip.open(path, "rb") as lines:
         return [decode(line) for line in lines]
 
 
-def load_mixture(data: Path, statuses: tuple[str, ...]) -> tuple[Mixture, dict[str, list[Row]]]:
+def load_mixture(
+    data: Path, statuses: tuple[str, ...]
+) -> tuple[Mixture, dict[str, list[MixtureRow]]]:
     """Load the training mixture and the validation rows."""
     weights = msgspec.json.decode((data / "weights.json").read_bytes())
-    rows: dict[str, list[Row]] = {}
-    validation: dict[str, list[Row]] = {}
+    rows: dict[str, list[MixtureRow]] = {}
+    validation: dict[str, list[MixtureRow]] = {}
     labels: dict[str, Counter[str]] = {}
     for row in read_rows(data / "train.jsonl.gz"):
         source = source_of(row)

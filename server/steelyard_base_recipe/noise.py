@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from steelyard_base_recipe.facts import made_fact
-from steelyard_base_recipe.mixture import Mixture, Row
+from steelyard_base_recipe.mixture import Mixture, MixtureRow
 from steelyard_base_recipe.records import made_record, pick
 
 #: Words of unrelated text around a context: the number is drawn evenly in its logarithm.
@@ -132,14 +132,14 @@ def misleading(
 
 def _row_of(
     sources: tuple[str, ...], own: str, mixture: Mixture, rng: np.random.Generator
-) -> Row | None:
+) -> MixtureRow | None:
     names = [name for name in sources if name != own and mixture.rows.get(name)]
     if not names:
         return None
     return pick(mixture.rows[pick(names, rng)], rng)
 
 
-def _choice_of(row: Row | None) -> dict[str, Any] | None:
+def _choice_of(row: MixtureRow | None) -> dict[str, Any] | None:
     """Return a row's first choice."""
     decisions = row.decisions if row is not None else ()
     return next((decision for decision in decisions if decision["kind"] == "single"), None)

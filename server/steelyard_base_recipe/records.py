@@ -66,7 +66,7 @@ _OTHERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeQuestion:
     """A question on a made-up context."""
 
     kind: str
@@ -88,7 +88,7 @@ def lexicon() -> tuple[tuple[tuple[str, ...], str, str], ...]:
     return tuple((entry.nouns, entry.claim, entry.opposite) for entry in entries)
 
 
-def made_record(rng: np.random.Generator) -> tuple[str, list[Made]]:
+def made_record(rng: np.random.Generator) -> tuple[str, list[MadeQuestion]]:
     """Return a context that states one or two facts, and questions on one of them.
 
     A quarter of the contexts also get a question about a thing that they do not mention, with the
@@ -107,7 +107,7 @@ def made_record(rng: np.random.Generator) -> tuple[str, list[Made]]:
     joint = "\n" if rng.random() < 0.2 else " "
     context = joint.join(sentences[i] for i in rng.permutation(len(sentences)))
     drawn = [
-        Made(
+        MadeQuestion(
             "binary", _worded(pick(_QUESTIONS, rng), noun, claim, other, rng), ("yes", "no"), right
         )
         for claim, other, right in ((is_, is_not, 0), (is_not, is_, 1))
@@ -117,24 +117,24 @@ def made_record(rng: np.random.Generator) -> tuple[str, list[Made]]:
         absent, claim, unsaid = _drawn(third, rng)
         if absent not in context:
             question = _worded(_QUESTIONS[2], absent, claim, unsaid, rng)
-            drawn.append(Made("binary", question, ("yes", "no"), 1))
+            drawn.append(MadeQuestion("binary", question, ("yes", "no"), 1))
     elif draw < 0.5:
         # The same words about the mentioned thing, so that the wording alone gives no answer away.
         question = _worded(_QUESTIONS[2], noun, is_, is_not, rng)
-        drawn.append(Made("binary", question, ("yes", "no"), 0))
+        drawn.append(MadeQuestion("binary", question, ("yes", "no"), 0))
     if rng.random() < 0.5:
         drawn.append(_choice(noun, is_, is_not, rng))
     return context, [drawn[i] for i in rng.permutation(len(drawn))]
 
 
-def _choice(noun: str, is_: str, is_not: str, rng: np.random.Generator) -> Made:
+def _choice(noun: str, is_: str, is_not: str, rng: np.random.Generator) -> MadeQuestion:
     form = ("{a}", "the {n} is {a}", "{N}: {a}")[int(rng.integers(3))]
     outcomes = [_worded(form, noun, claim, "", rng, capital=False) for claim in (is_, is_not)]
     if rng.random() < 0.4:
         outcomes.append(pick(_UNSAID, rng))
     order = rng.permutation(len(outcomes)).tolist()
     question = pick(_CHOICES, rng).format(n=noun)
-    return Made("single", question, tuple(outcomes[i] for i in order), order.index(0))
+    return MadeQuestion("single", question, tuple(outcomes[i] for i in order), order.index(0))
 
 
 def _drawn(

@@ -19,7 +19,7 @@ from steelyard.training.model import Batch, PackedScorer
 TEMPERATURE = 2.0
 
 
-class Teacher:
+class ScorerTeacher:
     """Answers batches as the old model does."""
 
     def __init__(

@@ -23,15 +23,15 @@ from steelyard_base_recipe.anchor import Anchor
 from steelyard_base_recipe.augment import augment, plain_examples
 from steelyard_base_recipe.behaviours import behaviours
 from steelyard_base_recipe.checkpoints import CHECKPOINT
-from steelyard_base_recipe.mixture import Mixture, Row
-from steelyard_base_recipe.teacher import Teacher
+from steelyard_base_recipe.mixture import Mixture, MixtureRow
+from steelyard_base_recipe.teacher import ScorerTeacher
 
 LOG = "log.jsonl"
 PRECISIONS = ("bfloat16", "float32")
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class BaseRecipe:
     """Everything that decides a run.
 
     Parameters
@@ -97,16 +97,16 @@ class TrainingState:
     seconds: float = 0.0
 
 
-class Trainer:
+class BaseTrainer:
     """Trains a :class:`PackedScorer` on a mixture and writes its log and checkpoints."""
 
     def __init__(
         self,
         model: PackedScorer,
         mixture: Mixture,
-        validation: dict[str, list[Row]],
+        validation: dict[str, list[MixtureRow]],
         tokenizer: Tokenizer,
-        recipe: Recipe,
+        recipe: BaseRecipe,
         folder: Path,
         device: torch.device,
         report: Callable[[dict[str, Any]], None],
@@ -138,11 +138,11 @@ class Trainer:
         )
         is_lowered = recipe.precision == "bfloat16"
         self._lowered = Lowered(self.model) if is_lowered else None
-        self.teacher: Teacher | None = None
+        self.teacher: ScorerTeacher | None = None
         self.anchor: Anchor | None = None
         if teacher is not None:
             teacher = lowered(teacher) if is_lowered else teacher
-            self.teacher = Teacher(teacher, device, self.autocast)
+            self.teacher = ScorerTeacher(teacher, device, self.autocast)
         elif recipe.anchor > 0:  # a teacher's vectors are those of texts that it reads anyway
             start = lowered(start) if is_lowered else start
             self.anchor = Anchor(start, device, self.autocast)
@@ -359,7 +359,7 @@ def _add_gradient(own: torch.nn.Parameter, copied: torch.Tensor) -> None:
         own.grad = gradient.float() if own.grad is None else own.grad.add_(gradient)
 
 
-def parameter_groups(model: PackedScorer, recipe: Recipe) -> list[dict[str, Any]]:
+def parameter_groups(model: PackedScorer, recipe: BaseRecipe) -> list[dict[str, Any]]:
     """Group trainable parameters by their peak learning rate."""
     by_rate: dict[float, list[torch.nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
@@ -376,7 +376,9 @@ def parameter_groups(model: PackedScorer, recipe: Recipe) -> list[dict[str, Any]
     return [{"params": parameters, "peak": rate} for rate, parameters in by_rate.items()]
 
 
-def plain_item(row: Row, tokenizer: Tokenizer, longest: int = ROW_LENGTHS[-1]) -> Item | None:
+def plain_item(
+    row: MixtureRow, tokenizer: Tokenizer, longest: int = ROW_LENGTHS[-1]
+) -> Item | None:
     """Lay a row out as an application would send it; None if it does not fit a row."""
     return make_item(render_context(row.context), plain_examples(row), tokenizer, longest)
 

@@ -19,7 +19,7 @@ import steelyard
 from models import add_also, add_arguments, load_model, models_asked
 from steelyard.client import Client
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
-from steelyard_base_recipe.behaviour.figures import Answer, Figure, answer_all, figures
+from steelyard_base_recipe.behaviour.figures import Answer, BehaviourFigure, answer_all, figures
 from steelyard_base_recipe.behaviour.rows import BehaviourRow, make_rows, read_domains
 
 #: Seconds for a request to a server with all its tries, and how many more than one there are.
@@ -29,7 +29,7 @@ TIMEOUT_S, MOST_RETRIES = 600.0, 10
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     rows = make_rows()
-    columns: dict[str, dict[str, list[Figure]]] = {}
+    columns: dict[str, dict[str, list[BehaviourFigure]]] = {}
     for label, ask in answerers(options).items():
         answers = answer_all(rows, ask, partial(_report, len(rows)))
         columns[label] = {
@@ -142,7 +142,7 @@ def _of(
     return [rows[i] for i in kept], [answers[i] for i in kept]
 
 
-def table(columns: dict[str, dict[str, list[Figure]]]) -> str:
+def table(columns: dict[str, dict[str, list[BehaviourFigure]]]) -> str:
     """Write the figures as a table of Markdown, a column or two a model."""
     labels = [(label, part) for label, parts in columns.items() for part in parts]
     header = ["behaviour", "n", "wanted"]

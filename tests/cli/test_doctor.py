@@ -15,7 +15,7 @@ import pytest
 import steelyard
 from steelyard.cli import checkup
 from steelyard.cli.checkup import EXTRAS, REQUIRED, examine
-from steelyard.cli.findings import Finding
+from steelyard.cli.findings import CheckFinding
 from steelyard.cli.going_out import check_network
 from steelyard.scoring.shipped import BASE
 from steelyard.settings import read_settings
@@ -36,7 +36,7 @@ def home(tmp_path, monkeypatch):
     return tmp_path / "home"
 
 
-def findings(url: str | None = None) -> dict[str, Finding]:
+def findings(url: str | None = None) -> dict[str, CheckFinding]:
     return {finding.check: finding for finding in examine(url)}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steelyard.cli.checkup import check_scorer
-from steelyard.cli.findings import Finding
+from steelyard.cli.findings import CheckFinding
 from steelyard.settings import read_settings
 
 pytest.importorskip("tritonclient.grpc")
@@ -14,7 +14,7 @@ from support.triton.fake_triton import LIES, serving
 from support.triton.triton_service import shipped_model
 
 
-def found(scorer: str, **overrides: str) -> Finding:
+def found(scorer: str, **overrides: str) -> CheckFinding:
     [finding] = check_scorer(read_settings({"scorer": scorer, **overrides}, environ={}))
     return finding
 

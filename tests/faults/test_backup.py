@@ -257,7 +257,7 @@ def test_what_is_deleted_while_it_is_copied_is_left_out(
     with steelyard.embed(home, engine="hashing") as server:
         [dataset] = httpx.get(f"{server.url}/v1/datasets").json()["data"]
 
-        def copy_and_delete(state: Path, target: Path) -> backup.Entry:
+        def copy_and_delete(state: Path, target: Path) -> backup.BackupEntry:
             states.append(copy_state(state, target))
             if len(states) == 1:
                 url = f"{server.url}/v1/datasets/{dataset['id']}"

@@ -22,7 +22,7 @@ from steelyard_base_recipe.augment import (
     augment,
     plain,
 )
-from steelyard_base_recipe.mixture import Mixture, Row
+from steelyard_base_recipe.mixture import Mixture, MixtureRow
 
 #: Shares of the wordings that add or turn round what is asked.
 TAUGHT = (
@@ -53,9 +53,9 @@ QUESTION = "Which animal is it?"
 
 def make_row(
     outcomes: Any = DESCRIBED, targets: dict[str, float] | None = None, **fields: Any
-) -> Row:
+) -> MixtureRow:
     decision = {"id": "d", "kind": "single", "question": QUESTION, "outcomes": outcomes, **fields}
-    return Row(
+    return MixtureRow(
         context='Near "water" é',
         decisions=[decision],
         targets={"d": targets or {"grey heron": 1.0}},
@@ -70,7 +70,7 @@ def plain_wording(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, share, 0.0)
 
 
-def worded(row: Row, seed: int) -> tuple[str, list[WordedDecision]]:
+def worded(row: MixtureRow, seed: int) -> tuple[str, list[WordedDecision]]:
     return augment(row, MIXTURE, np.random.default_rng(seed))
 
 

@@ -13,15 +13,15 @@ from steelyard_base_recipe.calibrate import (
     fit_similarity,
     fit_temperatures,
 )
-from steelyard_base_recipe.mixture import Mixture, Row
+from steelyard_base_recipe.mixture import Mixture, MixtureRow
 
 CHOICE = {"id": "topic", "kind": "single", "question": "Which topic?", "outcomes": ["pets", "cars"]}
 CHECK = {"id": "spam", "kind": "binary", "question": "Is it spam?", "outcomes": ["yes", "no"]}
 
 
-def make_row(number: int, source: str = "news") -> Row:
+def make_row(number: int, source: str = "news") -> MixtureRow:
     targets = {"topic": {"pets": 1.0}, "spam": {"yes": 0.25, "no": 0.75}}
-    return Row(f"text number {number}", [CHOICE, CHECK], targets, source)
+    return MixtureRow(f"text number {number}", [CHOICE, CHECK], targets, source)
 
 
 def make_mixture() -> Mixture:

@@ -13,14 +13,14 @@ from steelyard_base_recipe.mixture import (
     CATEGORY_WEIGHTS,
     VALIDATION_SOURCES,
     Mixture,
-    Row,
+    MixtureRow,
     load_mixture,
     read_rows,
     source_of,
 )
 
 
-def texts(rows: list[Row]) -> list[str]:
+def texts(rows: list[MixtureRow]) -> list[str]:
     return [row.context for row in rows]
 
 

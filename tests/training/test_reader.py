@@ -18,10 +18,10 @@ import torch
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard_base_recipe.reader.line_only import line_log_probabilities
 from steelyard_base_recipe.reader.model import Reader, to_batch
-from steelyard_base_recipe.reader.rows import Pool, Row, read_public, read_written, twins_of
+from steelyard_base_recipe.reader.rows import Pool, ReaderRow, read_public, read_written, twins_of
 from steelyard_base_recipe.reader.trainer import (
-    Recipe,
-    Trainer,
+    ReaderRecipe,
+    ReaderTrainer,
     judge_on,
     label_loss,
     logits_of,
@@ -59,11 +59,11 @@ def save(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> list[Row]:
+def written(tmp_path: Path) -> list[ReaderRow]:
     return read_written(save(tmp_path / "written.jsonl.gz", WRITTEN), tmp_path)
 
 
-def test_twins_share_a_line_in_neighbouring_groups(written: list[Row]) -> None:
+def test_twins_share_a_line_in_neighbouring_groups(written: list[ReaderRow]) -> None:
     twins = twins_of(written)
     assert {(twin.true.line, twin.false.line) for twin in twins} == {
         (f"the {topic} is late",) * 2 for topic in ("train", "book", "city")
@@ -75,7 +75,7 @@ def test_twins_share_a_line_in_neighbouring_groups(written: list[Row]) -> None:
     )
 
 
-def test_negation_swaps_true_and_false(written: list[Row]) -> None:
+def test_negation_swaps_true_and_false(written: list[ReaderRow]) -> None:
     row = next(row for row in written if row.label == 1)
     negated = row.as_negation()
     assert (negated.line, negated.label) == ("The train is not late.", 0)
@@ -118,8 +118,8 @@ def test_batches_hold_every_row_once_within_the_budget() -> None:
     assert sorted(places) == list(range(200))
 
 
-def make_row(label: int, expert: tuple[float, ...] | None = None) -> Row:
-    return Row("s", "g", "statement", "text", "line", label, "train", expert)
+def make_row(label: int, expert: tuple[float, ...] | None = None) -> ReaderRow:
+    return ReaderRow("s", "g", "statement", "text", "line", label, "train", expert)
 
 
 def test_loss_of_partial_labels_and_of_lines_that_give_themselves_away() -> None:
@@ -135,15 +135,15 @@ def test_loss_of_partial_labels_and_of_lines_that_give_themselves_away() -> None
 
 
 def test_training_learns_twins_and_goes_on_after_a_break(
-    written: list[Row], tmp_path: Path
+    written: list[ReaderRow], tmp_path: Path
 ) -> None:
     tokenizer = Tokenizer(make_tokenizer_json(), name="t", revision="1")
     torch.manual_seed(0)
     twins = twins_of(written)
     lines: list[dict[str, Any]] = []
 
-    def train(tokens: int) -> Trainer:
-        recipe = Recipe(
+    def train(tokens: int) -> ReaderTrainer:
+        recipe = ReaderRecipe(
             tokens=tokens,
             tokens_per_step=256,
             twin_tokens_per_step=200,
@@ -153,7 +153,7 @@ def test_training_learns_twins_and_goes_on_after_a_break(
             validate_every=10_000,
         )
         reader = Reader(layers=1, width=24, heads=2, words=30_522)
-        trainer = Trainer(
+        trainer = ReaderTrainer(
             reader, tokenizer, written, written, twins, recipe, tmp_path / "run", lines.append
         )
         trainer.run(judge_on(written, twins, written, 20))

@@ -11,7 +11,7 @@ import pytest
 from steelyard_base_recipe.facts import Fact, facts, made_fact, wants
 from steelyard_base_recipe.intents import made_intent, organisations
 from steelyard_base_recipe.levels import made_levels, scales
-from steelyard_base_recipe.mixture import Mixture, Row
+from steelyard_base_recipe.mixture import Mixture, MixtureRow
 from steelyard_base_recipe.negation import negated, reworded, split_question, statement
 from steelyard_base_recipe.noise import (
     MOST_WORDS,
@@ -213,9 +213,11 @@ def test_no_word_of_a_reserved_domain_is_taught() -> None:
     assert not nouns & {"tumour", "biopsy", "lease", "jury", "patent", "striker", "tree", "soil"}
 
 
-def make_row(context: str, source: str, kind: str, question: str, outcomes: list[str]) -> Row:
+def make_row(
+    context: str, source: str, kind: str, question: str, outcomes: list[str]
+) -> MixtureRow:
     decision = {"id": "d", "kind": kind, "question": question, "outcomes": outcomes}
-    return Row(context, [decision], {"d": {outcomes[0]: 1.0}}, source)
+    return MixtureRow(context, [decision], {"d": {outcomes[0]: 1.0}}, source)
 
 
 @pytest.fixture

@@ -27,9 +27,9 @@ from steelyard_base_recipe.behaviour.figures import figures
 from steelyard_base_recipe.behaviour.rows import make_rows, read_domains
 from steelyard_base_recipe.calibrate import calibration_set
 from steelyard_base_recipe.checkpoints import CHECKPOINT, read_scorer
-from steelyard_base_recipe.compare_starts import Judge
+from steelyard_base_recipe.compare_starts import StartJudge
 from steelyard_base_recipe.mixture import Mixture, load_mixture, read_rows
-from steelyard_base_recipe.trainer import LOG, Recipe, Trainer
+from steelyard_base_recipe.trainer import LOG, BaseRecipe, BaseTrainer
 
 #: Tokens of a step, about: requests and texts alone.
 STEP = 1_000
@@ -67,8 +67,8 @@ def make_trainer(mixture: Mixture, tokenizer: Tokenizer, tmp_path: Path):
         *,
         behaves: bool = False,
         **fields: Any,
-    ) -> Trainer:
-        recipe = Recipe(
+    ) -> BaseTrainer:
+        recipe = BaseRecipe(
             **{
                 "tokens": 20 * STEP,
                 "tokens_per_step": 200,
@@ -81,7 +81,7 @@ def make_trainer(mixture: Mixture, tokenizer: Tokenizer, tmp_path: Path):
                 **fields,
             }
         )
-        return Trainer(
+        return BaseTrainer(
             make_model(recipe.apart),
             mixture,
             # The tasks trained on: what is tested here is whether anything is learned.
@@ -99,7 +99,7 @@ def make_trainer(mixture: Mixture, tokenizer: Tokenizer, tmp_path: Path):
     return make
 
 
-def weights_of(trainer: Trainer) -> dict[str, torch.Tensor]:
+def weights_of(trainer: BaseTrainer) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in trainer.model.state_dict().items()}
 
 
@@ -165,7 +165,7 @@ def test_the_precision_is_that_of_every_matrix_product(make_trainer, monkeypatch
 
 def test_a_precision_that_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match=r"'float8'; expected one of bfloat16, float32"):
-        Recipe(precision="float8")
+        BaseRecipe(precision="float8")
 
 
 def test_a_finished_run_is_not_trained_further(make_trainer) -> None:
@@ -331,7 +331,7 @@ def test_a_start_gives_its_layers_and_segments(monkeypatch) -> None:
 def test_starts_are_compared_on_questions_of_nobody(make_trainer, data) -> None:
     rows = [row for row in read_rows(data / "train.jsonl.gz") if row.source == "tickets"][:3]
     mixture, validation = load_mixture(data, ("clear",))
-    judge = Judge({"tickets": rows}, calibration_set(validation, mixture))
+    judge = StartJudge({"tickets": rows}, calibration_set(validation, mixture))
     found = judge(make_trainer())
     everyday = found["everyday"]
     assert 0 <= everyday["flips"] <= 1

@@ -47,7 +47,7 @@ class BackupError(Exception):
     """A copy that cannot be made, used or put where it should go."""
 
 
-class Entry(Struct, frozen=True):
+class BackupEntry(Struct, frozen=True):
     """The expected size and hash of a file in a copy."""
 
     bytes: int
@@ -60,7 +60,7 @@ class BackupManifest(Struct, frozen=True, kw_only=True):
     format: int
     version: str
     made_at: float
-    files: dict[str, Entry]
+    files: dict[str, BackupEntry]
 
 
 def make_backup(settings: Settings, folder: Path) -> tuple[Path, BackupManifest]:
@@ -200,7 +200,7 @@ def _whole_copies(folder: Path) -> list[Path]:
 
 def _copy_named(
     state_path: Path, frames: Path, copy: Path, before: Path | None
-) -> dict[str, Entry]:
+) -> dict[str, BackupEntry]:
     """Copy the database and the files it names; again where one was removed meanwhile."""
     wrong: list[str] = []
     for _ in range(_TRIES):
@@ -214,7 +214,7 @@ def _copy_named(
     )
 
 
-def _copy_state(state_path: Path, target: Path) -> Entry:
+def _copy_state(state_path: Path, target: Path) -> BackupEntry:
     target.unlink(missing_ok=True)
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     live = sqlite3.connect(f"{state_path.as_uri()}?mode=rw", uri=True)
@@ -234,9 +234,9 @@ def _copy_state(state_path: Path, target: Path) -> Entry:
 
 def _copy_files(
     copy: Path, frames: Path, before: Path | None
-) -> tuple[dict[str, Entry], list[str]]:
+) -> tuple[dict[str, BackupEntry], list[str]]:
     """Copy the files that the copied database names; return them, and the missing or damaged ones."""
-    files: dict[str, Entry] = {}
+    files: dict[str, BackupEntry] = {}
     wrong = []
     for file, stored, problem in _named_files(copy / _STATE, frames):
         if stored is None or problem is not None:
@@ -272,7 +272,7 @@ def _store_at(frames: Path, room: str) -> FrameStore:
     return open_store(frames, room)
 
 
-def _share(earlier: Path, target: Path, sha256: str) -> Entry | None:
+def _share(earlier: Path, target: Path, sha256: str) -> BackupEntry | None:
     """Link a file of an earlier copy if it is unchanged; else return ``None``."""
     try:
         entry = _entry_of(earlier)
@@ -286,7 +286,7 @@ def _share(earlier: Path, target: Path, sha256: str) -> Entry | None:
     return entry
 
 
-def _copy_file(source: Path, target: Path) -> Entry:
+def _copy_file(source: Path, target: Path) -> BackupEntry:
     """Copy a file durably, and return its size and hash."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
@@ -299,7 +299,7 @@ def _copy_file(source: Path, target: Path) -> Entry:
                 n_bytes += written.write(chunk)
             written.flush()
             os.fsync(written.fileno())
-    return Entry(n_bytes, hasher.hexdigest())
+    return BackupEntry(n_bytes, hasher.hexdigest())
 
 
 def _fill(target: Path, copy: Path, manifest: BackupManifest) -> None:
@@ -325,10 +325,10 @@ def _refuse_running(home: Path) -> None:
         raise BackupError(f"A server or another command runs on {home}; stop it first.")
 
 
-def _entry_of(path: Path) -> Entry:
+def _entry_of(path: Path) -> BackupEntry:
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        return Entry(file.tell(), sha256)
+        return BackupEntry(file.tell(), sha256)
 
 
 def _write_durably(path: Path, content: bytes) -> None:

@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.cli.findings import Finding, Status, fail, ok, warn
+from steelyard.cli.findings import CheckFinding, Status, fail, ok, warn
 from steelyard.cli.going_out import check_network
 from steelyard.cli.state_checkup import check_state
 from steelyard.errors import SteelyardError
@@ -59,7 +59,7 @@ def examine(
     overrides: Mapping[str, str | None] | None = None,
     *,
     deep: bool = False,
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     """Run every check and yield its findings, in the order of the report."""
     yield from _guarded("python", check_python)
     yield from _guarded("package", check_packages)
@@ -68,7 +68,7 @@ def examine(
     except InvalidSettingError as error:
         yield fail("settings", str(error), "Correct or unset the variable.")
         return
-    checks: tuple[tuple[str, Callable[[Settings], Iterator[Finding]]], ...] = (
+    checks: tuple[tuple[str, Callable[[Settings], Iterator[CheckFinding]]], ...] = (
         ("threads", check_threads),
         ("processor", check_processor),
         ("model", check_model),
@@ -86,7 +86,7 @@ def examine(
         yield from _guarded(name, lambda check=check: check(settings))  # type: ignore[misc]
 
 
-def check_python() -> Iterator[Finding]:
+def check_python() -> Iterator[CheckFinding]:
     """Look at the interpreter and the machine."""
     yield ok(
         "python",
@@ -95,7 +95,7 @@ def check_python() -> Iterator[Finding]:
     )
 
 
-def check_packages() -> Iterator[Finding]:
+def check_packages() -> Iterator[CheckFinding]:
     """Check the installed packages, extras included."""
     yield ok("package", f"steelyard {__version__} in {Path(__file__).parent.parent}")
     versions = {name: _installed(name) for name in REQUIRED}
@@ -123,7 +123,7 @@ def check_packages() -> Iterator[Finding]:
             )
 
 
-def check_threads(settings: Settings) -> Iterator[Finding]:
+def check_threads(settings: Settings) -> Iterator[CheckFinding]:
     """Look at the cores, the engine's threads and OpenMP's settings."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     threads = settings.threads or "all cores"
@@ -150,7 +150,7 @@ def check_threads(settings: Settings) -> Iterator[Finding]:
         yield ok("openmp", shown)
 
 
-def check_processor(settings: Settings) -> Iterator[Finding]:
+def check_processor(settings: Settings) -> Iterator[CheckFinding]:
     """Show which engine was found to suit this processor, where the settings leave it open."""
     from steelyard.serving.fitted import FILE, describe_machine, is_open, stored
 
@@ -165,7 +165,7 @@ def check_processor(settings: Settings) -> Iterator[Finding]:
         yield ok("processor", f"{choice.machine}; {choice.summary}", advice)
 
 
-def check_model(_: Settings) -> Iterator[Finding]:
+def check_model(_: Settings) -> Iterator[CheckFinding]:
     """Hold every file of the model that ships against its SHA-256."""
     import hashlib
 
@@ -189,7 +189,7 @@ def check_model(_: Settings) -> Iterator[Finding]:
     yield ok("model", f"{manifest['name']}: {n_files} files, every SHA-256 as stated")
 
 
-def check_engine(settings: Settings) -> Iterator[Finding]:
+def check_engine(settings: Settings) -> Iterator[CheckFinding]:
     """Load the engine and have it answer one question."""
     from steelyard.app.deployment import open_deployment
     from steelyard.scoring.shipped import HASHING
@@ -211,7 +211,7 @@ def check_engine(settings: Settings) -> Iterator[Finding]:
         yield ok("engine", message)
 
 
-def check_judges(settings: Settings) -> Iterator[Finding]:
+def check_judges(settings: Settings) -> Iterator[CheckFinding]:
     """Look at the file of each judge: that it is there, and that it fits into memory."""
     from steelyard.serving.connected.declared import read_models
     from steelyard.serving.judge.checkup import examine_judge
@@ -233,7 +233,7 @@ def check_judges(settings: Settings) -> Iterator[Finding]:
             yield fail("judge", message, advice)
 
 
-def check_readers(settings: Settings) -> Iterator[Finding]:
+def check_readers(settings: Settings) -> Iterator[CheckFinding]:
     """Check each reader's folder: its files, and the memory it takes."""
     from steelyard.scoring.entailment.folder import read_folder
     from steelyard.scoring.shipped import default_name
@@ -254,7 +254,7 @@ def check_readers(settings: Settings) -> Iterator[Finding]:
             yield ok("reader", f"{name} needs about {facts.memory_bytes / 1e6:.0f} MB of memory")
 
 
-def check_scorer(settings: Settings) -> Iterator[Finding]:
+def check_scorer(settings: Settings) -> Iterator[CheckFinding]:
     """Ask the server of the setting ``scorer`` for each model: that it has these very weights."""
     from steelyard.scoring.remote.triton_address import parse_scorer, read_tls
     from steelyard.scoring.shipped import HASHING
@@ -279,7 +279,7 @@ def check_scorer(settings: Settings) -> Iterator[Finding]:
 
 def _ask_triton(
     address: TritonAddress, name: str, folder: Path | None, settings: Settings
-) -> Finding:
+) -> CheckFinding:
     from steelyard.scoring.assets import read_base_files
 
     try:
@@ -310,7 +310,7 @@ def _ask_triton(
     return ok("scorer", message)
 
 
-def check_disk(settings: Settings) -> Iterator[Finding]:
+def check_disk(settings: Settings) -> Iterator[CheckFinding]:
     """Look at the home directory and how much may still be written there."""
     home = home_of(settings).absolute()
     existing = next(path for path in (home, *home.parents) if path.exists())
@@ -324,10 +324,10 @@ def check_disk(settings: Settings) -> Iterator[Finding]:
     if free < LOW_DISK_BYTES:
         status = "fail" if free < FULL_DISK_BYTES else "warn"
     advice = None if status == "ok" else "Free space there, or give another STEELYARD_HOME."
-    yield Finding("disk", status, message, advice)
+    yield CheckFinding("disk", status, message, advice)
 
 
-def check_leftovers(settings: Settings) -> Iterator[Finding]:
+def check_leftovers(settings: Settings) -> Iterator[CheckFinding]:
     """Look for files that a killed server left in the home."""
     home = home_of(settings).absolute()
     address = _read_address(home)
@@ -346,7 +346,7 @@ def check_leftovers(settings: Settings) -> Iterator[Finding]:
         yield ok("leftovers", "none")
 
 
-def check_server(settings: Settings, url: str | None = None) -> Iterator[Finding]:
+def check_server(settings: Settings, url: str | None = None) -> Iterator[CheckFinding]:
     """Ask a server how it is, or say that the port is free for one."""
     address = _read_address(home_of(settings).absolute())
     if url is None and address is not None and _is_alive(address["pid"]):
@@ -378,7 +378,7 @@ def check_server(settings: Settings, url: str | None = None) -> Iterator[Finding
     yield from findings
 
 
-def _guarded(name: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+def _guarded(name: str, check: Callable[[], Iterator[CheckFinding]]) -> Iterator[CheckFinding]:
     """Yield a check's findings; one that breaks is a finding too, and the rest go on."""
     try:
         yield from check()
@@ -431,7 +431,7 @@ def _obstacle_to_listening(host: str, port: int) -> OSError | None:
         return None
 
 
-def _ask(url: str, settings: Settings) -> Iterator[Finding]:
+def _ask(url: str, settings: Settings) -> Iterator[CheckFinding]:
     from steelyard.client import Client, ClientOptions
     from steelyard.errors import InvalidApiKeyError, KeyScopeError, MissingApiKeyError
 

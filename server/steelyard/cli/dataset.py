@@ -18,7 +18,7 @@ from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.options import origin_option, setting_option
 from steelyard.cli.table_files import (
-    ReadAs,
+    FileReading,
     bad_rows_option,
     encoding_option,
     is_table,
@@ -99,7 +99,7 @@ def create(
             f"{file.name} has a table, whose columns have to be chosen: use "
             f"steelyard dataset import {file} --name {name}."
         )
-    rows = lines_of(file, ReadAs(None, encoding, False, bad_rows))
+    rows = lines_of(file, FileReading(None, encoding, False, bad_rows))
     rows.put_license(license)
     with connected(server) as client, _progress(file) as progress:
         made = create_whole(
@@ -125,7 +125,7 @@ def add(
     dataset: str,
     file: Path,
     license: str | None,  # noqa: A002
-    read_as: ReadAs,
+    read_as: FileReading,
     evaluation_fraction: float | None,
     server: Server,
 ) -> None:

@@ -12,7 +12,7 @@ from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from steelyard.cli.findings import Finding
+    from steelyard.cli.findings import CheckFinding
 
 _EPILOG = """\b
 Examples:
@@ -65,7 +65,7 @@ def command(
         ctx.exit(FAILED)
 
 
-def show_finding(finding: Finding) -> None:
+def show_finding(finding: CheckFinding) -> None:
     """Write a line for a finding, and one for its remedy."""
     status = click.style(f"{finding.status:4}", fg=_COLOURS[finding.status])
     click.echo(f"{status}  {finding.check:14}  {printable(finding.message)}")

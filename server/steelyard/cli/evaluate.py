@@ -12,7 +12,7 @@ from steelyard.cli.connecting import Server, dataset_id_of, server_options
 from steelyard.cli.failures import FAILED
 from steelyard.cli.importing import FileRows, lines_of, rows_of
 from steelyard.cli.local_state import show_table, show_time
-from steelyard.cli.table_files import ReadAs, has_rows, is_table, read_options
+from steelyard.cli.table_files import FileReading, has_rows, is_table, read_options
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def start(
     follow: bool,
     context: tuple[str, ...],
     labels: tuple[str, ...],
-    read_as: ReadAs,
+    read_as: FileReading,
     server: Server,
 ) -> None:
     """Score models on DATASET (the word start may be left out); earlier scores are reused.
@@ -139,7 +139,7 @@ def start(
 
 
 def _store_file(
-    client: Client, file: Path, read_as: ReadAs, context: Sequence[str], labels: Sequence[str]
+    client: Client, file: Path, read_as: FileReading, context: Sequence[str], labels: Sequence[str]
 ) -> tuple[FileRows, str]:
     """Make a dataset of a file whose rows are all for evaluation; return the rows and its id."""
     is_lines = file.is_file() and has_rows(file)

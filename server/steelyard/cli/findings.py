@@ -9,7 +9,7 @@ Status = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """One line of the report."""
 
     check: str
@@ -18,16 +18,16 @@ class Finding:
     advice: str | None = None
 
 
-def ok(check: str, message: str, advice: str | None = None) -> Finding:
+def ok(check: str, message: str, advice: str | None = None) -> CheckFinding:
     """Return that a part is as it should be."""
-    return Finding(check, "ok", message, advice)
+    return CheckFinding(check, "ok", message, advice)
 
 
-def warn(check: str, message: str, advice: str | None = None) -> Finding:
+def warn(check: str, message: str, advice: str | None = None) -> CheckFinding:
     """Return that a part works, and could be better."""
-    return Finding(check, "warn", message, advice)
+    return CheckFinding(check, "warn", message, advice)
 
 
-def fail(check: str, message: str, advice: str | None = None) -> Finding:
+def fail(check: str, message: str, advice: str | None = None) -> CheckFinding:
     """Return that a part does not work."""
-    return Finding(check, "fail", message, advice)
+    return CheckFinding(check, "fail", message, advice)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from steelyard.cli.findings import Finding, ok
+from steelyard.cli.findings import CheckFinding, ok
 from steelyard.settings import Settings, home_of, read_variable
 from steelyard.tracing import ENDPOINT
 
 
-def check_network(settings: Settings) -> Iterator[Finding]:
+def check_network(settings: Settings) -> Iterator[CheckFinding]:
     """Name each host that the settings let this installation reach, and the setting that does."""
     from steelyard.serving.connected.declared import read_models
 

@@ -14,7 +14,7 @@ from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
 from steelyard.cli.failures import FAILED
 from steelyard.cli.table_files import (
-    ReadAs,
+    FileReading,
     has_rows,
     license_option,
     read_options,
@@ -100,7 +100,7 @@ def command(
     metadata: tuple[str, ...],
     split: str | None,
     license: str | None,  # noqa: A002
-    read_as: ReadAs,
+    read_as: FileReading,
     dry_run: bool,
     evaluation_fraction: float | None,
     server: Server,
@@ -138,7 +138,7 @@ def command(
     rows.exit_where_much_is_left_out()
 
 
-def lines_of(file: Path, read_as: ReadAs) -> FileRows:
+def lines_of(file: Path, read_as: FileReading) -> FileRows:
     """Return the rows of a file that have their decisions already, and show how it was read."""
     made = read_as.lines(file)
     taken = f"{made.n_rows:,} rows have their decisions and are taken as they are."
@@ -148,7 +148,7 @@ def lines_of(file: Path, read_as: ReadAs) -> FileRows:
 
 def rows_of(
     file: Path,
-    read_as: ReadAs,
+    read_as: FileReading,
     shape: str | None = None,
     context: Sequence[str] = (),
     labels: Sequence[str] | None = (),
@@ -180,7 +180,7 @@ def rows_of(
 class FileRows:
     """The rows of a file, and where those are written that are left out; a file without is a mistake."""
 
-    def __init__(self, made: Converted, read_as: ReadAs) -> None:
+    def __init__(self, made: Converted, read_as: FileReading) -> None:
         self.made, self._read_as = made, read_as
         read_as.keep(made.table.columns, made.refused)
         if not made.n_rows:

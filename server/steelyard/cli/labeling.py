@@ -14,7 +14,7 @@ from steelyard.cli.job_commands import JobCommands
 from steelyard.cli.json_input import read_list
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.stored_queries import MAX_QUERIES, read_window, unsure_queries
-from steelyard.cli.table_files import ReadAs, has_rows, is_table, read_options
+from steelyard.cli.table_files import FileReading, has_rows, is_table, read_options
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def upload(
     name: str,
     context: tuple[str, ...],
     metadata: tuple[str, ...],
-    read_as: ReadAs,
+    read_as: FileReading,
     server: Server,
 ) -> None:
     """Upload FILE: a table as dataset import reads it, or JSON Lines of context and decisions.

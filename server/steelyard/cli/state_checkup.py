@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.cli.findings import Finding, fail, ok, warn
+from steelyard.cli.findings import CheckFinding, fail, ok, warn
 from steelyard.settings import Settings, home_of
 from steelyard.storage.home import state_url_of
 
@@ -19,7 +19,7 @@ _CONNECT_S = 5
 _RESTORE = "Restore it from a backup: steelyard restore."
 
 
-def check_state(settings: Settings, *, deep: bool = False) -> Iterator[Finding]:
+def check_state(settings: Settings, *, deep: bool = False) -> Iterator[CheckFinding]:
     """Look at the state: sound, of this version's tables, writable, and all files that it names."""
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
@@ -60,7 +60,7 @@ def check_state(settings: Settings, *, deep: bool = False) -> Iterator[Finding]:
     yield from _check_files(settings, deep=deep)
 
 
-def _check_databases(settings: Settings, path: Path, *, deep: bool) -> Iterator[Finding]:
+def _check_databases(settings: Settings, path: Path, *, deep: bool) -> Iterator[CheckFinding]:
     from steelyard.storage.damage import damage_of_database
 
     for database in (path, home_of(settings).absolute() / "rates.sqlite"):
@@ -71,7 +71,7 @@ def _check_databases(settings: Settings, path: Path, *, deep: bool) -> Iterator[
             yield fail(database.stem, f"{database} is damaged: {wrong}", _RESTORE)
 
 
-def _check_files(settings: Settings, *, deep: bool) -> Iterator[Finding]:
+def _check_files(settings: Settings, *, deep: bool) -> Iterator[CheckFinding]:
     """Look at every file that the state names; a deep look compares its content with its hash."""
     from steelyard.app.foundation import open_frames
     from steelyard.app.stored_files import find_files, named_in
@@ -121,7 +121,7 @@ def _revision(url: URL) -> str | None:
         raise (unavailable(error) or damaged(error) or error) from error
 
 
-def _open_and_write(url: str, shown: str) -> Iterator[Finding]:
+def _open_and_write(url: str, shown: str) -> Iterator[CheckFinding]:
     from sqlalchemy import Connection, text
 
     from steelyard.operations.store import pending_operations

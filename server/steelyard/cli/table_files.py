@@ -70,7 +70,7 @@ READING = (
 
 
 @dataclass(frozen=True, slots=True)
-class ReadAs:
+class FileReading:
     """How a user says that a file is to be read."""
 
     sheet: str | None
@@ -133,7 +133,7 @@ def read_options(command: Callable[..., None]) -> Callable[..., None]:
         header: bool | None,
         **given: Any,
     ) -> None:
-        read_as = ReadAs(sheet, encoding, long_cells, bad_rows, quote, header)
+        read_as = FileReading(sheet, encoding, long_cells, bad_rows, quote, header)
         command(read_as=read_as, **given)
 
     for option in reversed(READING):

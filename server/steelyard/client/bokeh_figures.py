@@ -7,12 +7,12 @@ from typing import Any
 
 from bokeh.plotting import figure
 
-from steelyard.client.drawings import Interval, Series
+from steelyard.client.drawings import DrawnInterval, DrawnSeries
 
 _BLUE, _GREY = "#0072b2", "#888888"
 
 
-def plane(series: Sequence[Series], title: str, across: str, up: str, drawn: str) -> figure:
+def plane(series: Sequence[DrawnSeries], title: str, across: str, up: str, drawn: str) -> figure:
     """Return series over a plane, with their intervals."""
     made = _figure(title, drawn, x_axis_label=across, y_axis_label=up, width=520, height=400)
     for curve in series:
@@ -61,7 +61,7 @@ def cells(names: Sequence[str], counts: Sequence[Sequence[int]], title: str, dra
     return made
 
 
-def changes(lines: Sequence[Interval], unit: str, drawn: str) -> figure:
+def changes(lines: Sequence[DrawnInterval], unit: str, drawn: str) -> figure:
     """Return changes with their intervals on one number line, the first at the top."""
     names = [line.label for line in lines]
     made = _figure(

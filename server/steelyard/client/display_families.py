@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import UNSET
 
 from steelyard.client.display import table_html
-from steelyard.client.drawings import Stop, draw_curve, draw_line
+from steelyard.client.drawings import DrawnModel, draw_curve, draw_line
 from steelyard.families.fine_tune_wire import Job, JobEvents, JobMetrics, JobPage
 from steelyard.families.wire import (
     DeletedModelVersion,
@@ -288,12 +288,12 @@ def _serving_text(family: Family, model: ModelVersion | DeletedModelVersion) -> 
     return ", ".join(words)
 
 
-def _stops(family: Family) -> list[Stop]:
+def _stops(family: Family) -> list[DrawnModel]:
     shown = family.models[-SHOWN_MODELS:]
     served = None if family.served is None else family.served.adapter
     latest = None if family.latest is None else family.latest.adapter
     return [
-        Stop(
+        DrawnModel(
             label=f"@{model.version}",
             note=_note(model, served, latest),
             is_served=model.adapter == served,

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from steelyard.client.display import table_html
 from steelyard.client.display_evaluations import show_measure
-from steelyard.client.drawings import Interval, draw_intervals
+from steelyard.client.drawings import DrawnInterval, draw_intervals
 from steelyard.evaluations.gate_wire import (
     SHOWN_SLICES,
     BeforeAfter,
@@ -89,19 +89,19 @@ def verdict_of(gate: Gate) -> str:
     return "The gate passed it" if gate.passed else "The gate did not pass it"
 
 
-def intervals_of(gate: Gate) -> Iterator[Interval]:
+def intervals_of(gate: Gate) -> Iterator[DrawnInterval]:
     """Yield the changes of a gate's groups, for drawing."""
     for name, group in gate.groups.items():
         change = paired_change(group)
         if change is not None:
-            yield Interval(
+            yield DrawnInterval(
                 label=_GROUPS.get(name, name),
                 change=change.change,
                 low=change.low,
                 high=change.high,
             )
     if gate.baseline is not UNSET and (change := paired_change(gate.baseline)) is not None:
-        yield Interval(
+        yield DrawnInterval(
             label="text baseline", change=change.change, low=change.low, high=change.high
         )
 

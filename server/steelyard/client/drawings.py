@@ -19,7 +19,7 @@ _FONT = 'font-family="sans-serif" font-size="11" fill="currentColor"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class DrawnInterval:
     """A change with its 95 % interval, in the drawing's unit, as a line of it."""
 
     label: str
@@ -28,7 +28,7 @@ class Interval:
     high: float
 
 
-def draw_intervals(intervals: Sequence[Interval], *, unit: str, fall_is_good: bool) -> str:
+def draw_intervals(intervals: Sequence[DrawnInterval], *, unit: str, fall_is_good: bool) -> str:
     """Draw changes, at least one, on one number line with zero on it and its unit below."""
     left, width, row = 110, 330, 22
     low = min(0.0, *(interval.low for interval in intervals))
@@ -95,7 +95,7 @@ def draw_curve(points: Sequence[tuple[float, float]], *, across: str, up: str) -
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class DrawnModel:
     """A model on the drawing of a lineage: full where it is served, and faint where it is gone."""
 
     label: str
@@ -104,7 +104,7 @@ class Stop:
     is_gone: bool = False
 
 
-def draw_line(stops: Sequence[Stop]) -> str:
+def draw_line(stops: Sequence[DrawnModel]) -> str:
     """Draw models, at least one, in a row, oldest first."""
     gap, y = 76, 30
     parts = []
@@ -124,7 +124,7 @@ def draw_line(stops: Sequence[Stop]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class DrawnSeries:
     """Points on a plane as x, y and the ends of y's 95 % interval: joined by a line, or each alone."""
 
     label: str
@@ -135,7 +135,7 @@ class Series:
 
 
 def draw_plane(
-    series: Sequence[Series], *, title: str, across: str, up: str, top: float | None = None
+    series: Sequence[DrawnSeries], *, title: str, across: str, up: str, top: float | None = None
 ) -> str:
     """Draw series over x from 0 to 1, with their intervals; y goes from 0 to ``top`` or the largest."""
     left, above, width, height = 52, 26, 380, 240
@@ -175,7 +175,7 @@ def draw_plane(
     return _svg(left + width + 12, bottom + 40 + 16 * len(series), description, parts)
 
 
-def _series(series: Series, place: Callable[[float, float], tuple[float, float]]) -> list[str]:
+def _series(series: DrawnSeries, place: Callable[[float, float], tuple[float, float]]) -> list[str]:
     """Return the marks of a series: a band and a line, or a point with a whisker each."""
     parts = []
     dots = [place(x, y) for x, y, _, _ in series.points]
@@ -230,7 +230,7 @@ def _path(places: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
-def _color_of(interval: Interval, *, fall_is_good: bool) -> str:
+def _color_of(interval: DrawnInterval, *, fall_is_good: bool) -> str:
     is_better, is_worse = interval.high < 0, interval.low > 0
     if not fall_is_good:
         is_better, is_worse = is_worse, is_better

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET
 
 from steelyard.client.display_gates import intervals_of
-from steelyard.client.drawings import Series, draw_cells, draw_intervals, draw_plane
+from steelyard.client.drawings import DrawnSeries, draw_cells, draw_intervals, draw_plane
 from steelyard.evaluations.gate_wire import Gate, measure_of
 from steelyard.evaluations.wire import (
     ConfusionMatrix,
@@ -47,8 +47,10 @@ class EvaluationPlots:
         ]
         ideal = [(0.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0, 1.0)]
         return _plane(
-            Series(label="bins of decisions, with 95 % intervals", points=points, is_line=False),
-            Series(label="perfectly calibrated", points=ideal, color=_GREY, is_dashed=True),
+            DrawnSeries(
+                label="bins of decisions, with 95 % intervals", points=points, is_line=False
+            ),
+            DrawnSeries(label="perfectly calibrated", points=ideal, color=_GREY, is_dashed=True),
             title="Does it know how sure to be?",
             across="probability of the likeliest outcome",
             up="share that was right",
@@ -77,8 +79,8 @@ class EvaluationPlots:
         answered = [(at, share, share, share) for at, share in shares]
         label = name.replace("_", " ")
         return _plane(
-            Series(label=f"{label} of those answered, 95 % interval", points=measured),
-            Series(label="share answered", points=answered, color=_ORANGE, is_dashed=True),
+            DrawnSeries(label=f"{label} of those answered, 95 % interval", points=measured),
+            DrawnSeries(label="share answered", points=answered, color=_ORANGE, is_dashed=True),
             title=f"Answered, and how well{'' if decision is None else f': {decision}'}",
             across="probability to abstain below",
             up=f"{label}, share answered",
@@ -135,8 +137,8 @@ def _(curve: CostCurve) -> Callable[[], Any]:
         ]
         best = [point for point in points if point[0] == curve.best_threshold]
         return _plane(
-            Series(label="mean cost, 95 % interval", points=points, color=_ORANGE),
-            Series(label=f"cheapest: {curve.best_threshold:.2f}", points=best, is_line=False),
+            DrawnSeries(label="mean cost, 95 % interval", points=points, color=_ORANGE),
+            DrawnSeries(label=f"cheapest: {curve.best_threshold:.2f}", points=best, is_line=False),
             title="What it costs",
             across="threshold",
             up="mean cost of a decision",
@@ -160,7 +162,7 @@ def _(gate: Gate) -> Callable[[], Any]:
     return plot
 
 
-def _plane(*series: Series, title: str, across: str, up: str, top: float | None = None) -> Any:
+def _plane(*series: DrawnSeries, title: str, across: str, up: str, top: float | None = None) -> Any:
     drawn = draw_plane(series, title=title, across=across, up=up, top=top)
     return _bokeh().plane(series, title, across, up, drawn)
 

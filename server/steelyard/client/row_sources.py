@@ -70,7 +70,7 @@ class FrameColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RowPiece:
     """Some lines of JSON; ``start`` is how many lines are before them."""
 
     data: bytes
@@ -79,7 +79,7 @@ class Piece:
 
 def pieces_of(
     rows: Rows, columns: FrameColumns | None = None, piece_bytes: int = PIECE_BYTES
-) -> Iterator[Piece]:
+) -> Iterator[RowPiece]:
     """Cut rows into pieces of whole lines, of at most ``piece_bytes``; a longer line is a piece alone.
 
     A path and bytes hold JSON Lines, which are sent as they are. Raise ``ValueError`` when a frame
@@ -89,13 +89,13 @@ def pieces_of(
     n_bytes = n_lines = start = 0
     for line in _lines(rows, columns or FrameColumns()):
         if lines and n_bytes + len(line) > piece_bytes:
-            yield Piece(b"".join(lines), start)
+            yield RowPiece(b"".join(lines), start)
             lines, n_bytes, start = [], 0, n_lines
         lines.append(line)
         n_bytes += len(line)
         n_lines += 1
     if lines or not n_lines:
-        yield Piece(b"".join(lines), start)
+        yield RowPiece(b"".join(lines), start)
 
 
 def size_of(rows: Rows) -> int | None:

@@ -21,8 +21,8 @@ from steelyard.client.row_sources import (
     PIECE_BYTES,
     FrameColumns,
     OnRefused,
-    Piece,
     Progress,
+    RowPiece,
     Rows,
     pieces_of,
     shift_refusal,
@@ -37,7 +37,7 @@ _Made = TypeVar("_Made", bound=Dataset | LabelingSource)
 _MOST_ROUNDS = 50
 
 
-class Upload(Generic[_Made]):
+class UploadCalls(Generic[_Made]):
     """Calls that send rows, and again without those that the server refuses.
 
     ``progress`` is called with the bytes sent so far. Under ``idempotency_key``, every call has a
@@ -66,7 +66,7 @@ class Upload(Generic[_Made]):
         #: What the last call made.
         self.made: _Made | None = None
         self._nothing_new: NoNewRowsError | None = None
-        self._load: dict[str, Piece] = {}
+        self._load: dict[str, RowPiece] = {}
 
     def __enter__(self) -> None:
         """Begin to send."""
@@ -139,7 +139,7 @@ class Upload(Generic[_Made]):
         for _, path in problems:
             lines[path[1]][path[2]] = b"\n"
         left = {
-            part: Piece(b"".join(lines[part]), piece.start)
+            part: RowPiece(b"".join(lines[part]), piece.start)
             for part, piece in self._load.items()
             if any(line.strip() for line in lines[part])
         }
@@ -157,9 +157,9 @@ class Upload(Generic[_Made]):
         place = f"{number}.{attempt}" if attempt else str(number)
         return hashlib.sha256(f"{place}:{self._idempotency_key}".encode()).hexdigest()
 
-    def _loads(self) -> Iterator[dict[str, Piece]]:
+    def _loads(self) -> Iterator[dict[str, RowPiece]]:
         """Yield the parts of each call: a piece, or one of each side where both fit."""
-        load: dict[str, Piece] = {}
+        load: dict[str, RowPiece] = {}
         for part, rows in self._parts.items():
             for piece in pieces_of(rows, self._columns, self._piece_bytes):
                 n_bytes = sum(len(waiting.data) for waiting in (*load.values(), piece))
@@ -171,7 +171,7 @@ class Upload(Generic[_Made]):
             yield load
 
 
-class RowUpload(Upload[Dataset]):
+class RowUpload(UploadCalls[Dataset]):
     """The calls that make a dataset ``name`` of rows, or add them to the dataset ``dataset_id``."""
 
     def __init__(
@@ -200,7 +200,7 @@ class RowUpload(Upload[Dataset]):
         )
 
 
-class SourceUpload(Upload[LabelingSource]):
+class SourceUpload(UploadCalls[LabelingSource]):
     """The calls that make a source of labeling of rows, which go in one piece."""
 
     def __init__(self, name: str, rows: Rows, **sending: Any) -> None:
@@ -226,7 +226,7 @@ def rows_to_create(
     progress: Progress | None = None,
     on_refused: OnRefused | None = None,
     idempotency_key: str | None = None,
-) -> Upload[Dataset]:
+) -> UploadCalls[Dataset]:
     """Make a dataset of files, lists of rows, or Polars or pandas frames of any size.
 
     Parameters
@@ -301,7 +301,7 @@ def rows_to_add(
     progress: Progress | None = None,
     on_refused: OnRefused | None = None,
     idempotency_key: str | None = None,
-) -> Upload[Dataset]:
+) -> UploadCalls[Dataset]:
     """Add rows to a dataset as its next version; everything else is as for ``create``.
 
     ``evaluation_fraction`` is of the contexts that are new.
@@ -325,7 +325,7 @@ def queries_to_label(
     *,
     on_refused: OnRefused | None = None,
     idempotency_key: str | None = None,
-) -> Upload[LabelingSource]:
+) -> UploadCalls[LabelingSource]:
     """Upload queries to be labelled: ``POST /v1/labeling/sources``.
 
     Parameters

@@ -30,7 +30,7 @@ _REFRESH_S = 1.0
 _METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"}
 
 
-class Usage(Protocol):
+class ProcessUsage(Protocol):
     """The usage of a paid answer; that of the dialects has output tokens."""
 
     @property

@@ -20,7 +20,7 @@ TRUSTED = (0.8, 0.9)
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class BehaviourFigure:
     """One line of the table: a measure, its value, its rows and its target."""
 
     name: str
@@ -52,7 +52,7 @@ def answer_all(
     return [answers[i] for i in range(len(rows))]
 
 
-def figures(rows: Sequence[BehaviourRow], answers: Sequence[Answer]) -> list[Figure]:
+def figures(rows: Sequence[BehaviourRow], answers: Sequence[Answer]) -> list[BehaviourFigure]:
     """Return a figure for each behaviour, from the rows and the answer to each."""
     answered = _Answered(rows, answers)
     return [
@@ -84,7 +84,7 @@ class _Answered:
         return [(*by_key[row.key], row, p) for row, p in pairs]
 
 
-def _polarity(answered: _Answered) -> list[Figure]:
+def _polarity(answered: _Answered) -> list[BehaviourFigure]:
     measured = []
     for name, pairs in [
         ("all wordings", answered.group("negated")),
@@ -96,7 +96,7 @@ def _polarity(answered: _Answered) -> list[Figure]:
         yes = np.array([[p[0], q[0]] for _, p, _, q in both])
         correlation = float(np.corrcoef(yes.T)[0, 1]) if np.ptp(yes, axis=0).all() else 0.0
         label = f"negated question, {name}: correlation of p(yes) with its negation's"
-        measured.append(Figure(label, correlation, len(both), "< 0"))
+        measured.append(BehaviourFigure(label, correlation, len(both), "< 0"))
     opposite = answered.beside("asked", answered.exactly("negated: opposite"))
     above = [(p[0] > q[0]) == (row.right == 0) for row, p, _, q in opposite]
     measured.append(_share("true question above its opposite", above, ">= .80"))
@@ -110,17 +110,17 @@ def _polarity(answered: _Answered) -> list[Figure]:
     return measured
 
 
-def _stated(answered: _Answered) -> list[Figure]:
+def _stated(answered: _Answered) -> list[BehaviourFigure]:
     stated, silent = answered.group("stated"), answered.group("not stated")
     area = _area([p[0] for _, p in stated], [p[0] for _, p in silent])
     return [
         _share("stated: answered yes", [p.argmax() == 0 for _, p in stated], "high"),
         _share("not stated: answered yes", [p.argmax() == 0 for _, p in silent], "low"),
-        Figure("stated or not: AUC of p(yes)", area, len(stated) + len(silent), ">= .90"),
+        BehaviourFigure("stated or not: AUC of p(yes)", area, len(stated) + len(silent), ">= .90"),
     ]
 
 
-def _wording(answered: _Answered) -> list[Figure]:
+def _wording(answered: _Answered) -> list[BehaviourFigure]:
     measured = [_share("choice: accuracy", _hits(answered.group("choice")), "high")]
     for name, group, target in (
         ("200 irrelevant words", answered.group("distracted"), "<= .15"),
@@ -134,7 +134,7 @@ def _wording(answered: _Answered) -> list[Figure]:
     return measured
 
 
-def _outcomes(answered: _Answered) -> list[Figure]:
+def _outcomes(answered: _Answered) -> list[BehaviourFigure]:
     def none(pairs: Sequence[tuple[BehaviourRow, Answer]]) -> list[float]:
         return [float(p[row.outcomes.index(NONE)]) for row, p in pairs]
 
@@ -145,7 +145,7 @@ def _outcomes(answered: _Answered) -> list[Figure]:
     errors = [abs(int(p.argmax()) - (row.right or 0)) for row, p in levels]
     return [
         _share("none of these is right: chosen", _hits(absent), "high"),
-        Figure(
+        BehaviourFigure(
             "none of these is right or not: AUC of its probability",
             _area(none(absent), none(present)),
             len(absent) + len(present),
@@ -153,11 +153,13 @@ def _outcomes(answered: _Answered) -> list[Figure]:
         ),
         _share("words of a wrong outcome: accuracy", _hits(traps), "high"),
         _share("words of a wrong outcome: it is chosen", caught, "low"),
-        Figure("ordinal: mean error in levels", float(np.mean(errors)), len(errors), "<= .80"),
+        BehaviourFigure(
+            "ordinal: mean error in levels", float(np.mean(errors)), len(errors), "<= .80"
+        ),
     ]
 
 
-def _trust(answered: _Answered) -> list[Figure]:
+def _trust(answered: _Answered) -> list[BehaviourFigure]:
     measured = []
     for name, groups in (
         ("choices", ("choice", "claims", "none offered", "none right", "trap")),
@@ -169,17 +171,17 @@ def _trust(answered: _Answered) -> list[Figure]:
         within = (top >= TRUSTED[0]) & (top < TRUSTED[1])
         value = float(hits[within].mean()) if within.any() else float("nan")
         label = f"{name}: right where the top probability is .8 to .9"
-        measured.append(Figure(label, value, int(within.sum()), ".75 to .95"))
+        measured.append(BehaviourFigure(label, value, int(within.sum()), ".75 to .95"))
         loss = -np.mean([np.log(max(float(p[row.right]), 1e-6)) for row, p in pairs])
-        measured.append(Figure(f"{name}: log loss", float(loss), len(pairs), "low"))
+        measured.append(BehaviourFigure(f"{name}: log loss", float(loss), len(pairs), "low"))
         right = pad_rows([np.eye(len(p))[row.right] for row, p in pairs])
         error = ece(pad_rows([p for _, p in pairs]), right)
-        measured.append(Figure(f"{name}: calibration error", error, len(pairs), "<= .06"))
+        measured.append(BehaviourFigure(f"{name}: calibration error", error, len(pairs), "<= .06"))
     return measured
 
 
-def _share(name: str, values: Sequence[bool], target: str) -> Figure:
-    return Figure(name, float(np.mean(values)), len(values), target)
+def _share(name: str, values: Sequence[bool], target: str) -> BehaviourFigure:
+    return BehaviourFigure(name, float(np.mean(values)), len(values), target)
 
 
 def _hits(pairs: Sequence[tuple[BehaviourRow, Answer]]) -> list[bool]:

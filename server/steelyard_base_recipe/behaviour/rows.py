@@ -53,7 +53,7 @@ class BehaviourRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class BehaviourFact:
     """A fact in its wordings; see the file."""
 
     holds: str
@@ -70,7 +70,7 @@ class Domain:
 
     name: str
     is_reserved: bool
-    facts: tuple[Fact, ...]
+    facts: tuple[BehaviourFact, ...]
     intents: dict[str, tuple[str, str, str]]
     fillers: tuple[str, ...]
     levels: tuple[str, ...]
@@ -100,7 +100,7 @@ def make_rows(domains: Sequence[Domain] | None = None) -> list[BehaviourRow]:
     return rows
 
 
-def negations(fact: Fact) -> dict[str, str]:
+def negations(fact: BehaviourFact) -> dict[str, str]:
     """Return the questions whose answer is the other one, by how they are made."""
     return {
         "opposite": fact.ask_opposite,
@@ -196,7 +196,7 @@ def _domain(name: str, value: dict[str, Any]) -> Domain:
     return Domain(
         name,
         value.get("reserved", False),
-        tuple(Fact(*parts(text, 6)) for text in value["facts"]),
+        tuple(BehaviourFact(*parts(text, 6)) for text in value["facts"]),
         {key: (intent[0], intent[1], intent[2]) for key, intent in intents.items()},
         tuple(value["fillers"]),
         tuple(value["levels"]),

@@ -21,12 +21,12 @@ from steelyard_base_recipe.reader.rows import (
     read_written,
     twins_of,
 )
-from steelyard_base_recipe.reader.trainer import Recipe, Trainer, judge_on
+from steelyard_base_recipe.reader.trainer import ReaderRecipe, ReaderTrainer, judge_on
 from steelyard_base_recipe.start import CROSS_ENCODER, find_encoder, read_encoder
 
 
 def _options(command: Any) -> Any:
-    for field in reversed(fields(Recipe)):
+    for field in reversed(fields(ReaderRecipe)):
         flag = f"--{field.name.replace('_', '-')}"
         command = click.option(flag, default=field.default, show_default=True)(command)
     return command
@@ -70,7 +70,7 @@ def main(
     """Train a reader on pairs of a text and a line."""
     torch.set_num_threads(threads)
     out.mkdir(parents=True, exist_ok=True)
-    recipe = Recipe(**options)
+    recipe = ReaderRecipe(**options)
     torch.manual_seed(recipe.seed)
     tokenizer = Tokenizer((BASE / TOKENIZER).read_bytes(), name="bert", revision="uncased")
     rows = read_written(written, out)
@@ -78,7 +78,7 @@ def main(
     validation = [row for row in rows if row.split == "validation"]
     public = read_public(data / "reading.jsonl.gz", left_out=frozenset(left_out.split(",")))
     unseen = read_public(data / "reading_held_out.jsonl.gz", left_out=frozenset())
-    trainer = Trainer(
+    trainer = ReaderTrainer(
         read_start(start)
         if start
         else begin(read_encoder(find_encoder(None, CROSS_ENCODER), CROSS_ENCODER)),

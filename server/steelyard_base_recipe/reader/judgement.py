@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from steelyard_base_recipe.reader.model import FALSE, TRUE
-from steelyard_base_recipe.reader.rows import Row, Twin
+from steelyard_base_recipe.reader.rows import ReaderRow, Twin
 
 #: Logits (rows, 3) of rows.
-Read = Callable[[Sequence[Row]], NDArray[np.float32]]
+Read = Callable[[Sequence[ReaderRow]], NDArray[np.float32]]
 
 
 def evidence(logits: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -21,7 +21,7 @@ def evidence(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     return difference
 
 
-def balance(read: Read, rows: Sequence[Row]) -> NDArray[np.float32]:
+def balance(read: Read, rows: Sequence[ReaderRow]) -> NDArray[np.float32]:
     """Return the evidence for each row's statement less that for its negation, halved."""
     statements = evidence(read([row.as_statement() for row in rows]))
     negations = evidence(read([row.as_negation() for row in rows]))
@@ -30,7 +30,7 @@ def balance(read: Read, rows: Sequence[Row]) -> NDArray[np.float32]:
 
 
 def judge(
-    read: Read, twins: Sequence[Twin], rows: Sequence[Row], public: Sequence[Row]
+    read: Read, twins: Sequence[Twin], rows: Sequence[ReaderRow], public: Sequence[ReaderRow]
 ) -> dict[str, float]:
     """Return shares of twins in the right order, areas under curves and accuracies.
 
@@ -58,7 +58,7 @@ def judge(
             figures[f"auc_{form}_balance"] = float(
                 roc_auc_score([row.label == 0 for row in sided], balance(read, sided))
             )
-    by_set: dict[str, list[Row]] = {}
+    by_set: dict[str, list[ReaderRow]] = {}
     for row in public:
         by_set.setdefault("three_way" if row.source in ("mnli", "snli") else row.source, []).append(
             row

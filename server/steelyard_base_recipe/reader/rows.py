@@ -24,7 +24,7 @@ WRITTEN = Path(__file__).parent / "written.jsonl.gz"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReaderRow:
     """A text, a line, and the label; ``expert`` is what the line alone gives away.
 
     Parameters
@@ -47,11 +47,11 @@ class Row:
     expert: tuple[float, ...] | None = None
     reading: Reading | None = None
 
-    def as_statement(self) -> Row:
+    def as_statement(self) -> ReaderRow:
         """Return the row with its line as a statement; itself where that is unknown."""
         return self if self.reading is None else replace(self, line=self.reading.statement)
 
-    def as_negation(self) -> Row:
+    def as_negation(self) -> ReaderRow:
         """Return the row with its line negated: true and false change places; itself where unknown."""
         if self.reading is None or self.label > 2:
             return self
@@ -64,14 +64,14 @@ class Row:
 class Twin:
     """One line over two texts that differ in a detail: true by the first, false by the second."""
 
-    true: Row
-    false: Row
+    true: ReaderRow
+    false: ReaderRow
 
 
-def read_public(path: Path, *, left_out: frozenset[str] = UNLICENSED) -> list[Row]:
+def read_public(path: Path, *, left_out: frozenset[str] = UNLICENSED) -> list[ReaderRow]:
     """Read public pairs but those of the sources that are left out."""
     return [
-        Row(
+        ReaderRow(
             raw["source"], "", "statement", raw["premise"], raw["hypothesis"], raw["label"], "train"
         )
         for raw in _lines(path)
@@ -79,7 +79,7 @@ def read_public(path: Path, *, left_out: frozenset[str] = UNLICENSED) -> list[Ro
     ]
 
 
-def read_written(path: Path, cache: Path) -> list[Row]:
+def read_written(path: Path, cache: Path) -> list[ReaderRow]:
     """Read the written rows, with statements and line-only models, which a folder keeps for the next time."""
     raws = list(_lines(path))
     experts, readings = cache / "line_only.npy", cache / "statements.json"
@@ -91,7 +91,7 @@ def read_written(path: Path, cache: Path) -> list[Row]:
         readings.write_bytes(msgspec.json.encode(turned))
     turned = msgspec.json.decode(readings.read_bytes(), type=dict[str, Reading])
     return [
-        Row(
+        ReaderRow(
             raw["source"],
             _group(raw),
             raw["form"],
@@ -119,9 +119,9 @@ def _experts(raws: Sequence[dict[str, Any]]) -> NDArray[np.float32]:
     return experts
 
 
-def twins_of(rows: Sequence[Row]) -> list[Twin]:
+def twins_of(rows: Sequence[ReaderRow]) -> list[Twin]:
     """Return the pairs of neighbouring groups that share a line, true by one and false by the other."""
-    places: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    places: dict[tuple[str, str], list[ReaderRow]] = defaultdict(list)
     for row in rows:
         if row.label in (0, 1):
             places[row.source, row.line].append(row)
@@ -174,7 +174,7 @@ class Pool:
         yield batch
 
 
-def length_of(row: Row) -> int:
+def length_of(row: ReaderRow) -> int:
     """Return about how many tokens a row takes: to sort rows, not to count them."""
     return 3 + (len(row.line) + len(row.text)) // 4
 

@@ -18,7 +18,7 @@ from torch.nn import functional
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard_base_recipe.reader.judgement import judge
 from steelyard_base_recipe.reader.model import FALSE, N_LABELS, TRUE, Reader, to_batch
-from steelyard_base_recipe.reader.rows import Pool, Row, Twin, length_of
+from steelyard_base_recipe.reader.rows import Pool, ReaderRow, Twin, length_of
 
 LOG, CHECKPOINT = "log.jsonl", "checkpoint.pt"
 _BATCHES_A_STEP = 2
@@ -27,7 +27,7 @@ _LEAST_FILLED, _LEAST_TOKENS = 0.85, 300
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ReaderRecipe:
     """Everything that decides a run.
 
     Parameters
@@ -69,7 +69,7 @@ class Recipe:
     save_every_s: float = 300.0
 
 
-class Trainer:
+class ReaderTrainer:
     """Trains a :class:`Reader` on pairs and twins, and writes its log and checkpoint.
 
     A run that was ended is taken up at its checkpoint, with another order of rows from there on.
@@ -79,10 +79,10 @@ class Trainer:
         self,
         reader: Reader,
         tokenizer: Tokenizer,
-        written: Sequence[Row],
-        public: Sequence[Row],
+        written: Sequence[ReaderRow],
+        public: Sequence[ReaderRow],
         twins: Sequence[Twin],
-        recipe: Recipe,
+        recipe: ReaderRecipe,
         folder: Path,
         report: Callable[[dict[str, Any]], None],
     ) -> None:
@@ -117,7 +117,7 @@ class Trainer:
             for batch in Pool(sizes, recipe.twin_tokens_per_step, self._rng)
         )
 
-    def run(self, judged: Callable[[Trainer], dict[str, float]]) -> None:
+    def run(self, judged: Callable[[ReaderTrainer], dict[str, float]]) -> None:
         """Train until the recipe's tokens are seen."""
         recipe = self.recipe
         started, done = time.monotonic(), self.seconds
@@ -140,11 +140,11 @@ class Trainer:
                 saved = time.monotonic()
 
     @torch.no_grad()
-    def read(self, rows: Sequence[Row]) -> NDArray[np.float32]:
+    def read(self, rows: Sequence[ReaderRow]) -> NDArray[np.float32]:
         """Return logits (rows, 3) of rows."""
         return read_rows(self.reader, self.tokenizer, rows)
 
-    def _pool(self, rows: Sequence[Row], budget: int) -> Iterator[list[Row]]:
+    def _pool(self, rows: Sequence[ReaderRow], budget: int) -> Iterator[list[ReaderRow]]:
         sizes = [length_of(row) for row in rows]
         for batch in Pool(sizes, budget, self._rng):
             yield [rows[i] for i in batch]
@@ -179,7 +179,7 @@ class Trainer:
         self.step += 1
         return totals[0], totals[1]
 
-    def _logits(self, rows: Sequence[Row], around: Sequence[tuple[str, str]]) -> Tensor:
+    def _logits(self, rows: Sequence[ReaderRow], around: Sequence[tuple[str, str]]) -> Tensor:
         pairs = [
             (self.tokenizer.encode(row.line), self.tokenizer.encode(f"{before}{row.text}{after}"))
             for row, (before, after) in zip(rows, around, strict=True)
@@ -187,7 +187,7 @@ class Trainer:
         self.tokens += sum(3 + len(line) + len(text) for line, text in pairs)
         return logits_of(self.reader, pairs).float()
 
-    def _turned(self, row: Row) -> Row:
+    def _turned(self, row: ReaderRow) -> ReaderRow:
         """Return a row as it is typed, as a statement, or negated."""
         draw = self._rng.random() - self.recipe.negation_share
         if draw < 0:
@@ -248,7 +248,7 @@ class Trainer:
         self.step, self.tokens, self.seconds = state["step"], state["tokens"], state["seconds"]
 
 
-def label_loss(logits: Tensor, rows: Sequence[Row]) -> Tensor:
+def label_loss(logits: Tensor, rows: Sequence[ReaderRow]) -> Tensor:
     """Return the loss of each row: of its label, or of all labels but one where only that is known."""
     experts = torch.tensor([row.expert or (0.0,) * N_LABELS for row in rows])
     shares = functional.log_softmax(logits + experts, dim=-1)
@@ -290,7 +290,9 @@ def of_like_length(sizes: Sequence[int]) -> list[list[int]]:
     return parts
 
 
-def read_rows(reader: Reader, tokenizer: Tokenizer, rows: Sequence[Row]) -> NDArray[np.float32]:
+def read_rows(
+    reader: Reader, tokenizer: Tokenizer, rows: Sequence[ReaderRow]
+) -> NDArray[np.float32]:
     """Return logits (rows, 3) of rows, read in batches of like length."""
     reader.eval()
     pairs = [(tokenizer.encode(row.line), tokenizer.encode(row.text)) for row in rows]
@@ -304,8 +306,8 @@ def read_rows(reader: Reader, tokenizer: Tokenizer, rows: Sequence[Row]) -> NDAr
 
 
 def judge_on(
-    written: Sequence[Row], twins: Sequence[Twin], public: Sequence[Row], n_rows: int
-) -> Callable[[Trainer], dict[str, float]]:
+    written: Sequence[ReaderRow], twins: Sequence[Twin], public: Sequence[ReaderRow], n_rows: int
+) -> Callable[[ReaderTrainer], dict[str, float]]:
     """Return a function that judges a trainer's reader on the same rows each time."""
     order = np.random.default_rng(0)
     rows, unseen = (

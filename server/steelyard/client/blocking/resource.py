@@ -14,7 +14,7 @@ from steelyard.client.answers import RecordList
 from steelyard.client.calls import Call, CursorPage, describe_method, describe_pages
 from steelyard.client.progress import progress_bar
 from steelyard.client.saving import Saver, Saving
-from steelyard.client.uploads import Upload
+from steelyard.client.uploads import UploadCalls
 from steelyard.client.waiting import Following, Job_, Looking, part_of
 from steelyard.client.walking import RecordWalk
 from steelyard.datasets.wire import Dataset
@@ -44,7 +44,7 @@ class Resource:
         """Write an export to the disk through the client."""
         return self._client.save_export(saving)
 
-    def send_rows(self, upload: Upload[_Made]) -> _Made:
+    def send_rows(self, upload: UploadCalls[_Made]) -> _Made:
         """Send rows in as many calls as they need."""
         with upload:
             for call in upload.calls():
@@ -92,7 +92,7 @@ def pages(
 
 
 def uploads(
-    build: Callable[_Arguments, Upload[_Made]],
+    build: Callable[_Arguments, UploadCalls[_Made]],
 ) -> Callable[Concatenate[Resource, _Arguments], _Made]:
     """Return the method that sends rows in as many calls as they need; its help is the upload's."""
 
