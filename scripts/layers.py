@@ -41,7 +41,7 @@ BELOW = (
     "storage",
     "exports | imports",
     "wire | tracing",
-    "settings | asking | patience | ids | version | caller | durable | memory | model_use | recent | waiting",
+    "settings | ids | version | caller | durable | memory | model_use | patience | recent | waiting",
     "errors",
 )
 #: Packages that meet the world everywhere; of all others some modules are pure.
