@@ -123,6 +123,26 @@ def test_an_interrupted_reader_is_gone_on_with(ask, hub, home):
     assert [path.name for path in (home / "models").iterdir()] == ["nli-deberta-v3-xsmall"]
 
 
+def test_an_interrupted_reader_begins_anew_where_a_hub_has_no_ranges(ask, hub, home, encoder):
+    hub.ends_after, hub.has_ranges = 700, False
+    assert ask("pull", "reader", "--model-hub", hub.url).exit_code == 1
+    hub.ends_after = 0
+    assert ask("pull", "reader", "--model-hub", hub.url).exit_code == 0
+    graph = home / "models" / "nli-deberta-v3-xsmall" / "model.onnx"
+    assert graph.read_bytes() == (encoder / "model.onnx").read_bytes()
+
+
+def test_the_files_of_a_reader_may_be_at_another_host(ask, hub, home):
+    with model_hub(hub.files) as store:
+        hub.elsewhere = store.url
+        store.ends_after = 700
+        assert ask("pull", "reader", "--model-hub", hub.url).exit_code == 1
+        store.ends_after = 0
+        assert ask("pull", "reader", "--model-hub", hub.url).exit_code == 0
+        assert (hub.ranges, "bytes=700-" in store.ranges) == ([], True)
+    assert "reader" in declared(ask)
+
+
 @pytest.mark.parametrize("source", ["--model-hub", "--from"])
 def test_a_reader_that_another_process_is_getting_is_refused(ask, hub, home, encoder, source):
     folder = home / "models" / "nli-deberta-v3-xsmall"
@@ -136,14 +156,25 @@ def test_a_reader_that_another_process_is_getting_is_refused(ask, hub, home, enc
 
 
 @pytest.mark.parametrize("name", [GRAPH, "config.json", "tokenizer.json"])
-@pytest.mark.parametrize("fault", ["size", "hash", "page", "other"])
+@pytest.mark.parametrize(
+    "fault",
+    [*("hash", "words", "page", "file", "long", "list", "other", "gone"), -1, 0, "size", None],
+)
 def test_faults_of_a_hub_are_sentences(ask, hub, home, name, fault):
-    if fault == "size":
-        hub.sizes[name] = -1
-    elif fault == "hash":
-        hub.hashes[name] = "f" * (64 if name == GRAPH else 40)
+    if fault in {-1, 0, "size", None}:
+        hub.sizes[name] = fault
+    elif fault in {"hash", "words"}:
+        hub.hashes[name] = "f" * (64 if name == GRAPH else 40) if fault == "hash" else "none"
     elif fault == "page":
         hub.pages[name] = (b"<html>Sign in", "text/html")
+    elif fault == "file":
+        hub.pages[name] = (b"<!DOCTYPE html>", "application/octet-stream")
+    elif fault == "long":
+        hub.pages[name] = (b"none" * len(hub.files[REPOSITORY][name]), "application/octet-stream")
+    elif fault == "list":
+        hub.listing = b"<html>"
+    elif fault == "gone":
+        hub.elsewhere = "http://127.0.0.1:9"
     else:
         del hub.files[REPOSITORY][name]
         hub.files[REPOSITORY].pop("onnx/model.onnx")

@@ -130,6 +130,16 @@ def test_a_connection_that_ends_is_gone_on_with(hub, tmp_path):
     assert hub.ranges == ["bytes=0-", "bytes=1000-"]
 
 
+def test_a_hub_without_ranges_and_a_store_elsewhere_serve_it_too(hub, tmp_path):
+    (tmp_path / "m.gguf.part").write_bytes(CONTENT[:1000])
+    hub.has_ranges = False
+    assert pull(KNOWN, tmp_path, hub.url).read_bytes() == CONTENT
+    with model_hub(hub.files) as store:
+        hub.elsewhere = store.url
+        assert pull(KNOWN, tmp_path / "again", hub.url).read_bytes() == CONTENT
+        assert store.ranges == ["bytes=0-"]
+
+
 def test_a_file_that_is_here_is_copied_and_checked(tmp_path):
     source = tmp_path / "own.gguf"
     source.write_bytes(CONTENT)

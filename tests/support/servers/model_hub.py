@@ -28,6 +28,10 @@ class ModelHub:
     listing: bytes | None = None
     #: Bytes of a file after which the connection ends; 0 for none.
     ends_after: int = 0
+    #: Where files are, in place of here, as with the hub's own store of large ones.
+    elsewhere: str = ""
+    #: Whether a file is sent from where a request asks for it.
+    has_ranges: bool = True
 
     def reset(self) -> None:
         """Forget every fault and every request."""
@@ -36,6 +40,7 @@ class ModelHub:
         self.hashes.clear()
         self.pages.clear()
         self.listing, self.ends_after = None, 0
+        self.elsewhere, self.has_ranges = "", True
 
     def listed(self, repository: str) -> bytes:
         """Return the list of a repository: large files by SHA-256, others as Git has them."""
@@ -64,12 +69,19 @@ def model_hub(files: dict[str, dict[str, bytes]]) -> Iterator[ModelHub]:
                 name = path.removeprefix(f"{repository}/resolve/main/")
                 if path == f"api/models/{repository}/tree/main":
                     content, status = hub.listed(repository), 200
+                elif hub.elsewhere and name in contents:
+                    self.send_response(302)
+                    self.send_header("Location", f"{hub.elsewhere}{self.path}")
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
                 elif name in hub.pages:
                     (content, kind), status = hub.pages[name], 200
                 elif name in contents and name != path:
                     hub.ranges.append(self.headers["Range"])
                     begin = int(self.headers["Range"].removeprefix("bytes=").rstrip("-"))
-                    content, status = contents[name][begin:], 206
+                    begin = begin if hub.has_ranges else 0
+                    content, status = contents[name][begin:], 206 if hub.has_ranges else 200
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(content)))
