@@ -18,7 +18,7 @@ from steelyard.serving.connected_hosting import open_queue
 from steelyard.serving.reader import engine
 from steelyard.serving.reader.hypotheses import hypotheses_of
 from steelyard.waiting import Precedence
-from support.models.entailment_models import TWO, write_encoder
+from support.models.entailment_models import THREE, TWO, write_encoder
 
 PATIENCE_S = 30
 HAPPY, ANGRY = "The customer is happy.", "The customer is angry."
@@ -49,10 +49,10 @@ def open_reader(loop, tmp_path):
     """Return a function that opens the queue of a reader."""
     queues = []
 
-    def open_reader(*labels, folder="reader", **options):
-        write_encoder(tmp_path / folder, *labels)
+    def open_reader(*labels, folder="reader", length=None, **options):
+        write_encoder(tmp_path / folder, *labels, length=length)
         model = ConnectedModel(wire="entailment", file=folder, **options)
-        queue = open_queue("reader", model, loop, home=tmp_path, max_queue=4)
+        queue = open_queue("reader", model, loop, home=tmp_path, max_queue=64)
         queues.append(queue)
         return queue
 
@@ -99,6 +99,26 @@ def test_company_order_and_cache_change_no_bit(open_reader):
     again = ask(reader, HAPPY, *decisions, account="other")
     assert [score.logits.tobytes() for score in again] == alone
     assert reader.remote.n_passes == 2 * passes
+
+
+@pytest.mark.parametrize("labels", [THREE, TWO])
+@pytest.mark.parametrize("length", [None, 48])
+def test_fifty_at_once_have_the_bits_that_each_has_alone(open_reader, labels, length):
+    reader = open_reader(labels, length=length)
+    texts = [f"{HAPPY} {'A parcel came. ' * (n % 4)}" for n in range(10)] * 5
+    decisions = (yes_no(), MOOD)
+
+    def submit(account):
+        return [
+            reader.submit(RenderedRequest(text, decisions[:: (-1) ** n], owner=account), PATIENCE_S)
+            for n, text in enumerate(texts)
+        ]
+
+    together = [scores.result(PATIENCE_S) for scores in submit("acme")]
+    for n, (text, scored) in enumerate(zip(texts, together, strict=True)):
+        for decision, score in zip(decisions[:: (-1) ** n], scored, strict=True):
+            alone = ask(reader, text, decision, account=f"alone {n}")[0]
+            assert alone.logits.tobytes() == score.logits.tobytes()
 
 
 def test_a_long_context_is_read_in_parts_which_the_answer_says(open_reader):

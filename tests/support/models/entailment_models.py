@@ -19,9 +19,11 @@ MOODS = {"happy": 1.0, "pleased": 1.0, "angry": -1.0, "furious": -2.0}
 _WORDS = " ".join(
     [*MOODS, "the customer is not a parcel came on monday . ? ! answer to yes no it was"]
 ).split()
+#: A space as BPE of bytes writes it.
+SPACE = "\u0120"
 THREE = ("contradiction", "entailment", "neutral")
 TWO = ("entailment", "not_entailment")
-#: Vocabularies, by the models whose way of writing pairs they have.
+#: Vocabularies, by the models whose way of writing pairs they have: WordPiece, BPE of bytes, Unigram.
 VOCABULARIES = ("bert", "roberta", "deberta")
 
 
@@ -78,10 +80,13 @@ def _tokenizer(vocabulary: str) -> tuple[Tokenizer, int, int]:
             [pre_tokenizers.Punctuation(), pre_tokenizers.Metaspace()]
         )
         tokenizer.add_special_tokens(special)
+    elif vocabulary == "roberta":
+        tokenizer = Tokenizer(models.BPE(*_merged(special), unk_token=unknown))
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+        tokenizer.add_special_tokens(special)
     else:
         ids = {word: place for place, word in enumerate([*special, *_WORDS])}
-        made = models.WordPiece if vocabulary == "bert" else models.WordLevel
-        tokenizer = Tokenizer(made(ids, unk_token=unknown))
+        tokenizer = Tokenizer(models.WordPiece(ids, unk_token=unknown))
         tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         tokenizer.add_special_tokens(special)
     tokenizer.normalizer = normalizers.Lowercase()
@@ -91,6 +96,18 @@ def _tokenizer(vocabulary: str) -> tuple[Tokenizer, int, int]:
         special_tokens=[(token, tokenizer.token_to_id(token)) for token in special],
     )
     return tokenizer, pad, tokenizer.token_to_id(separator)
+
+
+def _merged(special: list[str]) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Return pieces and merges with which BPE reads each known word as one piece, from the left on."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = {
+        (word[:end], word[end]): None
+        for word in (f"{SPACE}{each}" for each in _WORDS)
+        for end in range(1, len(word))
+    }
+    pieces = dict.fromkeys([*special, *letters, *(left + right for left, right in merges)])
+    return {piece: place for place, piece in enumerate(pieces)}, list(merges)
 
 
 def _graph(
@@ -104,7 +121,7 @@ def _graph(
     n_tokens = tokenizer.get_vocab_size()
     moods, negations = np.zeros(n_tokens, np.float32), np.zeros(n_tokens, np.float32)
     for token, place in tokenizer.get_vocab().items():
-        word = token.removeprefix("\u2581")
+        word = token.removeprefix("\u2581").removeprefix(SPACE)
         moods[place] = MOODS.get(word, 0.0)
         negations[place] = word == "not"
     # How much of the agreement each logit has, and what it is without any.
