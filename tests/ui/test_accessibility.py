@@ -56,6 +56,6 @@ def test_nothing_new_is_found(quiet_page, is_dark, is_split):
     found = {}
     for entry in pages:
         go_to(quiet_page, entry)
-        found[entry.slug] = stays_worse(quiet_page)
+        found[entry.slug] = list(stays_worse(quiet_page).items())
         found[entry.slug] += quiet_page.get_by_text(COMMAND).filter(visible=True).all_inner_texts()
     assert not any(found.values()), found
