@@ -15,13 +15,9 @@ WIRE = re.compile(r"/v1/|\b[45]\d\d `|`[a-z]+(?:_[a-z]+)+`|\w\[\d\]\.\w|`model: 
 WITH_COMMANDS = {
     "frame/sign_in.py",
     "kit/personal.py",
-    "pages/labeling/form.py",
     "pages/models/judges.py",
     "pages/models/page.py",
-    "pages/operator/all_accounts.py",
     "pages/operator/page.py",
-    "pages/operator/server_state.py",
-    "pages/settings/page.py",
     "parts/passkeys.py",
 }
 #: Pages whose words are everyday ones throughout.

@@ -34,7 +34,7 @@ def test_a_gate_that_passed_says_so():
 def test_a_gate_that_failed_says_why_in_sentences():
     shown = show_gate(told(passed=False, reasons=["new_rows_worse"]), lambda _: None)
     said = texts_of(shown)
-    assert "**Failed** against the model it was trained from." in said
+    assert "Checked against the model it was trained from." in said
     assert "It is worse on new rows" in said
     assert "new_rows_worse" in said
 

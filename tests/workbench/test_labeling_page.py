@@ -88,7 +88,7 @@ def test_without_any_it_says_how_to_begin(tmp_path):
         taught_server(tmp_path, {}) as (server, _),
         steelyard.connect(server.url) as client,
     ):
-        assert "steelyard model add" in texts(opened(client).__panel__())
+        assert "*All models* gets one" in texts(opened(client).__panel__())
 
 
 def test_rows_of_a_file_and_of_a_dataset_are_labelled_from_the_form(client):

@@ -186,10 +186,9 @@ def why_not(role: Role | None, roles: frozenset[Role]) -> str:
     """Return the missing permission of a role, as Markdown."""
     needed = " or ".join(sorted(roles))
     if role is None:
-        return with_details(
-            "**You are not a member of an account.** Ask an owner to invite you, as "
-            f"{needed}, or whoever runs the server.",
-            "`steelyard account invite`",
+        return (
+            f"**You are not a member of an account.** Ask an owner to invite you, as {needed}, or "
+            "whoever runs the server."
         )
     return (
         f"**Not for your role, {role}.** This is for {needed}; an owner of the account can change "

@@ -31,7 +31,6 @@ from steelyard.evaluations.measures.gate_rules import (
 )
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.pages.families.number_line import Line, number_line
 from steelyard_workbench.parts.families.verdicts import change_of, is_fall_good, verdict_of
 
@@ -82,8 +81,8 @@ def show_gate(
     groups = {name: gate.groups[name] for name in sorted(gate.groups, key="new".__ne__)}
     gate = structs.replace(gate, groups=groups)
     gate_verdict = verdict_of(gate, needed=needed)
-    settled = f"against {_AGAINST[gate.against]}. {gate_verdict.settles}".strip()
-    parts: list[Viewable] = [verdict(gate_verdict.status, gate_verdict.word.capitalize(), settled)]
+    settled = f"Checked against {_AGAINST[gate.against]}. {gate_verdict.settles}".strip()
+    parts: list[Viewable] = [pmui.Typography(settled, variant="body2")]
     if gate.judged_on == "all":
         parts.append(pmui.Typography(_ON_ALL, variant="body2"))
     if gate.sentences:

@@ -35,7 +35,7 @@ from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.file_chooser import FileChooser
 from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.states import empty, verdict, with_details
+from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.parts.agreed_price import AgreedPrice
 from steelyard_workbench.parts.datasets.importing import name_of
@@ -52,10 +52,9 @@ _WHAT = (
     "Teachers, which are connected models and families, each label every row. You see the price first, "
     "accept the rows that are right, and make a dataset of them."
 )
-_NO_TEACHERS = with_details(
-    "**No model can label rows yet.** A family that serves can, and so can a judge (*All models* gets "
-    "one), or a model that an operator connects.",
-    "`steelyard model add NAME --teacher`",
+_NO_TEACHERS = (
+    "**No model can label rows yet.** A model line that answers can, and so can a judge: *All models* "
+    "gets one, and says how one of another server is connected."
 )
 
 

@@ -35,7 +35,7 @@ _KINDS = {
 _CONNECT = with_details(
     "Models of other servers, which an operator connects, are checked and calibrated here, and routes "
     "are fitted. Requests name both like any other model.",
-    "`steelyard model add NAME` connects one; `steelyard model stress NAME` tests one under pressure.",
+    "`steelyard model add NAME` connects one (with `--teacher` it labels rows too); `steelyard model stress NAME` tests one under pressure.",
 )
 
 

@@ -15,11 +15,11 @@ from steelyard_workbench.kit.components.numbers import moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.paged import PagedTable
 from steelyard_workbench.kit.personal import Section, typed
-from steelyard_workbench.kit.states import empty, with_details
+from steelyard_workbench.kit.states import empty
 from steelyard_workbench.parts.balance import usd
 
 _PAGE = 50
-_NONE = with_details("No accounts.", "`steelyard account create NAME`")
+_NONE = "No accounts."
 
 
 class AllAccounts(Section):

@@ -17,7 +17,7 @@ from steelyard_workbench.kit.components.numbers import moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section, typed
-from steelyard_workbench.kit.states import empty, with_details
+from steelyard_workbench.kit.states import empty
 from steelyard_workbench.parts.balance import usd
 from steelyard_workbench.parts.limits import show_limits
 
@@ -29,9 +29,9 @@ _NOTICES = (
     "added. Check with the provider, add credit above where it is due, and dismiss "
     "the notice."
 )
-_NO_MODELS = with_details(
-    "No connected models: those that answer on other servers stand here.",
-    "`steelyard model add NAME`",
+_NO_MODELS = (
+    "No connected models. *All models* gets a reader or a judge, and says how one of another server is "
+    "connected."
 )
 
 

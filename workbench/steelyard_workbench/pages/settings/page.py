@@ -21,7 +21,7 @@ from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.keys import KEYS, PLACES
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
-from steelyard_workbench.kit.states import empty, verdict, with_details
+from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.parts.balance import usd
 from steelyard_workbench.parts.limits import show_limits
 
@@ -90,8 +90,8 @@ class SettingsPage(Page):
     def _environment(self) -> Environment:
         try:
             parts = dict(self.client.ready().parts)
-        except SteelyardError as error:  # an operator's to know, or a part that is not ready
-            parts = {"ready": error.message}
+        except SteelyardError:  # an operator's to know, or a part that is not ready
+            parts = {}
         newest = self.client.decision_log(limit=1).data
         days = None
         if newest:
@@ -122,12 +122,7 @@ def show_account(account: AccountSummary) -> Viewable:
 def show_keys(keys: list[ApiKey]) -> Viewable:
     """Show the account's keys: the prefix of each, its permissions, its spending."""
     if not keys:
-        return empty(
-            with_details(
-                "No keys. With accounts on, make one on the page *Account*, signed in.",
-                "Whoever runs the server makes one too: `steelyard key create NAME`.",
-            )
-        )
+        return empty("No keys. With accounts on, make one on the page *Account*, signed in.")
     return table(
         ("name", "begins with", "scope", "last used", "spent this month", "cap", "state"),
         [
