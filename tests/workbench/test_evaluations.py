@@ -226,7 +226,7 @@ class TestFrontier:
         page, frontier = panel
         [data] = frontier.__panel__().select(MarkTable)
         assert {row[0] for row in data.rows} == {"hashing", "second"}
-        assert "not dominated" in {row[-1] for row in data.rows}
+        assert "best for its price" in {row[-1] for row in data.rows}
         place = [row[0] for row in data.rows].index("hashing")
         [chart] = frontier.__panel__().select(pn.pane.Bokeh)
         [source] = {one.data_source for one in chart.object.select(name="models")}
@@ -340,7 +340,7 @@ class TestOpened:
     def test_the_headline_has_intervals_and_n(self, server, scored):
         page = opened(server, evaluation=scored["targets"])
         told = texts(page.__panel__())
-        assert "accuracy" in told
+        assert "share right" in told
         assert told.count("n = 80") >= 4
         assert "80 decisions on 40 contexts" in told
 
@@ -523,7 +523,7 @@ class TestWhatIf:
             points = one.coverage_curve
             [table] = what_if.coverage.select(MarkTable)
             place = next(i for i, point in enumerate(points) if 0 < point.n < 40)
-            assert table.columns == ["abstain below", "share answered", "accuracy of those"]
+            assert table.columns == ["abstain below", "share answered", "share right of those"]
             assert table.rows[place][1] == measure_text(share_of(points[place].n, 40))
             assert table.rows[place][2] == measure_text(points[place].accuracy)
             assert "n = 40)" in table.rows[place][1]

@@ -97,7 +97,11 @@ class Heading(Viewer):
         self.up.on_click(self._on_up)
         self.title = pn.pane.HTML("", margin=(2, 10), sizing_mode="stretch_width")
         self.tabs = pmui.TabMenu(
-            items=[], variant="scrollable", sx=_TABS, sizing_mode="stretch_width", margin=(0, 10, 8, 10)
+            items=[],
+            variant="scrollable",
+            sx=_TABS,
+            sizing_mode="stretch_width",
+            margin=(0, 10, 8, 10),
         )
         self.tabs.on_click(self._on_tab)
         self.summary = pmui.Typography("", variant="body2", visible=False)

@@ -91,7 +91,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("families", "Model lines", "models", "families:FamiliesPage", _WORKERS),
     Entry("evaluations", "Evaluations", "models", "evaluations:EvaluationsPage", _WORKERS),
     Entry("compare", "Compare", "models", "compare:ComparePage", _WORKERS),
-    Entry("frontier", "Frontier", "models", "frontier:FrontierPage", _WORKERS),
+    Entry("frontier", "Quality and price", "models", "frontier:FrontierPage", _WORKERS),
     Entry("tuning", "Prompt tuning", "models", "tuning:TuningPage", _WORKERS),
     Entry("alarms", "Alarms", "watch", "alarms:AlarmsPage", _WORKERS),
     Entry("webhooks", "Webhooks", "watch", "webhooks:WebhooksPage", _WORKERS),

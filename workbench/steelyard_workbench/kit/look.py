@@ -69,6 +69,7 @@ tbody tr:hover > * {{ background: var(--sunk); }}
 th:first-child, td:first-child {{ padding-left: var(--card-side, 16px); }}
 thead th, tbody th {{ font-size: {SMALL}; font-weight: 600; color: var(--muted); }}
 thead th::first-letter {{ text-transform: uppercase; }}
+abbr {{ text-decoration: underline dotted; text-underline-offset: 3px; cursor: help; }}
 .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
 .long {{ overflow-wrap: anywhere; }}
 @media (max-width: 599px) {{

@@ -9,6 +9,7 @@ import panel as pn
 from panel.viewable import Viewable
 
 from steelyard_workbench.kit.look import TABLE_CSS
+from steelyard_workbench.kit.terms import term_of
 from steelyard_workbench.kit.theme import HEADING, TEXT
 
 #: A word of more characters is broken where its column is narrow; others stay whole.
@@ -36,13 +37,13 @@ def table(
 ) -> Viewable:
     """Return a table of texts, every one escaped."""
     head = "".join(
-        f'<th scope="col"{_class(i in numbers)}>{escape(name)}</th>'
+        f'<th scope="col"{_class(i in numbers)}>{_word(name)}</th>'
         for i, name in enumerate(columns)
     )
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td data-label="{escape(name)}"{_class(i in numbers, cell)}>{escape(cell)}</td>'
+            f'<td data-label="{escape(name)}"{_class(i in numbers, cell)}>{_word(cell) if i == 0 else escape(cell)}</td>'
             for i, (name, cell) in enumerate(zip(columns, row, strict=True))
         )
         + "</tr>"
@@ -66,8 +67,7 @@ def facts(values: Mapping[str, str], terms: Mapping[str, str] | None = None) -> 
     """
     titles = terms or {}
     rows = "".join(
-        f'<tr><th scope="row" style="width:14em" title="{escape(titles.get(name, ""))}">'
-        f"{escape(name)}</th>"
+        f'<tr><th scope="row" style="width:14em">{_word(name, titles.get(name, ""))}</th>'
         f'<td class="long">{escape(value)}</td></tr>'
         for name, value in values.items()
     )
@@ -76,6 +76,12 @@ def facts(values: Mapping[str, str], terms: Mapping[str, str] | None = None) -> 
         sizing_mode="stretch_width",
         stylesheets=[TABLE_CSS],
     )
+
+
+def _word(text: str, term: str = "") -> str:
+    """Return a text escaped, with the exact term for it where there is one."""
+    term = term or term_of(text)
+    return f'<abbr title="{escape(term)}">{escape(text)}</abbr>' if term else escape(text)
 
 
 def _class(is_number: bool, text: str = "") -> str:

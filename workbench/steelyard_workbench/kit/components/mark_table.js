@@ -14,7 +14,10 @@ export function render({ model }) {
     model.columns.forEach((name, place) => {
       const made = cell(head, "th", place);
       made.scope = "col";
-      made.textContent = name;
+      const word = document.createElement(model.terms[place] ? "abbr" : "span");
+      word.textContent = name;
+      word.title = model.terms[place] ?? "";
+      made.append(word);
     });
     const body = table.createTBody();
     model.rows.forEach((texts, row) => {

@@ -12,6 +12,7 @@ from panel.custom import JSComponent
 from panel.viewable import Viewable
 
 from steelyard_workbench.kit.look import BUTTON_CSS, TABLE_CSS, with_tokens
+from steelyard_workbench.kit.terms import term_of
 
 _STYLE = (
     BUTTON_CSS
@@ -31,6 +32,7 @@ class MarkTable(JSComponent):
     columns = param.List(default=[])
     rows = param.List(default=[])
     numbers = param.List(default=[])
+    terms = param.List(default=[])
     label = param.String(default="")
     opens = param.String(default="")
     disabled = param.Boolean(default=False)
@@ -64,6 +66,7 @@ def mark_table(
     return MarkTable(
         open_,
         columns=list(columns),
+        terms=[term_of(name) for name in columns],
         rows=[list(row) for row in rows],
         label=label,
         numbers=list(numbers),

@@ -304,12 +304,11 @@ class ComparePage(Page):
         rows_after.on_click(lambda _: self._open_rows(RecordFilter(), after))
         return [
             heading("What changed"),
-            pmui.Typography(
+            empty(
                 f"{overall.n:,} paired decisions on {overall.contexts:,} contexts: "
                 f"{flips.fixed:,} fixed, {flips.broken:,} broken, {flips.same_right:,} right and "
-                f"{flips.same_wrong:,} wrong in both. McNemar's exact test: "
-                f"p = {overall.p_value:.3g}.",
-                variant="body1",
+                f"{flips.same_wrong:,} wrong in both.\n\nDetails: McNemar's exact test, "
+                f"p = {overall.p_value:.3g}."
             ),
             show_verdict(comparison),
             table(

@@ -68,7 +68,7 @@ class FrontierPanel(Viewer):
         )
         self.controls = pn.FlexBox(self.measure, self.axis, align_items="center", visible=False)
         super().__init__()
-        self.part: Loaded[Frontier | str] = Loaded("The frontier", self._fetch, self.show)
+        self.part: Loaded[Frontier | str] = Loaded("The models", self._fetch, self.show)
 
     def __panel__(self) -> Viewable:
         return pn.Column(
@@ -146,13 +146,20 @@ class FrontierPanel(Viewer):
                 empty(f"{missing:,} of {len(frontier.data):,} models are not drawn. {why}.")
             )
         data = mark_table(
-            ("model", frontier.measure.replace("_", " "), *AXES.values(), "standing"),
+            (
+                "model",
+                "share right"
+                if frontier.measure == "accuracy"
+                else frontier.measure.replace("_", " "),
+                *AXES.values(),
+                "standing",
+            ),
             [
                 (
                     point.model,
                     measure_text(point.estimate),
                     *(_number(place_of(point, name)) for name in AXES),
-                    "dominated" if point.dominated else "not dominated",
+                    "better on nothing" if point.dominated else "best for its price",
                 )
                 for point in frontier.data
             ],
@@ -161,7 +168,7 @@ class FrontierPanel(Viewer):
             opens="Open its evaluation",
         )
         text = (
-            f"On the evaluation rows of version {frontier.dataset_version}. A model is dominated when "
+            f"On the evaluation rows of version {frontier.dataset_version}. A model is better on nothing when "
             "another is nowhere worse and somewhere better, by estimate, price and, where both "
             "have one, latency. Where intervals overlap, compare the two."
         )

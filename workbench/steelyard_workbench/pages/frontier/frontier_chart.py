@@ -72,7 +72,10 @@ def frontier_chart(
             "marker": ["circle" if point.dominated else "diamond" for _, point in drawn],
             "size": [9 if point.dominated else 15 for _, point in drawn],
             "color": [SERIES[place % len(SERIES)] for place in range(len(drawn))],
-            "state": ["dominated" if point.dominated else "not dominated" for _, point in drawn],
+            "state": [
+                "better on nothing" if point.dominated else "best for its price"
+                for _, point in drawn
+            ],
         }
     )
     made = figures.plot(
@@ -106,6 +109,7 @@ def frontier_chart(
         size="size",
         color="color",
         legend_field="model",
+        name="models",
     )
     made.add_layout(made.legend[0], "below")
     made.hover.renderers = [marks]

@@ -21,7 +21,7 @@ class FrontierPage(OnePartPage):
     """The models that were evaluated on a dataset, against each other."""
 
     slug = "frontier"
-    title = "Frontier"
+    title = "Quality and price"
     summary = "Quality against price or latency, on the same rows: which model to take."
     watched = ("dataset",)
 

@@ -35,10 +35,10 @@ FALLING = frozenset({"loss", "brier", "ece"})
 UNSTATED = "not said in the context"
 #: What each measure is called, with its unit.
 TITLES = {
-    "accuracy": "accuracy",
-    "loss": "loss (nats)",
-    "brier": "Brier score",
-    "ece": "calibration error (ECE)",
+    "accuracy": "share right",
+    "loss": "loss",
+    "brier": "squared miss",
+    "ece": "gap between sure and right",
     "expected_reward": "expected reward",
     "scaled_reward": "scaled reward",
     "picked_best": "picked the best",
