@@ -43,6 +43,16 @@ def test_what_is_sealed_is_evaluated_again_and_grows_its_family() -> None:
     assert desk.session.view == "continue"
 
 
+def test_what_is_sealed_is_trained_on_where_no_family_grows_on_it() -> None:
+    desk, client = make_desk(page="review")
+    client.evaluations.list = lambda dataset_id: iter(())
+    client.families.list = lambda: SimpleNamespace(data=[told_family(dataset_id="ds_9")])
+    schedule(desk.seal.seal)
+    buttons(desk.__panel__())["Train on it"].clicks += 1
+    assert (desk.session.page, desk.session.view) == ("families", "start")
+    assert desk.session.dataset == "ds_1"
+
+
 def open_family(told: Any) -> FamiliesPage:
     client = make_client(families_get=lambda name: told)
     page = FamiliesPage(Session(client, page="families", family="router", view="continue"))

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import steelyard
+from steelyard.cli.decision import command
 from steelyard.decision_log.wire import DecisionSummary
 from steelyard.evaluations.wire import Change
 from steelyard.ledger.money import from_usd
@@ -31,7 +32,8 @@ from steelyard_workbench.pages.decisions.edit_form import EditForm
 from steelyard_workbench.pages.decisions.judging import judge
 from steelyard_workbench.pages.decisions.share_slider import meaning_of
 from steelyard_workbench.parts.named.looking import look_at
-from support.browser.shown_parts import choose, named, press, texts
+from steelyard_workbench.parts.named.naming import name_family
+from support.browser.shown_parts import choices, choose, named, press, texts
 from support.families.learnable_rows import DECISION, learnable_rows
 from support.servers.live_server import live_server
 
@@ -120,6 +122,58 @@ def test_the_list_makes_decisions_and_opens_them(server):
     archived.press([row[0] for row in archived.rows].index("contract_clause"))
     press(page, "Bring it back")
     assert named_decisions.get("contract_clause").archived_at is None
+
+
+def test_the_form_begins_with_what_another_page_wants_named(server):
+    client = server.client
+    dataset = client.datasets.create("to name", examples=learnable_rows(n_rows=40))
+    session = Session(client, page="families")
+    asyncio.run(name_family(session, SimpleNamespace(id="hashing", dataset_id=dataset.id)))
+    assert (session.page, session.view) == ("decisions", "new")
+    page = make_page("decisions", session)
+    page.open()
+    content = page.form.content()
+    assert content["model"] == "hashing"
+    assert content["decisions"][0]["question"] == DECISION["question"]
+    page.form.new_name.value = "desk_named"
+    asyncio.run(page.form.save())
+    assert session.named == "desk_named"
+    assert client.named_decisions.get("desk_named").dataset_id == dataset.id
+
+
+#: By verb of the shell, what does it on the page.
+VERBS = {
+    "new": "New decision",
+    "push": "Edit",
+    "pull": "Download it as a file",
+    "show": "Download it as a file",
+    "list": "New decision",
+    "archive": "Archive…",
+    "compare": "Compare with production",
+    "diff": "Beside production",
+    "grow": "Let it grow",
+    "history": "History",
+    "move": "Overrule…",
+    "rollback": "Roll back to 1",
+    "share": "Percent of the requests for production",
+    "test": "Try on rows",
+}
+
+
+def test_each_verb_of_the_shell_is_on_the_page(server, decisions):
+    client, name = decisions
+    client.add_version(name, [{**TEAM, "question": "Which team owns it?"}])
+    client.move(name, "production", 2, overrule="to have a move")
+    client.add_version(name, [{**TEAM, "question": "Whose is it?"}])
+    client.move(name, "staging", 3)
+    pages = [opened(server), opened(server, named=name)]
+    labels = {label for page in pages for label in choices(page.__panel__())} | {"History"}
+    for page in pages:
+        parts = page.__panel__().select(lambda part: hasattr(part, "label"))
+        labels |= {part.label for part in parts}
+    assert 'aria-label="History"' in texts(pages[1].__panel__())
+    assert VERBS.keys() == command.commands.keys()
+    assert [verb for verb, label in VERBS.items() if label not in labels] == []
 
 
 def test_a_decision_has_its_week_its_code_and_pages_of_its_own(server, decisions):

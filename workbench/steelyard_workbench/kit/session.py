@@ -111,6 +111,9 @@ class Session(param.Parameterized):
     waiting_rows: Any = param.Dict(
         default={}, doc="Rows that wait for a new dataset, by its name, until it has enough."
     )
+    wording: Any = param.Dict(
+        default={}, doc="What a new named decision begins with; not in the address."
+    )
     is_connected = param.Boolean(default=True, doc="Whether the server answers.")
     reviewer = param.String(default="", doc="Name of whoever reviews; not in the address.")
     is_signed_in = param.Boolean(default=False, doc="Whether somebody is, who is the reviewer.")

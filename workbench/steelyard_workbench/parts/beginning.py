@@ -22,6 +22,7 @@ from steelyard_workbench.kit.components.tab_memory import TabMemory
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.parts.datasets.next_steps import START
+from steelyard_workbench.parts.named.naming import name_family, open_new
 from steelyard_workbench.parts.review.sending import draft_of
 
 _REVIEW = "Review the sample"
@@ -112,6 +113,7 @@ class Steps(Viewer):
         super().__init__()
         self._session, self._beginning = session, beginning
         self._problem = pn.Column(sizing_mode="stretch_width")
+        self._name = _naming(session, beginning, self._problem, scope)
         self._review = _review(session, beginning.dataset, self._problem, scope)
         self.memory = TabMemory(key="steelyard-steps", is_lasting=True)
         self.memory.param.watch(lambda _: self._draw(), "text")
@@ -189,7 +191,7 @@ class Steps(Viewer):
                 "Name it",
                 Choice(
                     "Name a decision",
-                    lambda: session.open("decisions", named=""),
+                    self._name,
                     text="programs call it by its name",
                 ),
                 is_named,
@@ -219,6 +221,20 @@ def _step(step: Choice, state: Literal["done", "now", "later"]) -> Choice:
     if state == "now":
         return replace(step, look="filled", state=state)
     return replace(step, label="", text=step.text if state == "later" else "done", state=state)
+
+
+def _naming(
+    session: Session, beginning: Beginning, problem: Any, scope: Scope
+) -> Callable[[], Any]:
+    """Return a function that opens the form of a decision, with what the newest family is asked."""
+
+    async def open_form() -> None:
+        if beginning.family is None:
+            open_new(session, {})
+        else:
+            await name_family(session, beginning.family)
+
+    return Write(open_form, "Not opened:", problem, scope=scope).start
 
 
 def load_sample(client: Client) -> Dataset:

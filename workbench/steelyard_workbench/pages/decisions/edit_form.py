@@ -45,6 +45,8 @@ class EditForm(Viewer):
         The named decision; empty: a new one, whose name is a field.
     base : NamedVersion, optional
         The version that the fields hold at first.
+    content : mapping, optional
+        What the fields of a new decision hold at first.
     on_saved : coroutine function
         Awaited with the decision's name and the version's number.
     on_leave, on_try : callable
@@ -61,10 +63,11 @@ class EditForm(Viewer):
         on_leave: Callable[[], Any],
         on_try: Callable[[Mapping[str, Any]], Any] | None,
         scope: Scope,
+        content: Mapping[str, Any] | None = None,
     ) -> None:
         self._client, self._name, self._scope = client, name, scope
         self._on_saved, self._on_try = on_saved, on_try
-        self._content = {} if base is None else content_of(base)
+        self._content = dict(content or {}) if base is None else content_of(base)
         self.new_name = pmui.TextInput(
             label="Name of the decision, such as refund_request", visible=not name, width=330
         )

@@ -43,6 +43,7 @@ from steelyard_workbench.parts.live.view import View, to_text
 from steelyard_workbench.parts.named.filtering import OF_NAMED
 from steelyard_workbench.parts.named.listing import Listed, list_decisions, show_decisions
 from steelyard_workbench.parts.named.looking import WEEK_S, Looked, look_at, next_step
+from steelyard_workbench.parts.named.naming import NEW
 from steelyard_workbench.parts.named.starting import StartCards
 
 _NONE = (
@@ -83,6 +84,8 @@ class DecisionsPage(OnePartPage):
             self.shown = Loaded("The decisions", fetch, self._show_list)
             new = Choices([Choice("New decision", self._new, look="filled")], layout="row")
             cards = StartCards(self.client, self._open, self.visit)
+            if self.session.view == NEW:
+                self._new(self.session.wording)
             return [new, self.work, self.part(self.shown), cards]
         self.shown = Loaded(
             "The decision", lambda: look_at(self.client, name, self._beside), self._show, n_lines=8
@@ -128,18 +131,31 @@ class DecisionsPage(OnePartPage):
             shown += [heading("Archived"), archived]
         return pn.Column(*shown, sizing_mode="stretch_width")
 
-    def _new(self) -> None:
+    def _new(self, wording: Mapping[str, Any] | None = None) -> None:
+        """Show the form of a new decision, with what another page wants named."""
+        content, dataset = (wording or {}).get("content"), (wording or {}).get("dataset")
+
         async def open_(name: str, _: int) -> None:
+            if dataset:
+                change = self.client.named_decisions.change
+                await asyncio.to_thread(change, name, dataset_id=dataset)
             self._open(name)
 
-        self._write("", None, open_, None)
+        self._write("", None, open_, None, content)
 
     def _edit(self) -> None:
         if self.looked is not None:
             base = self.looked.beside or self.looked.version
             self._write(base.name, base, self._show_saved, self._try_content)
 
-    def _write(self, name: str, base: NamedVersion | None, on_saved: Any, on_try: Any) -> None:
+    def _write(
+        self,
+        name: str,
+        base: NamedVersion | None,
+        on_saved: Any,
+        on_try: Any,
+        content: Mapping[str, Any] | None = None,
+    ) -> None:
         self.form = EditForm(
             self.client,
             name,
@@ -148,6 +164,7 @@ class DecisionsPage(OnePartPage):
             on_leave=self.work.clear,
             on_try=on_try,
             scope=self.visit,
+            content=content,
         )
         self.work[:] = [self.form]
 

@@ -55,6 +55,7 @@ from steelyard_workbench.parts.families.labels import (
     version_name,
 )
 from steelyard_workbench.parts.families.verdicts import GateVerdict, verdict_of
+from steelyard_workbench.parts.named.naming import NAME_IT, name_family
 from steelyard_workbench.parts.review.sending import RowReview
 
 #: Versions of the line that stand on the page, the newest.
@@ -74,6 +75,7 @@ class OneFamily(FamilyDetails):
         self._is_detailed = False
         self.details: Details | None = None
         self.begin_continue = Write(self.ask_continue)
+        self.begin_naming = Write(self._name_it, "Not opened:", self.notes)
         self.begin_switch_on = Write(lambda: self.switch(True))
         self.rows_place = pn.Column(sizing_mode="stretch_width")
         self.show_rows = Task(self._show_rows)
@@ -225,8 +227,14 @@ class OneFamily(FamilyDetails):
             look="filled" if why_not else "outlined",
             hint="The Playground opens with the wording of its dataset.",
         )
+        name = Steps(
+            NAME_IT,
+            None if lacking else self.begin_naming.start,
+            look="outlined",
+            hint="Programs ask a named decision, whose wording and model change here.",
+        )
         dataset = Steps("Open its dataset", self._open_dataset, look="text")
-        steps = [ask, dataset, go_on] if why_not else [go_on, ask, dataset]
+        steps = [ask, name, dataset, go_on] if why_not else [go_on, ask, name, dataset]
         if not family.switched_on:
             steps.insert(0, Steps("Switch on", self.begin_switch_on.start, look="filled"))
         base = family.origin if seen.job is None else seen.job.model
@@ -251,6 +259,9 @@ class OneFamily(FamilyDetails):
         self._session.open(
             "playground", view=ASK, model=family.id, dataset=family.dataset_id, version=0
         )
+
+    async def _name_it(self) -> None:
+        await name_family(self._session, self.family)
 
     def _open_dataset(self) -> None:
         self._session.open("datasets", dataset=self.family.dataset_id, version=0)

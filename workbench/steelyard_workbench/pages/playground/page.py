@@ -41,6 +41,7 @@ from steelyard_workbench.pages.playground.saving import WasItRight
 from steelyard_workbench.pages.playground.side_by_side import MOST_MODELS, AnswersTogether
 from steelyard_workbench.pages.playground.typing_memory import Typed, TypingMemory, follow_typing
 from steelyard_workbench.parts.datasets.questions import as_text
+from steelyard_workbench.parts.named.naming import NAME_IT, open_new
 
 _CONTEXT = "My card was charged twice for order 118. Please send one payment back today."
 _OUTCOMES = """\
@@ -111,6 +112,8 @@ class PlaygroundPage(Page):
         )
         add = pmui.Button(label="Add a question", variant="outlined")
         add.on_click(lambda _: self._add(DecisionFields(self._free_name(), "binary")))
+        name = pmui.Button(label=NAME_IT, variant="outlined")
+        name.on_click(lambda _: self._name_it())
         self._ask = pmui.Button(label="Ask", variant="contained")
         self._ask.on_click(self.ask.on_event)
         self.keep = pmui.Switch(label="Keep this answer", value=False, align="center")
@@ -144,7 +147,7 @@ class PlaygroundPage(Page):
                     self.memory.in_tab,
                     self.context,
                     self.form_box,
-                    pn.FlexBox(self._ask, add, self.keep, self.why, align_items="center"),
+                    pn.FlexBox(self._ask, add, name, self.keep, self.why, align_items="center"),
                     sizing_mode="stretch_width",
                 ),
                 pn.Column(self.answer, self.warnings, code, sizing_mode="stretch_width"),
@@ -171,6 +174,14 @@ class PlaygroundPage(Page):
     def _lacking(self) -> str:
         """Mark what lacks something; return what to do about the first, empty where nothing is."""
         return next((text for form in self.forms if (text := form.mark_lacking())), "")
+
+    def _name_it(self) -> None:
+        """Open the form of a named decision with the questions and the model."""
+        if lacking := self._lacking():
+            self.answer[:] = [verdict("bad", lacking)]
+            return
+        request = self.request()
+        open_new(self.session, {name: request.get(name) for name in ("decisions", "model")})
 
     async def _send(self) -> None:
         if lacking := self._lacking():

@@ -18,6 +18,7 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import refused_button
 from steelyard_workbench.kit.tasks import Write
+from steelyard_workbench.parts.datasets.next_steps import START
 from steelyard_workbench.parts.families.labels import CANNOT_CONTINUE, CONTINUE, continue_of
 
 #: Evaluations among which those of the version that was evaluated last are looked for.
@@ -35,7 +36,7 @@ class AfterSealing(Viewer):
             self._evaluate, "Not evaluated:", self._problem, refused="Evaluate again"
         )
         self.part = Loaded("What comes next", self._fetch, self._show, n_lines=1)
-        go = pmui.Button(label=f"Open version {sealed.version}", variant="contained")
+        go = pmui.Button(label=f"Open version {sealed.version}", variant="outlined")
         go.on_click(
             lambda _: session.open("versions", dataset=sealed.dataset_id, version=sealed.version)
         )
@@ -63,13 +64,23 @@ class AfterSealing(Viewer):
         else:
             evaluate = pmui.Button(label="Evaluate it", variant="outlined")
             evaluate.on_click(lambda _: self._open_evaluations())
-        return pn.FlexBox(evaluate, *map(self._offer, families), align_items="center")
+        learn = [self._offer(family) for family in families] or [self._offer_training()]
+        return pn.FlexBox(*learn, evaluate, align_items="center")
+
+    def _offer_training(self) -> Viewable:
+        """Return the button that begins a family on the dataset."""
+        button = pmui.Button(label="Train on it", variant="contained")
+        dataset = self._sealed.dataset_id
+        button.on_click(
+            lambda _: self._session.open("families", view=START, dataset=dataset, family="", job="")
+        )
+        return button
 
     def _offer(self, family: Family) -> Viewable:
         label, continuation = f"Continue {family.id}…", continue_of(family)
         if continuation is not None and continuation.state in CANNOT_CONTINUE:
             return refused_button(label, [CANNOT_CONTINUE[continuation.state]])
-        button = pmui.Button(label=label, variant="outlined")
+        button = pmui.Button(label=label, variant="contained")
         button.on_click(
             lambda _: self._session.open("families", view=CONTINUE, family=family.id, job="")
         )
