@@ -39,6 +39,17 @@ def test_any_text_has_n_grams_and_a_vector(text):
     assert float(values @ values) == pytest.approx(1, abs=1e-5) or not text.split()
 
 
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=40), max_size=12))
+def test_texts_together_have_the_vectors_that_each_has_alone(texts):
+    table = fit_table([*texts[::2], *TEXTS], 10_000, least_texts=1)
+    together = table.vectors([*texts, *TEXTS, *TEXTS])
+    for (places, values), text in zip(together, [*texts, *TEXTS, *TEXTS], strict=True):
+        alone = table.vector(text)
+        assert places.tolist() == alone[0].tolist()
+        assert values.tobytes() == alone[1].tobytes()
+
+
 def test_case_and_white_space_do_not_matter():
     for one, other in zip(
         hash_ngrams("The  CARD\nis lost "), hash_ngrams("the card is lost"), strict=True

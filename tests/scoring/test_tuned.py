@@ -41,6 +41,7 @@ class FakeHead:
     def __init__(self, *, needs_base: bool, needs_embedding: bool) -> None:
         self.needs_base = needs_base
         self.needs_embedding = needs_embedding
+        self.reads_words_alone = False  # those are answered together; see tests/trainer/test_words
 
     def log_probabilities(
         self,

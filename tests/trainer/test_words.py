@@ -65,6 +65,18 @@ def test_their_answers_need_no_pass_and_know_a_strange_text(
         assert answer.is_calibrated
 
 
+def test_many_at_once_are_answered_to_the_bit_as_each_alone(words: Path) -> None:
+    scorer = served(words)
+    rows = make_rows(20, "evaluation", seed=4)
+    turned = RenderedDecision(TEAM.kind, TEAM.question, TEAM.outcomes[::-1])
+    requests = [RenderedRequest(render_context(row.context), (TEAM, turned)) for row in rows]
+    for request, together in zip(requests, scorer.score(requests), strict=True):
+        [alone] = scorer.score([request])
+        for each, same in zip(together, alone, strict=True):
+            assert each.logits.tobytes() == same.logits.tobytes()
+        assert together[0].logits.tolist() == together[1].logits[::-1].tolist()
+
+
 @pytest.mark.parametrize(("margin", "is_taken"), [(1.0, True), (-1.0, False)])
 def test_the_cheapest_that_is_as_right_is_taken(
     margin: float, is_taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

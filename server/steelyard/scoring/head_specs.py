@@ -23,6 +23,9 @@ from steelyard.scoring.ngrams import NgramTable
 #: Log probabilities below this are read as this: what a member calls impossible stays comparable.
 LEAST_LOG = -20.0
 
+#: Texts, at least, whose n-grams are faster found together than one by one.
+_MANY = 8
+
 Floats = NDArray[np.float32]
 Tensors = Mapping[str, NDArray[Any]]
 
@@ -139,9 +142,10 @@ def linear_logits(
         near = nearness(inputs.embedding, landmarks, member.sharpness)
         logits += near @ tensors["nearness"].astype(np.float32, copy=False)
     if member.table is not None:
-        weights = tensors["ngrams"]
-        for row, text in enumerate(inputs.texts):
-            places, values = tables[member.table].vector(text)
+        weights, table = tensors["ngrams"], tables[member.table]
+        texts = inputs.texts
+        vectors = table.vectors(texts) if len(texts) >= _MANY else map(table.vector, texts)
+        for row, (places, values) in enumerate(vectors):
             logits[row] += values @ weights[places].astype(np.float32)
     return logits
 

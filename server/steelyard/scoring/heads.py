@@ -7,7 +7,7 @@ NumPy, and LightGBM where a head has a booster; nothing that trains.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from steelyard.durable import write_atomically
 from steelyard.scoring.head_specs import (
     LEAST_LOG,
     BaseMember,
+    Floats,
     HeadSpec,
     Inputs,
     LinearMember,
@@ -102,19 +103,19 @@ class Head:
         """The tables of n-grams that it reads contexts with, by name."""
         return dict(self._tables)
 
-    @property
+    @cached_property
     def needs_base(self) -> bool:
         """Whether it reads the base's scores of the decision."""
         return self._reads_base or any(parent.needs_base for parent in self._parents.values())
 
-    @property
+    @cached_property
     def needs_markers(self) -> bool:
         """Whether it reads the vectors at the outcomes' markers."""
         return any(isinstance(member, MarkerMember) for member in self.spec.members) or any(
             parent.needs_markers for parent in self._parents.values()
         )
 
-    @property
+    @cached_property
     def needs_embedding(self) -> bool:
         """Whether it reads the context's vector."""
         return any(
@@ -123,7 +124,7 @@ class Head:
             for member in self.spec.members
         ) or any(parent.needs_embedding for parent in self._parents.values())
 
-    @property
+    @cached_property
     def reads_words_alone(self) -> bool:
         """Whether it reads nothing of the base, neither its scores nor its vectors."""
         return not self.needs_base and not self.needs_embedding
@@ -156,6 +157,16 @@ class Head:
         logs = np.empty(len(order), np.float32)
         logs[order] = self.evaluate(inputs)[0]
         return logs
+
+    def answer_words(self, requests: Sequence[tuple[str, RenderedDecision]]) -> list[Floats]:
+        """Return what ``log_probabilities`` does of many contexts, where it reads words alone."""
+        logs = self.evaluate(Inputs([context for context, _ in requests])).astype(np.float32)
+        answers = []
+        for each, (_, decision) in zip(logs, requests, strict=True):
+            answer = np.empty_like(each)
+            answer[canonical_order(decision)] = each
+            answers.append(answer)
+        return answers
 
     def evaluate(self, inputs: Inputs) -> NDArray[np.float64]:
         """Return calibrated log probabilities of many contexts, (n, n_outcomes), in canonical order."""

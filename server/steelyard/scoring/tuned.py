@@ -11,6 +11,7 @@ Here: checking and loading an artifact, and answering with it. Not here: where a
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -34,6 +35,7 @@ from steelyard.wire.methods import Method
 
 FORMAT: Literal["steelyard-model-1"] = "steelyard-model-1"
 
+_NO_ANSWERS: Mapping[int, NDArray[np.float32]] = {}
 _REPAIR = "restore it from a backup, or continue its family to make another"
 
 
@@ -97,9 +99,18 @@ class TunedScorer:
         needed = [request for request in base_requests if request is not None]
         below = iter(self.scorer.score(needed) if needed else ())
         vectors = self._embed_contexts(requests, heads)
+        by_words = _answer_words(requests, heads) if len(requests) > 1 else {}
         return [
-            self.answer(request, head, () if base_request is None else next(below), vectors)
-            for request, head, base_request in zip(requests, heads, base_requests, strict=True)
+            self.answer(
+                request,
+                head,
+                () if base_request is None else next(below),
+                vectors,
+                by_words.get(place, {}),
+            )
+            for place, (request, head, base_request) in enumerate(
+                zip(requests, heads, base_requests, strict=True)
+            )
         ]
 
     def heads_of(self, request: RenderedRequest) -> list[Head | None]:
@@ -125,8 +136,12 @@ class TunedScorer:
         heads: Sequence[Head | None],
         below: Sequence[ScoredDecision],
         vectors: Mapping[str, NDArray[np.float32]],
+        by_words: Mapping[int, NDArray[np.float32]] = _NO_ANSWERS,
     ) -> list[ScoredDecision]:
-        """Answer a request from the lower scorer's answers to ``request_below``."""
+        """Answer a request from the lower scorer's answers to ``request_below``.
+
+        ``by_words`` has answers that are known, of heads of words alone, by the decision's place.
+        """
         self._check_open()
         answers, vector = iter(below), vectors.get(request.context)
         scored = [
@@ -137,7 +152,9 @@ class TunedScorer:
                 next(answers) if _needs_base(head) else None,
                 vector,
             )
-            for decision, head in zip(request.decisions, heads, strict=True)
+            if place not in by_words
+            else _of_words(by_words[place])
+            for place, (decision, head) in enumerate(zip(request.decisions, heads, strict=True))
         ]
         novelty = self._novelty(request, vector)
         return (
@@ -221,6 +238,32 @@ class TunedScorer:
             raise EngineUnavailableError(
                 "The fine-tuned model was unloaded; try again.", retry_after_s=1.0
             )
+
+
+def _answer_words(
+    requests: Sequence[RenderedRequest], heads: Sequence[Sequence[Head | None]]
+) -> dict[int, dict[int, NDArray[np.float32]]]:
+    """Answer what heads of words alone answer, each head all of its contexts at once.
+
+    Returns log probabilities by the places of the request and of its decision.
+    """
+    asking: dict[str, tuple[Head, list[tuple[int, int]]]] = {}
+    for at, request_heads in enumerate(heads):
+        for place, head in enumerate(request_heads):
+            if head is not None and head.reads_words_alone:
+                asking.setdefault(head.spec.fingerprint, (head, []))[1].append((at, place))
+    answers: dict[int, dict[int, NDArray[np.float32]]] = defaultdict(dict)
+    for head, places in asking.values():
+        logs = head.answer_words(
+            [(requests[at].context, requests[at].decisions[place]) for at, place in places]
+        )
+        for (at, place), each in zip(places, logs, strict=True):
+            answers[at][place] = each
+    return answers
+
+
+def _of_words(logs: NDArray[np.float32]) -> ScoredDecision:
+    return ScoredDecision(logs, np.zeros((len(logs), 0), np.float32), is_calibrated=True)
 
 
 def _needs_base(head: Head | None) -> bool:

@@ -137,7 +137,7 @@ def _stack(features: Features, texts: Sequence[str]) -> Floats:
 
 
 def _ngram_matrix(contexts: Sequence[str], table: NgramTable) -> csr_array:
-    rows = [table.vector(text) for text in contexts]
+    rows = table.vectors(contexts)
     ends = np.cumsum([0, *(len(places) for places, _ in rows)])
     places = np.concatenate([places for places, _ in rows]).astype(np.int32)
     values = np.concatenate([values for _, values in rows])
