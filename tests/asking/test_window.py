@@ -7,7 +7,7 @@ from concurrent.futures import Future
 import pytest
 
 from steelyard.asking.rows import ask_each, ask_in_threads, result_or_error
-from steelyard.asking.window import Answer, Window
+from steelyard.asking.window import RowResult, RowWindow
 from steelyard.errors import ContextTooLongError, EngineUnavailableError
 
 
@@ -38,7 +38,7 @@ def results(answers):
 
 def test_rows_are_sent_as_there_is_room_and_answers_come_as_they_end():
     model = Model(places=2)
-    window = Window(iter(range(3)), model.submit, at_once=8)
+    window = RowWindow(iter(range(3)), model.submit, at_once=8)
 
     assert window.look() == []
     assert list(model.under_way) == [0, 1]
@@ -54,7 +54,7 @@ def test_rows_are_sent_as_there_is_room_and_answers_come_as_they_end():
 
 def test_the_window_bounds_what_is_under_way():
     model = Model(places=8)
-    Window(range(5), model.submit, at_once=3).look()
+    RowWindow(range(5), model.submit, at_once=3).look()
 
     assert list(model.under_way) == [0, 1, 2]
 
@@ -81,7 +81,7 @@ def test_without_room_each_row_has_its_own_refusal():
 
 def test_a_row_waits_for_the_room_that_others_take():
     model = Model(places=0)
-    window = Window([7], model.submit, 8, patience_s=600.0)
+    window = RowWindow([7], model.submit, 8, patience_s=600.0)
 
     assert window.look() == []
     model.places = 1
@@ -91,7 +91,7 @@ def test_a_row_waits_for_the_room_that_others_take():
 
 
 def test_the_oldest_request_fails_where_no_answer_comes():
-    window = Window(range(2), Model(places=2).submit, 8, timeout_s=0.0)
+    window = RowWindow(range(2), Model(places=2).submit, 8, timeout_s=0.0)
 
     for row in range(2):
         [answer] = window.look()
@@ -105,7 +105,12 @@ def test_answers_are_in_the_order_of_the_rows():
     model, counts = Model(places=2), []
 
     taken = ask_each(
-        range(4), model.submit, Answer.result, 8, progress=counts.append, check=model.answer_newest
+        range(4),
+        model.submit,
+        RowResult.result,
+        8,
+        progress=counts.append,
+        check=model.answer_newest,
     )
 
     assert taken == [f"answer {row}" for row in range(4)]
@@ -120,14 +125,14 @@ def test_an_error_that_is_not_taken_cancels_what_is_under_way():
             model.under_way[0].set_exception(EngineUnavailableError("It failed."))
 
     with pytest.raises(EngineUnavailableError, match="It failed"):
-        ask_each(range(4), model.submit, Answer.result, 8, check=fail_first)
+        ask_each(range(4), model.submit, RowResult.result, 8, check=fail_first)
 
     assert model.under_way[1].cancelled()
 
 
 def test_a_row_can_be_asked_again():
     model = Model(places=1)
-    window = Window([3, 4], model.submit, 8)
+    window = RowWindow([3, 4], model.submit, 8)
     window.look()
     model.under_way[3].set_exception(EngineUnavailableError("It failed."))
     [failed] = window.look()
@@ -141,7 +146,7 @@ def test_a_row_can_be_asked_again():
 
 def test_while_it_pauses_no_row_is_sent():
     model = Model(places=1)
-    window = Window([3], model.submit, 8)
+    window = RowWindow([3], model.submit, 8)
 
     window.pause(600.0)
     window.look()
@@ -151,4 +156,4 @@ def test_while_it_pauses_no_row_is_sent():
 
 
 def test_calls_that_wait_for_their_answers_run_in_threads():
-    assert ask_in_threads(range(20), str, Answer.result, 4) == [str(row) for row in range(20)]
+    assert ask_in_threads(range(20), str, RowResult.result, 4) == [str(row) for row in range(20)]

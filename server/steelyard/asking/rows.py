@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from steelyard.asking.window import Answer, Result, Row, Window
+from steelyard.asking.window import Result, Row, RowResult, RowWindow
 from steelyard.errors import SteelyardError
 
 _Taken = TypeVar("_Taken")
@@ -15,7 +15,7 @@ _Taken = TypeVar("_Taken")
 def ask_each(
     rows: Iterable[Row],
     submit: Callable[[Row], Future[Result]],
-    take: Callable[[Answer[Row, Result]], _Taken],
+    take: Callable[[RowResult[Row, Result]], _Taken],
     at_once: int,
     *,
     timeout_s: float = float("inf"),
@@ -26,10 +26,10 @@ def ask_each(
     """Return what ``take`` makes of the answer to each row; an error that it raises ends the asking.
 
     ``progress`` receives the number of answers after each, and ``check`` is called at every look: what
-    either raises ends the asking too. For the others see ``Window``.
+    either raises ends the asking too. For the others see ``RowWindow``.
     """
     taken: dict[int, _Taken] = {}
-    window = Window(
+    window = RowWindow(
         enumerate(rows),
         lambda numbered: submit(numbered[1]),
         at_once,
@@ -41,7 +41,7 @@ def ask_each(
             check()
             for answer in window.look():
                 place, row = answer.row
-                taken[place] = take(Answer(row, answer.future, answer.sent_at, answer.ended_at))
+                taken[place] = take(RowResult(row, answer.future, answer.sent_at, answer.ended_at))
                 progress(len(taken))
     return [taken[place] for place in sorted(taken)]
 
@@ -49,7 +49,7 @@ def ask_each(
 def ask_in_threads(
     rows: Iterable[Row],
     ask: Callable[[Row], Result],
-    take: Callable[[Answer[Row, Result]], _Taken],
+    take: Callable[[RowResult[Row, Result]], _Taken],
     at_once: int,
     *,
     progress: Callable[[int], object] = lambda _: None,
@@ -59,7 +59,7 @@ def ask_in_threads(
         return ask_each(rows, lambda row: pool.submit(ask, row), take, at_once, progress=progress)
 
 
-def result_or_error(answer: Answer[Row, Result]) -> Result | SteelyardError:
+def result_or_error(answer: RowResult[Row, Result]) -> Result | SteelyardError:
     """Return the answer to a row, or its error."""
     try:
         return answer.result()

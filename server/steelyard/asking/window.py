@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[Row, Result]):
+class RowResult(Generic[Row, Result]):
     """How the request about a row ended; its times are of ``time.perf_counter``."""
 
     row: Row
@@ -35,7 +35,7 @@ class Answer(Generic[Row, Result]):
         return self.future.result(0)
 
 
-class Window(Generic[Row, Result]):
+class RowWindow(Generic[Row, Result]):
     """Rows that a model is asked about, from the first request to the last answer.
 
     A row that cannot be sent has the reason as its answer. While others are under way, a row that
@@ -73,7 +73,7 @@ class Window(Generic[Row, Result]):
         self._heard_at, self._refused_at = 0.0, float("inf")
         self._resume_at = 0.0
 
-    def __enter__(self) -> Window[Row, Result]:
+    def __enter__(self) -> RowWindow[Row, Result]:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -83,7 +83,7 @@ class Window(Generic[Row, Result]):
         """Whether a row is under way or to be sent."""
         return bool(self._under_way) or self._has_next()
 
-    def look(self) -> list[Answer[Row, Result]]:
+    def look(self) -> list[RowResult[Row, Result]]:
         """Send rows, and return the answers that came, waiting a moment for the first."""
         answers = self._fill()
         wait_s = 0.0 if answers else LOOK_S
@@ -120,9 +120,9 @@ class Window(Generic[Row, Result]):
             self._next.extend(islice(self._rows, 1))
         return bool(self._next)
 
-    def _fill(self) -> list[Answer[Row, Result]]:
+    def _fill(self) -> list[RowResult[Row, Result]]:
         """Send rows while there is room, and return those that cannot be sent."""
-        unsent: list[Answer[Row, Result]] = []
+        unsent: list[RowResult[Row, Result]] = []
         if perf_counter() < self._resume_at:
             return unsent
         while not unsent and len(self._under_way) < self._at_once and self._has_next():
@@ -134,7 +134,7 @@ class Window(Generic[Row, Result]):
                     break
                 failed: Future[Result] = Future()
                 failed.set_exception(error)
-                unsent.append(Answer(self._next.popleft(), failed, now, now))
+                unsent.append(RowResult(self._next.popleft(), failed, now, now))
             else:
                 if not self._under_way:
                     self._heard_at = now
@@ -147,6 +147,6 @@ class Window(Generic[Row, Result]):
         self._refused_at = min(self._refused_at, now)
         return bool(self._under_way) or now - self._refused_at < self._patience_s
 
-    def _end(self, future: Future[Result], at: float) -> Answer[Row, Result]:
+    def _end(self, future: Future[Result], at: float) -> RowResult[Row, Result]:
         row, sent_at = self._under_way.pop(future)
-        return Answer(row, future, sent_at, at)
+        return RowResult(row, future, sent_at, at)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from steelyard.asking.rows import ask_in_threads
-from steelyard.asking.window import Answer as RowAnswer
+from steelyard.asking.window import RowResult
 from steelyard.bulk.columns import Answered, plain_answers
 from steelyard.errors.kinds import UnprocessableError
 
@@ -56,6 +56,6 @@ def by_server(client: Client, request: dict[str, Any], named: str | None = None)
         return decisions
 
     def answer(contexts: Sequence[Any], keys: Sequence[str]) -> list[Answered]:
-        return ask_in_threads(zip(contexts, keys, strict=True), ask, RowAnswer.result, _CALLS)
+        return ask_in_threads(zip(contexts, keys, strict=True), ask, RowResult.result, _CALLS)
 
     return answer

@@ -20,7 +20,7 @@ import msgspec
 from sqlalchemy import Connection, Row, Table
 
 from steelyard import errors
-from steelyard.asking.window import Answer, Window
+from steelyard.asking.window import RowResult, RowWindow
 from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
 from steelyard.evaluations import partitions
@@ -208,7 +208,7 @@ class EvaluationRun(Run):
         scored: list[Prediction] = []
         n_scored = 0
         committed_at = time.monotonic()
-        asked = Window(
+        asked = RowWindow(
             reversed(window), lambda row: model.queue.submit(row.request), model.queue.max_queue
         )
         try:
@@ -286,7 +286,7 @@ class EvaluationRun(Run):
             follow()
 
 
-def _latency_ms(answer: Answer[ReadyRow, list[ScoredDecision]]) -> float | None:
+def _latency_ms(answer: RowResult[ReadyRow, list[ScoredDecision]]) -> float | None:
     """Return a server's time to answer, retries included.
 
     Not where passes are shared: the time of a pass says nothing of one row's.

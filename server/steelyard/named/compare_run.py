@@ -18,7 +18,7 @@ from sqlalchemy import Row, Table
 
 from steelyard import errors
 from steelyard.asking.rows import ask_each
-from steelyard.asking.window import Answer
+from steelyard.asking.window import RowResult
 from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
 from steelyard.decisions.validation import ValidRequest
@@ -203,7 +203,7 @@ class ComparisonRun(Run):
         scores = ask_each(
             requests,
             lambda request: request[0].model.queue.submit(request[1].rendered),
-            Answer.result,
+            RowResult.result,
             _AT_ONCE,
             check=self.check,
         )

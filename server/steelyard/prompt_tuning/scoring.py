@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.asking.rows import ask_each
-from steelyard.asking.window import Answer
+from steelyard.asking.window import RowResult
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, render_decision
 from steelyard.prompt_tuning.proof import losses_of
@@ -50,7 +50,7 @@ class WordingScorer:
         shape = (len(wordings), len(contexts), len(self._decision.outcomes.names))
         probabilities = np.full(shape, np.nan)
 
-        def take(answer: Answer[_Asked, list[ScoredDecision]]) -> None:
+        def take(answer: RowResult[_Asked, list[ScoredDecision]]) -> None:
             place, group = answer.row
             for number, score in zip(group, answer.result(), strict=True):
                 probabilities[number, place] = self._model.decide.probabilities(

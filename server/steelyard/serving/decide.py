@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import UNSET
 
 from steelyard.asking.rows import ask_each
-from steelyard.asking.window import Answer
+from steelyard.asking.window import RowResult
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.decisions.answer import answer_decision, temper_log_probabilities
@@ -397,7 +397,7 @@ class AnswerService:
                 except UnprocessableError as refusal:
                     answers[place] = refusal
 
-        def take(answer: Answer[tuple[int, Prepared], list[ScoredDecision]]) -> None:
+        def take(answer: RowResult[tuple[int, Prepared], list[ScoredDecision]]) -> None:
             place, prepared = answer.row
             try:
                 scored = self._wait(answer.future, 0.0)

@@ -18,7 +18,7 @@ import msgspec
 from sqlalchemy import Connection, Row
 
 from steelyard.asking.rows import ask_each
-from steelyard.asking.window import Answer
+from steelyard.asking.window import RowResult
 from steelyard.caller import Caller
 from steelyard.decision_log.store import feedback_of_answers
 from steelyard.errors import InvalidRequestError, SteelyardError, Violation
@@ -216,7 +216,7 @@ class Shadows:
                 with _left_out(shadow):
                     prepared.append((decision_id, model.decide.prepare(request)))
 
-            def take(answer: Answer[tuple[str, Prepared], list[ScoredDecision]]) -> None:
+            def take(answer: RowResult[tuple[str, Prepared], list[ScoredDecision]]) -> None:
                 decision_id, request = answer.row
                 with _left_out(shadow):
                     answered = model.decide.finish(request, answer.result())

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from steelyard.asking.window import Answer, Window
+from steelyard.asking.window import RowResult, RowWindow
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.durable import flush
 from steelyard.errors import EngineUnavailableError, NotMeasurableError, SteelyardError
@@ -67,7 +67,7 @@ class Asking:
         self._n_all = len(questions)
         left = [question for question in questions if not _is_known(question, known)]
         self._n_done = self._n_all - len(left)
-        self._asked = Window(
+        self._asked = RowWindow(
             left, lambda question: self.base.queue.submit(question.request), _AT_ONCE
         )
         self._patience = Patience()
@@ -95,7 +95,7 @@ class Asking:
         """Cancel running requests."""
         self._asked.close()
 
-    def _take(self, ended: Sequence[Answer[_Question, list[ScoredDecision]]]) -> None:
+    def _take(self, ended: Sequence[RowResult[_Question, list[ScoredDecision]]]) -> None:
         """Store the answers; rows without one are asked again."""
         answers: list[BaseAnswer] = []
         refusals: list[SteelyardError] = []

@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from steelyard.asking.rows import ask_each
-from steelyard.asking.window import Answer
+from steelyard.asking.window import RowResult
 from steelyard.calibration.temperature import TemperatureTable, fit_temperature_table
 from steelyard.decisions.rendering import RenderedRequest, render_context, render_decision
 from steelyard.decisions.validation import ValidRequest, read_request
@@ -77,7 +77,7 @@ def ask_rows(
         read_request({"context": row["context"], "decisions": row["decisions"]}) for row in rows
     ]
 
-    def take(answer: Answer[ValidRequest, list[ScoredDecision]]) -> list[ScoredDecision] | str:
+    def take(answer: RowResult[ValidRequest, list[ScoredDecision]]) -> list[ScoredDecision] | str:
         try:
             return answer.result()
         except SteelyardError as error:
