@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
 from sqlalchemy import Column, Connection
 
@@ -57,6 +57,17 @@ class House:
     def get(self, kind: type[T]) -> T:
         """Return the service of a class."""
         return cast("T", self.services[kind])
+
+    def open(self, opener: Callable[..., T]) -> T:
+        """Return what an opener makes of this house and of services, which its annotations name."""
+        kinds = [kind for name, kind in get_type_hints(opener).items() if name != "return"]
+        missing = [kind for kind in kinds if kind not in {House, *self.services}]
+        if missing:
+            needs = ", ".join(kind.__name__ for kind in missing)
+            raise LookupError(
+                f"{opener.__module__} needs {needs}; name the room that opens it in its `after`."
+            )
+        return opener(*(self if kind is House else self.services[kind] for kind in kinds))
 
     @property
     def writes(self) -> KeyedWrites:

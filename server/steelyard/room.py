@@ -1,6 +1,7 @@
 """A room's contribution to the application: one plain value, which ``steelyard.app`` walks.
 
-A room's value is ``ROOM`` in its ``room.py``. Nothing registers itself: ``steelyard.app.rooms`` lists the
+A room's value is ``ROOM`` in its ``room.py``. Functions that open something take the house and the services that
+they need, by the annotations of their parameters. Nothing registers itself: ``steelyard.app.rooms`` lists the
 rooms, and what a process opens, router, documents, layers, doctor, backup and sweeper read their values.
 """
 
@@ -13,7 +14,6 @@ from typing import Any
 from sqlalchemy import Column, Connection, Table
 
 from steelyard.errors import SteelyardError
-from steelyard.house import House
 from steelyard.http.routing import Route
 from steelyard.job_frame.queue import JobQueue
 from steelyard.jobs.work import Work
@@ -48,7 +48,7 @@ class JobKind:
         Returns the models that unfinished jobs of an account use: a rollback or a deletion spares them.
     """
 
-    open: Callable[[House], Work]
+    open: Callable[..., Work]
     queue: type[JobQueue[Any, Any]] | None
     has_unfinished: Callable[[Connection], bool]
     uses: Callable[[Connection, str], Iterable[ModelUse]]
@@ -56,7 +56,7 @@ class JobKind:
 
 def jobs_of(
     queue: type[JobQueue[Any, Any]],
-    open_: Callable[[House], Work],
+    open_: Callable[..., Work],
     uses: Callable[[Connection, str], Iterable[ModelUse]] | None = None,
 ) -> JobKind:
     """Return the kind of the jobs that a service queues; ``uses`` is what its columns say when left out."""
@@ -76,14 +76,14 @@ class Room:
     events: tuple[Event, ...] = ()
     routes: tuple[Route, ...] = ()
     #: Returns services that jobs use too; in every process.
-    base: Callable[[House], Iterable[object]] | None = None
+    base: Callable[..., Iterable[object]] | None = None
     #: Returns the services behind its routes, in a process that answers requests.
-    open: Callable[[House], Iterable[object]] | None = None
+    open: Callable[..., Iterable[object]] | None = None
     jobs: tuple[JobKind, ...] = ()
     #: Each returns what a state names of one folder of files.
     files: tuple[Callable[[Connection], Iterable[NamedFile]], ...] = ()
     #: Each returns what a server runs once an hour.
-    sweeps: tuple[Callable[[House], Callable[[], object]], ...] = ()
+    sweeps: tuple[Callable[..., Callable[[], object]], ...] = ()
     #: Its columns that name stored decisions, which stay in the state for them.
     decisions: tuple[Column[Any], ...] = ()
 

@@ -108,8 +108,20 @@ class TreeFallenError:
 class Forester:
     """The service of a made-up room."""
 
-    def __init__(self, house: House) -> None:
-        self.datasets = house.get(DatasetService)
+    def __init__(self, datasets: DatasetService) -> None:
+        self.datasets = datasets
+
+
+def test_a_service_that_no_room_opened_is_named_when_the_process_starts():
+    def open_room(house: House, forester: Forester) -> tuple[Forester]:
+        return (forester,)
+
+    house = House(settings=None, state=None, frames=None, closing=None)
+    with pytest.raises(LookupError, match="needs Forester; name the room"):
+        house.open(open_room)
+    forester = Forester(None)
+    house.add(forester)
+    assert house.open(open_room) == (forester,)
 
 
 def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch):
@@ -120,6 +132,12 @@ def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch
     def open_work(house: House) -> SimpleNamespace:
         opened.append(("work", house.settings.engine))
         return work
+
+    def open_base(datasets: DatasetService) -> tuple[DatasetService]:
+        return (datasets,)
+
+    def open_room(datasets: DatasetService) -> tuple[Forester]:
+        return (Forester(datasets),)
 
     def open_sweep(house: House):
         opened.append(("sweep", house.frames("trees").contents()))
@@ -140,8 +158,8 @@ def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch
         errors=(TreeFallenError,),
         events=("tree.fallen",),
         routes=(route,),
-        base=lambda house: (house.get(DatasetService),),
-        open=lambda house: (Forester(house),),
+        base=open_base,
+        open=open_room,
         jobs=(JobKind(open_work, None, lambda connection: True, lambda *_: (use,)),),
         files=(files_of("trees", "a tree", lambda connection: {"ab" * 32}),),
         sweeps=(open_sweep,),

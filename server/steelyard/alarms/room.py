@@ -17,11 +17,11 @@ from steelyard.room import Room
 from steelyard.serving.registry import ModelRegistry
 
 
-def _open(house: House) -> tuple[object, ...]:
-    model = house.get(ModelRegistry).default
+def _open(house: House, registry: ModelRegistry, datasets: DatasetService) -> tuple[object, ...]:
+    model = registry.default
     watcher = Watcher(
         house.state,
-        References(house.state, house.frames("evaluations"), house.get(DatasetService)),
+        References(house.state, house.frames("evaluations"), datasets),
         has_accounts=house.has_accounts,
         distances=model.embed and Distances(model.embed, model.evaluation_key),
     )
@@ -35,8 +35,8 @@ def _open(house: House) -> tuple[object, ...]:
     return watcher, Alarms(house.state, house.writes)
 
 
-def _sweep(house: House) -> Callable[[], object]:
-    return house.get(Watcher).sweep
+def _sweep(watcher: Watcher) -> Callable[[], object]:
+    return watcher.sweep
 
 
 ROOM = Room(

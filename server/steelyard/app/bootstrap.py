@@ -60,7 +60,7 @@ def open_service(
             house.state,
             operations,
             retention_days=settings.retention_days,
-            further=[sweep(house) for room in rooms.ROOMS for sweep in room.sweeps],
+            further=[house.open(sweep) for room in rooms.ROOMS for sweep in room.sweeps],
         )
         house.close_at_end(sweeper)
         yield ApiServices.of(house)

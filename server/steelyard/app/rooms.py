@@ -80,9 +80,9 @@ def open_all(house: House) -> None:
     """Open the services of all rooms; in a process that answers no requests, those of jobs alone."""
     for room in in_order():
         if room.base is not None:
-            house.add(*room.base(house))
+            house.add(*house.open(room.base))
         if room.open is not None and house.answers:
-            house.add(*room.open(house))
+            house.add(*house.open(room.open))
 
 
 def routes() -> tuple[Route, ...]:

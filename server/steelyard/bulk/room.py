@@ -14,14 +14,14 @@ from steelyard.room import JobKind, Room, files_of
 from steelyard.serving.registry import ModelRegistry
 
 
-def _open_runs(house: House) -> Work:
+def _open_runs(house: House, models: EvaluatedModels, registry: ModelRegistry) -> Work:
     from steelyard.bulk.run import BulkRuns
 
     return BulkRuns(
         house.state,
         house.frames("bulk"),
-        house.get(EvaluatedModels),
-        house.get(ModelRegistry).default.name,
+        models,
+        registry.default.name,
         deadline_s=house.settings.deadline_s,
     )
 

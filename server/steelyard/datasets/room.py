@@ -28,8 +28,10 @@ def _open_base(house: House) -> tuple[object, ...]:
     )
 
 
-def _open(house: House) -> tuple[object, ...]:
-    datasets, model = house.get(DatasetService), house.get(ModelRegistry).default
+def _open(
+    house: House, datasets: DatasetService, registry: ModelRegistry, answers: StoredAnswers
+) -> tuple[object, ...]:
+    model = registry.default
     store = house.frames("datasets")
     rows = DatasetRows(datasets, store, embed=model.embed, scorer=model.evaluation_key)
     house.close_at_end(rows)
@@ -39,7 +41,7 @@ def _open(house: House) -> tuple[object, ...]:
         store,
         house.writes,
         retention_days=house.settings.retention_days,
-        answers=house.get(StoredAnswers),
+        answers=answers,
     )
 
 
@@ -51,8 +53,8 @@ def _files(connection: Connection) -> Iterator[NamedFile]:
             yield NamedFile("datasets", sha256, needed_by, sizes.get(sha256))
 
 
-def _sweep(house: House) -> Callable[[], object]:
-    return house.get(DatasetService).sweep
+def _sweep(datasets: DatasetService) -> Callable[[], object]:
+    return datasets.sweep
 
 
 ROOM = Room(

@@ -22,11 +22,11 @@ from steelyard.room import JobKind, Room, files_of, no_models
 from steelyard.serving.service import DecisionService
 
 
-def _open(house: House) -> tuple[object, ...]:
+def _open(house: House, decisions: DecisionService) -> tuple[object, ...]:
     retention_days = house.settings.retention_days
     answers = StoredAnswers(ArchiveFiles(house.frames("decision_log")))
     log = DecisionLog(house.state, retention_days=retention_days, answers=answers)
-    house.get(DecisionService).register_record(record_answer)
+    decisions.register_record(record_answer)
     find = log.find_archived
     return (
         answers,

@@ -6,16 +6,14 @@ from steelyard.dialects.openai import routes as openai
 from steelyard.dialects.openai.service import OpenAIDecisionService
 from steelyard.dialects.systemone import routes as systemone
 from steelyard.dialects.systemone.service import SystemOneService
-from steelyard.house import House
 from steelyard.room import Room
 from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
 
 
-def _open(house: House) -> tuple[object, ...]:
-    decisions = house.get(DecisionService)
+def _open(decisions: DecisionService, registry: ModelRegistry) -> tuple[object, ...]:
     return (
-        SystemOneService(decisions, house.get(ModelRegistry)),
+        SystemOneService(decisions, registry),
         OpenAIDecisionService(decisions),
     )
 

@@ -13,17 +13,23 @@ from steelyard.room import Room
 from steelyard.serving.registry import ModelRegistry
 
 
-def _open(house: House) -> tuple[object, ...]:
+def _open(
+    house: House,
+    registry: ModelRegistry,
+    teachers: Teachers,
+    family_models: FamilyModels,
+    fine_tunes: FineTuneJobs,
+) -> tuple[object, ...]:
     limits = PublishedLimits.of(house.settings)
     return (
         DiscoveryService(
-            house.get(ModelRegistry),
+            registry,
             limits,
             tariff=Tariff.of(house.settings),
             hour_nano=house.settings.keep_warm_price,
-            models=[house.get(FamilyModels).models],
-            warnings=[full_queues(limits, house.get(FineTuneJobs).waiting)],
-            teachers=house.get(Teachers).available,
+            models=[family_models.models],
+            warnings=[full_queues(limits, fine_tunes.waiting)],
+            teachers=teachers.available,
             training_available=True,
         ),
     )

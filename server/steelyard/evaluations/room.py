@@ -20,12 +20,11 @@ from steelyard.room import Room, files_of, jobs_of
 from steelyard.serving.registry import ModelRegistry
 
 
-def _open_base(house: House) -> tuple[object, ...]:
-    return (EvaluatedModels(house.get(ModelRegistry)),)
+def _open_base(registry: ModelRegistry) -> tuple[object, ...]:
+    return (EvaluatedModels(registry),)
 
 
-def _open(house: House) -> tuple[object, ...]:
-    datasets, models = house.get(DatasetService), house.get(EvaluatedModels)
+def _open(house: House, datasets: DatasetService, models: EvaluatedModels) -> tuple[object, ...]:
     evaluations = EvaluationService(house, datasets, models)
     datasets.register_reader(evaluations.reader_of)
     figures = EvaluationFigures(
@@ -34,14 +33,14 @@ def _open(house: House) -> tuple[object, ...]:
     return evaluations, figures, EvaluationFrontier(house.state, datasets, models, figures)
 
 
-def _open_runs(house: House) -> Work:
+def _open_runs(house: House, datasets: DatasetService, models: EvaluatedModels) -> Work:
     from steelyard.evaluations.run import EvaluationRuns
 
     return EvaluationRuns(
         house.state,
         house.frames("evaluations"),
-        house.get(DatasetService),
-        house.get(EvaluatedModels),
+        datasets,
+        models,
     )
 
 

@@ -42,11 +42,10 @@ def _load_tuned(
     return load_tuned(folder, base, threads=threads, host=host, hosted_name=adapter)
 
 
-def open_base(house: House) -> tuple[object, ...]:
+def open_base(house: House, engines: Engines, registry: ModelRegistry) -> tuple[object, ...]:
     """Return the lineages and the tuned models, for calls and for jobs."""
-    settings, engines = house.settings, house.get(Engines)
+    settings = house.settings
     artifacts = ArtifactStore(house.frames("models"), home_of(settings) / "models")
-    registry = house.get(ModelRegistry)
     tuned = TunedModels(
         artifacts,
         engines.bases,
@@ -73,16 +72,22 @@ def open_base(house: House) -> tuple[object, ...]:
     )
 
 
-def open_families(house: House) -> tuple[object, ...]:
+def open_families(
+    house: House,
+    datasets: DatasetService,
+    lineages: LineageStore,
+    tuning_rows: TuningRows,
+    registry: ModelRegistry,
+    artifacts: ArtifactStore,
+) -> tuple[object, ...]:
     """Return the services of families and of their fine-tunes."""
-    settings, datasets = house.settings, house.get(DatasetService)
-    lineages = house.get(LineageStore)
+    settings = house.settings
     writes = LineageWrites(lineages, house.writes, warm_wait_s=settings.warm_wait_s)
     families = FamilyService(
         lineages,
         writes,
-        house.get(TuningRows),
-        house.get(ModelRegistry),
+        tuning_rows,
+        registry,
         tariff=Tariff.of(settings),
     )
     datasets.register_reader(families.reader_of)
@@ -91,5 +96,5 @@ def open_families(house: House) -> tuple[object, ...]:
         families.tick, name="steelyard-lineage", failure="Could not update the lineage of models"
     )
     fine_tunes = FineTuneJobs(house, lineages, house.frames(FOLDER))
-    bounds = FamilyBounds(lineages, writes, fine_tunes, datasets, house.get(ArtifactStore))
+    bounds = FamilyBounds(lineages, writes, fine_tunes, datasets, artifacts)
     return writes, families, fine_tunes, bounds

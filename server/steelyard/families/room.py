@@ -22,18 +22,24 @@ from steelyard.serving.registry import ModelRegistry
 from steelyard.storage.artifacts import ArtifactStore
 
 
-def _open_runs(house: House) -> Work:
+def _open_runs(
+    house: House,
+    datasets: DatasetService,
+    models: ModelRegistry,
+    lineages: LineageStore,
+    tuning_rows: TuningRows,
+    artifacts: ArtifactStore,
+) -> Work:
     from steelyard.families.fine_tuning.bases import TrainerBases
     from steelyard.families.fine_tuning.held_out import HeldOutEvaluations
     from steelyard.families.fine_tuning.run import FineTuneRuns
 
-    datasets, models = house.get(DatasetService), house.get(ModelRegistry)
     return FineTuneRuns(
         house.state,
-        house.get(LineageStore),
-        house.get(TuningRows),
+        lineages,
+        tuning_rows,
         datasets,
-        house.get(ArtifactStore),
+        artifacts,
         house.frames(FOLDER),
         folder=jobs_folder(house),
         bases=TrainerBases(models, parse_base_models(house.settings.base_models)),
@@ -43,8 +49,8 @@ def _open_runs(house: House) -> Work:
     )
 
 
-def _sweep(house: House) -> Callable[[], object]:
-    artifacts, frames = house.get(ArtifactStore), house.frames(FOLDER)
+def _sweep(house: House, artifacts: ArtifactStore) -> Callable[[], object]:
+    frames = house.frames(FOLDER)
     return FineTuneFiles(house.state, artifacts, frames, jobs_folder(house)).sweep
 
 

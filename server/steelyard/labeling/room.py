@@ -25,23 +25,30 @@ from steelyard.room import Room, files_of, jobs_of
 from steelyard.serving.registry import ModelRegistry
 
 
-def _open(house: House) -> tuple[object, ...]:
-    registry = house.get(ModelRegistry)
+def _open(
+    house: House,
+    registry: ModelRegistry,
+    lineages: LineageStore,
+    models: EvaluatedModels,
+    datasets: DatasetService,
+    drafts: DraftService,
+    reviews: Reviews,
+) -> tuple[object, ...]:
     counter = registry.default.decide.tokenizer
-    teachers = Teachers(registry, house.get(LineageStore), house.get(EvaluatedModels))
+    teachers = Teachers(registry, lineages, models)
     return (
         LabelingSources(house, counter),
         teachers,
         LabelingJobs(house, teachers, counter),
-        LabelingFinalizer(house, house.get(DatasetService)),
-        LabelingReviews(house, house.get(DraftService), house.get(Reviews)),
+        LabelingFinalizer(house, datasets),
+        LabelingReviews(house, drafts, reviews),
     )
 
 
-def _open_runs(house: House) -> Work:
+def _open_runs(house: House, models: EvaluatedModels) -> Work:
     from steelyard.labeling.run import LabelingRuns
 
-    return LabelingRuns(house.state, house.frames("labeling"), house.get(EvaluatedModels))
+    return LabelingRuns(house.state, house.frames("labeling"), models)
 
 
 def _sweep(house: House) -> Callable[[], object]:

@@ -18,22 +18,23 @@ from steelyard.room import Room, files_of, jobs_of
 from steelyard.serving.registry import ModelRegistry
 
 
-def _open(house: House) -> tuple[object, ...]:
-    datasets = house.get(DatasetService)
-    maps = DatasetMaps(house, datasets, house.get(EvaluationService), house.get(ModelRegistry))
+def _open(
+    house: House, datasets: DatasetService, evaluations: EvaluationService, registry: ModelRegistry
+) -> tuple[object, ...]:
+    maps = DatasetMaps(house, datasets, evaluations, registry)
     datasets.register_reader(maps.reader_of, store.erase_maps)
     return (maps,)
 
 
-def _open_runs(house: House) -> Work:
+def _open_runs(house: House, datasets: DatasetService, registry: ModelRegistry) -> Work:
     from steelyard.maps.run import MapRuns
 
     return MapRuns(
         house.state,
         house.frames("maps"),
-        house.get(DatasetService),
+        datasets,
         house.frames("datasets"),
-        house.get(ModelRegistry),
+        registry,
     )
 
 

@@ -24,24 +24,28 @@ from steelyard.serving.service import DecisionService
 from steelyard.settings import home_of
 
 
-def _open_base(house: House) -> tuple[object, ...]:
-    registry, tuned = house.get(ModelRegistry), house.get(TunedModels)
-    house.get(EvaluatedModels).register_tuned(
-        EvaluatedFamilies(registry, house.get(LineageStore), tuned)
-    )
+def _open_base(
+    registry: ModelRegistry, tuned: TunedModels, models: EvaluatedModels, lineages: LineageStore
+) -> tuple[object, ...]:
+    models.register_tuned(EvaluatedFamilies(registry, lineages, tuned))
     return ()
 
 
-def _open(house: House) -> tuple[object, ...]:
-    registry, tuned = house.get(ModelRegistry), house.get(TunedModels)
-    lineages = house.get(LineageStore)
-    models = FamilyModels(house.state, lineages, house.get(LineageWrites), registry)
+def _open(
+    house: House,
+    registry: ModelRegistry,
+    tuned: TunedModels,
+    lineages: LineageStore,
+    datasets: DatasetService,
+    rows: DatasetRows,
+    lineage_writes: LineageWrites,
+    decisions: DecisionService,
+    evaluated_models: EvaluatedModels,
+) -> tuple[object, ...]:
+    models = FamilyModels(house.state, lineages, lineage_writes, registry)
     calls = TunedCalls(models, tuned, registry, warm_wait_s=house.settings.warm_wait_s)
-    house.get(DecisionService).register_tuned(calls)
-    house.get(EvaluatedModels).register_tuned(
-        EvaluatedFamilies(registry, lineages, tuned, calls=calls)
-    )
-    datasets, rows = house.get(DatasetService), house.get(DatasetRows)
+    decisions.register_tuned(calls)
+    evaluated_models.register_tuned(EvaluatedFamilies(registry, lineages, tuned, calls=calls))
     tasks = SetupTasks(home_of(house.settings), house.writes)
     house.close_at_end(tasks)
     judges = JudgeSetup(house.settings, registry, datasets, rows, tasks)

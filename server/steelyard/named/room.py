@@ -19,11 +19,16 @@ from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
 
 
-def _open(house: House) -> tuple[object, ...]:
+def _open(
+    house: House,
+    datasets: DatasetService,
+    models: EvaluatedModels,
+    decisions: DecisionService,
+    registry: ModelRegistry,
+) -> tuple[object, ...]:
     served = ServedDecisions(house.state)
-    house.get(DecisionService).register_named(served.open)
-    datasets, models = house.get(DatasetService), house.get(EvaluatedModels)
-    comparisons = NamedComparisons(house, datasets, models, house.get(ModelRegistry).default)
+    decisions.register_named(served.open)
+    comparisons = NamedComparisons(house, datasets, models, registry.default)
     datasets.register_reader(comparisons.reader_of)
     named = NamedDecisions(house.state, house.writes, served)
     house.tick(
@@ -35,10 +40,10 @@ def _open(house: House) -> tuple[object, ...]:
     return served, named, comparisons, Shares(named)
 
 
-def _open_runs(house: House) -> Work:
+def _open_runs(house: House, datasets: DatasetService, models: EvaluatedModels) -> Work:
     from steelyard.named.compare_run import ComparisonRuns
 
-    return ComparisonRuns(house.state, house.get(DatasetService), house.get(EvaluatedModels))
+    return ComparisonRuns(house.state, datasets, models)
 
 
 ROOM = Room(

@@ -29,7 +29,13 @@ from steelyard.serving.registry import ModelRegistry
 _REMOVAL_S = 60.0
 
 
-def open_people(house: House) -> tuple[object, ...]:
+def open_people(
+    house: House,
+    accounts: AccountService,
+    purchases: PurchaseService,
+    assignments: DraftAssignments,
+    registry: ModelRegistry,
+) -> tuple[object, ...]:
     """Return who lets people in; letters are sent where accounts are on."""
     state, settings, now = house.state, house.settings, ForwardClock()
     mail = MailRoom(state, settings, now=now)
@@ -41,9 +47,8 @@ def open_people(house: House) -> tuple[object, ...]:
             failure="Could not remove an account",
             interval_s=_REMOVAL_S,
         )
-    accounts, purchases = house.get(AccountService), house.get(PurchaseService)
     purchases.register_note(note)
-    house.get(DraftAssignments).register_candidates(partial(members_of, roles=REVIEWERS))
+    assignments.register_candidates(partial(members_of, roles=REVIEWERS))
     sign_ins = SignIns(state, mail, settings, now=now)
     members, sessions = Members(state, mail, now=now), Sessions(state, settings, now=now)
     own_account = OwnAccount(state, accounts)
@@ -56,6 +61,6 @@ def open_people(house: House) -> tuple[object, ...]:
         sign_ins,
         own_account,
         UsageService(state),
-        Operator(state, accounts, purchases, house.get(ModelRegistry)),
+        Operator(state, accounts, purchases, registry),
         AccountExports(house, own_account, members, sessions),
     )

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from steelyard.errors import errors_of
 from steelyard.errors import people as errors
-from steelyard.house import House
 from steelyard.people import operator_routes, tables
 from steelyard.people.opening import open_people
 from steelyard.people.routes import ROUTES
@@ -14,8 +13,8 @@ from steelyard.people.session_service import Sessions
 from steelyard.room import Room
 
 
-def _sweep(house: House) -> Callable[[], object]:
-    return house.get(Sessions).sweep
+def _sweep(sessions: Sessions) -> Callable[[], object]:
+    return sessions.sweep
 
 
 ROOM = Room(

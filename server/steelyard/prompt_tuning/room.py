@@ -16,22 +16,23 @@ from steelyard.serving.registry import ModelRegistry
 from steelyard.settings import home_of
 
 
-def _open(house: House) -> tuple[object, ...]:
-    datasets, models = house.get(DatasetService), house.get(EvaluatedModels)
-    tunings = PromptTunings(house, datasets, models, house.get(ModelRegistry).default)
+def _open(
+    house: House, datasets: DatasetService, models: EvaluatedModels, registry: ModelRegistry
+) -> tuple[object, ...]:
+    tunings = PromptTunings(house, datasets, models, registry.default)
     datasets.register_reader(tunings.reader_of)
     datasets.register_doubts(tunings.doubts_on)
     return (tunings,)
 
 
-def _open_runs(house: House) -> Work:
+def _open_runs(house: House, datasets: DatasetService, models: EvaluatedModels) -> Work:
     from steelyard.prompt_tuning.run import PromptTuningRuns
     from steelyard.prompt_tuning.writing import find_writer
 
     return PromptTuningRuns(
         house.state,
-        house.get(DatasetService),
-        house.get(EvaluatedModels),
+        datasets,
+        models,
         find_writer=lambda: find_writer(home_of(house.settings)),
     )
 

@@ -23,8 +23,10 @@ from steelyard.room import Room
 from steelyard.serving.registry import ModelRegistry
 
 
-def _open(house: House) -> tuple[object, ...]:
-    datasets, model = house.get(DatasetService), house.get(ModelRegistry).default
+def _open(
+    house: House, datasets: DatasetService, registry: ModelRegistry, bounds: RowBounds
+) -> tuple[object, ...]:
+    model = registry.default
     store, writes, reviews = house.frames("datasets"), house.writes, Reviews(house.state)
     drafts = DraftService(house.state, datasets, store, writes, reviews)
     datasets.register_reader(drafts.reader_of, erase_logs)
@@ -35,7 +37,7 @@ def _open(house: House) -> tuple[object, ...]:
         reviews,
         drafts,
         rows,
-        DraftSeals(drafts, datasets, store, writes, reviews, bounds=house.get(RowBounds)),
+        DraftSeals(drafts, datasets, store, writes, reviews, bounds=bounds),
         DraftAssignments(house.state, drafts, rows, writes, reviews),
         BlindAnswers(drafts, store, writes, reviews),
         AnswerImports(drafts, writes, reviews),

@@ -13,12 +13,14 @@ from steelyard.serving.routes import ROUTES
 from steelyard.serving.service import DecisionService
 
 
-def _open(house: House) -> tuple[object, ...]:
+def _open(
+    house: House, registry: ModelRegistry, operations: OperationLog, allowance: TokenAllowance
+) -> tuple[object, ...]:
     return (
         DecisionService(
-            house.get(ModelRegistry),
-            house.get(OperationLog),
-            house.get(TokenAllowance),
+            registry,
+            operations,
+            allowance,
             deadline_s=house.settings.deadline_s,
             stores_by_default=house.settings.store == "on",
         ),

@@ -13,13 +13,15 @@ from steelyard.shadows.service import Shadows
 from steelyard.shadows.tables import shadow_answers
 
 
-def _open(house: House) -> tuple[object, ...]:
+def _open(
+    house: House, registry: ModelRegistry, models: EvaluatedModels, lineages: LineageStore
+) -> tuple[object, ...]:
     shadows = Shadows(
         house.state,
         house.writes,
-        house.get(ModelRegistry),
-        house.get(EvaluatedModels),
-        house.get(LineageStore),
+        registry,
+        models,
+        lineages,
     )
     house.tick(shadows.tick, name="steelyard-shadows", failure="Could not score with shadows")
     return (shadows,)
