@@ -41,7 +41,7 @@ BELOW = (
     "storage",
     "exports | imports",
     "wire | tracing",
-    "settings | ids | version | caller | durable | memory | model_use | patience | recent | waiting",
+    "settings | asking | ids | version | caller | durable | memory | model_use | patience | recent | waiting",
     "errors",
 )
 #: Packages that meet the world everywhere; of all others some modules are pure.
