@@ -17,6 +17,7 @@ from steelyard.client.tables import read_table
 from steelyard.datasets.csv_rows import CsvReader
 from steelyard.datasets.ingest import RowReader
 from steelyard.imports import objects, unpacked, workbooks
+from steelyard.imports.columnar import parquet_table
 from steelyard.imports.encodings import Source, find_encoding
 from steelyard.imports.table import ArrowRows
 from steelyard.imports.unpacked import UnpackedBytes, check_zip, parquet_batches
@@ -199,6 +200,27 @@ WIDE = {
 def test_a_table_as_wide_as_it_is_long_is_refused_before_it_is_made(form):
     with pytest.raises(ValueError, match="The table has over 4,096 columns; leave out"):
         read_table(WIDE[form]().encode())
+
+
+@pytest.mark.parametrize(("n_columns", "n_rows"), [(4_097, 1), (10, 1_000)])
+def test_a_wide_parquet_file_is_refused_before_it_is_decoded(monkeypatch, n_columns, n_rows):
+    monkeypatch.setattr(unpacked, "MAX_CELLS", 9_999)
+    file, counted = io.BytesIO(), UnpackedBytes("wide.parquet")
+    pq.write_table(pa.table({f"c{n}": [0] * n_rows for n in range(n_columns)}), file)
+    with pytest.raises(ValueError, match=r"over 4,096 columns|over 9,999 cells"):
+        parquet_table(file, "wide.parquet", counted)
+    assert counted.n_bytes == 0
+    if n_rows == 1:  # and where rows are answered some at a time
+        with pytest.raises(ValueError, match="over 4,096 columns"):
+            next(parquet_batches(file, counted))
+
+
+def test_rows_that_are_answered_have_a_bound_of_columns(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    rows = ({"text": "a", **{f"n{n}_{m}": m for m in range(100)}} for n in range(60))
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with pytest.raises(ValueError, match="over 4,096 columns"):
+        next(RowFile(path).batches(["text"], 100))
 
 
 def test_rows_that_name_their_own_columns_have_a_bound_of_cells(monkeypatch):

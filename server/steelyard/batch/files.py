@@ -24,7 +24,7 @@ from steelyard.imports.encodings import Encoding, Source, find_encoding
 from steelyard.imports.objects import json_lines
 from steelyard.imports.reading import ENDINGS, read_table
 from steelyard.imports.table import Refused, Row
-from steelyard.imports.unpacked import UnpackedBytes, parquet_batches
+from steelyard.imports.unpacked import UnpackedBytes, check_size, parquet_batches
 from steelyard.wire.violations import has_lone_surrogate
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -259,6 +259,7 @@ def _base64(value: Any) -> str:
 
 def _raw_batch(rows: Sequence[tuple[int, Any]], context: Sequence[str]) -> Batch:
     names = dict.fromkeys(name for _, values in rows for name in values)
+    check_size(len(names), len(rows))
     frame = pl.DataFrame(
         {name: [_raw(values.get(name)) for _, values in rows] for name in names},
         schema=dict.fromkeys(names, pl.String),

@@ -31,8 +31,11 @@ def arrow_table(path: Path, unpacked: UnpackedBytes) -> Table:
     """Return the rows of an Arrow file as ``datasets`` saves them."""
     try:
         with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
-            batches = []
+            batches, n_rows = [], 0
+            check_size(len(stream.schema))
             for batch in stream:
+                n_rows += batch.num_rows
+                check_size(len(stream.schema), n_rows)
                 unpacked.add(sum(map(decoded_bytes, batch.columns)))
                 batches.append(batch)
             table = pa.Table.from_batches(batches, stream.schema)
@@ -42,7 +45,6 @@ def arrow_table(path: Path, unpacked: UnpackedBytes) -> Table:
 
 
 def _table(table: pa.Table, read_as: str) -> Table:
-    check_size(table.num_columns, table.num_rows)
     columns, notes = unique_names(table.column_names)
     for place, column in reversed(list(enumerate(table.columns))):
         if (texts := _texts_of(column)) is not None:

@@ -107,6 +107,7 @@ def parquet_batches(
     """Yield the rows of a Parquet file as they are decoded, counting the bytes of each batch."""
     with pq.ParquetFile(file) as parquet:
         footer = parquet.metadata
+        check_size(len(parquet.schema_arrow))
         per_row, nested = 0, set()
         for group in range(footer.num_row_groups):
             largest = 0
@@ -129,6 +130,8 @@ def parquet_batches(
 
 def read_parquet(file: BinaryIO, unpacked: UnpackedBytes) -> pa.Table:
     """Return the rows of a Parquet file; raise ``ValueError`` when they take more than the bound."""
+    footer = pq.read_metadata(file)
+    check_size(len(footer.schema.to_arrow_schema()), footer.num_rows)
     batches = list(parquet_batches(file, unpacked))
     return pa.Table.from_batches(batches, batches[0].schema if batches else pq.read_schema(file))
 
