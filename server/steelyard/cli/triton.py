@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from steelyard.settings import Settings
     from steelyard.triton.host import TritonHost
     from steelyard.triton.parity import ModelComparison
-    from steelyard.triton.repository import ExportOptions, ModelSource
+    from steelyard.triton.repository import ExportOptions, Source
     from steelyard.triton.sources import Exportable
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -85,7 +85,8 @@ def command() -> None:
     "--model",
     "names",
     multiple=True,
-    help="A base model, or a fine-tune by number or adapter; may be repeated. Default: all in use.",
+    help="A base model, a reader, or a fine-tune by number or adapter; may be repeated. Default: base "
+    "models and fine-tunes in use.",
 )
 @_instances
 @click.option("--prune", is_flag=True, help="Remove exported models that are no longer in use.")
@@ -301,7 +302,7 @@ def check(*, url: str, as_json: bool, **given: str | None) -> None:
     address = parse_address(url, read_tls(settings))
     if address is None:
         raise click.BadParameter("give triton://HOST:PORT.", param_hint="URL")
-    sources = {source.name: source for source in find_sources(settings).sources}
+    sources = {source.name: source for source in find_sources(settings, with_readers=True).sources}
     comparisons = check_server(address, sources)
     if as_json:
         show_json({"url": address.url, "ok": is_good(comparisons), "models": comparisons})
@@ -393,7 +394,7 @@ def _stopping() -> Iterator[threading.Event]:
 
 def _write(
     folder: Path,
-    sources: Sequence[ModelSource],
+    sources: Sequence[Source],
     options: ExportOptions,
     tell: Callable[[str], Any],
 ) -> None:
@@ -414,7 +415,11 @@ def _prune(folder: Path, exportable: Exportable) -> None:
     from steelyard.triton.repository import exported, remove_model
 
     # What is left out is in use, and may be loaded in a server: only now it cannot be made again.
-    in_use = {*exportable.left_out, *(source.name for source in exportable.sources)}
+    in_use = {
+        *exportable.left_out,
+        *exportable.readers,
+        *(source.name for source in exportable.sources),
+    }
     for name in sorted(exported(folder).keys() - in_use):
         remove_model(folder, name)
         click.echo(f"{name}: removed")

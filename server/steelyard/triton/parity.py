@@ -16,17 +16,27 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from tritonclient.utils import InferenceServerException
+from tritonclient.grpc import InferenceServerClient, InferInput, InferRequestedOutput
+from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.errors import SteelyardError
 from steelyard.scoring.engine import PassEngine
+from steelyard.scoring.entailment.encoder import Encoder
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.remote.triton_address import TritonAddress
 from steelyard.scoring.remote.triton_engine import TritonEngine, connect
 from steelyard.scoring.remote.triton_failures import failure_of
 from steelyard.serving.decide import DecideService, Prepared
-from steelyard.triton.repository import PRECISION, SHA256, VERSION, ModelSource
+from steelyard.settings import InvalidSettingError
+from steelyard.triton.repository import (
+    PRECISION,
+    SHA256,
+    VERSION,
+    ModelSource,
+    ReaderSource,
+    Source,
+)
 
 ParityVerdict = Literal["equal", "different", "failed", "foreign", "unloaded"]
 
@@ -37,6 +47,8 @@ _ASK_S = 5.0
 _PASS_S = 60.0
 _ROUNDS = 5
 _READY = "READY"
+#: Pairs that a reader is compared on.
+_PAIRS = 6
 
 _TEXT = (
     "the invoice was paid twice and the customer asks for the money back before friday because "
@@ -61,9 +73,7 @@ class ModelComparison:
     message: str = ""
 
 
-def check_server(
-    address: TritonAddress, sources: Mapping[str, ModelSource]
-) -> list[ModelComparison]:
+def check_server(address: TritonAddress, sources: Mapping[str, Source]) -> list[ModelComparison]:
     """Compare every model that a server has loaded."""
     comparisons = []
     with closing(connect(address)) as client:
@@ -78,7 +88,7 @@ def check_server(
                 config = client.get_model_config(entry.name, VERSION, client_timeout=_ASK_S).config
                 parameters = {key: value.string_value for key, value in config.parameters.items()}
                 comparisons.append(
-                    _compare(address, entry.name, parameters, sources.get(entry.name))
+                    _compare(client, address, entry.name, parameters, sources.get(entry.name))
                 )
         except InferenceServerException as error:
             raise failure_of(error, address.url, "its models") from error
@@ -177,7 +187,11 @@ def _text(seed: int, n_words: int) -> str:
 
 
 def _compare(
-    address: TritonAddress, name: str, parameters: Mapping[str, str], source: ModelSource | None
+    client: InferenceServerClient,
+    address: TritonAddress,
+    name: str,
+    parameters: Mapping[str, str],
+    source: Source | None,
 ) -> ModelComparison:
     precision = parameters.get(PRECISION, "")
     if SHA256 not in parameters:
@@ -193,6 +207,8 @@ def _compare(
             f"{source.sha256[:12]} in {here.precision}; export it again, or use the same --engine."
         )
         return ModelComparison(name, "failed", precision, message=message)
+    if isinstance(source, ReaderSource):
+        return _compare_reader(client, address, source)
     there = TritonEngine(
         address, name, sha256=source.sha256, precision=precision, timeout_s=_PASS_S
     )
@@ -207,6 +223,53 @@ def _compare(
         there.close()
         if local is not None:
             local.close()
+
+
+def _compare_reader(
+    client: InferenceServerClient, address: TritonAddress, source: ReaderSource
+) -> ModelComparison:
+    """Compare what a reader makes of some pairs of a text and a statement, each a pass of its own."""
+    difference, here_ms, there_ms = 0.0, [], []
+    try:
+        encoder = Encoder(source.facts)
+        for seed in range(_PAIRS):
+            pair = _text(seed, 12 + 30 * seed), _text(seed + 5, 6)
+            began = time.perf_counter()
+            ours = encoder.logits(*pair)
+            here_ms.append((time.perf_counter() - began) * 1000.0)
+            inputs = []
+            for name, array in encoder.inputs(*pair).items():
+                given = InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype))
+                inputs.append(given.set_data_from_numpy(array))
+            began = time.perf_counter()
+            answer = client.infer(
+                source.name,
+                inputs,
+                VERSION,
+                outputs=[InferRequestedOutput(encoder.output)],
+                client_timeout=_PASS_S,
+            )
+            there_ms.append((time.perf_counter() - began) * 1000.0)
+            theirs = np.asarray(answer.as_numpy(encoder.output), np.float64).reshape(-1)
+            if theirs.shape != ours.shape or not np.isfinite(theirs).all():
+                difference = math.nan
+                break
+            shares = [np.exp(logits - np.logaddexp.reduce(logits)) for logits in (ours, theirs)]
+            difference = _largest(difference, *shares)
+    except (SteelyardError, InvalidSettingError, InferenceServerException) as error:
+        if isinstance(error, InferenceServerException):
+            error = failure_of(error, address.url, source.name)
+        precision = source.files.precision
+        return ModelComparison(source.name, "failed", precision, message=str(error))
+    return ModelComparison(
+        source.name,
+        "equal" if difference < LIMIT else "different",
+        precision=source.files.precision,
+        n_decisions=_PAIRS,
+        difference=difference,
+        here_ms=statistics.median(here_ms),
+        there_ms=statistics.median(there_ms),
+    )
 
 
 def _answers(

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from steelyard.durable import flush, flush_tree
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import AUTO, BaseFiles, read_base_files
-from steelyard.scoring.engine import FLOAT32, Engine, graph_weights
+from steelyard.scoring.engine import FLOAT32, INT8, Engine, graph_weights
+from steelyard.scoring.entailment.folder import GRAPH, EncoderFacts
 from steelyard.scoring.merging import check_base, merge, read_adapter
 from steelyard.triton import backend_model
 from steelyard.triton.model_config import Backend, TensorSpec, render_config
@@ -42,6 +43,8 @@ CONFIG, EXPORT, PROGRAM, GPU_GRAPH = "config.pbtxt", "export.json", "model.py", 
 SHA256, PRECISION, BASE = "steelyard_sha256", "precision", "base"
 #: Counted up when what is written changes and nothing it is made from does.
 _FORMAT = 1
+#: Operations of which a graph in int8 has some.
+_INT8_OPERATIONS = (b"QuantizeLinear", b"MatMulInteger", b"QLinearMatMul", b"QGemm")
 _PARTIAL = ".partial-"
 _OLD = ".old"
 
@@ -67,6 +70,38 @@ class ModelSource:
         """Make an engine of the weights in this process."""
         files = self.files
         return Engine(files.graph, self.weights(), precision=files.precision, threads=threads)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFiles:
+    """A graph with its weights inside, where ``BaseFiles`` has them beside it."""
+
+    graph: bytes
+    precision: str
+    sha256: str
+    manifest: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSource:
+    """A reader: its Triton model takes a context and a statement as tokens, one pair a pass."""
+
+    name: str
+    facts: EncoderFacts
+    files: GraphFiles = field(repr=False)
+    adapter: None = None
+
+    @property
+    def sha256(self) -> str:
+        """Identifies its weights."""
+        return self.files.sha256
+
+    def weights(self) -> Tensors:
+        """Return none: they are in the graph."""
+        return {}
+
+
+Source = ModelSource | ReaderSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +137,22 @@ def base_source(
     return ModelSource(name or files.manifest["name"], files.sha256, files)
 
 
-def write_model(folder: Path, source: ModelSource, options: ExportOptions) -> bool:
+def reader_source(name: str, facts: EncoderFacts) -> ReaderSource:
+    """Read a reader's graph."""
+    graph = (facts.folder / GRAPH).read_bytes()
+    precision = INT8 if any(operation in graph for operation in _INT8_OPERATIONS) else FLOAT32
+    sha256 = hashlib.sha256(graph).hexdigest()
+    return ReaderSource(name, facts, GraphFiles(graph, precision, sha256, {"name": name}))
+
+
+def write_model(folder: Path, source: Source, options: ExportOptions) -> bool:
     """Write a model into a repository unless it is there; raises ``OSError`` when it cannot be."""
     if options.target == "gpu" and source.files.precision != FLOAT32:
+        if isinstance(source, ReaderSource):
+            raise EngineUnavailableError(
+                f"The {source.files.precision} graph of {source.name} runs on the CPU alone; connect a "
+                "folder with the reader's float32 graph, and export that for a GPU."
+            )
         raise EngineUnavailableError(
             f"The {source.files.precision} graph of {source.name} runs on the CPU alone; export "
             "it for a GPU with --engine onnxruntime-float32, and give the service the same engine."
@@ -123,7 +171,7 @@ def write_model(folder: Path, source: ModelSource, options: ExportOptions) -> bo
     return True
 
 
-def is_current(folder: Path, source: ModelSource, options: ExportOptions) -> bool:
+def is_current(folder: Path, source: Source, options: ExportOptions) -> bool:
     """Return whether a repository has a model as it would be written now, every byte of it."""
     place = folder / source.name
     record = read_record(place)
@@ -182,7 +230,7 @@ def embed_weights(graph: bytes, tensors: Tensors) -> bytes:
     return content
 
 
-def _source_sha256(source: ModelSource, options: ExportOptions) -> str:
+def _source_sha256(source: Source, options: ExportOptions) -> str:
     decisive = {
         "format": _FORMAT,
         "version": __version__,
@@ -198,7 +246,7 @@ def _source_sha256(source: ModelSource, options: ExportOptions) -> str:
     return hashlib.sha256(msgspec.json.encode(decisive, order="deterministic")).hexdigest()
 
 
-def _fill(partial: Path, source: ModelSource, options: ExportOptions) -> None:
+def _fill(partial: Path, source: Source, options: ExportOptions) -> None:
     version = partial / VERSION
     tensors = graph_weights(source.weights(), source.files.precision)
     parameters = {

@@ -6,8 +6,9 @@ are its base model's.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import make_url
@@ -17,16 +18,20 @@ from steelyard.errors import EngineUnavailableError, NotFoundError
 from steelyard.families.lineage.lineage import answering, kept_warm, latest_of
 from steelyard.families.store import StoredLineage, all_revisions, load_lineage
 from steelyard.scoring.assets import AUTO
+from steelyard.scoring.entailment.folder import EncoderFacts, read_folder
 from steelyard.scoring.reading import identity_at
-from steelyard.scoring.shipped import HASHING
+from steelyard.scoring.shipped import BASE, HASHING
 from steelyard.scoring.tuned import read_artifact
+from steelyard.serving.auto import completed
 from steelyard.serving.base import parse_base_models
-from steelyard.settings import Settings, frames_url_of, home_of
+from steelyard.serving.connected.declared import read_file
+from steelyard.serving.reader.declaring import WIRE
+from steelyard.settings import InvalidSettingError, Settings, frames_url_of, home_of
 from steelyard.storage import open_state
 from steelyard.storage.artifacts import ArtifactStore
 from steelyard.storage.frame_store import open_store
 from steelyard.storage.home import state_url_of
-from steelyard.triton.repository import ModelSource, base_source
+from steelyard.triton.repository import ModelSource, Source, base_source, reader_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +48,36 @@ class TunedModel:
 class Exportable:
     """Models that can be exported, and why others cannot."""
 
-    sources: list[ModelSource] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
+    #: Names of all readers here.
+    readers: list[str] = field(default_factory=list)
 
 
 def find_sources(
-    settings: Settings, *, names: Collection[str] = (), engine: str | None = None
+    settings: Settings,
+    *,
+    names: Collection[str] = (),
+    engine: str | None = None,
+    with_readers: bool = False,
 ) -> Exportable:
-    """Find the models that a Triton of these settings serves."""
+    """Find the models that a Triton of these settings serves.
+
+    A reader is among them where it is named, or where all are asked for: the service runs its own.
+    """
     plan = Exportable()
     chosen = engine or settings.engine
     if chosen == HASHING:
         chosen = AUTO
     bases = _find_bases(settings, chosen, plan)
     tuned = tuned_models(settings)
+    readers = _find_readers(settings)
+    plan.readers.extend(readers)
     requested = set(names)
     known = {
         *bases,
         *plan.left_out,
+        *readers,
         *(key for model in tuned for key in (model.adapter, model.ref)),
     }
     unknown = sorted(requested - known)
@@ -77,6 +94,11 @@ def find_sources(
     for model in tuned:
         if not requested or requested & {model.adapter, model.ref}:
             _add_tuned(settings, model, bases, plan, is_named=bool(requested))
+    for name in readers.keys() & requested if not with_readers else readers:
+        try:
+            plan.sources.append(reader_source(name, readers[name]()))
+        except (InvalidSettingError, OSError) as error:
+            plan.left_out[name] = f"Its folder cannot be used: {error}"
     return plan
 
 
@@ -148,6 +170,21 @@ def _find_bases(settings: Settings, engine: str, plan: Exportable) -> dict[str, 
             folder = Path(source).expanduser()
             bases[name] = base_source(folder, name=name, engine=engine)
     return bases
+
+
+def _find_readers(settings: Settings) -> dict[str, Callable[[], EncoderFacts]]:
+    """Return what reads each reader's folder, by the reader's name."""
+    home = home_of(settings)
+    return {
+        name: partial(
+            read_folder,
+            home / model.file,
+            labels=model.labels,
+            hypothesis_first=model.hypothesis_first,
+        )
+        for name, model in completed(read_file(home), BASE.name).models.items()
+        if model.wire == WIRE
+    }
 
 
 def _add_tuned(

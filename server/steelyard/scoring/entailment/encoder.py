@@ -51,7 +51,7 @@ class Encoder:
                 f"The encoder in {facts.folder} cannot be loaded: "
                 f"{str(error).splitlines()[0][:200]}. Download it again, or choose another."
             ) from error
-        self._output, self._length = self._check_shapes(facts)
+        self.output, self._length = self._check_shapes(facts)
         if self._length is not None:
             facts = bounded(facts, self._length)
         if facts.pad_id is None:
@@ -84,9 +84,8 @@ class Encoder:
         offsets = self._words.encode(text, add_special_tokens=False).offsets
         return statement if len(offsets) <= most else text[offsets[-most][0] :]
 
-    def logits(self, context: str, statement: str) -> Logits:
-        """Return the logits of a pair, in the graph's order."""
-        check_awaited()
+    def inputs(self, context: str, statement: str) -> dict[str, NDArray[np.integer[Any]]]:
+        """Return the inputs of the graph for a pair."""
         pair = (context, statement) if self._context_first else (statement, context)
         encoding = self._pairs.encode(*pair)
         length = self._length or len(encoding)
@@ -96,15 +95,20 @@ class Encoder:
             "token_type_ids": (encoding.type_ids, 0),
             "position_ids": (range(len(encoding)), 0),
         }
-        inputs = {
+        return {
             each.name: np.array(
                 [[*rows[each.name][0], *[rows[each.name][1]] * (length - len(encoding))]],
                 _TYPES[each.type],
             )
             for each in self._session.get_inputs()
         }
+
+    def logits(self, context: str, statement: str) -> Logits:
+        """Return the logits of a pair, in the graph's order."""
+        check_awaited()
+        inputs = self.inputs(context, statement)
         try:
-            [logits] = self._session.run([self._output], inputs)
+            [logits] = self._session.run([self.output], inputs)
         except Exception as error:  # the runtime's errors have no common class
             raise EngineUnavailableError(
                 f"The encoder in {self.facts.folder.name} failed on a pair; look at the log."
