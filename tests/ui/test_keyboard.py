@@ -59,7 +59,7 @@ def test_a_file_is_imported_five_rows_are_reviewed_one_is_undone_and_it_is_seale
     # The table: sorted by a header, and a row opened.
     expect(page.get_by_text("1 to 8 of 8")).to_be_visible()
     rows = page.get_by_role("grid", name="The rows")
-    header = rows.get_by_role("columnheader", name="Row", exact=True)
+    header = rows.get_by_role("columnheader", name="#", exact=True)
     keyboard.press(header)
     keyboard.press(header)
     expect(header).to_have_attribute("aria-sort", "descending")

@@ -155,7 +155,7 @@ class App:
             variant="text",
             margin=(0, 4),
             align="center",
-            sx=ON_BAR | {"fontSize": HEADING, "fontWeight": 700} | {_NARROW: _ICON_ALONE},
+            sx=ON_BAR | {"&&&": {"fontSize": HEADING, "fontWeight": 700, _NARROW: _ICON_ALONE}},
         )
         home_button.on_click(lambda _: self.session.open("home"))
         self._ways = Choices(

@@ -124,7 +124,7 @@ _TYPOGRAPHY = {
 }
 
 #: Of buttons in the bar at the top: quiet, in the colour of its words.
-ON_BAR = {"&&": {"color": "inherit", "background": "none"}, **_AS_WRITTEN}
+ON_BAR = {"&&": {"color": "inherit", "background": "none", "fontSize": SMALL}, **_AS_WRITTEN}
 
 
 def token(name: str) -> str:

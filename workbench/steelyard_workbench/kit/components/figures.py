@@ -85,22 +85,17 @@ def intervals(
     )
 
 
-def room_for(values: Sequence[float], *, beyond: float = 0.05) -> tuple[float, float]:
+def room_for(values: Sequence[float]) -> tuple[float, float]:
     """Return a range that holds values, ends of intervals among them, with some room beside them.
-
-    Parameters
-    ----------
-    beyond : float
-        Room above them, a share of it all.
 
     Examples
     --------
-    >>> room_for([0.0, 1.0], beyond=0.25)
-    (-0.05, 1.25)
+    >>> room_for([0.0, 1.0])
+    (-0.05, 1.05)
     """
     low, high = min(values, default=0.0), max(values, default=1.0)
     width = (high - low) or abs(high) or 1.0
-    return low - 0.05 * width, high + beyond * width
+    return low - 0.05 * width, high + 0.05 * width
 
 
 def on_tap(made: Any, source: ColumnDataSource, open_: Callable[[int], None]) -> None:

@@ -18,7 +18,6 @@ from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.keys import KEYS, PLACES
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.states import empty, verdict
@@ -68,20 +67,7 @@ class SettingsPage(Page):
             self.part(Loaded("The environment", self._environment, show_environment)),
             heading("Keyboard"),
             shortcuts,
-            table(
-                ("key", "does", "where"),
-                [
-                    (
-                        entry.listed,
-                        entry.help,
-                        place,
-                    )
-                    for where, place in PLACES.items()
-                    for entry in KEYS
-                    if entry.where == where
-                ],
-                label="Keys of the keyboard",
-            ),
+            empty("*Keys ?* in the bar at the top lists them."),
         ]
 
     def _keys(self) -> list[ApiKey]:
