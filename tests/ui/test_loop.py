@@ -34,6 +34,8 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 MIA, RITA = "mia@example.org", "rita@example.org"
 PHONE = {"width": 390, "height": 844}
+#: Pixels of a phone's first screen that its browser's own bars leave.
+FIRST_SCREEN = 664
 #: Mails of the file under the wrong team.
 N_WRONG = 50
 PICTURES = os.environ.get("STEELYARD_PICTURES")
@@ -282,7 +284,10 @@ def review_on_a_phone(page, walk, dataset, letters) -> None:
     phone.press("Start")
     phone.sees("Row 1 of 300")
     phone.picture("phone-review")
-    page.get_by_role("button", name=re.compile("Accept")).first.tap()
+    accept = page.get_by_role("button", name=re.compile("Accept")).first
+    box = accept.bounding_box()
+    assert box["y"] + box["height"] < FIRST_SCREEN
+    accept.tap()
     phone.sees("Row 2 of 300")
     # Nothing is cut at the right, and the menu lies over nothing.
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]

@@ -42,6 +42,8 @@ from steelyard_workbench.parts.review.row_filter import RowFilter, read_query, w
 
 #: Roles that change outcomes and seal; where nobody signs in, everybody does.
 _SEALING = (None, "owner", "developer")
+#: The text and its answers are in the first screen of a phone, and what is rarer comes under them.
+_ON_PHONE = "@media (max-width: 599px) { .after-row { order: 1; } }"
 _HIDDEN = "Audit: what the model suggests is hidden until you decide."
 
 
@@ -148,17 +150,18 @@ class Desk(Viewer):
         self._middle = pn.Column(sizing_mode="stretch_width")
         self._in_middle: Viewable | Viewer | None = None
         self._box = pn.Column(
-            self._head,
+            _after_row(self._head),
             self._notices,
             self.outcomes,
             self.tabs,
-            self.bar,
+            _after_row(self.bar),
             self._live,
             side_by_side(self._middle, self.beside),
             self.notes,
             self.seal,
             self.bulk.confirm,
             sizing_mode="stretch_width",
+            stylesheets=[_ON_PHONE],
         )
 
     @property
@@ -479,3 +482,8 @@ def _sealed_text(draft: Draft) -> str:
     is_new = sealed.sealed_as == "dataset"
     what = f"a new dataset, {sealed.dataset_id}" if is_new else f"version {sealed.version}"
     return f"This draft is sealed: it became {what}. It cannot be edited any more."
+
+
+def _after_row(part: Viewer) -> Viewable:
+    """Return a part that stands under the row on a phone."""
+    return pn.Column(part, css_classes=["after-row"], sizing_mode="stretch_width")
