@@ -180,6 +180,7 @@ def test_a_decision_has_its_week_its_code_and_pages_of_its_own(server, decisions
     _, name = decisions
     page = opened(server, named=name)
     assert "No requests in the last week." in shown(page)
+    assert "0 answers" not in shown(page)
     assert "Which team?" in shown(page)
     assert f"client.decision('{name}').decide(" in shown(page)
     server.client.decision(name).decide("Charged twice")
@@ -411,6 +412,11 @@ def compared(verdict, right, sentences=()):
             "passed",
             measured(0.0, -0.01, 0.01),
             "Version 7 is as good as production: +0 points right, between -1 and +1.",
+        ),
+        (
+            "passed",
+            measured(0.0, 0.0, 0.0),
+            "Version 7 is as good as production: it changed no answer that is known to be right or wrong.",
         ),
         (
             "refused",

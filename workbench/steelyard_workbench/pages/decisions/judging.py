@@ -55,6 +55,8 @@ def _sentence(number: int, result: ComparisonResult, gain: Change | None) -> str
     low, high = gain.low, gain.high
     if result.verdict == "passed" and low is not None and low > 0:
         word = "is better"
+    if low == high == 0:
+        return f"Version {number} {word}: it changed no answer that is known to be right or wrong."
     if low is None or high is None:
         return f"Version {number} {word}: {_points(gain.change)} points right."
     between = f"between {_points(low)} and {_points(high)}"

@@ -217,11 +217,12 @@ class DecisionsPage(OnePartPage):
     def _week(self, looked: Looked) -> Viewable:
         """Return the last week in a sentence, and the page that brings the decision forward."""
         week, step = looked.summary, next_step(looked)
-        text = (
+        seen = (
             f"{week.answers:,} answers in the last week · right {share_text(week.accuracy)} · to a "
-            f"person {share_text(week.abstain_rate)} · {usd(looked.cost_usd)} · "
-            f"{'drift' if looked.alarms else 'no drift'}. {step.text}"
+            f"person {share_text(week.abstain_rate)} · {looked.cost_usd} USD · "
+            f"{'drift' if looked.alarms else 'no drift'}. "
         )
+        text = f"{seen if week.answers else ''}{step.text}"
         is_elsewhere = step.page not in {"", "playground"}
         go = [self._opens(step.label, lambda: self._go(step.page), "text")] if is_elsewhere else []
         about = pmui.Typography(escape_markdown(text), variant="body2")
