@@ -73,6 +73,12 @@ def test_a_row_that_cannot_be_sent_has_its_own_error():
     assert isinstance(taken[1], ContextTooLongError)
 
 
+def test_a_refused_row_was_not_sent():
+    window = RowWindow([0], Model(places=0).submit, 8)
+
+    assert [answer.is_sent for answer in window.look()] == [False]
+
+
 def test_without_room_each_row_has_its_own_refusal():
     taken = ask_each(range(2), Model(places=0).submit, result_or_error, 8)
 
@@ -153,6 +159,20 @@ def test_while_it_pauses_no_row_is_sent():
 
     assert window
     assert not model.under_way
+
+
+def test_rows_that_the_model_has_not_begun_are_taken_back():
+    model, ends = Model(places=2), []
+    window = RowWindow(range(4), model.submit, 8, on_end=lambda: ends.append(1))
+    window.look()
+    model.under_way[0].started_at = 1.0
+
+    assert sorted(window.take_back()) == [1, 2, 3]
+
+    model.answer(0)
+    assert results(window.look()) == [(0, "answer 0")]
+    assert len(ends) == 2
+    assert not window
 
 
 def test_calls_that_wait_for_their_answers_run_in_threads():

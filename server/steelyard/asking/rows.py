@@ -41,7 +41,9 @@ def ask_each(
             check()
             for answer in window.look():
                 place, row = answer.row
-                taken[place] = take(RowResult(row, answer.future, answer.sent_at, answer.ended_at))
+                taken[place] = take(
+                    RowResult(row, answer.future, answer.sent_at, answer.ended_at, answer.is_sent)
+                )
                 progress(len(taken))
     return [taken[place] for place in sorted(taken)]
 

@@ -29,6 +29,8 @@ class RowResult(Generic[Row, Result]):
     future: Future[Result]
     sent_at: float
     ended_at: float
+    #: Whether the model's queue took it.
+    is_sent: bool = True
 
     def result(self) -> Result:
         """Return the answer, or raise the row's error; ``TimeoutError`` where none came."""
@@ -53,6 +55,8 @@ class RowWindow(Generic[Row, Result]):
         Seconds without any answer after which the oldest request has failed.
     patience_s : float
         Seconds for which a row waits for room where no other is under way.
+    on_end : callable
+        Called in any thread when a request ends, so that one wait can be for several windows.
     """
 
     def __init__(
@@ -63,9 +67,10 @@ class RowWindow(Generic[Row, Result]):
         *,
         timeout_s: float = float("inf"),
         patience_s: float = 0.0,
+        on_end: Callable[[], object] = lambda: None,
     ) -> None:
         self._rows, self._submit, self._at_once = iter(rows), submit, at_once
-        self._timeout_s, self._patience_s = timeout_s, patience_s
+        self._timeout_s, self._patience_s, self._on_end = timeout_s, patience_s, on_end
         self._next: deque[Row] = deque()
         self._under_way: dict[Future[Result], tuple[Row, float]] = {}
         self._ended: queue.SimpleQueue[tuple[Future[Result], float]] = queue.SimpleQueue()
@@ -83,10 +88,10 @@ class RowWindow(Generic[Row, Result]):
         """Whether a row is under way or to be sent."""
         return bool(self._under_way) or self._has_next()
 
-    def look(self) -> list[RowResult[Row, Result]]:
+    def look(self, wait_s: float = LOOK_S) -> list[RowResult[Row, Result]]:
         """Send rows, and return the answers that came, waiting a moment for the first."""
         answers = self._fill()
-        wait_s = 0.0 if answers else LOOK_S
+        wait_s = 0.0 if answers else wait_s
         with suppress(queue.Empty):
             while True:
                 future, at = self._ended.get(timeout=wait_s)
@@ -104,6 +109,16 @@ class RowWindow(Generic[Row, Result]):
     def again(self, row: Row) -> None:
         """Put a row before those that are to be sent."""
         self._next.appendleft(row)
+
+    def take_back(self) -> list[Row]:
+        """Return the rows that the model has not begun, which are asked no more."""
+        rows = [*self._next, *self._rows]
+        self._next.clear()
+        for future, (row, _) in tuple(self._under_way.items()):
+            if getattr(future, "started_at", None) is None and future.cancel():
+                del self._under_way[future]
+                rows.append(row)
+        return rows
 
     def pause(self, seconds: float) -> None:
         """Send no row for a while."""
@@ -134,14 +149,18 @@ class RowWindow(Generic[Row, Result]):
                     break
                 failed: Future[Result] = Future()
                 failed.set_exception(error)
-                unsent.append(RowResult(self._next.popleft(), failed, now, now))
+                unsent.append(RowResult(self._next.popleft(), failed, now, now, is_sent=False))
             else:
                 if not self._under_way:
                     self._heard_at = now
                 self._under_way[future] = self._next.popleft(), now
-                future.add_done_callback(lambda each: self._ended.put((each, perf_counter())))
+                future.add_done_callback(self._note_end)
             self._refused_at = float("inf")
         return unsent
+
+    def _note_end(self, future: Future[Result]) -> None:
+        self._ended.put((future, perf_counter()))
+        self._on_end()
 
     def _waits_for_room(self, now: float) -> bool:
         self._refused_at = min(self._refused_at, now)

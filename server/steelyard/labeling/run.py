@@ -12,19 +12,19 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
-import queue
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass, field
+from threading import Event
 from typing import Any, ClassVar
 
 import msgspec
 from sqlalchemy import Connection, Row, Table
 
 from steelyard import errors
+from steelyard.asking.window import LOOK_S, RowResult, RowWindow
 from steelyard.datasets.version_service import LabelledRow
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import read_request
@@ -59,10 +59,8 @@ COMMIT_S = 1.0
 PAUSES_S = (0.5, 2.0, 5.0)
 #: Lists of decisions that are kept at hand.
 _CACHED_TASKS = 1024
-#: Seconds between two looks whether to stop while teachers answer.
-_LOOK_S = 0.1
 
-_Scores = Future[list[ScoredDecision]]
+_Scores = list[ScoredDecision]
 
 
 @dataclass(eq=False, slots=True)
@@ -104,7 +102,14 @@ class _Teacher:
     failures: dict[int, str] = field(default_factory=dict)
     last_failure: str = "The teacher did not answer."
     patience: Patience = field(default_factory=Patience)
-    waiting: dict[_Scores, ReadyRow] = field(default_factory=dict)
+
+    def ask(self, on_end: Callable[[], object]) -> RowWindow[ReadyRow, _Scores]:
+        """Begin to ask about the rows of the window, the last first."""
+        rows, self.window = self.window, []
+        model = self.model.queue
+        return RowWindow(
+            reversed(rows), lambda row: model.submit(row.request), model.max_queue, on_end=on_end
+        )
 
     def begin(self, rendered: Iterable[ReadyRow]) -> None:
         """Take the rows that it is asked about next, besides those that are open."""
@@ -118,15 +123,6 @@ class _Teacher:
             self.again, key=lambda row: (row.place not in self.failures, -row.characters)
         )
         self.again = []
-
-    def end_round(self) -> None:
-        """Leave unsent rows to the next round."""
-        self.again += self.window
-        self.window = []
-        for future, row in tuple(self.waiting.items()):
-            if getattr(future, "started_at", None) is None and future.cancel():
-                del self.waiting[future]
-                self.again.append(row)
 
     @property
     def unasked(self) -> str:
@@ -148,9 +144,6 @@ class _Teacher:
             },
             is_calibrated=self.model.is_calibrated,
         )
-
-
-_Finished = tuple[_Teacher, ReadyRow, _Scores]
 
 
 @dataclass(slots=True)
@@ -297,44 +290,50 @@ class LabelingRun(Run):
         yield from sorted(ready, key=lambda ready_row: ready_row.characters)
 
     def _ask_once(self, labeling: _Labeling) -> None:
-        finished: queue.SimpleQueue[_Finished] = queue.SimpleQueue()
-        teachers = labeling.teachers
-        try:
-            while (
-                any(teacher.window or teacher.waiting for teacher in teachers)
-                and not self.stopping.is_set()
-            ):
-                for teacher in teachers:
-                    _fill(teacher, finished)
-                for teacher, row, future in _take(finished):
-                    teacher.waiting.pop(future, None)
-                    self._hear(labeling, teacher, row, future)
+        is_answered = Event()
+        with ExitStack() as closing:
+            asked = [
+                (teacher, closing.enter_context(teacher.ask(is_answered.set)))
+                for teacher in labeling.teachers
+            ]
+            while any(window for _, window in asked) and not self.stopping.is_set():
+                is_answered.clear()
+                answers = [(*pair, answer) for pair in asked for answer in pair[1].look(0.0)]
+                for teacher, window, answer in answers:
+                    self._hear(labeling, teacher, window, answer)
+                if not answers:
+                    is_answered.wait(LOOK_S)
                 if time.monotonic() - self._committed_at >= self._work.commit_s:
                     self._commit(labeling)
-        finally:
-            for teacher in teachers:
-                for future in teacher.waiting:
-                    future.cancel()
-                teacher.waiting.clear()
 
-    def _hear(self, labeling: _Labeling, teacher: _Teacher, row: ReadyRow, future: _Scores) -> None:
+    def _hear(
+        self,
+        labeling: _Labeling,
+        teacher: _Teacher,
+        window: RowWindow[ReadyRow, _Scores],
+        answer: RowResult[ReadyRow, _Scores],
+    ) -> None:
         """Take an answer, or note that the teacher is to be asked again.
 
         Once its server is left alone, or has failed for long, unsent rows wait for the next round, so
         that a round waits for one rest at most.
         """
+        row = answer.row
         try:
-            judgment = teacher.judge(row, future.result())
+            judgment = teacher.judge(row, answer.result())
             teacher.patience.succeeded()
         except errors.SteelyardError as error:
-            is_unsent = isinstance(error, RestingError)  # and the error is another row's
-            if error.retryable or is_unsent:
+            is_anothers = isinstance(error, RestingError)
+            if error.retryable or is_anothers:
                 teacher.again.append(row)
-                if not is_unsent:
-                    teacher.failures[row.place] = teacher.last_failure = error.message
+                if not is_anothers:
+                    teacher.last_failure = error.message
                     teacher.patience.failed()
-                if teacher.model.queue.rest_s > 0 or teacher.patience.is_over:
-                    teacher.end_round()
+                    if answer.is_sent:
+                        teacher.failures[row.place] = error.message
+                is_resting = teacher.model.queue.rest_s > 0 or teacher.patience.is_over
+                if is_resting or not answer.is_sent:
+                    teacher.again += window.take_back()
                 return
             judgment = Judgment(error=error.message)
         except Exception as error:  # noqa: BLE001  of a teacher, not of the job
@@ -415,38 +414,3 @@ class LabelingRun(Run):
 
 def _read_decisions(sent: bytes) -> tuple[Decision, ...]:
     return read_request({"context": "", "decisions": msgspec.json.decode(sent)}).decisions
-
-
-def _fill(teacher: _Teacher, finished: queue.SimpleQueue[_Finished]) -> None:
-    """Ask a teacher about as many rows as it takes at once."""
-    while teacher.window and len(teacher.waiting) < teacher.model.queue.max_queue:
-        row = teacher.window[-1]
-        try:
-            future = teacher.model.queue.submit(row.request)
-        except errors.EngineUnavailableError as error:
-            if not teacher.waiting:
-                teacher.last_failure = error.message
-                teacher.patience.failed()
-                teacher.again += teacher.window
-                teacher.window = []
-            return
-        teacher.window.pop()
-        teacher.waiting[future] = row
-        future.add_done_callback(functools.partial(_put, finished, teacher, row))
-
-
-def _put(
-    finished: queue.SimpleQueue[_Finished], teacher: _Teacher, row: ReadyRow, future: _Scores
-) -> None:
-    if not future.cancelled():
-        finished.put((teacher, row, future))
-
-
-def _take(finished: queue.SimpleQueue[_Finished]) -> Iterator[_Finished]:
-    """Yield what has finished, waiting a moment for the first."""
-    try:
-        yield finished.get(timeout=_LOOK_S)
-        while True:
-            yield finished.get_nowait()
-    except queue.Empty:
-        return
