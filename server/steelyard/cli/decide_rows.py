@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,9 @@ from steelyard.cli.local_state import show_json
 from steelyard.cli.requests import decisions_from_flags
 from steelyard.cli.table_files import READING, show_refused
 from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from steelyard.batch.scoring import Scored
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -85,17 +88,7 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
     from steelyard.settings import read_settings
 
     source, target = flags["source"], flags["target"]
-    if source is None or target is None:
-        raise click.UsageError("Give both --input and --output.", ctx)
-    if any(flags[name] is not None for name in ("request_file", "context", "context_file")):
-        raise click.UsageError("With --input the contexts are a column; name it by --column.", ctx)
-    if flags["url"] is not None and (flags["workers"] is not None or flags["is_queued"]):
-        raise click.UsageError(
-            "With --url the server answers; leave --workers and --queue out, and start it with more "
-            "workers.",
-            ctx,
-        )
-    _check_queue(ctx, flags)
+    _check_flags(ctx, flags)
     decisions = _decisions(ctx, flags)
     names = ("engine", "threads", "home", "state_url")
     settings = read_settings({name: flags[name] for name in names})
@@ -140,7 +133,13 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
             )
         except ValueError as error:
             raise click.UsageError(str(error), ctx) from None
-    if flags["as_json"]:
+    _show_done(done, target, as_json=flags["as_json"])
+    if done.errors or (done.left_out and flags["bad_rows"] is None):
+        raise click.exceptions.Exit(FAILED)
+
+
+def _show_done(done: Scored, target: Path, *, as_json: bool) -> None:
+    if as_json:
         counts = {"rows": done.rows, "errors": done.errors, "resumed": done.resumed}
         show_json({**counts, **({"left_out": len(done.left_out)} if done.left_out else {})})
     else:
@@ -152,12 +151,20 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
     show_refused("", done.left_out)
     if done.errors:
         click.echo(f"{done.errors:,} rows have no answer; their column error says why.", err=True)
-    if done.errors or (done.left_out and flags["bad_rows"] is None):
-        raise click.exceptions.Exit(FAILED)
 
 
-def _check_queue(ctx: click.Context, flags: dict[str, Any]) -> None:
-    """Refuse options that need --queue, or that exclude it."""
+def _check_flags(ctx: click.Context, flags: dict[str, Any]) -> None:
+    """Refuse options that exclude each other, or that need another."""
+    if flags["source"] is None or flags["target"] is None:
+        raise click.UsageError("Give both --input and --output.", ctx)
+    if any(flags[name] is not None for name in ("request_file", "context", "context_file")):
+        raise click.UsageError("With --input the contexts are a column; name it by --column.", ctx)
+    if flags["url"] is not None and (flags["workers"] is not None or flags["is_queued"]):
+        raise click.UsageError(
+            "With --url the server answers; leave --workers and --queue out, and start it with more "
+            "workers.",
+            ctx,
+        )
     if flags["is_queued"]:
         given = [name for name in ("workers", "engine", "threads") if flags[name] is not None]
         if given:

@@ -266,6 +266,33 @@ def _named(table: Table, mapping: Mapping, names: Path, encoding: str | None) ->
     return replace(mapping, labels=labels)
 
 
+def _roles(table: Table, roles: dict[str, Sequence[str]]) -> dict[str, str]:
+    """Return the role of each column that an option names; refuse two for one, and unknown columns."""
+    named: dict[str, str] = {}
+    for role, columns in roles.items():
+        for column in columns:
+            if column not in table.columns:
+                raise ValueError(
+                    f"There is no column {column!r}; the file has {', '.join(table.columns)}."
+                )
+            # Any column may be kept beside the rows.
+            if named.setdefault(column, role) != role and role != "metadata":
+                raise ValueError(
+                    f"{column!r} is named with --{named[column]} and with --{role}; name it once."
+                )
+    return named
+
+
+def _without_label(table: Table, used: set[str]) -> str:
+    if len(table.columns) == 1:
+        return (
+            f"The file has one column, {table.columns[0]}; add one with the right outcomes, or ask "
+            "other models to label its rows with steelyard labeling."
+        )
+    others = ", ".join(name for name in table.columns if name not in used)
+    return f"No column looks like a label; name one of {others} with --label."
+
+
 def choose_columns(
     table: Table,
     context: Sequence[str],
@@ -285,24 +312,15 @@ def choose_columns(
         When a column is not there, or there is no label.
     """
     label_questions = [column.partition("=")[::2] for column in labels or ()]
-    roles = {
-        "context": context,
-        "label": [name for name, _ in label_questions],
-        "split": [split] if split else [],
-        "metadata": metadata,
-    }
-    named: dict[str, str] = {}
-    for role, columns in roles.items():
-        for column in columns:
-            if column not in table.columns:
-                raise ValueError(
-                    f"There is no column {column!r}; the file has {', '.join(table.columns)}."
-                )
-            # Any column may be kept beside the rows.
-            if named.setdefault(column, role) != role and role != "metadata":
-                raise ValueError(
-                    f"{column!r} is named with --{named[column]} and with --{role}; name it once."
-                )
+    named = _roles(
+        table,
+        {
+            "context": context,
+            "label": [name for name, _ in label_questions],
+            "split": [split] if split else [],
+            "metadata": metadata,
+        },
+    )
     from steelyard.client.tables import Mapping, guess_mapping, guess_split, label_of
 
     guessed = None
@@ -324,15 +342,7 @@ def choose_columns(
             for label in guessed.labels
         )
     if not chosen_labels:
-        if len(table.columns) == 1:
-            raise ValueError(
-                f"The file has one column, {table.columns[0]}; add one with the right outcomes, or ask "
-                "other models to label its rows with steelyard labeling."
-            )
-        others = [name for name in table.columns if name not in {*chosen, *named}]
-        raise ValueError(
-            f"No column looks like a label; name one of {', '.join(others)} with --label."
-        )
+        raise ValueError(_without_label(table, {*chosen, *named}))
     chosen_metadata = tuple(metadata) or (guessed.metadata if guessed else ())
     return Mapping(chosen, chosen_labels, chosen_metadata, split or guess_split(table, named))
 

@@ -17,7 +17,7 @@ from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.settings import Settings
-    from steelyard.triton.host import TritonHost
+    from steelyard.triton.host import ServerTls, TritonHost
     from steelyard.triton.parity import ModelComparison
     from steelyard.triton.repository import ExportOptions, Source
     from steelyard.triton.sources import Exportable
@@ -212,8 +212,8 @@ def up(
     when it ends. Fine-tunes that come into use meanwhile are written as they do.
     """
     from steelyard.settings import home_of, read_settings
-    from steelyard.triton.environment import build_environment, check_machine, is_plain
-    from steelyard.triton.host import ServerTls, TritonHost
+    from steelyard.triton.environment import build_environment, check_machine
+    from steelyard.triton.host import TritonHost
     from steelyard.triton.repository import ExportOptions
     from steelyard.wire.hosts import is_loopback
 
@@ -221,19 +221,10 @@ def up(
     home = home_of(settings).absolute() / "triton"
     folder = (repository or home / "models").absolute()
     environments = (environment or home / "environments").absolute()
-    tls = None
-    if tls_certificate is not None and tls_key is not None:
-        tls = ServerTls(tls_certificate, tls_key, tls_clients)
-    elif not (tls_certificate is tls_key is tls_clients is None):
-        raise click.UsageError("TLS needs both --tls-certificate and --tls-key.")
+    tls = _tls_of(tls_certificate, tls_key, tls_clients)
     check_machine()
     for path, option in ((folder, "--repository"), (environments, "--environment")):
-        if not is_plain(path):
-            raise click.UsageError(
-                f"Triton hands {printable(str(path))} to a shell without quotes, which splits or "
-                f"changes it; give a --home, or a {option}, without spaces and quotes and without "
-                "any of | & ; ( ) < > \\ $ ` * ? { } [ ]."
-            )
+        _check_plain(path, option)
     if not is_loopback(host) and tls_clients is None:
         click.echo(
             f"Triton has no authentication: whoever reaches {host} can use, load and unload its "
@@ -261,6 +252,28 @@ def up(
         if not stopping.is_set():
             with server:
                 _serve(server, stopping, follow)
+
+
+def _tls_of(certificate: Path | None, key: Path | None, clients: Path | None) -> ServerTls | None:
+    from steelyard.triton.host import ServerTls
+
+    if certificate is not None and key is not None:
+        return ServerTls(certificate, key, clients)
+    if not (certificate is key is clients is None):
+        raise click.UsageError("TLS needs both --tls-certificate and --tls-key.")
+    return None
+
+
+def _check_plain(path: Path, option: str) -> None:
+    """Refuse a path that Triton's shell would take apart."""
+    from steelyard.triton.environment import is_plain
+
+    if not is_plain(path):
+        raise click.UsageError(
+            f"Triton hands {printable(str(path))} to a shell without quotes, which splits or "
+            f"changes it; give a --home, or a {option}, without spaces and quotes and without "
+            "any of | & ; ( ) < > \\ $ ` * ? { } [ ]."
+        )
 
 
 @command.command("check", epilog=_EPILOG)
