@@ -219,7 +219,7 @@ class DecisionsPage(OnePartPage):
         week, step = looked.summary, next_step(looked)
         seen = (
             f"{week.answers:,} answers in the last week · right {share_text(week.accuracy)} · to a "
-            f"person {share_text(week.abstain_rate)} · {looked.cost_usd} USD · "
+            f"person {share_text(week.abstain_rate)} · {usd(looked.cost_usd)} · "
             f"{'drift' if looked.alarms else 'no drift'}. "
         )
         text = f"{seen if week.answers else ''}{step.text}"
@@ -296,7 +296,7 @@ class DecisionsPage(OnePartPage):
     def _compare(self, name: str, number: int) -> None:
         """Compare a version with production; a price is shown first, and agreed to by another press."""
         compare = self.client.named_decisions.compare
-        if self._price.start(lambda usd: compare(name, number, max_price_usd=usd)) is None:
+        if self._price.start(lambda most: compare(name, number, max_price_usd=most)) is None:
             raise InvalidRequestError(
                 f"It costs {self._price.usd} USD. Press again to reserve that amount and compare."
             )
