@@ -7,10 +7,10 @@ import pytest
 
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import GRAPHS
-from steelyard.scoring.engine import FLOAT32, INT8, Engine, graph_weights
+from steelyard.scoring.engine import FLOAT32, INT8, LARGE_PAST, Engine, graph_weights
 from steelyard.scoring.onnx import DECISION_OUTPUTS
 from steelyard.scoring.packing import lay_out_text
-from steelyard.scoring.passes import NO_DECISION, pass_inputs
+from steelyard.scoring.passes import HEAD, N_HEADS, N_LAYERS, NO_DECISION, Past, pass_inputs
 from steelyard.scoring.rows import fill_rows, tokens_of
 
 
@@ -123,9 +123,9 @@ def test_several_threads_may_run_it_at_once(random_engine):
         assert np.allclose(pooled, alone[index % len(sizes)], atol=1e-3, rtol=1e-5)
 
 
-def test_a_passs_memory_goes_back_once_a_minute(make_engine, monkeypatch):
+def test_a_passs_memory_goes_back_once_a_minute_and_after_a_large_one(make_engine, monkeypatch):
     engine = make_engine(INT8)
-    clock = iter([100.0, 101.0, 159.0, 160.0, 161.0])
+    clock = iter([100.0, 101.0, 159.0, 160.0, 161.0, 162.0, 163.0, 164.0])
     monkeypatch.setattr("steelyard.scoring.engine.time.monotonic", lambda: next(clock))
     run, asked = engine._session.run, []
 
@@ -135,6 +135,9 @@ def test_a_passs_memory_goes_back_once_a_minute(make_engine, monkeypatch):
             return run(outputs, inputs, options)
 
     engine._session = Session()
-    for _ in range(5):
-        engine.run(make_inputs(), ["pooled"])
-    assert asked == [True, False, False, True, False]
+    for n_past in (0, 0, 0, 0, 0, LARGE_PAST, 0, 0):
+        channels = np.zeros(n_past + 1, np.int32)
+        tokens = (np.zeros((N_HEADS, n_past + 1, HEAD), np.float32),) * N_LAYERS
+        past = Past(channels, tokens, tokens)
+        engine.run(make_inputs() | past.tensors(), ["pooled"])
+    assert asked == [True, False, False, True, False, True, True, False]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,12 @@ import pytest
 from scoring.reference import Reference, read_stored, tokenize
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring import onnx, similarity
+from steelyard.scoring import lower, onnx, similarity
 from steelyard.scoring.assets import LOWER_GRAPHS, BaseModel, load_base_model, read_base_files
 from steelyard.scoring.engine import FLOAT32, Engine
 from steelyard.scoring.lower import QUESTION_STATES, KeptFigures, KeptStates
 from steelyard.scoring.onnx import OnnxScorer
+from steelyard.scoring.passes import N_LAYERS, WIDTH
 from steelyard.scoring.protocol import ScoredDecision
 from support.models.random_model import make_words, write_random_model
 
@@ -222,6 +224,21 @@ def test_a_choice_over_sentences_does_without_the_last_layer_of_its_context(
     [[alone]] = model.scorer.score([replace(sentences, decisions=(TEAMS,))])
     assert_same_bits([alone], beside_another[:1])
     assert sizes == [len(TEAMS.outcomes)]
+
+
+def test_a_long_context_is_in_memory_once_and_has_the_same_bits(model, monkeypatch):
+    long = replace(REQUESTS["long"], context=make_words(2_000))
+    expected = model.scorer.score([long, REQUESTS["windows"]])
+    n_tokens = len(model.scorer.lay_out(long).layout)
+    monkeypatch.setattr(lower, "MOST_CONTEXT", onnx.APART_CONTEXT)
+    tracemalloc.start()
+    model.scorer.score([replace(long, decisions=(TEAMS, PAID))])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.1 * n_tokens * 2 * (N_LAYERS - APART) * WIDTH * np.dtype(np.float32).itemsize
+    scored = model.scorer.score([replace(long, owner="acc_1"), REQUESTS["windows"]])
+    for one, other in zip(scored, expected, strict=True):
+        assert_same_bits(one, other)
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ _LOOKED_UP_PREFIX = "word_embeddings."
 #: Past tokens from which on a pass gives its memory back: few requests are that long, and what one
 #: needs would otherwise stay with the process. Seconds after which any pass does, so that a crowd's
 #: memory goes with the crowd.
-_LARGE_PAST, _GIVE_BACK_S = 2_048, 60.0
+LARGE_PAST, _GIVE_BACK_S = 2_048, 60.0
 
 
 class PassEngine(Protocol):
@@ -80,10 +80,11 @@ class Engine:
             raise _closed()
         now = time.monotonic()
         past = inputs.get("past_channels")
-        is_large = past is not None and past.size > _LARGE_PAST
+        is_large = past is not None and past.size > LARGE_PAST
         gives_back = is_large or now >= self._gives_back_at
         if gives_back:
-            self._gives_back_at = now + _GIVE_BACK_S
+            # A large pass's memory holds its outputs until they are copied: the next gives it back.
+            self._gives_back_at = now + _GIVE_BACK_S * (not is_large)
         try:
             values = session.run(list(outputs), inputs, self._give_back if gives_back else None)
         except Exception as error:

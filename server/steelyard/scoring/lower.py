@@ -64,6 +64,8 @@ OwnedText = tuple[str, tuple[int, ...]]
 MAX_BYTES = 64 * 1024 * 1024
 #: The same of contexts: about 20,000 tokens.
 MAX_CONTEXT_BYTES = 32 * 1024 * 1024
+#: Tokens of a context, with its overlaps, up to which its states are in memory at once.
+MOST_CONTEXT = 20_480
 #: Bytes of a kept entry beside its states and its key, about.
 _ENTRY_BYTES = 400
 
@@ -171,7 +173,9 @@ class LowerLayers:
     ) -> list[States]:
         """Return the states of all tokens of each request, (n_tokens, width).
 
-        Each request comes with its owner; the states of its context are stored for that owner.
+        Each request comes with its owner; the states of its context are stored for that owner. Those of
+        a context that is too long to be stored are left out, the first: who needs them reads its windows
+        one by one.
         """
         by_request = [
             [_KeyedDecision.of(decision) for decision in tokenized.decisions]
@@ -181,8 +185,15 @@ class LowerLayers:
         keys = dict.fromkeys(key for decision in decisions for key in decision.keys)
         states_by_key = self._kept.get(self._model, keys)
         missing = _missing(decisions, states_by_key)
-        owned = [_key_of(owner, b"c", tokenized.context) for _, tokenized, owner in requests]
-        known = self._known(owned)
+        fits = [layout.spans[0][0] <= MOST_CONTEXT for layout, _, _ in requests]
+        owned = [
+            _key_of(owner, b"c", tokenized.context) if is_short else None
+            for (_, tokenized, owner), is_short in zip(requests, fits, strict=True)
+        ]
+        known = [
+            states if is_short else np.zeros((0, WIDTH), np.float32)
+            for states, is_short in zip(self._known(owned), fits, strict=True)
+        ]
         windows = [
             windows_of(layout, stage=STAGE_CONTEXT) if states is None else []
             for states, (layout, _, _) in zip(known, requests, strict=True)

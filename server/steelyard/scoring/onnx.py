@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
@@ -11,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.decisions.rendering import RenderedRequest, render_context
-from steelyard.scoring.engine import PassEngine, Tensors
+from steelyard.errors import SteelyardError
+from steelyard.scoring.engine import LARGE_PAST, PassEngine, Tensors
 from steelyard.scoring.lower import LowerLayers
 from steelyard.scoring.packing import (
+    SEP,
     STAGE_CONTEXT,
     STAGE_CONTINUATION,
     STAGE_OUTCOME,
@@ -74,7 +77,8 @@ class LaidOut:
     tokenized: TokenizedRequest
     #: Similarity of the outcomes of decisions that are compared with sentences, by their index.
     similarities: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)
-    #: What the lowest layers made of its tokens, where those are read apart.
+    #: What the lowest layers made of its tokens, where those are read apart; of its last ones, where the
+    #: context is long.
     states: NDArray[np.float32] | None = None
     #: For whom what is computed of its context is kept.
     owner: str = ""
@@ -158,6 +162,11 @@ class OnnxScorer:
         for i, item in enumerate(laid):
             if not scored[i]:
                 scored[i] = self._score_long(item, vectors)
+        if any(item.layout.spans[0][0] > LARGE_PAST for item in laid):
+            with suppress(SteelyardError):  # the answers are there
+                self._vectors.encode(
+                    [(SEP,)]
+                )  # a small pass gives the memory of the large ones back
         for i, request in enumerate(requests):
             if is_unread(request, self.reading):
                 scored[i] = [replace(decision, is_unread=True) for decision in scored[i]]
@@ -225,7 +234,7 @@ class OnnxScorer:
         return is_apart or item.layout.ids.size > PACKED_TOKENS
 
     def _score_long(self, item: LaidOut, vectors: Vectors) -> list[ScoredDecision]:
-        reader = _LongReader(self.pass_engine, item, vectors, self._past)
+        reader = _LongReader(self.pass_engine, self._lower, item, vectors, self._past)
         spans = item.layout.spans
         whole = [
             i for i, (start, stop) in enumerate(spans) if stop - start <= WHOLE_DECISION_TOKENS
@@ -240,10 +249,18 @@ class OnnxScorer:
 class _LongReader:
     """One request read in stages; reads the context when made."""
 
-    def __init__(self, engine: PassEngine, item: LaidOut, vectors: Vectors, no_past: Past) -> None:
-        self.pass_engine, self._item, self._vectors = engine, item, vectors
+    def __init__(
+        self,
+        engine: PassEngine,
+        lower: LowerLayers | None,
+        item: LaidOut,
+        vectors: Vectors,
+        no_past: Past,
+    ) -> None:
+        self.pass_engine, self._lower = engine, lower
+        self._item, self._vectors = item, vectors
         self._no_past = no_past
-        self._tokens = tokens_of(item.layout, states=item.states)
+        self._tokens = tokens_of(item.layout)
         self._bounds = block_bounds(item.layout)
         # Where nothing is compared with the context as a whole, its last layer is not needed.
         self._channels = [item.layout.context_channel if item.is_pooled else NO_POOL]
@@ -256,7 +273,7 @@ class _LongReader:
         by_length = sorted(indices, key=lambda i: spans[i][1] - spans[i][0])
         lengths = [spans[i][1] - spans[i][0] for i in by_length]
         for group in groups_of(by_length, self._room(self._past), lengths):
-            rows = fill_rows([self._tokens.part(*spans[i]) for i in group])
+            rows = fill_rows([self._part(*spans[i]) for i in group])
             decisions = [
                 _decision(
                     self._item,
@@ -293,14 +310,13 @@ class _LongReader:
             for (place, rest), at in zip(run, rows.starts, strict=True):
                 read.setdefault(place, []).append(tokens.part(at, at + len(rest)))
         for place, parts in read.items():
-            vectors[place] = self._markers([heads[place]], extend_past(past, parts))[0]
+            extended = extend_past(past, parts, sum(len(part.channels) for part in parts))
+            vectors[place] = self._markers([heads[place]], extended)[0]
         markers = np.full(len(vectors), GIVEN, np.int32)
         decision = _decision(self._item, index, markers, self._vectors, given=vectors)
         inputs = pass_inputs(
-            fill_rows([self._tokens.part(0, 1)]),
+            fill_rows([self._part(start, start + 1)]),  # the one token that a pass must have
             [decision],
-            # The one token that the pass must have is the context's: its channel must not pool it
-            # again.
             [NO_POOL],
             past=self._no_past,
             pooled_past=self._pooled,
@@ -317,9 +333,9 @@ class _LongReader:
             stage = self._item.layout.stages[first]
             # The rest comes before the block that listens to it.
             if stage == STAGE_CONTINUATION:
-                rests[-1].append(self._tokens.part(first, last))
+                rests[-1].append(self._part(first, last))
             elif stage == STAGE_OUTCOME:
-                heads.append(self._tokens.part(first, last))
+                heads.append(self._part(first, last))
                 rests.append([])
         return heads, rests[:-1]
 
@@ -333,20 +349,24 @@ class _LongReader:
 
     def _read(self, past: Past, start: int, stop: int, stage: int) -> Past:
         """Add the blocks of a stage to the past; pool them where they are the context's."""
-        parts = []
-        for group in groups_of(self._blocks(start, stop, stage), self._room(past)):
-            # Windows of a context attend to themselves alone: they need no past.
-            is_context = stage == STAGE_CONTEXT
-            rows, outputs = self._read_pass(
-                group, self._no_past if is_context else past, of_windows=is_context
-            )
+        blocks = self._blocks(start, stop, stage)
+        if not blocks:
+            return past
+        return extend_past(past, self._read_parts(blocks, past, stage), sum(map(len, blocks)))
+
+    def _read_parts(self, blocks: Sequence[Tokens], past: Past, stage: int) -> Iterator[ReadTokens]:
+        # Windows of a context attend to themselves alone: they need no past.
+        is_context = stage == STAGE_CONTEXT
+        past = self._no_past if is_context else past
+        for blocks_of_pass in groups_of(blocks, self._room(past)):
+            group = blocks_of_pass
+            if self._lower is not None and blocks_of_pass[0].states is None:
+                group = self._lower.read(blocks_of_pass)
+            rows, outputs = self._read_pass(group, past, of_windows=is_context)
             self._pooled = np.asarray(outputs["pooled"], np.float32)
             tokens = tokens_read(rows, outputs)
-            parts += [
-                tokens.part(at, at + len(block))
-                for at, block in zip(rows.starts, group, strict=True)
-            ]
-        return extend_past(past, parts) if parts else past
+            for at, block in zip(rows.starts, group, strict=True):
+                yield tokens.part(at, at + len(block))
 
     def _read_pass(
         self, group: Sequence[Tokens], past: Past, *, of_windows: bool = False
@@ -357,9 +377,20 @@ class _LongReader:
         )
         return rows, self.pass_engine.run(inputs, ("pooled", *past_outputs(past)))
 
+    def _part(self, start: int, stop: int) -> Tokens:
+        tokens, states = self._tokens.part(start, stop), self._item.states
+        if states is None:
+            return tokens
+        first = len(self._item.layout) - len(states)
+        return (
+            replace(tokens, states=states[start - first : stop - first])
+            if start >= first
+            else tokens
+        )
+
     def _blocks(self, start: int, stop: int, stage: int) -> list[Tokens]:
         return [
-            self._tokens.part(first, last)
+            self._part(first, last)
             for first, last in self._bounds
             if start <= first < stop and self._item.layout.stages[first] == stage
         ]

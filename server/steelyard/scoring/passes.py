@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -91,18 +91,27 @@ def tokens_read(rows: Rows, outputs: Tensors) -> ReadTokens:
     )
 
 
-def extend_past(past: Past, parts: Sequence[ReadTokens]) -> Past:
-    """Add tokens to the past, in their order."""
-
-    def joined(old: NDArray[np.float32], name: str) -> NDArray[np.float32]:
-        new = [part.tensors[name].reshape(-1, N_HEADS, HEAD).swapaxes(0, 1) for part in parts]
-        return np.concatenate([old, *new], axis=1, dtype=np.float32)
-
-    return Past(
-        np.concatenate([past.channels, *(part.channels for part in parts)]),
-        tuple(joined(past.keys[n], f"key_{i}") for n, i in enumerate(past.layers)),
-        tuple(joined(past.values[n], f"value_{i}") for n, i in enumerate(past.layers)),
-    )
+def extend_past(past: Past, parts: Iterable[ReadTokens], n_tokens: int) -> Past:
+    """Add so many tokens to the past, in their order; parts are let go of one by one."""
+    start, end = len(past.channels), len(past.channels) + n_tokens
+    channels = np.empty(end, np.int32)
+    channels[:start] = past.channels
+    tensors = {
+        f"{name}_{i}": np.empty((N_HEADS, end, HEAD), np.float32)
+        for name in ("key", "value")
+        for i in past.layers
+    }
+    for name, tensor in tensors.items():
+        tensor[:, :start] = past.tensors()[f"past_{name}"]
+    for part in parts:
+        stop = start + len(part.channels)
+        channels[start:stop] = part.channels
+        for name, tensor in tensors.items():
+            read = part.tensors[name].reshape(-1, N_HEADS, HEAD)
+            tensor[:, start:stop] = read.swapaxes(0, 1)
+        start = stop
+    keys, values = (tuple(tensors[f"{name}_{i}"] for i in past.layers) for name in ("key", "value"))
+    return Past(channels, keys, values)
 
 
 @dataclass(frozen=True, slots=True)
