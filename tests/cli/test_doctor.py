@@ -15,8 +15,8 @@ import pytest
 import steelyard
 from steelyard.cli import checkup
 from steelyard.cli.checkup import EXTRAS, REQUIRED, examine
-from steelyard.cli.findings import CheckFinding
-from steelyard.cli.going_out import check_network
+from steelyard.cli.findings import Finding
+from steelyard.cli.going_out import addresses_of, check_network
 from steelyard.scoring.shipped import BASE
 from steelyard.settings import read_settings
 from steelyard.storage import open_state
@@ -73,6 +73,10 @@ def test_what_goes_out_is_named_with_its_setting(home, monkeypatch):
     )
     [found] = check_network(read_settings())
     assert (found.status, found.message) == ("ok", f"nothing goes out but to {reached}")
+    page = Path(__file__).parents[2] / "docs/operators/security-model.md"
+    table = page.read_text(encoding="utf-8").partition("| Named by |")[2].partition("| judges")[0]
+    variables = set(re.findall(r"(?:STEELYARD|OTEL)_[A-Z_]+", table))
+    assert variables == addresses_of(read_settings()).keys() | {"STEELYARD_WEBHOOK_HOSTS"}
 
 
 def test_every_line_says_what_to_do_when_something_is_wrong(home, run, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,35 +44,108 @@ with steelyard.embed() as server:
 """
 IN_A_CELL = "from steelyard_workbench import Workbench; Workbench().stop()"
 ON_TRITON = f"import runpy; runpy.run_path({backend_model.__file__!r}); import onnxruntime"
+#: Runs each command that ends by itself and asks no package index; a made-up word is what it needs.
+EVERY_COMMAND = """
+import time
+import click
+from click.testing import CliRunner
+from steelyard.cli.main import main
+time.sleep = lambda seconds: None
+LONG = {"serve", "up", "worker", "workbench", "mcp", "triton", "doctor", "decide"}
+def leaves(command, *path):
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        if path or name not in LONG:
+            yield from leaves(command.get_command(context, name), *path, name)
+n_run = 0
+for path, command in leaves(main):
+    words = ["x"] * sum(isinstance(each, click.Argument) for each in command.params)
+    for each in command.params:
+        if isinstance(each, click.Option) and each.required:
+            words += [each.opts[0], "x"]
+    result = CliRunner().invoke(main, [*path, *words], prog_name="steelyard")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    n_run += 1
+assert n_run > 90, n_run
+"""
+#: No server runs that it could speak to.
+FAILING = {"`steelyard mcp`": 3}
 ENTRIES = {
-    "decide": (*STEELYARD, "decide", "--context", "Paid twice.", *QUESTION),
-    "doctor": (*STEELYARD, "doctor"),
-    "serve": (*PYTHON, SERVED, "8420", "/v1/health", *STEELYARD, "serve"),
-    "workers": (*PYTHON, SERVED, "8420", "/v1/health", *STEELYARD, "serve", "--workers", "2"),
-    "up": (*PYTHON, SERVED, "Workbench on", "/", *STEELYARD, "up"),
-    "worker": (*PYTHON, SERVED, "Running jobs", "", *STEELYARD, "worker"),
-    "workbench": (*PYTHON, SERVED, "Workbench on", "/", *STEELYARD, "workbench"),
-    "mcp": (*STEELYARD, "mcp"),
-    "trainer": (sys.executable, "-m", "steelyard.trainer", "."),
-    "embed": (*PYTHON, EMBEDDED),
-    "client": (*PYTHON, "import steelyard.client, onnxruntime"),
-    "notebook": (*PYTHON, IN_A_CELL),
-    "Triton's host": (*PYTHON, ON_TRITON),
+    "`steelyard decide`": (*STEELYARD, "decide", "--context", "Paid twice.", *QUESTION),
+    "`steelyard doctor`": (*STEELYARD, "doctor"),
+    "`steelyard serve`": (*PYTHON, SERVED, "8420", "/v1/health", *STEELYARD, "serve"),
+    "`steelyard serve --workers 2`": (
+        *PYTHON,
+        SERVED,
+        "8420",
+        "/v1/health",
+        *STEELYARD,
+        "serve",
+        "--workers",
+        "2",
+    ),
+    "`steelyard up`, and its page": (*PYTHON, SERVED, "Workbench on", "/", *STEELYARD, "up"),
+    "`steelyard worker`": (*PYTHON, SERVED, "Running jobs", "", *STEELYARD, "worker"),
+    "`steelyard workbench`, and its page": (
+        *PYTHON,
+        SERVED,
+        "Workbench on",
+        "/",
+        *STEELYARD,
+        "workbench",
+    ),
+    "every other command": (*PYTHON, EVERY_COMMAND),
+    "`steelyard mcp`": (*STEELYARD, "mcp"),
+    "the trainer": (sys.executable, "-m", "steelyard.trainer", "."),
+    "`steelyard.embed()`": (*PYTHON, EMBEDDED),
+    "`import steelyard.client`": (*PYTHON, "import steelyard.client, onnxruntime"),
+    "`Workbench()` in a notebook": (*PYTHON, IN_A_CELL),
+    "the program of a Triton host": (*PYTHON, ON_TRITON),
 }
+
+
+PAGE = Path(__file__).parents[2] / "docs/operators/security-model.md"
+#: The rows of the table of the security model, below its head.
+DOCUMENTED = [
+    tuple(cell.strip() for cell in line.strip("|").split("|"))
+    for line in PAGE.read_text(encoding="utf-8")
+    .partition("| Started |")[2]
+    .partition("\n\n")[0]
+    .splitlines()[2:]
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_an_entry_keeps_to_its_machine(entry, tmp_path):
-    if entry == "mcp":
+    """The table has what is seen."""
+    if entry == "`steelyard mcp`":
         pytest.importorskip("mcp")
-    if entry == "trainer":
+    if entry == "the trainer":
         write_task(tmp_path / "work")
     seen, printed = run_without_route(
         tmp_path, *ENTRIES[entry], STEELYARD_ENGINE="onnxruntime-int8"
     )
-    outside = [path for path in seen.files if not path.startswith((HOME, "work/"))]
-    assert (seen.status, seen.looked_up, seen.n_connections, outside) == (0, [], 0, []), printed
+    outside = {
+        "the current folder" if path.startswith("work/") else path
+        for path in seen.files
+        if not path.startswith(HOME)
+    }
+    cells = (", ".join(seen.looked_up), str(seen.n_connections or ""), ", ".join(sorted(outside)))
+    row = (entry, *(cell or "none" for cell in cells))
+    assert (seen.status, row) == (FAILING.get(entry, 0), _documented(entry)), printed
+
+
+def _documented(entry):
+    return next((row for row in DOCUMENTED if row[0] == entry), None)
+
+
+def test_every_entry_of_the_table_is_started():
+    assert [row[0] for row in DOCUMENTED] == list(ENTRIES)
 
 
 #: Does all that the test above refuses.

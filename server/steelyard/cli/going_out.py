@@ -10,23 +10,26 @@ from steelyard.settings import Settings, home_of, read_variable
 from steelyard.tracing import ENDPOINT
 
 
-def check_network(settings: Settings) -> Iterator[CheckFinding]:
-    """Name each host that the settings let this installation reach, and the setting that does."""
-    from steelyard.serving.connected.declared import read_models
-
-    addresses = {
+def addresses_of(settings: Settings) -> dict[str, str | None]:
+    """Return the address that each setting names, of all that a server may reach by its settings."""
+    return {
         "STEELYARD_STATE_URL": settings.state_url,
         "STEELYARD_FRAMES_URL": settings.frames_url,
         "STEELYARD_SCORER": settings.scorer,
         "STEELYARD_SMTP_URL": settings.smtp_url,
         "STEELYARD_OIDC_ISSUER": settings.oidc_issuer,
         ENDPOINT: read_variable(ENDPOINT),
+        "STEELYARD_PAYMENTS": "https://api.stripe.com" if settings.payments == "stripe" else None,
     }
-    if settings.payments == "stripe":
-        addresses["STEELYARD_PAYMENTS"] = "https://api.stripe.com"
+
+
+def check_network(settings: Settings) -> Iterator[Finding]:
+    """Name each host that the settings let this installation reach, and the setting that does."""
+    from steelyard.serving.connected.declared import read_models
+
     reached = [
         f"{host} ({name})"
-        for name, address in addresses.items()
+        for name, address in addresses_of(settings).items()
         if address and (host := urlsplit(address).netloc.rpartition("@")[2])
     ]
     reached += [
