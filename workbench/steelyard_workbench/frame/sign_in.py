@@ -12,6 +12,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.people.wire import SignedInUser, SignInWays
+from steelyard_workbench.kit.components.cards import FRAME
 from steelyard_workbench.kit.components.identity_visit import IdentityVisit
 from steelyard_workbench.kit.components.passkey_dialog import PasskeyDialog
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -51,8 +52,8 @@ class SignIn(Viewer):
         super().__init__()
         self._client, self._on_done = client, on_done
         self._challenge = ""
-        self.email = pmui.TextInput(label="E-mail address", width=320)
-        self.code = pmui.TextInput(label="Code", width=320)
+        self.email = pmui.TextInput(label="E-mail address", sizing_mode="stretch_width")
+        self.code = pmui.TextInput(label="Code", sizing_mode="stretch_width")
         self.problem = pn.Column(sizing_mode="stretch_width")
         self.ask = Write(self._ask, "The code was not sent.", self.problem)
         self.give = Write(self._give, "Not signed in.", self.problem)
@@ -82,6 +83,7 @@ class SignIn(Viewer):
             self._visit,
             sizing_mode="stretch_width",
             name="Sign in",
+            styles=FRAME | {"max-width": "420px", "margin": "8vh auto 0", "padding": "24px"},
         )
         self._show_first()
 
