@@ -38,6 +38,8 @@ from steelyard.trainer.rows import TuningRow
 #: Rows of a file without a partner for training that are kept to test on, at most a third.
 TESTED = 3
 FALSE_ALARMS = 0.05
+#: Texts of each other task, none of which a model should know.
+STRANGE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sources = find_sources(options.data)
     scorer = load_model((options.engine or ["auto"])[0], threads=options.threads).scorer
     strange = {
-        name: [row.request.context for row in read_rows(path, 200, options.seed)]
+        name: [row.request.context for row in read_rows(path, STRANGE, options.seed)]
         for name, path in sources.items()
     }
     lines = []

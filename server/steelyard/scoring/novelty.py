@@ -122,8 +122,9 @@ def word_vectors(texts: Sequence[str]) -> Floats:
             # Two that fall into one place cancel out as often as they add up.
             signs = np.where(hashes >> 31, -1.0, 1.0)
             np.add.at(vector, hashes % WORD_WIDTH, signs * (1 + np.log(counts)))
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True).astype(np.float32)
+    vectors /= np.maximum(lengths, np.float32(1e-9))
+    return vectors
 
 
 def sample(texts: Iterable[str], most: int) -> list[str]:
