@@ -50,6 +50,35 @@ def test_a_gate_that_passed_shows_its_changes_on_a_number_line():
     assert "calibration error" in page.text
 
 
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        (
+            {"serves": True, "right": {"before": 0.7, "after": 0.7, "change": 0.0}},
+            "Words alone answer",
+        ),
+        (
+            {"serves": True},
+            "as right as what reads the base model: 70.0% beside 71.0% right, in 0.3",
+        ),
+        ({}, "Words alone would be as right"),
+        ({"as_right": False}, "Words alone are not shown to be as right"),
+    ],
+)
+def test_words_alone_stand_beside_it_with_what_they_cost(fields, text):
+    words = {
+        "decisions": 120,
+        "as_right": True,
+        "margin": 0.01,
+        "right": {"before": 0.71, "after": 0.7, "change": -0.01, "low": -0.02, "high": 0.01},
+        "cpu_ms": {"before": 6.7, "after": 0.3},
+        **fields,
+    }
+    if "right" in fields:
+        words["right"] = {**fields["right"], "low": 0.0, "high": 0.0}
+    assert text in Page(gate_answer(words=words)._repr_html_()).text
+
+
 def test_a_worse_outcome_is_marked_and_names_are_text():
     page = Page(gate_answer()._repr_html_())
     assert f"team: {HOSTILE} (worse)" in page.text

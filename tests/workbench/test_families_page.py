@@ -111,12 +111,13 @@ def test_a_family_starts_as_it_was_estimated_and_no_dearer():
     page = open_page(client)
     page.form.family.value = "ant"
     page.form.rank.value = 4
+    page.form.heads.value = "cheapest"
     run(page.form.estimate())
     assert "0.25 USD, the minimum" in texts(page.form.__panel__())
     run(page.form.start())
     ((_, sent),) = client.families.of("create")
     assert sent["max_price_usd"] == "0.25"
-    assert sent["hyperparameters"] == {"lora_rank": 4, "seed": 7}
+    assert sent["hyperparameters"] == {"lora_rank": 4, "heads": "cheapest", "seed": 7}
     assert (sent["family"], sent["dataset_version"], sent["method"]) == ("ant", 3, "sft")
     assert page.session.job == "ftj_9"
 

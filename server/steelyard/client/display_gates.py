@@ -23,6 +23,7 @@ from steelyard.evaluations.gate_wire import (
     name_of,
     paired_change,
     unchanged_of,
+    words_of,
 )
 from steelyard.wire.measures import interval_text
 from steelyard.wire.shown import to_frame, to_html
@@ -42,7 +43,11 @@ def _(gate: Gate) -> str:
     if not gate.passed:
         items = "".join(f"<li>{escape(text)}</li>" for text in gate.sentences)
         parts.append(f"<ul>{items}</ul>")
-    parts += [f"<p>{escape(text)}</p>" for text in (unchanged_of(gate), labels_of(gate)) if text]
+    parts += [
+        f"<p>{escape(text)}</p>"
+        for text in (unchanged_of(gate), labels_of(gate), words_of(gate))
+        if text
+    ]
     lines = list(intervals_of(gate))
     if lines:
         measure = measure_of(gate)

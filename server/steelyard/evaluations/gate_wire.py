@@ -246,6 +246,25 @@ def labels_of(gate: Gate) -> str | None:
     return f"{text} Left out: {listed(left_out)}." if left_out else text
 
 
+def words_of(gate: Gate) -> str | None:
+    """Return how words alone do beside the base model, in words; None where it is not known."""
+    words = gate.words
+    if words is UNSET:
+        return None
+    right, cpu = words.right, words.cpu_ms
+    both, after = f"{right.after:.1%} beside {right.before:.1%}", ""
+    if cpu is not UNSET and cpu.before is not None and cpu.after is not None:
+        both += f" right, in {cpu.after:.2g} ms of one core a decision beside {cpu.before:.2g}"
+        after = f", in {cpu.after:.2g} ms of one core a decision"
+    if words.serves and right.low == right.high == 0:
+        return f"Words alone answer: right on {right.after:.1%}{after}."
+    if words.serves:
+        return f"Words alone answer, as right as what reads the base model: {both}."
+    if words.as_right:
+        return f"Words alone would be as right as this model, which reads its base: {both}."
+    return f"Words alone are not shown to be as right as this model, which reads its base: {both}."
+
+
 def unchanged_of(gate: Gate) -> str | None:
     """Return that training changed no answer, in words; None where it changed some."""
     if not gate.groups or not all(map(is_unchanged, gate.groups.values())):

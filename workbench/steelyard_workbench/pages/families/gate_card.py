@@ -19,6 +19,7 @@ from steelyard.evaluations.gate_wire import (
     labels_of,
     measure_of,
     unchanged_of,
+    words_of,
 )
 from steelyard.evaluations.measures.gate_rules import (
     BELOW_BASELINE,
@@ -88,7 +89,7 @@ def show_gate(
     if gate.sentences:
         reasons = zip(gate.sentences, gate.reasons, strict=True)
         parts.append(_list([f"{sentence} ({reason})" for sentence, reason in reasons]))
-    notes = (unchanged_of(gate), labels_of(gate))
+    notes = (unchanged_of(gate), labels_of(gate), words_of(gate))
     parts += [pmui.Typography(note, variant="body2") for note in notes if note]
     shown, requests = _lines_of_groups(gate)
     if shown:

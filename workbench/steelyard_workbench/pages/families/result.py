@@ -15,7 +15,7 @@ from panel.viewable import Viewable
 from steelyard.calibration.intervals import mean_interval
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
-from steelyard.evaluations.gate_wire import Gate, GateGroup, unchanged_of
+from steelyard.evaluations.gate_wire import Gate, GateGroup, unchanged_of, words_of
 from steelyard.evaluations.wire import Evaluation, EvaluationRecord, JobRecord
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, ModelVersion
@@ -201,7 +201,16 @@ def show_result(family: Family, job: Job, model: object, result: Result | None) 
         verdict = verdict_of(gate)
         pills.append(pill(_CHECK[verdict.word], verdict.status))
         baseline = None if gate.baseline is UNSET else _right_of(gate.baseline)
-        if baseline is not None:
+        if gate.words is not UNSET:
+            title = escape(words_of(gate) or "", quote=True)
+            right = f"{gate.words.right.after * 100:.0f} %"
+            text = (
+                f"answers by words alone: {right}" if gate.words.serves else f"words alone: {right}"
+            )
+            if gate.words.cpu_ms is not UNSET and gate.words.cpu_ms.after is not None:
+                text = f"{text}, {gate.words.cpu_ms.after:.2g} ms"
+            pills.append(f'<span class="note" title="{title}">{text}</span>')
+        elif baseline is not None:
             pills.append(
                 '<span class="note" title="A text baseline: a linear model of words and runs of '
                 f'characters, trained on the same rows">words alone: {baseline[0] * 100:.0f} %</span>'

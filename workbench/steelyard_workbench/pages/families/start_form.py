@@ -27,6 +27,11 @@ from steelyard_workbench.parts.datasets.names import dataset_options
 
 #: Characters of the longest name of a family.
 _LONGEST_NAME = 48
+_HEADS = {
+    "whatever is most often right": "auto",
+    "the cheapest that is as right": "cheapest",
+    "words alone": "words",
+}
 _RANKS = {"as the server chooses": 0, **{str(n): n for n in (1, 2, 4, 8, MAX_LORA_RANK)}}
 
 
@@ -86,6 +91,7 @@ class FamilyForm(Viewer):
         self.family = pmui.TextInput(
             label="Name (a to z, 0 to 9, hyphens)", value=self._names[first], width=300
         )
+        self.heads = pmui.Select(label="What answers", options=_HEADS, value="auto", width=300)
         self.rank = pmui.Select(label="LoRA rank", options=_RANKS, value=0, width=220)
         self.seed = pmui.TextInput(label="Seed (optional)", width=150)
         super().__init__()
@@ -93,6 +99,7 @@ class FamilyForm(Viewer):
         self._by_name = {
             "dataset_id": self.dataset,
             "family": self.family,
+            "heads": self.heads,
             "lora_rank": self.rank,
             "seed": self.seed,
         }
@@ -112,7 +119,9 @@ class FamilyForm(Viewer):
         self._offered = Scope()
         self._box = pn.Column(
             pmui.Row(self.dataset, self.family),
-            Details(lambda: [pmui.Row(self.rank, self.seed)], "how it is trained").__panel__(),
+            Details(
+                lambda: [pmui.Row(self.heads, self.rank, self.seed)], "how it is trained"
+            ).__panel__(),
             self.estimate_button,
             self.place,
             sizing_mode="stretch_width",
@@ -178,6 +187,8 @@ class FamilyForm(Viewer):
 
     def _training(self) -> dict[str, Any]:
         given: dict[str, Any] = {"lora_rank": self.rank.value} if self.rank.value else {}
+        if self.heads.value != "auto":
+            given["heads"] = self.heads.value
         seed = self.seed.value.strip()
         if seed:
             # What is no number is sent as it is: the server says what is wrong with it.
@@ -190,7 +201,9 @@ class FamilyForm(Viewer):
         if self.family.value in {"", *self._names.values()}:
             self.family.value = self._names[self.dataset.value]
 
-    @param.depends("dataset.value", "family.value", "rank.value", "seed.value", watch=True)
+    @param.depends(
+        "dataset.value", "family.value", "heads.value", "rank.value", "seed.value", watch=True
+    )
     def _forget(self) -> None:
         """Take an estimate back that is of other fields, one that is still under way too."""
         self.estimate.drop()
