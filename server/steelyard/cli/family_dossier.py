@@ -17,6 +17,7 @@ from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
+    from steelyard.families.fine_tune_wire import Job
 
 _EPILOG = """\b
 Examples:
@@ -127,20 +128,7 @@ def _sections(client: Client, name: str) -> Iterator[dict[str, Any]]:
             partial(client.drafts.history, draft.id),
         )
     for job in details:
-        job_id = job.id
-        yield _section(f"Fine-tune {job_id}", f"job show {job_id} --json", partial(_given, job))
-        yield _section(
-            f"What happened to {job_id}",
-            f"job events {job_id} --json",
-            partial(client.jobs.events, job_id),
-        )
-        evaluation = job.dataset_evaluation
-        if evaluation is not UNSET and evaluation is not None:
-            yield _section(
-                f"Held-out figures of {job_id}: calibration and slices",
-                f"evaluate show {evaluation.id} --json",
-                partial(client.evaluations.detail, evaluation.id),
-            )
+        yield from _job_sections(client, job)
     yield _section(
         "The shadow", f"family shadow {name} --json", partial(client.families.compare_shadow, name)
     )
@@ -149,6 +137,26 @@ def _sections(client: Client, name: str) -> Iterator[dict[str, Any]]:
         f"alarm list --all --model {name} --json",
         lambda: list(islice(client.alarms.list(model=name), _MAX_ALARMS)),
     )
+
+
+def _job_sections(client: Client, job: Job) -> Iterator[dict[str, Any]]:
+    """Yield a fine-tune, its events, and its held-out figures where it has some."""
+    from msgspec import UNSET
+
+    job_id = job.id
+    yield _section(f"Fine-tune {job_id}", f"job show {job_id} --json", partial(_given, job))
+    yield _section(
+        f"What happened to {job_id}",
+        f"job events {job_id} --json",
+        partial(client.jobs.events, job_id),
+    )
+    evaluation = job.dataset_evaluation
+    if evaluation is not UNSET and evaluation is not None:
+        yield _section(
+            f"Held-out figures of {job_id}: calibration and slices",
+            f"evaluate show {evaluation.id} --json",
+            partial(client.evaluations.detail, evaluation.id),
+        )
 
 
 def _licenses(client: Client, dataset: str, version: int) -> dict[str, int]:

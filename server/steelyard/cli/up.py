@@ -66,22 +66,11 @@ def command(
     rewards. Samples deleted since are not loaded again.
     """
     from steelyard.cli.first_operator import first_operator
-    from steelyard.cli.samples import load_samples
     from steelyard.cli.serve import serve
     from steelyard.settings import read_server_settings, read_settings
 
     settings = read_server_settings({**given, "jobs": "on"})
-    home = home_of(settings)
     signs_in = first_operator(settings, operator)
-
-    def load(url: str) -> None:
-        if settings.accounts == "on":
-            click.echo("Accounts are on: load data with a key, `steelyard dataset create FILE`.")
-            return
-        # The server answers on this thread's loop: loading waits for its answers on another.
-        threading.Thread(
-            target=load_samples, args=(url, home), name="steelyard-samples", daemon=True
-        ).start()
 
     is_terminal = sys.stdout.isatty()
     with ExitStack() as beside:
@@ -104,7 +93,7 @@ def command(
             elif not no_workbench:
                 click.echo(f"The server answers on {running.url}. The workbench starts…")
             if not no_samples:
-                load(running.url)
+                _load_samples(running.url, settings)
             # It takes seconds to start, and the server answers on this thread's loop.
             starting = threading.Thread(
                 target=start_workbench, args=(running,), name="steelyard-workbench"
@@ -115,6 +104,18 @@ def command(
         # Neither an option nor the environment names one where this default is what is read.
         moves_port = read_settings(given, defaults={"port": 1}).port == 1
         serve(settings, on_ready=start, moves_port=moves_port)
+
+
+def _load_samples(url: str, settings: Settings) -> None:
+    from steelyard.cli.samples import load_samples
+
+    if settings.accounts == "on":
+        click.echo("Accounts are on: load data with a key, `steelyard dataset create FILE`.")
+        return
+    # The server answers on this thread's loop: loading waits for its answers on another.
+    threading.Thread(
+        target=load_samples, args=(url, home_of(settings)), name="steelyard-samples", daemon=True
+    ).start()
 
 
 def _panel(

@@ -78,16 +78,7 @@ def convert(table: Table, mapping: Mapping) -> Converted:
         made.lines.append(sent)
         if side is not None:
             row_sides.append(side)
-    n_long = sum(
-        cells[at[name]] is not None and _beside(cells[at[name]]) is None
-        for name in mapping.metadata
-        for _, cells in table.rows
-    )
-    if n_long:
-        made.notes.append(
-            f"{n_long:,} values of {', '.join(mapping.metadata)} are left out: they are not finite, or "
-            f"longer than {_LONGEST_BESIDE} characters."
-        )
+    made.notes.extend(_left_out(table, mapping, at))
     if n_leaks:
         made.notes.append(f"{n_leaks:,} rows of training have a context of the evaluation side.")
     if len(set(row_sides)) < 2:
@@ -97,6 +88,20 @@ def convert(table: Table, mapping: Mapping) -> Converted:
     return with_single_truths(
         replace(made, n_empty=n_empty, n_duplicates=n_duplicates, sides=sided)
     )
+
+
+def _left_out(table: Table, mapping: Mapping, at: dict[str, int]) -> list[str]:
+    """Return a note on values beside the rows that no row can hold; none where all fit."""
+    n_long = sum(
+        cells[at[name]] is not None and _beside(cells[at[name]]) is None
+        for name in mapping.metadata
+        for _, cells in table.rows
+    )
+    if not n_long:
+        return []
+    names = ", ".join(mapping.metadata)
+    longest = f"longer than {_LONGEST_BESIDE} characters"
+    return [f"{n_long:,} values of {names} are left out: they are not finite, or {longest}."]
 
 
 def _answers_of(replies: Sequence[Reply], mapping: Mapping) -> list[dict[str, Any]]:
