@@ -15,7 +15,7 @@ import pytest
 import steelyard
 from steelyard.cli import checkup
 from steelyard.cli.checkup import EXTRAS, REQUIRED, examine
-from steelyard.cli.findings import Finding
+from steelyard.cli.findings import CheckFinding
 from steelyard.cli.going_out import addresses_of, check_network
 from steelyard.scoring.shipped import BASE
 from steelyard.settings import read_settings

@@ -23,7 +23,7 @@ def addresses_of(settings: Settings) -> dict[str, str | None]:
     }
 
 
-def check_network(settings: Settings) -> Iterator[Finding]:
+def check_network(settings: Settings) -> Iterator[CheckFinding]:
     """Name each host that the settings let this installation reach, and the setting that does."""
     from steelyard.serving.connected.declared import read_models
 
