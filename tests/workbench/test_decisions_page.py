@@ -474,7 +474,7 @@ def week(answers, feedback):
         (20, 12_400, 0.5, "Feedback can judge it within a day."),
         (90, 12_400, 0.01, "Feedback can judge it in 11 days."),
         (20, 100, 0.0, "Without feedback it cannot be judged."),
-        (20, 0, 0.0, "Without feedback it cannot be judged."),
+        (20, 0, 0.0, "No requests in the last week, so nothing says how many that is."),
         (0, 100, 0.5, "Production answers every request itself."),
     ],
 )

@@ -87,6 +87,8 @@ def meaning_of(percent: int, week: DecisionSummary) -> str:
     """Return the effect of a share, by the traffic of the last week."""
     if not percent:
         return "Production answers every request itself."
+    if not week.answers:
+        return "No requests in the last week, so nothing says how many that is."
     n = week.answers * percent / 100
     text = f"{percent} % is about {n:,.0f} of {week.answers:,} answers a week. "
     seen = 0.0 if week.feedback_share is None else week.feedback_share.value
