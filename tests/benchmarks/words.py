@@ -82,10 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             lines.append(compare(name, train, sides[1], others, scorer, options.seed))
             print(" | ".join(lines[-1]), flush=True)
-    head = ("task", "rows", "outcomes", "right: words", "base", "change, points", "log loss: words",
-            "base", "fit, CPU s: words", "base", "decisions/CPU s: words", "base",
-            "strange found: words", "base")  # fmt: skip
-    print(text_table(list(head), lines))
+    head = "task,rows,outcomes,right: words,base,change in points,log loss: words,base,fit in CPU s: words,base"
+    head += ",decisions/CPU s: words,base,strange found: words,base"
+    print(text_table(head.split(","), lines))
     return 0
 
 
@@ -99,8 +98,7 @@ def sides_of(path: Path, n_tests: int, seed: int) -> tuple[list[TuningRow], list
         rows = read_rows(path)
         order = rng.permutation(len(rows))
         n_tests = min(n_tests, len(rows) // TESTED)
-        train, tests = ([rows[i] for i in order[part]] for part in
-                        (slice(n_tests, None), slice(n_tests)))  # fmt: skip
+        tests, train = [rows[i] for i in order[:n_tests]], [rows[i] for i in order[n_tests:]]
     sides = [[_tuning_row(row) for row in side] for side in (train, tests)]
     counts = Counter(fingerprint(row.decision) for row in sides[0])
     [(commonest, _)] = counts.most_common(1)

@@ -63,10 +63,10 @@ class WordingScorer:
                 for place, context in enumerate(contexts)
                 for group in self._groups(context, rendered)
             ),
-            lambda asked: self._model.queue.submit(
+            lambda wordings: self._model.queue.submit(
                 RenderedRequest(
-                    contexts[asked[0]],
-                    tuple(rendered[n] for n in asked[1]),
+                    contexts[wordings[0]],
+                    tuple(rendered[n] for n in wordings[1]),
                     owner=self._account_id,
                 )
             ),

@@ -134,6 +134,24 @@ class TuningRows:
         lineage = self._lineage(changes, evaluation, is_move=basis.is_move)
         return _grown(growth, lineage, evaluation, changes)
 
+    def _check_lora(self, given: Hyperparameters) -> None:
+        """Refuse to train the encoder where it is not read, or where that cannot be done here."""
+        if given.lora_rank is None:
+            return
+        if given.heads == "words":
+            raise errors.InvalidRequestError(
+                violations=[
+                    errors.Violation(
+                        (*BODY, "hyperparameters", "lora_rank"),
+                        f"lora_rank is {given.lora_rank}, and heads that read words alone read no "
+                        "encoder; leave one of the two out.",
+                        "not_allowed",
+                    )
+                ]
+            )
+        if (lacking := self._lacking_for_lora()) is not None:
+            raise errors.TrainingUnavailableError(lacking)
+
     async def plan(
         self,
         caller: Caller,
@@ -159,22 +177,7 @@ class TuningRows:
 
         newest, at, trained_row, elsewhere = await self._state.read(find)
         manifest, trained = at.manifest, _manifest_of(trained_row)
-        given = hyperparameters or Hyperparameters()
-        lora_rank = given.lora_rank
-        if lora_rank is not None and given.heads == "words":
-            raise errors.InvalidRequestError(
-                violations=[
-                    errors.Violation(
-                        (*BODY, "hyperparameters", "lora_rank"),
-                        f"lora_rank is {lora_rank}, and heads that read words alone read no encoder; "
-                        "leave one of the two out.",
-                        "not_allowed",
-                    )
-                ]
-            )
-        lacking = None if lora_rank is None else self._lacking_for_lora()
-        if lacking is not None:
-            raise errors.TrainingUnavailableError(lacking)
+        self._check_lora(hyperparameters or Hyperparameters())
         _check_kind(manifest, basis)
         if basis.trained_version is None:
             for other in elsewhere:

@@ -66,7 +66,7 @@ def observe(
     labelled = [row for row in map(_labelled, rows) if row["decisions"]]
     answered = ask_in_threads(
         [(model, row) for row in labelled for model in prices],
-        lambda asked: ask(*asked),
+        lambda pair: ask(*pair),
         result_or_error,
         at_once,
         progress=lambda n_answers: progress(n_answers // len(prices)),

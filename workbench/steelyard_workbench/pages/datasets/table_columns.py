@@ -211,17 +211,17 @@ class TableColumns(Viewer):
             ]
             self._on_converted(Converted(self._read.table))
             return
-        asked: list[Viewable] = []
+        fields: list[Viewable] = []
         for label in columns.labels:
             if label.column in self.kinds:
-                asked.append(self.kinds[label.column])
-            asked.append(self.questions[label.column])
+                fields.append(self.kinds[label.column])
+            fields.append(self.questions[label.column])
             if label.column in self.no_label:
-                asked.append(self.no_label[label.column])
+                fields.append(self.no_label[label.column])
             if label.column in self.outcomes and label.kind != "several":
-                asked.append(self.outcomes[label.column].__panel__())
-        if list(self._asked) != asked:
-            self._asked[:] = asked
+                fields.append(self.outcomes[label.column].__panel__())
+        if list(self._asked) != fields:
+            self._asked[:] = fields
         self._warned[:] = []
         if not columns.labels:
             self.shown[:] = [empty("**No column has labels.** Choose at least one.")]
