@@ -208,12 +208,12 @@ class EvaluationRun(Run):
         scored: list[Prediction] = []
         n_scored = 0
         committed_at = time.monotonic()
-        under_way = RowWindow(
+        requests = RowWindow(
             reversed(window), lambda row: model.queue.submit(row.request), model.queue.max_queue
         )
         try:
-            while under_way and not self.stopping.is_set():
-                for answer in under_way.look():
+            while requests and not self.stopping.is_set():
+                for answer in requests.look():
                     latency_ms = _latency_ms(answer) if model.is_connected else None
                     scored += renderer.predictions(answer.row, answer.result(), latency_ms)
                     n_scored += 1
@@ -222,7 +222,7 @@ class EvaluationRun(Run):
                     scored, n_scored = [], 0
                     committed_at = time.monotonic()
         finally:
-            under_way.close()
+            requests.close()
             self._commit(scored, n_scored)
 
     def _commit(self, scored: Sequence[Prediction], n_rows: int) -> None:

@@ -292,13 +292,13 @@ class LabelingRun(Run):
     def _ask_once(self, labeling: _Labeling) -> None:
         is_answered = Event()
         with ExitStack() as closing:
-            windows = [
+            pairs = [
                 (teacher, closing.enter_context(teacher.ask(is_answered.set)))
                 for teacher in labeling.teachers
             ]
-            while any(window for _, window in windows) and not self.stopping.is_set():
+            while any(window for _, window in pairs) and not self.stopping.is_set():
                 is_answered.clear()
-                answers = [(*pair, answer) for pair in windows for answer in pair[1].look(0.0)]
+                answers = [(*pair, answer) for pair in pairs for answer in pair[1].look(0.0)]
                 for teacher, window, answer in answers:
                     self._hear(labeling, teacher, window, answer)
                 if not answers:

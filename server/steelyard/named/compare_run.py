@@ -189,7 +189,7 @@ class ComparisonRun(Run):
         window = comparison.cases[progress.done : progress.done + _WINDOW]
         before, after = comparison.before, comparison.after
         requests: list[tuple[_Version, Prepared]] = []
-        cases: list[tuple[Case, tuple[Prepared, Prepared], tuple[int, int]]] = []
+        pairs: list[tuple[Case, tuple[Prepared, Prepared], tuple[int, int]]] = []
         for case in window:
             try:
                 prepared = before.prepare(case.context), after.prepare(case.context)
@@ -199,7 +199,7 @@ class ComparisonRun(Run):
             requests.append((before, prepared[0]))
             if before.model is not after.model or prepared[0].rendered != prepared[1].rendered:
                 requests.append((after, prepared[1]))
-            cases.append((case, prepared, (first, len(requests) - 1)))
+            pairs.append((case, prepared, (first, len(requests) - 1)))
         scores = ask_each(
             requests,
             lambda request: request[0].model.queue.submit(request[1].rendered),
@@ -209,7 +209,7 @@ class ComparisonRun(Run):
         )
         answered = [
             (case, _answers(comparison, prepared, (scores[first], scores[second])))
-            for case, prepared, (first, second) in cases
+            for case, prepared, (first, second) in pairs
         ]
         return _progress(comparison, progress, answered, len(window))
 

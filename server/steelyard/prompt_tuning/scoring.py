@@ -22,7 +22,7 @@ from steelyard.serving.registry import HostedModel
 _TOGETHER, _AT_ONCE = 16, 4
 
 #: Place of a context, and the numbers of the wordings that it is asked with.
-_Asked = tuple[int, list[int]]
+_Request = tuple[int, list[int]]
 
 
 class WordingScorer:
@@ -50,7 +50,7 @@ class WordingScorer:
         shape = (len(wordings), len(contexts), len(self._decision.outcomes.names))
         probabilities = np.full(shape, np.nan)
 
-        def take(answer: RowResult[_Asked, list[ScoredDecision]]) -> None:
+        def take(answer: RowResult[_Request, list[ScoredDecision]]) -> None:
             place, group = answer.row
             for number, score in zip(group, answer.result(), strict=True):
                 probabilities[number, place] = self._model.decide.probabilities(
@@ -63,10 +63,10 @@ class WordingScorer:
                 for place, context in enumerate(contexts)
                 for group in self._groups(context, rendered)
             ),
-            lambda wordings: self._model.queue.submit(
+            lambda request: self._model.queue.submit(
                 RenderedRequest(
-                    contexts[wordings[0]],
-                    tuple(rendered[n] for n in wordings[1]),
+                    contexts[request[0]],
+                    tuple(rendered[n] for n in request[1]),
                     owner=self._account_id,
                 )
             ),
