@@ -80,7 +80,7 @@ class Hyperparameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         HeadsKind | None,
         Meta(
             description="What heads read. `auto`, when left out: the base model's vectors and words, "
-            "as is best. `words`: words alone, in a hundredth of the time. `cheapest`: both are "
+            "as is best. `words`: words alone, in a small part of the time. `cheapest`: both are "
             "trained, and words alone are taken where they are as right, as `words` of the gate says."
         ),
     ] = None
