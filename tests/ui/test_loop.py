@@ -80,7 +80,14 @@ class Camera:
     """Takes pictures of a page, where requested."""
 
     def __init__(self, page) -> None:
-        self.page, self.count = page, 0
+        self.page, self.count, self._pictures = page, 0, []
+
+    def save_moving(self, path: Path) -> None:
+        """Write all pictures as one that moves."""
+        first, *others = self._pictures
+        first.save(
+            path, save_all=True, append_images=others, duration=2200, loop=0, quality=55, method=6
+        )
 
     def __call__(self, name: str) -> None:
         self.count += 1
@@ -91,6 +98,7 @@ class Camera:
 
             shown = Image.open(io.BytesIO(self.page.screenshot()))
             shown.save(Path(PICTURES) / f"{self.count:02d}-{name}.webp", quality=60, method=6)
+            self._pictures.append(shown)
 
 
 @pytest.fixture(scope="module")
@@ -305,4 +313,6 @@ def test_the_loop_closes_from_an_empty_home_to_a_better_model(quiet_page, phone,
     correct_by_mouse(walk, dataset)
     continue_and_ask(walk)
     write_figures(server.client, dataset)
+    if PICTURES:
+        walk.picture.save_moving(Path(PICTURES) / "loop.webp")
     review_on_a_phone(phone, walk, dataset, letters)
