@@ -92,11 +92,17 @@ def test_the_installed_version_is_the_stated_one():
     assert installed == steelyard.__version__
 
 
+#: Lines of a version in the changelog, which users read; git has the rest.
+MAX_CHANGES = 60
+
+
 def test_the_versions_agree():
     """The package has one number, the last of the changelog; the wire has its own."""
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     released = re.findall(r"^## (\d+\.\d+\.\d+) - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)
     assert released[0] == steelyard.__version__
+    sections = re.split(r"^## (?=\d)", changelog, flags=re.MULTILINE)[1:]
+    assert max(len(section.splitlines()) for section in sections) <= MAX_CHANGES
     project = read_pyproject()["project"]
     assert (project["name"], project["dynamic"]) == ("steelyard", ["version"])
     document = json.loads((PACKAGE / "http" / "openapi.json").read_text(encoding="utf-8"))
