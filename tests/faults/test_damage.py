@@ -316,7 +316,7 @@ def test_what_a_route_cannot_read_of_the_state_makes_the_server_unready(
         return (piece if piece == b"." else msgspec.json.decode(piece) for piece in (b".", b"{"))
 
     datasets = "steelyard.datasets"
-    monkeypatch.setattr(f"{datasets}.service.DatasetService.get", decode)
+    monkeypatch.setattr(f"{datasets}.service.DatasetService._read", decode)
     monkeypatch.setattr(f"{datasets}.service.DatasetService.add_rows", decode)
     monkeypatch.setattr(f"{datasets}.row_service.DatasetRows.export", pieces)
     with home.server() as server:

@@ -179,7 +179,8 @@ def test_one_family_shows_its_line_and_the_gate_of_the_newest():
     assert "router@3" in said
     assert "deleted" in said
     assert "✓ passed" in said
-    assert "**Passed** against the model it was trained from." in said
+    assert "Passed the check" in said
+    assert "Checked against the model it was trained from." in said
     assert "too few new evaluation rows" not in said
 
 
@@ -415,7 +416,7 @@ def test_an_inconclusive_gate_is_not_red_and_says_what_would_settle_it():
         family="router",
     )
     said = texts(page.__panel__())
-    assert "**Inconclusive**" in said
+    assert "Nothing is proven yet" in said
     assert "needs 20 new evaluation decisions and had 0" in said
     alerts = page.__panel__().select(lambda one: getattr(one, "severity", "") == "error")
     assert not alerts
