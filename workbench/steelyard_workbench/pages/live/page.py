@@ -338,12 +338,7 @@ class LivePage(Page):
 
     def _nothing(self) -> Viewable:
         if self.view.rows.is_empty:
-            # The figures say so above.
-            return (
-                pn.Column(visible=False)
-                if self.figures.state == "shown"
-                else empty(f"No decision was stored in the {self.view.window}.")
-            )
+            return pn.Column(visible=False)  # the figures say so above, once they are there
         everything = pmui.Button(label="Show all decisions", variant="contained")
         everything.on_click(lambda _: self.show_rows(RowFilter()))
         name = escape_markdown(self.view.rows.name)

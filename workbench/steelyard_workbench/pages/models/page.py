@@ -32,6 +32,12 @@ _KINDS = {
     "connected": "connected",
     "route": "route",
 }
+#: Of models that are connected: what each wire is, and where it runs.
+_WIRES = {
+    "connected-entailment": ("reader", "this server"),
+    "connected-gguf": ("judge", "this machine"),
+    "connected-hub": ("judge", "this machine"),
+}
 _CONNECT = with_details(
     "Models of other servers, which an operator connects, are checked and calibrated here, and routes "
     "are fitted. Requests name both like any other model.",
@@ -110,11 +116,11 @@ class ModelsPage(Page):
             [
                 (
                     listed.choice.name,
-                    _KINDS[listed.choice.kind],
+                    _kind_of(listed),
                     listed.choice.reason or listed.choice.note or "answers",
                     _price_of(listed.model),
                     _flips_of(listed.model),
-                    "" if listed.model is None else listed.model.engine,
+                    "" if listed.model is None else _place_of(listed.model),
                 )
                 for listed in models
             ],
@@ -127,11 +133,11 @@ class ModelsPage(Page):
     def open_model(self, listed: ListedModel) -> None:
         """Show a model, and where to go on with it."""
         choice, model = listed.choice, listed.model
-        values = {"Kind": _KINDS[choice.kind], "Now": choice.reason or "answers"}
+        values = {"Kind": _kind_of(listed), "Now": choice.reason or "answers"}
         if model is not None:
             values |= {
                 "What it is": model.description,
-                "Runs on": model.engine,
+                "Runs on": _place_of(model),
                 "Released": model.release_date,
                 "Price": f"{_price_of(model)} USD a million input tokens",
                 "Longest request": f"{model.max_input_tokens:,} tokens",
@@ -170,6 +176,17 @@ def _stress_facts(model: Model) -> dict[str, str]:
     if model.stress is UNSET:
         return {"Under pressure": "not tested"}
     return {f"Flipped: {line.pressure}": measure_text(line.flipped) for line in model.stress.lines}
+
+
+def _kind_of(listed: ListedModel) -> str:
+    """Return what a model is, in a word."""
+    engine = "" if listed.model is None else listed.model.engine
+    return _WIRES.get(engine, (_KINDS[listed.choice.kind], ""))[0]
+
+
+def _place_of(model: Model) -> str:
+    """Return where a model runs."""
+    return _WIRES.get(model.engine, ("", model.engine))[1]
 
 
 def _price_of(model: Model | None) -> str:
