@@ -28,6 +28,12 @@ def heading(text: str, level: int = 2) -> Viewable:
     )
 
 
+def unseen_heading(text: str) -> Viewable:
+    """Return a heading for screen readers, over parts that need none for the eye."""
+    style = "position:absolute;clip-path:inset(50%);height:1px;overflow:hidden;margin:0"
+    return pn.pane.HTML(f'<h2 style="{style}">{escape(text)}</h2>', margin=0, height=0)
+
+
 def table(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],

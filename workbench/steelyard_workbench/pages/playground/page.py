@@ -18,6 +18,7 @@ from steelyard.client.model_choices import ModelChoice
 from steelyard.errors import InvalidRequestError
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.copy_text import CopyText
+from steelyard_workbench.kit.components.facts import unseen_heading
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
 from steelyard_workbench.kit.components.model_fields import (
     able_models,
@@ -150,7 +151,13 @@ class PlaygroundPage(Page):
                     pn.FlexBox(self._ask, add, name, self.keep, self.why, align_items="center"),
                     sizing_mode="stretch_width",
                 ),
-                pn.Column(self.answer, self.warnings, code, sizing_mode="stretch_width"),
+                pn.Column(
+                    unseen_heading("Answer"),
+                    self.answer,
+                    self.warnings,
+                    code,
+                    sizing_mode="stretch_width",
+                ),
             )
         ]
 
