@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from math import inf
 from typing import Generic, Protocol, TypeVar
 
@@ -71,6 +72,11 @@ class _Line(Generic[Entry]):
         return self.n_pushed + 1 + entry.characters // _CHARACTERS_A_PLACE
 
 
+def _below(bound: float, entries: Iterable[Sized]) -> int:
+    """Return the characters of the entries that have fewer than a bound."""
+    return sum(entry.characters for entry in entries if entry.characters < bound)
+
+
 class FairQueue(Generic[Entry]):
     """Entries by account, taken in turns; not thread-safe."""
 
@@ -104,9 +110,13 @@ class FairQueue(Generic[Entry]):
         """
         line = self._lines.get(entry.share, _Line())
         key = line.next_key(entry)
-        before = [placed.entry.characters for placed in line.placed if placed.key <= key]
-        others = [other.characters for other in self if other.share != entry.share]
-        own, beside = (sum(n for n in sizes if n < bound) for sizes in (before, others))
+        before = takewhile(lambda placed: placed.key <= key, line.placed)
+        own = _below(bound, (placed.entry for placed in before))
+        if not own:
+            return 0
+        beside = self.characters - line.characters
+        if bound < inf:
+            beside = _below(bound, (other for other in self if other.share != entry.share))
         return min(own + beside, own * len({entry.share, *self.shares}))
 
     def push(self, entry: Entry) -> None:
