@@ -36,7 +36,7 @@ _KINDS = {
 _WIRES = {
     "connected-entailment": ("reader", "this server"),
     "connected-gguf": ("judge", "this machine"),
-    "connected-hub": ("judge", "this machine"),
+    "connected-hub": ("encoder", "this server"),
 }
 _CONNECT = with_details(
     "Models of other servers, which an operator connects, are checked and calibrated here, and routes "
