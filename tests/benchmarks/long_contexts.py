@@ -1,4 +1,4 @@
-"""What a context of 180,000 characters costs: CPU, memory at most, and memory that stays.
+"""Measure a context of 180,000 characters: CPU, memory at most, and memory that stays.
 
 Run it with ``python tests/benchmarks/long_contexts.py``; with another environment's Python it measures the
 version that is installed there.

@@ -35,7 +35,7 @@ def first_operator(settings: Settings, address: str | None) -> str | None:
             if members.has_operator() or (settings.operators and not first):
                 return None
             if not first and not (sys.stdin.isatty() and sys.stdout.isatty()):
-                return "an operator, which nobody is yet: steelyard account operator ADDRESS"
+                return "an operator, once there is one: steelyard account operator ADDRESS"
         email = _make_operator(members, address or first, named_by)
     return f"{email}, with the code that comes {_place(settings)}"
 

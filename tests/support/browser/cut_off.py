@@ -1,4 +1,4 @@
-"""What of a page is beyond the edge of its window, through all shadow roots.
+"""Find the parts of a page that lie beyond the edge of its window, through all shadow roots.
 
 The frame of the page cuts such parts off, so that the document itself is never wider than the window.
 """
