@@ -258,7 +258,8 @@ def test_a_difference(run, dataset, url, tmp_path):
         client.datasets.add_rows(dataset, [row])
     shown = run("diff", dataset).stdout
     assert "version 1 to 2: 1 rows and 0 contexts added" in shown
-    assert "OTHER LABEL ADDED" in shown
+    assert "BOTH LABELS STAND" in shown
+    assert "1 context has several labels of route" in run("show", dataset).stdout
     assert json.loads(run("diff", dataset, "--from", "1", "--json").stdout)["rows"] == 1
 
 

@@ -549,6 +549,18 @@ class TestVersions:
         assert added["split"]["training"] == 0
 
 
+def test_several_labels_of_a_context_are_warned_of_in_every_answer(client, create):
+    dataset = create()
+    assert "warnings" not in dataset
+    row = make_row_dict("Invoice 3 was paid twice.", targets={"route": "other"})
+    added = client.post(f"{PATH}/{dataset['id']}/versions", json={"examples": [row]}).json()
+    assert (added["rows"], [one["code"] for one in added["warnings"]]) == (21, ["several_labels"])
+    assert client.get(f"{PATH}/{dataset['id']}").json()["warnings"] == added["warnings"]
+    [moved] = client.get(f"{PATH}/{dataset['id']}/diff").json()["relabelled"]
+    assert (moved["before"], moved["after"]) == ("billing", "other")
+    assert (moved["contexts"], moved["both"]) == (1, 1)
+
+
 def test_rows_are_checked_and_nothing_is_stored(client, server):
     before = stored_files(server)
     good = client.post(f"{PATH}/check", json={"examples": make_rows(3)}).json()

@@ -426,13 +426,12 @@ def _show_diff(values: dict[str, Any]) -> None:
     if expected:
         show_table(("DECISION", "OUTCOME", "ROWS ADDED"), expected)
     moved = [
-        (change["decision"], change["before"], change["after"], change["contexts"])
+        tuple(change[name] for name in ("decision", "before", "after", "contexts", "both"))
         for change in values["relabelled"]
     ]
     if moved:
         click.echo()
-        names = ("BEFORE", "AFTER") if values["removed"] else ("LABEL", "OTHER LABEL ADDED")
-        show_table(("DECISION", *names, "CONTEXTS"), moved)
+        show_table(("DECISION", "BEFORE", "AFTER", "CONTEXTS", "BOTH LABELS STAND"), moved)
 
 
 def _progress(file: Path) -> AbstractContextManager[Progress]:

@@ -87,6 +87,8 @@ def show_dataset(dataset: Dataset) -> None:
             ("sha256", dataset.sha256),
         ],
     )
+    for warning in dataset.warnings or ():
+        click.echo(f"\n{printable(warning.message)}")
 
 
 def show_from_feedback(made: DatasetFromFeedback) -> None:

@@ -14,6 +14,7 @@ from steelyard.datasets.bodies import PARTS, RowsRequest, read_body, read_form
 from steelyard.datasets.csv_rows import CsvReader
 from steelyard.datasets.definitions import decisions_by_id, fingerprints_by_id, refused_in_csv
 from steelyard.datasets.frames.scanning import load_definitions
+from steelyard.datasets.frames.truths import with_warnings
 from steelyard.datasets.frames.writing import VersionWriter
 from steelyard.datasets.ingest import RowReader
 from steelyard.datasets.labels import METHOD_OF, SUPERVISION_OF
@@ -124,11 +125,12 @@ def write_version(
         error = reader.error()
         if error is not None:
             raise error
-        return writer.finish(
+        made = writer.finish(
             fraction=sent.request.evaluation_fraction,
             min_rows=bounds.min_rows,
             max_rows=bounds.max_rows,
         )
+    return with_warnings(store, made)
 
 
 def check_rows(sent: SentRows, bounds: RowBounds) -> DatasetCheck:

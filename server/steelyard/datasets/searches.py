@@ -99,6 +99,9 @@ class Relabelled(Struct, frozen=True, kw_only=True):
     before: Annotated[str, Meta(description="The outcome that older rows expect.")]
     after: Annotated[str, Meta(description="The outcome that added rows expect.")]
     contexts: int
+    both: Annotated[
+        int, Meta(description="Contexts of these whose older row stays beside the new one.")
+    ] = 0
 
 
 class VersionDiff(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):

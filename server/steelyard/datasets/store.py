@@ -57,6 +57,7 @@ class DatasetRow:
             split=manifest.split,
             input=msgspec.UNSET if self.receipt is None else self.receipt,
             labeling=msgspec.UNSET if self.labeling is None else self.labeling,
+            warnings=list(manifest.warnings) or msgspec.UNSET,
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from steelyard.datasets.wire import AddedVia, DatasetVersion, Partition, Side, Split
+from steelyard.datasets.wire import AddedVia, DatasetVersion, DatasetWarning, Partition, Side, Split
 from steelyard.wire.methods import Method
 
 _FIRST = b"steelyard dataset 1\n"
@@ -44,6 +44,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     definitions: str
     places: int = 0
     retired: str | None = None
+    warnings: tuple[DatasetWarning, ...] = ()
 
     @property
     def next_index(self) -> int:

@@ -232,6 +232,13 @@ class PromptTuningReadiness(Struct, frozen=True, kw_only=True):
     unlisted: Annotated[int, Meta(description="Decisions that did not fit in the list.")]
 
 
+class DatasetWarning(Struct, frozen=True, kw_only=True):
+    """A warning about the rows of a version, which are stored all the same."""
+
+    code: Annotated[str, Meta(description="`several_labels` or `near_copies`.")]
+    message: Annotated[str, Meta(description="What was found, and what to do.")]
+
+
 class Dataset(Shown, Struct, frozen=True, kw_only=True):
     """A dataset; counts and split are those of its latest version."""
 
@@ -254,6 +261,10 @@ class Dataset(Shown, Struct, frozen=True, kw_only=True):
     labeling: LabelingLineage | UnsetType = UNSET
     storage_window: StorageWindow | UnsetType | None = UNSET
     labels_to_check: int | UnsetType = UNSET
+    warnings: Annotated[
+        list[DatasetWarning] | UnsetType,
+        Meta(description="About the rows of the latest version; left out when there are none."),
+    ] = UNSET
 
 
 class DatasetCheck(Struct, frozen=True, kw_only=True):

@@ -143,9 +143,9 @@ def own_text(value: Any) -> str:
     return cleaned if isinstance(cleaned, str) else json.dumps(cleaned, sort_keys=True, default=str)
 
 
-def plain_hash(value: Any) -> int:
-    """Return a context's normal form: without case, blanks, markup and quoted mail."""
-    return hash(" ".join(own_text(value).casefold().split()))
+def plain_hash(value: Any, images: Any = None) -> int:
+    """Return the hash of a context without case, blanks, markup and quoted mail, and of its images."""
+    return hash((" ".join(own_text(value).casefold().split()), str(images)))
 
 
 def _read(context: str) -> ReadContext:

@@ -22,6 +22,7 @@ from steelyard import errors
 from steelyard.datasets.definitions import Definition
 from steelyard.datasets.frames.rows import STORED_SCHEMA
 from steelyard.datasets.frames.scanning import load_definitions, load_retired, scan
+from steelyard.datasets.frames.truths import with_warnings
 from steelyard.datasets.frames.writing import JSON, PARQUET, PartWriter, VersionWriter
 from steelyard.datasets.rows import Row, read_task
 from steelyard.datasets.versions import Manifest, Part, hash_without
@@ -69,7 +70,7 @@ def write_revision(
             raise errors.TooFewRowsError(
                 f"No {side} row would be left; include one of them, or make a new dataset."
             )
-    return _forget_wordings(store, made) if n_replaced else made
+    return with_warnings(store, _forget_wordings(store, made) if n_replaced else made)
 
 
 def _forget_wordings(store: FrameStore, manifest: Manifest) -> Manifest:

@@ -151,6 +151,7 @@ def test_the_difference_tells_both_ways(store):
     diff = compare_versions(store, first, second)
     assert (diff.rows, diff.removed, diff.first, diff.contexts) == (2, 4, 30, 0)
     moved = {(one.decision, one.before, one.after): one.contexts for one in diff.relabelled}
+    assert [one.both for one in diff.relabelled] == [0, 0, 0]
     assert moved == {
         ("route", "billing", "other"): 1,
         ("route", "support", "other"): 1,

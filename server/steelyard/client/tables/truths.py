@@ -43,7 +43,7 @@ def with_single_truths(made: Converted) -> Converted:
         contexts.append(_context(row))
         if row is not None and row.targets and made.sides is None:
             labelled.append(contexts[-1])
-            plain.append(plain_hash(row.context))
+            plain.append(plain_hash(row.context, row.images))
     known, counts = np.unique(np.frombuffer(contexts, np.int64), return_counts=True)
     n_near = len(set(labelled)) - len(set(plain))
     if n_near:
@@ -65,7 +65,7 @@ def with_truths_of(made: Converted, client: Client, dataset: Dataset) -> Convert
     for row in map(_read, made.lines):
         contexts.add(_context(row))
         if row is not None:
-            plain.add(plain_hash(row.context))
+            plain.add(plain_hash(row.context, row.images))
     truths: dict[int, tuple[int, int]] = {}
     exact, near = set[int](), dict[int, Side]()
     for side in SIDES if made.n_rows else ():
@@ -76,7 +76,8 @@ def with_truths_of(made: Converted, client: Client, dataset: Dataset) -> Convert
                 exact.add(context)
                 for key, truth, _ in _truths(row):
                     truths.setdefault(key, (truth, _IN_DATASET))
-            if (same := plain_hash(row.context)) in plain and near.get(same) != "evaluation":
+            same = plain_hash(row.context, row.images)
+            if same in plain and near.get(same) != "evaluation":
                 near[same] = side
     return _without_copies(_without_others(made, contexts, truths), exact, near)
 
@@ -98,7 +99,7 @@ def _without_copies(made: Converted, exact: Collection[int], near: Mapping[int, 
         row = _read(line)
         other = None
         if row is not None and _context(row) not in exact:
-            other = near.get(plain_hash(row.context))
+            other = near.get(plain_hash(row.context, row.images))
         side = None if made.sides is None else made.sides[place]
         n_open += other == "training" and side is None
         if other is None or side == other or (other == "training" and side is None):

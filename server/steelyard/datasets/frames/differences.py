@@ -27,23 +27,15 @@ def compare_versions(store: FrameStore, older: Manifest, newer: Manifest) -> Ver
         .len()
         .sort("decision")
     )
-    before, after = (
-        chosen.select("context_sha256", "labels")
-        .explode("labels")
-        .unnest("labels")
-        .filter("is_top")
-        .select(*_KEY, outcome)
-        .unique()
-        for chosen, outcome in (
-            (scan(store, older), pl.col("outcome").alias("before")),
-            (frame.filter(is_added), pl.col("outcome").alias("after")),
-        )
-    )
+    before = _expected(scan(store, older), "before")
+    after = _expected(frame.filter(is_added), "after")
+    stays = _expected(frame.filter(~is_added), "before").with_columns(stays=True)
     relabelled = (
         before.join(after, on=list(_KEY))
         .filter(pl.col("before") != pl.col("after"))
+        .join(stays, on=[*_KEY, "before"], how="left")
         .group_by("decision", "before", "after")
-        .len()
+        .agg(pl.len(), pl.col("stays").sum())
         .sort("len", "decision", "before", "after", descending=[True, False, False, False])
     )
     known = scan(store, older).select("context_sha256")
@@ -68,7 +60,13 @@ def compare_versions(store: FrameStore, older: Manifest, newer: Manifest) -> Ver
         asked=dict(decision_rows.rows()),
         expected=facets.expected,
         relabelled=[
-            Relabelled(decision=decision, before=old, after=new, contexts=count)
-            for decision, old, new, count in moved.rows()
+            Relabelled(decision=decision, before=old, after=new, contexts=count, both=n_both)
+            for decision, old, new, count, n_both in moved.rows()
         ],
     )
+
+
+def _expected(rows: pl.LazyFrame, name: str) -> pl.LazyFrame:
+    """Return the outcomes that rows expect, by context and decision."""
+    tops = rows.select("context_sha256", "labels").explode("labels").unnest("labels")
+    return tops.filter("is_top").select(*_KEY, pl.col("outcome").alias(name)).unique()

@@ -409,7 +409,9 @@ def _difference_facts(diff: Mapping[str, Any], *, is_review: bool) -> dict[str, 
     relabelled = sum(change["contexts"] for change in diff["relabelled"])
     sides = ", ".join(f"{n:,} {side}" for side, n in diff["sides"].items())
     n_added = f"{diff['rows']:,}" + (f": {sides}" if sides else "")
-    changed = f"{relabelled:,} (a decision of a context)"
+    n_both = sum(change["both"] for change in diff["relabelled"])
+    stay = f"; of {n_both:,} the old label stays, too" if n_both else ""
+    changed = f"{relabelled:,} (a decision of a context){stay}"
     if is_review:
         values = {
             "Rows relabelled": n_added,

@@ -49,6 +49,8 @@ def show_facts(dataset: Dataset) -> Viewable:
         values["Archived"] = f"{ago(dataset.archived_at)}; it takes no new work until restored"
     if dataset.evaluation_only:
         values["Evaluation only"] = "yes: it has no training rows"
+    if dataset.warnings:
+        values["To correct"] = " ".join(warning.message for warning in dataset.warnings)
     return facts(values)
 
 

@@ -1,0 +1,114 @@
+"""Warnings about the rows of a version: contexts with several labels, and copies on both sides.
+
+Such rows are stored as they came: whoever sent them may know why. But a model learns all labels of a
+context, and an evaluation counts all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+from msgspec import structs
+from numpy.typing import NDArray
+
+from steelyard.datasets.frames.scanning import scan
+from steelyard.datasets.versions import Manifest, Part
+from steelyard.datasets.wire import SIDES, DatasetWarning
+from steelyard.decisions.contexts import plain_hash
+from steelyard.storage.frame_store import FrameStore
+
+#: Parts whose contexts' normal forms stay in memory, 2 MB each at most.
+_CACHED_PARTS = 64
+#: Rows that a warning names.
+_MOST_NAMED = 5
+_KEY = ("context_sha256", "decision", "question")
+
+
+def with_warnings(store: FrameStore, manifest: Manifest) -> Manifest:
+    """Return a version with the warnings about its rows; most have none."""
+    with store.reading(*manifest.part_names()):
+        found = (_several_labels(store, manifest), _near_copies(store, manifest))
+    return structs.replace(manifest, warnings=tuple(filter(None, found)))
+
+
+def _several_labels(store: FrameStore, manifest: Manifest) -> DatasetWarning | None:
+    """Return a warning where a question about a context has several right answers."""
+    if manifest.method != "sft" or manifest.rows == manifest.contexts:
+        return None
+    rows = scan(store, manifest)
+    contexts = rows.select(pl.col("context_sha256").hash()).collect()
+    doubled = contexts.filter(contexts.is_duplicated()).unique().lazy()
+    shared = (
+        rows.select("index", "context_sha256", "decisions", "labels")
+        .with_columns(place=pl.col("context_sha256").hash())
+        .join(doubled, left_on="place", right_on="context_sha256", how="semi")
+        .collect(engine="streaming")
+    )
+    texts = shared["decisions"].unique().to_list()
+    asked = [
+        (text, one["id"], json.dumps(one["question"])) for text in texts for one in json.loads(text)
+    ]
+    questions = pl.DataFrame(asked, schema=["decisions", "decision", "question"], orient="row")
+    share = pl.concat_str("outcome", "value", separator="\t")
+    truths = (
+        shared.explode("labels")
+        .unnest("labels")
+        .filter(pl.col("value") != 0)
+        .join(questions, on=["decisions", "decision"])
+        .group_by("index", *_KEY)
+        .agg(truth=share.sort().str.join("\n"))
+        .filter(pl.col("truth").n_unique().over(_KEY) > 1)
+    )
+    if truths.is_empty():
+        return None
+    n = truths["context_sha256"].n_unique()
+    ids = ", ".join(truths["decision"].unique().sort())
+    return DatasetWarning(
+        code="several_labels",
+        message=f"{_contexts(n, 'has', 'have')} several labels of {ids} {_named(truths['index'])}; one "
+        "context with one question has one right answer. Correct the wrong ones in a draft, or give "
+        "the share of each label in one row.",
+    )
+
+
+def _near_copies(store: FrameStore, manifest: Manifest) -> DatasetWarning | None:
+    """Return a warning where contexts on both sides are alike but for how they are written."""
+    by_side = [[_plain_contexts(store, part) for part in manifest.parts_of(side)] for side in SIDES]
+    if not all(by_side):
+        return None
+    training, evaluation = (np.concatenate(side, axis=1) for side in by_side)
+    is_copy = np.isin(evaluation[1], training[1])
+    if not is_copy.any():
+        return None
+    n = len(np.unique(evaluation[1, is_copy]))
+    return DatasetWarning(
+        code="near_copies",
+        message=f"{_contexts(n, 'is', 'are')} on both sides, but for case, blanks, markup or quoted "
+        f"mail {_named(pl.Series(evaluation[0, is_copy]))}; a model may not be trained and evaluated "
+        "on one. Exclude the copies of one side in a draft.",
+    )
+
+
+@lru_cache(maxsize=_CACHED_PARTS)
+def _plain_contexts(store: FrameStore, part: Part) -> NDArray[np.int64]:
+    """Return the indexes of a part's rows, and the hashes of the normal forms of their contexts."""
+    with store.open(f"{part.sha256}.parquet") as file:
+        frame = pl.read_parquet(file, columns=["index", "context", "is_text", "images"])
+    plain = [
+        plain_hash(context if is_text else json.loads(context), images)
+        for context, is_text, images in frame.drop("index").iter_rows()
+    ]
+    return np.array([frame["index"].to_numpy(), plain], dtype=np.int64)
+
+
+def _contexts(n: int, one: str, several: str) -> str:
+    return f"1 context {one}" if n == 1 else f"{n:,} contexts {several}"
+
+
+def _named(indexes: pl.Series) -> str:
+    first = indexes.unique().sort()
+    more = ", …" if len(first) > _MOST_NAMED else ""
+    return f"(rows of index {', '.join(map(str, first[:_MOST_NAMED]))}{more})"
