@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.client.tables import SHAPES, are_rows, convert, guess_mapping, read_table
+from steelyard.client.tables import (
+    SHAPES,
+    are_rows,
+    convert,
+    guess_mapping,
+    label_of,
+    read_table,
+)
 
 
 def converted(rows, **options):
@@ -229,6 +236,23 @@ def test_doccano_has_lists_of_labels_and_comments():
     assert "of spans" in made.refused[0].reason
 
 
+@pytest.mark.parametrize(
+    ("name", "approved"), [("is_confirmed", True), ("annotation_approver", "ann")]
+)
+def test_doccano_rows_that_are_not_approved_are_left_out_where_others_are(name, approved):
+    rows = [
+        {"id": n, "text": f"text {n}", "label": ["ab"[n % 2]], name: approved} for n in range(6)
+    ]
+    rows[3][name] = None
+    _, made, found = converted(rows)
+    [left] = made.refused
+    assert (left.line, left.reason) == (4, "It is not approved, and other rows are.")
+    assert len(found) == 5
+    for row in rows:
+        row[name] = None
+    assert len(converted(rows)[2]) == 6
+
+
 def test_doccano_has_a_file_for_each_who_labels_alone(tmp_path):
     def write(name, *labels):
         rows = [
@@ -406,8 +430,15 @@ def test_doccano_joins_labels_in_csv(separator):
         ),
         ([{"choices": ["a"]}, {"choices": ["b"]}], "single", ["a", "b"]),
         ([{"a": 0.4, "b": 0.6}, {"a": 1}], "single", [{"a": 0.4, "b": 0.6}, {"a": 1}]),
+        ([[{"name": "a", "confidence": 0.8}], [{"name": "b"}]], "single", ["a", "b"]),
+        ([{"intent": "a"}, {"intent": "b"}], "single", ["a", "b"]),
+        ([{"value": {"choices": [["top", "a"]]}}, {"value": "b"}], "single", ["a", "b"]),
+        ([{"a": True, "b": False}, {"a": False, "b": True}], "single", ["a", "b"]),
     ],
-    ids=["label and score", "scores", "choices", "shares"],
+    ids=[
+        *("label and score", "scores", "choices", "shares"),
+        *("name and confidence", "wrapped", "path", "fits"),
+    ],
 )
 def test_structures_in_cells_are_the_answers_that_they_hold(cells, kind, targets, is_text):
     rows = [
@@ -419,3 +450,10 @@ def test_structures_in_cells_are_the_answers_that_they_hold(cells, kind, targets
     made = convert(table, guess_mapping(table))
     assert [label.kind for label in made.mapping.labels] == [kind]
     assert [json.loads(line)["targets"]["y"] for line in made.lines] == targets * 3
+
+
+def test_an_object_that_names_no_label_is_no_outcome():
+    rows = [{"text": f"text {n}", "answer": {"x": n % 2, "y": "z"}} for n in range(6)]
+    table = read_table("\n".join(map(json.dumps, rows)).encode())
+    with pytest.raises(ValueError, match="has objects of 'x', 'y', of which none is the label"):
+        label_of(table, "answer")

@@ -12,7 +12,7 @@ from steelyard.imports.objects import Numbered
 
 #: Of a row of several files of doccano: the name of its file, which is who labelled it.
 ANNOTATOR = "annotator of the file"
-_DISCARDED = "It was discarded."
+_DISCARDED, _UNAPPROVED = "It was discarded.", "It is not approved, and other rows are."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def _add_by_question(item: Item, responses: Mapping[str, Any]) -> None:
     by_person: dict[Any, dict[str, Any]] = {}
     for question, given in responses.items():
         for response in given or []:
-            if response.get("status", "submitted") in {"submitted", None}:
+            if response.get("status", "submitted") in ("submitted", None):
                 by_person.setdefault(response.get("user_id"), {})[question] = response.get("value")
     for person, answers in by_person.items():
         item.add(person, answers)
@@ -85,7 +85,7 @@ def _flat_record(row: dict[str, Any]) -> Item:
         users = row.get(f"{question}.responses.users") or [None] * len(values)
         states = row.get(f"{question}.responses.status") or ["submitted"] * len(values)
         for value, user, status in zip(values, users, states, strict=False):
-            if status in {"submitted", None}:
+            if status in ("submitted", None):
                 by_person.setdefault(user, {})[question] = value
     for person, answers in by_person.items():
         item.add(person, answers)
@@ -229,6 +229,10 @@ def _choice(value: Mapping[str, Any]) -> Any:
 # doccano: a text with its labels, and comments.
 
 
+#: Where it says that a label was looked at; who did not use this has it nowhere.
+_APPROVALS = ("is_confirmed", "annotation_approver")
+
+
 def _is_doccano(row: dict[str, Any]) -> bool:
     text = row.get("text", row.get("data"))
     return (
@@ -238,6 +242,7 @@ def _is_doccano(row: dict[str, Any]) -> bool:
         and (
             "Comments" in row
             or "comments" in row
+            or any(name in row for name in _APPROVALS)
             or row.keys() <= {"id", "text", "data", "label", ANNOTATOR}
         )
     )
@@ -249,6 +254,7 @@ def _has_label_list(row: Mapping[str, Any]) -> bool:
 
 def _read_doccano(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
     by_text: dict[Any, tuple[int, Item]] = {}
+    used = [name for name in _APPROVALS if any(row.get(name) for _, row in rows)]
     for number, row in rows:
         labels = row.get("label", row.get("labels")) or []
         text = row.get("text", row.get("data"))
@@ -261,6 +267,8 @@ def _read_doccano(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
         key = (row["id"], text) if ANNOTATOR in row else number
         item = Item({"text": text}, metadata={"id": row["id"]})
         _, item = by_text.setdefault(key, (number, item))
+        if any(name in row and not row[name] for name in used):
+            item.reason = _UNAPPROVED
         comments = row.get("Comments", row.get("comments")) or []
         item.add(by, {"label": labels}, comments if isinstance(comments, list) else [comments])
     yield from by_text.values()
@@ -270,7 +278,7 @@ def _read_doccano(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
 
 
 def _is_prodigy(row: dict[str, Any]) -> bool:
-    return row.get("answer") in {"accept", "reject", "ignore"} and "text" in row
+    return row.get("answer") in ("accept", "reject", "ignore") and "text" in row
 
 
 def _read_prodigy(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
@@ -339,7 +347,7 @@ def _read_promptfoo(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
         values += [
             assertion.get("value")
             for assertion in row.get("assert") or []
-            if isinstance(assertion, Mapping) and assertion.get("type") in {"equals", "iequals"}
+            if isinstance(assertion, Mapping) and assertion.get("type") in ("equals", "iequals")
         ]
         values = [value for value in values if value not in (None, "")]
         if len(values) == 1:

@@ -9,8 +9,11 @@ from steelyard.imports.objects import structure_of
 
 #: What programs write for no value.
 _NO_VALUES = frozenset({"nan", "null", "#n/a", "<na>", r"\n"})
-#: Where programs put the name, or the names, that were chosen.
-_CHOSEN = ("choices", "taxonomy", "labels", "label")
+#: Where programs put the name, or the names, that were chosen, and how sure they are of it.
+_CHOSEN = ("choices", "taxonomy", "labels", "label", "name", "value", "class", "category", "answer")
+_SCORES = ("score", "confidence", "probability")
+#: How far from 1 the sum of shares may be.
+_NEAR_1 = 0.001
 
 
 def plain(value: Any) -> Any:
@@ -25,23 +28,48 @@ def plain(value: Any) -> Any:
 def answer_of(cell: Any) -> Any:
     """Return a cell's answer: a name, a list of names, or the share of each.
 
-    Programs write ``{"choices": […]}``, ``{"label": …, "score": …}``, or a list of these with a score each.
+    Programs write ``{"choices": […]}``, ``{"label": …, "score": …}``, a list of these, of which the
+    surest counts, the path of a name in a tree, or whether each name fits. An object that says no
+    name comes back as it is.
 
-    >>> answer_of('{"choices": ["a", "b"]}'), answer_of([{"label": "a", "score": 0.2}])
+    >>> answer_of('{"choices": ["a", "b"]}'), answer_of([{"name": "a", "confidence": 0.2}])
     (['a', 'b'], 'a')
-    >>> answer_of('{"a": 0.5, "b": 0.5}')
-    {'a': 0.5, 'b': 0.5}
+    >>> answer_of('{"a": 0.5, "b": 0.5}'), answer_of({"a": True, "b": False})
+    ({'a': 0.5, 'b': 0.5}, ['a'])
     """
     value = structure_of(cell)
-    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-        if all("label" in item and "score" in item for item in value):
-            return max(value, key=lambda item: item["score"] or 0)["label"]
-        return [name for item in value for name in _as_list(answer_of(item))]
     if isinstance(value, dict):
-        return next((value[name] for name in _CHOSEN if name in value), value)
-    if isinstance(value, list) and not all(isinstance(item, str | int | float) for item in value):
-        return cell
-    return value
+        return _answer_in(value)
+    if not isinstance(value, list):
+        return value
+    if value and all(isinstance(item, dict) for item in value):
+        scores = [_score_in(item) for item in value]
+        if None not in scores:
+            return answer_of(value[max(range(len(value)), key=lambda place: scores[place] or 0)])
+        return [name for item in value for name in _as_list(answer_of(item))]
+    names = [item[-1] if isinstance(item, list) and item else item for item in value]
+    return names if all(isinstance(item, str | int | float) for item in names) else cell
+
+
+def _answer_in(value: dict[str, Any]) -> Any:
+    name = next((name for name in _CHOSEN if name in value), None)
+    if name is not None and (_score_in(value) is not None or not are_shares(value)):
+        return answer_of(value[name])
+    if value and all(isinstance(fits, bool) for fits in value.values()):
+        return [name for name, fits in value.items() if fits]
+    alone = next(iter(value.values())) if len(value) == 1 else None
+    return alone if isinstance(alone, str) else value
+
+
+def _score_in(value: dict[str, Any]) -> float | None:
+    score = next((value[name] for name in _SCORES if name in value), None)
+    return score if type(score) in (int, float) else None
+
+
+def are_shares(answer: dict[str, Any]) -> bool:
+    """Return whether an object has the share of each outcome, which sum to 1."""
+    shares = list(answer.values())
+    return all(type(share) in (int, float) for share in shares) and abs(sum(shares) - 1) < _NEAR_1
 
 
 def label_names(cell: Any) -> list[str]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from collections.abc import Mapping as Dict
 from typing import Any
 
-from steelyard.client.tables.cells import answer_of, label_names, text_of
+from steelyard.client.tables.cells import answer_of, are_shares, label_names, text_of
 from steelyard.client.tables.columns import is_beside_name, is_label_name
 from steelyard.client.tables.converted import Mapping
 from steelyard.client.tables.labels import Label, known_label, label_of
@@ -37,8 +36,6 @@ _TEXTS = (
 )
 #: Guessed labels: at most so many columns, of at most so many outcomes and so long names.
 _MOST_LABELS, _MOST_GUESSED, _LONGEST_NAME = 8, 100, 80
-#: How near 1 shares sum to, as a server takes them.
-_NEAR_1 = 1e-3
 #: Cells that are seldom labels: numbers with a fraction, days and times.
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{2,4}( .*)?")
@@ -161,12 +158,6 @@ def _guess_context(table: Table, others: Collection[str | None]) -> str:
     return next((name for name in named if lengths[name] * 3 >= lengths[longest]), longest)
 
 
-def _are_shares(answer: Dict[str, Any]) -> bool:
-    """Return whether an object has the share of each outcome, which sum to 1."""
-    shares = list(answer.values())
-    return all(type(share) in (int, float) for share in shares) and abs(sum(shares) - 1) < _NEAR_1
-
-
 def _guess_label(table: Table, column: str) -> Label | None:
     """Return a column as a label, if its cells look like one."""
     values: set[str] = set()
@@ -179,7 +170,7 @@ def _guess_label(table: Table, column: str) -> Label | None:
         names, answer = label_names(cell), answer_of(cell)
         n_filled += bool(names)
         values.update(name.casefold() for name in names)
-        if len(values) > most or (isinstance(answer, dict) and not _are_shares(answer)):
+        if len(values) > most or (isinstance(answer, dict) and not are_shares(answer)):
             return None
     is_measured = not is_named and all(map(_NUMBER.fullmatch, values))
     if (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET
 
-from steelyard.client.tables.cells import answer_of, label_names
+from steelyard.client.tables.cells import answer_of, are_shares, label_names
 from steelyard.client.tables.columns import has_order
 from steelyard.decisions.several import id_of, ids_of_labels, multi_label
 from steelyard.imports.table import Table
@@ -226,8 +226,13 @@ def label_of(
     counts: Counter[str] = Counter()
     is_several = False
     for cell in table.column(column):
-        names = label_names(cell)
-        is_several = is_several or (len(names) > 1 and not isinstance(answer_of(cell), dict))
+        names, answer = label_names(cell), answer_of(cell)
+        if isinstance(answer, dict) and answer and not are_shares(answer):
+            raise ValueError(
+                f"The column {column!r} has objects of {', '.join(map(repr, answer))}, of which none is the "
+                "label; write the label alone, or the share of each outcome, which sum to 1."
+            )
+        is_several = is_several or (len(names) > 1 and not isinstance(answer, dict))
         counts.update(names)
     given = counts.keys() & set(no_label or ())
     missing = frozenset(_find_no_label(set(counts)) if no_label is None else given)
