@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import onnx
@@ -58,6 +59,18 @@ class AttendedKeys:
     keys: tuple[str, ...]
     biases: tuple[str, ...]
     has_past: bool = True
+    #: The channels that the tokens listen to.
+    listens: tuple[str, ...] = ()
+
+
+class EarlierKeys(Protocol):
+    """Keys and values that come in chunks, before all others; see ``steelyard_base_recipe.long_graph``."""
+
+    def bound(self, query: str, bound: str) -> str:
+        """Return the highest score of their keys and those before."""
+
+    def sums(self, query: str, bound: str) -> tuple[str, str]:
+        """Return their numerator and their denominator."""
 
 
 @dataclass(slots=True)
@@ -126,9 +139,7 @@ class GraphBuilder:
         if self.activations is None or exact:
             weight = self.external(f"{name}.weight", FLOAT, n_in, n_out)
             return self.op("Add", [self.op("MatMul", [x, weight]), bias])
-        activation = self.activations[name]
-        scale = self.constant(np.float32(activation.scale))
-        zero_point = self.constant(np.uint8(activation.zero_point))
+        scale, zero_point = self.activation(name)
         weight = self.external(f"{name}.weight", INT8, n_in, n_out)
         weight_scale = self.external(f"{name}.scale", FLOAT, n_out)
         weight_zero = self.constant(np.zeros(n_out, np.int8))
@@ -138,6 +149,13 @@ class GraphBuilder:
             [quantized, weight, scale, weight_scale, zero_point, weight_zero, bias],
             domain="com.microsoft",
         )
+
+    def activation(self, name: str) -> tuple[str, str]:
+        """Return the scale and the zero point of what a linear layer takes."""
+        assert self.activations is not None  # noqa: S101
+        activation = self.activations[name]
+        scale = self.constant(np.float32(activation.scale))
+        return scale, self.constant(np.uint8(activation.zero_point))
 
     def norm(self, x: str, name: str) -> str:
         """Normalise over the last axis.
@@ -210,9 +228,13 @@ class GraphBuilder:
             same = self.op("Equal", [block, of_keys[0]])
             visible.append(self.op("Or", [same, self.any_equal(listens, of_keys[1])]))
             keys.append(index)
+        biases = tuple(map(self.bias, visible))
+        return AttendedKeys(tuple(keys), biases, has_past, tuple(listens))
+
+    def bias(self, visible: str) -> str:
+        """Return what is added to scores: 0 where a token attends, ``MASKED`` where it does not."""
         open_, closed = (self.constant(np.float32(value)) for value in (0.0, MASKED))
-        biases = [self.unsqueeze(self.op("Where", [mask, open_, closed]), 0) for mask in visible]
-        return AttendedKeys(tuple(keys), tuple(biases), has_past)
+        return self.unsqueeze(self.op("Where", [visible, open_, closed]), 0)
 
     def any_equal(self, listens: Sequence[str], channels: str) -> str:
         """Return where a token listens to a channel."""
@@ -263,7 +285,7 @@ class GraphBuilder:
                 (self.op("Gather", [k, keys], axis=1), self.op("Gather", [v, keys], axis=1))
                 for keys in seen.keys
             )
-        attended = self.attend(q, parts, seen.biases)
+        attended = self.attend(q, parts, seen.biases, self.earlier(name, seen, index))
         order = [0, 2, 1, 3] if is_set else [1, 2, 0, 3]
         merged = self.op("Transpose", [attended], perm=order)
         merged = self.op("Reshape", [merged, self.ints(0, 0, width)])
@@ -280,7 +302,17 @@ class GraphBuilder:
         """Take tokens of any row, by flat indices."""
         return self.op("Gather", [self.op("Reshape", [x, self.ints(-1, self.shape.width)]), index])
 
-    def attend(self, query: str, parts: Sequence[tuple[str, str]], biases: Sequence[str]) -> str:
+    def earlier(self, name: str, seen: AttendedKeys, index: int | None) -> EarlierKeys | None:  # noqa: ARG002
+        """Return a layer's keys that come in chunks, where the graph has such."""
+        return None
+
+    def attend(
+        self,
+        query: str,
+        parts: Sequence[tuple[str, str]],
+        biases: Sequence[str],
+        earlier: EarlierKeys | None = None,
+    ) -> str:
         """Weigh values by the softmax of scores, over keys that come in parts.
 
         A result must not depend on what shares the pass, to the last bit: in the int8 graph a last
@@ -291,22 +323,34 @@ class GraphBuilder:
         """
         last = self.ints(-1)
         scores = [
-            self.op("Add", [self.op("MatMul", [query, self.turned(key)]), bias])
-            for (key, _), bias in zip(parts, biases, strict=True)
+            self.scores(query, key, bias) for (key, _), bias in zip(parts, biases, strict=True)
         ]
         bounds = [self.op("ReduceMax", [part, last], keepdims=1) for part in scores]
         bound = self.op("Max", bounds) if len(bounds) > 1 else bounds[0]
         numerators, denominators = [], []
+        if earlier is not None:
+            bound = earlier.bound(query, bound)
+            numerator, denominator = earlier.sums(query, bound)
+            numerators.append(numerator)
+            denominators.append(denominator)
         for part, (_, value) in zip(scores, parts, strict=True):
             weights = self.weights(self.op("Sub", [part, bound]))
             numerators.append(self.op("MatMul", [weights, value]))
-            size = self.op(
-                "Concat", [self.op("Shape", [weights], start=3), self.ints(COUNTERS)], axis=0
-            )
-            ones = self.constant(np.float32(1.0))
-            denominators.append(self.op("MatMul", [weights, self.op("Expand", [ones, size])]))
+            denominators.append(self.count(weights))
         total = self.op("Slice", [self.total(denominators), self.ints(0), self.ints(1), last])
         return self.op("Div", [self.total(numerators), total])
+
+    def scores(self, query: str, key: str, bias: str) -> str:
+        """Multiply queries with keys."""
+        return self.op("Add", [self.op("MatMul", [query, self.turned(key)]), bias])
+
+    def count(self, weights: str) -> str:
+        """Add weights up, in every one of ``COUNTERS`` columns."""
+        size = self.op(
+            "Concat", [self.op("Shape", [weights], start=3), self.ints(COUNTERS)], axis=0
+        )
+        ones = self.op("Expand", [self.constant(np.float32(1.0)), size])
+        return self.op("MatMul", [weights, ones])
 
     def weights(self, scores: str) -> str:
         """Raise e to scores of at most 0; masked and negligible ones weigh 0.
@@ -400,8 +444,7 @@ class GraphBuilder:
     def inputs(self, first: int = 0) -> list[onnx.ValueInfoProto]:
         """Declare the graph's inputs, with the past of its layers from the first."""
         info, width = helper.make_tensor_value_info, self.shape.width
-        head = width // self.shape.n_heads
-        declared = [
+        return [
             *self.token_inputs(),
             self.block_input(),
             *map(self.key_input, KEY_INPUTS),
@@ -413,8 +456,13 @@ class GraphBuilder:
             info("levels", FLOAT, ["decisions", "outcomes", 3]),
             info("kinds", INT32, ["decisions"]),
             info("context_pool", INT32, ["decisions"]),
+            *self.past_inputs(first),
         ]
-        declared.append(info("past_channels", INT32, ["past"]))
+
+    def past_inputs(self, first: int) -> list[onnx.ValueInfoProto]:
+        """Declare the past of the layers from the first."""
+        info, head = helper.make_tensor_value_info, self.shape.width // self.shape.n_heads
+        declared = [info("past_channels", INT32, ["past"])]
         for i in range(first, self.shape.n_layers):
             declared.append(info(f"past_key_{i}", FLOAT, [self.shape.n_heads, "past", head]))
             declared.append(info(f"past_value_{i}", FLOAT, [self.shape.n_heads, "past", head]))
@@ -423,16 +471,22 @@ class GraphBuilder:
     def outputs(self, first: int = 0) -> list[onnx.ValueInfoProto]:
         """Declare the graph's outputs, with keys and values of its layers from the first."""
         info, shape = helper.make_tensor_value_info, self.shape
-        declared = [
+        return [
             info("logits", FLOAT, ["decisions", "outcomes"]),
             info("marker_vectors", FLOAT, ["decisions", "outcomes", shape.width]),
             info("pooled", FLOAT, ["pools", shape.width]),
+            *self.past_outputs(first),
+            *(info(name, FLOAT, None) for name in self.probed),
         ]
-        for i in range(first, shape.n_layers):
-            declared.append(info(f"key_{i}", FLOAT, ["rows", "length", shape.width]))
-            declared.append(info(f"value_{i}", FLOAT, ["rows", "length", shape.width]))
-        declared.extend(info(name, FLOAT, None) for name in self.probed)
-        return declared
+
+    def past_outputs(self, first: int) -> list[onnx.ValueInfoProto]:
+        """Declare what joins the past of the layers from the first."""
+        info = helper.make_tensor_value_info
+        return [
+            info(f"{part}_{i}", FLOAT, ["rows", "length", self.shape.width])
+            for i in range(first, self.shape.n_layers)
+            for part in ("key", "value")
+        ]
 
     def model(
         self,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import onnx
 from onnx import helper
 
-from steelyard.scoring.assets import GRAPHS, LOWER_GRAPHS, UPPER_GRAPHS
+from steelyard.scoring.assets import GRAPHS, LONG_GRAPHS, LOWER_GRAPHS, UPPER_GRAPHS
 from steelyard.scoring.engine import FLOAT32, INT8
 from steelyard.training.shape import Shape
 from steelyard_base_recipe.graph import (
@@ -24,6 +24,7 @@ from steelyard_base_recipe.graph import (
     GraphBuilder,
     build,
 )
+from steelyard_base_recipe.long_graph import LongGraphBuilder
 
 
 def build_lower(
@@ -42,14 +43,16 @@ def build_lower(
 
 
 def build_upper(
-    shape: Shape, activations: Mapping[str, ActivationScale] | None = None
+    shape: Shape,
+    activations: Mapping[str, ActivationScale] | None = None,
+    builder_class: type[GraphBuilder] = GraphBuilder,
 ) -> onnx.ModelProto:
     """Build the graph of the layers above: from ``states`` to what :func:`build` gives.
 
     Its last layer is for the ``kept`` tokens alone, which have rows of their own, and
     ``marker_index`` counts those.
     """
-    builder = GraphBuilder(shape, activations, probes=False)
+    builder = builder_class(shape, activations, probes=False)
     hidden, seen, last = "states", builder.seen(), shape.n_layers - 1
     for index in range(shape.apart, last):
         hidden = builder.layer(hidden, f"layers.{index}", seen, index)
@@ -76,6 +79,7 @@ def graph_files(shape: Shape, scales: Mapping[str, ActivationScale]) -> dict[str
         if shape.apart:
             models[LOWER_GRAPHS[precision]] = build_lower(shape, activations)
             models[UPPER_GRAPHS[precision]] = build_upper(shape, activations)
+            models[LONG_GRAPHS[precision]] = build_upper(shape, activations, LongGraphBuilder)
         files |= {
             name: model.SerializeToString(deterministic=True) for name, model in models.items()
         }

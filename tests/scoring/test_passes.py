@@ -17,7 +17,6 @@ from steelyard.scoring.passes import (
     PAST_OUTPUTS,
     WIDTH,
     PassDecision,
-    extend_past,
     level_features,
     pass_inputs,
     tokens_read,
@@ -137,7 +136,7 @@ def test_the_past_has_every_token_of_every_pass_in_its_place(n_parts):
         rows = make_rows(300, 200 + part, 140, 90)
         parts.append((rows, make_outputs(rows, part)))
     n_tokens = sum(rows.ids.size for rows, _ in parts)
-    past = extend_past(NO_PAST, (tokens_read(*part) for part in parts), n_tokens)
+    past = NO_PAST.extended((tokens_read(*part, PAST_OUTPUTS) for part in parts), n_tokens)
     at = 1
     for rows, outputs in parts:
         n_rows, length = rows.ids.shape
@@ -154,9 +153,9 @@ def test_the_past_has_every_token_of_every_pass_in_its_place(n_parts):
 
 def test_a_past_can_be_extended_by_some_of_the_tokens():
     rows = make_rows(20, 30)
-    read = tokens_read(rows, make_outputs(rows, 0))
-    whole = extend_past(NO_PAST, [read], rows.ids.size)
-    part = extend_past(NO_PAST, [read.part(20, 50)], 30)
+    read = tokens_read(rows, make_outputs(rows, 0), PAST_OUTPUTS)
+    whole = NO_PAST.extended([read], rows.ids.size)
+    part = NO_PAST.extended([read.part(20, 50)], 30)
     assert np.array_equal(part.channels[1:], whole.channels[21:51])
     for layer in range(N_LAYERS):
         assert np.array_equal(part.keys[layer][:, 1:], whole.keys[layer][:, 21:51])
@@ -166,10 +165,10 @@ def test_a_past_can_be_extended_by_some_of_the_tokens():
 def test_a_past_can_be_extended_again():
     first, second = make_rows(5), make_rows(3)
     outputs = make_outputs(first, 0), make_outputs(second, 1)
-    read = [tokens_read(*part) for part in zip((first, second), outputs, strict=True)]
+    read = [tokens_read(*part, PAST_OUTPUTS) for part in zip((first, second), outputs, strict=True)]
     n_first, n_second = first.ids.size, second.ids.size
-    twice = extend_past(extend_past(NO_PAST, read[:1], n_first), read[1:], n_second)
-    once = extend_past(NO_PAST, read, n_first + n_second)
+    twice = NO_PAST.extended(read[:1], n_first).extended(read[1:], n_second)
+    once = NO_PAST.extended(read, n_first + n_second)
     assert np.array_equal(twice.channels, once.channels)
     for layer in range(N_LAYERS):
         assert np.array_equal(twice.keys[layer], once.keys[layer])

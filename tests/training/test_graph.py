@@ -4,13 +4,14 @@ import numpy as np
 import onnx
 import pytest
 
-from steelyard.scoring.assets import GRAPHS, LOWER_GRAPHS, UPPER_GRAPHS, parts_of
+from steelyard.scoring.assets import GRAPHS, LONG_GRAPHS, LOWER_GRAPHS, UPPER_GRAPHS, parts_of
 from steelyard.scoring.engine import FLOAT32, INT8, graph_weights
 from steelyard.scoring.passes import PAST_OUTPUTS
 from steelyard.training.shape import Shape
 from steelyard.training.weights import pack_weights
 from steelyard_base_recipe.graph import LEAST_WEIGHT, LOWEST_SCORE, ActivationScale, build
 from steelyard_base_recipe.graph_files import build_lower, build_upper, graph_files
+from steelyard_base_recipe.long_graph import LongGraphBuilder
 from steelyard_base_recipe.quantize import LINEARS
 from support.models.random_model import make_state
 
@@ -53,6 +54,7 @@ def test_the_tensors_that_the_graph_takes_are_those_given_at_load(
 def test_the_lowest_layers_and_those_above_are_the_whole_graph(stored, apart) -> None:
     shape = Shape(is_gated=True, apart=apart)
     parts = [external(build_lower(shape, SCALES)), external(build_upper(shape, SCALES))]
+    assert external(build_upper(shape, SCALES, LongGraphBuilder)) == parts[1]
     assert set().union(*parts) == set(external(build(shape, SCALES)))
     assert not set(parts[0]) & set(parts[1])
     given = [set(graph_weights(part, INT8)) for part in parts_of(stored, apart)]
@@ -62,8 +64,10 @@ def test_the_lowest_layers_and_those_above_are_the_whole_graph(stored, apart) ->
 def test_a_model_has_graphs_in_two_where_layers_are_apart() -> None:
     assert set(graph_files(SHAPE, SCALES)) == set(GRAPHS.values())
     files = graph_files(Shape(apart=2), SCALES)
-    assert set(files) == {*GRAPHS.values(), *LOWER_GRAPHS.values(), *UPPER_GRAPHS.values()}
-    for names, graph in ((LOWER_GRAPHS, "lower_layers"), (UPPER_GRAPHS, "upper_layers")):
+    graphs = (GRAPHS, LOWER_GRAPHS, UPPER_GRAPHS, LONG_GRAPHS)
+    assert set(files) == {name for names in graphs for name in names.values()}
+    parts = ((LOWER_GRAPHS, "lower_layers"), *((of, "upper_layers") for of in graphs[2:]))
+    for names, graph in parts:
         for name in names.values():
             assert onnx.load_model_from_string(files[name]).graph.name == graph
 

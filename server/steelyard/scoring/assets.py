@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from steelyard.calibration.temperature import TemperatureTable
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.engine import FLOAT32, INT8, Engine, PassEngine
 from steelyard.scoring.lower import LowerLayers
-from steelyard.scoring.onnx import OnnxScorer
+from steelyard.scoring.onnx import LongLayers, OnnxScorer
+from steelyard.scoring.passes import no_long_past
 from steelyard.scoring.reading import FIRST_READING
 from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.scoring.shipped import BASE
@@ -32,6 +34,8 @@ GRAPHS = {FLOAT32: "graph.float32.onnx", INT8: "graph.int8.onnx"}
 #: The same graphs in two, of models whose lowest layers read questions apart from the context.
 LOWER_GRAPHS = {FLOAT32: "lower.float32.onnx", INT8: "lower.int8.onnx"}
 UPPER_GRAPHS = {FLOAT32: "upper.float32.onnx", INT8: "upper.int8.onnx"}
+#: The upper graph for long contexts, which gives the same bits: no part of a model's identity.
+LONG_GRAPHS = {FLOAT32: "long.float32.onnx", INT8: "long.int8.onnx"}
 #: Engine names, and the precision of each.
 ENGINES = {"onnxruntime-float32": FLOAT32, "onnxruntime-int8": INT8}
 AUTO = "auto"
@@ -71,6 +75,8 @@ class BaseFiles:
     folder: Path
     #: The graph in two: the lowest layers, that read questions apart, and those above.
     apart_graphs: tuple[bytes, bytes] | None = None
+    #: The upper of them for long contexts, where the model has it.
+    long_graph: bytes | None = None
 
     @property
     def sha256(self) -> str:
@@ -95,9 +101,9 @@ class BaseFiles:
         engine: PassEngine | None = None,
     ) -> OnnxScorer:
         """Make a scorer of these weights; by default run in this process."""
-        lower = None
+        lower = long = None
         if engine is None:
-            engine, lower = self._engines(weights, threads)
+            engine, lower, long = self._engines(weights, threads)
         return OnnxScorer(
             engine,
             self.tokenizer,
@@ -108,19 +114,26 @@ class BaseFiles:
             folder=self.folder if weights is self.weights else None,
             reading=self.reading,
             lower=lower,
+            long=long,
         )
 
     def _engines(
         self, weights: Mapping[str, NDArray[np.generic]], threads: int
-    ) -> tuple[Engine, LowerLayers | None]:
-        """Return the engine of this process, and its lowest layers where they are apart."""
+    ) -> tuple[Engine, LowerLayers | None, LongLayers | None]:
+        """Return the engine of this process, and what it has apart: lowest layers, and long contexts."""
+
+        def load(graph: bytes, part: Mapping[str, NDArray[np.generic]]) -> Engine:
+            return Engine(graph, part, precision=self.precision, threads=threads)
+
         if self.apart_graphs is None:
-            return Engine(self.graph, weights, precision=self.precision, threads=threads), None
-        below, above = (
-            Engine(graph, part, precision=self.precision, threads=threads)
-            for graph, part in zip(self.apart_graphs, parts_of(weights, self.apart), strict=True)
-        )
-        return above, LowerLayers(below, self.apart)
+            return load(self.graph, weights), None, None
+        below, above = parts_of(weights, self.apart)
+        lower, upper = self.apart_graphs
+        long = None
+        if self.long_graph is not None:
+            kind = np.uint8 if self.precision == INT8 else np.float32
+            long = LongLayers(partial(load, self.long_graph, above), no_long_past(self.apart, kind))
+        return load(upper, above), LowerLayers(load(lower, below), self.apart), long
 
 
 def load_base_model(
@@ -174,6 +187,9 @@ def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles
     apart_graphs = (LOWER_GRAPHS[precision], UPPER_GRAPHS[precision])
     if apart_of(manifest):
         files += apart_graphs
+    long = LONG_GRAPHS[precision]
+    if long in manifest["files"]:
+        files.append(long)
     contents = {file: _checked(folder, file, manifest["files"]) for file in files}
     weights: dict[str, NDArray[np.generic]] = {}
     for file in WEIGHTS:
@@ -193,6 +209,7 @@ def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles
         apart_graphs=(contents[apart_graphs[0]], contents[apart_graphs[1]])
         if apart_of(manifest)
         else None,
+        long_graph=contents.get(long),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -30,13 +30,12 @@ from steelyard.scoring.passes import (
     NO_DECISION,
     NO_POOL,
     WIDTH,
+    AnyPast,
+    LongPast,
     PassDecision,
-    Past,
     ReadTokens,
-    extend_past,
     no_past,
     pass_inputs,
-    past_outputs,
     tokens_read,
 )
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision
@@ -58,6 +57,8 @@ PACKED_TOKENS = 512
 #: Tokens of a context from which on it has a pass of its own, where the layers below are apart: what
 #: reads it needs no row of its windows, which see themselves alone.
 APART_CONTEXT = 192
+#: Tokens of a context, with its overlaps, from which on its past is read in chunks.
+LONG_CONTEXT = 8_192
 #: A decision of up to this many tokens stays whole in a staged pass.
 WHOLE_DECISION_TOKENS = 512
 #: Attention weights of one head in a pass, at most, as far as a single unit allows.
@@ -89,13 +90,22 @@ class LaidOut:
         return len(self.similarities) < len(self.layout.kinds)
 
 
+@dataclass(frozen=True, slots=True)
+class LongLayers:
+    """The upper layers for long contexts: loaded for each, 50 ms, and let go of with its answer."""
+
+    load: Callable[[], PassEngine]
+    #: What they take for no past.
+    past: LongPast
+
+
 class OnnxScorer:
     """Scores requests with an engine of passes; implements ``Scorer``; thread-safe.
 
     Short requests share rows of a pass. A long one is read in stages: its context's windows first,
     whose keys and values then serve all its decisions. Both give the same logits, up to floating
     point. Time is linear in the context's length, and memory is bounded by ``PASS_WEIGHTS`` and the
-    keys and values (18 kB a token of context).
+    keys and values (18 kB a token of context), or by what is held of a long context in their place.
     """
 
     def __init__(
@@ -109,8 +119,9 @@ class OnnxScorer:
         folder: Path | None = None,
         reading: int = READING,
         lower: LowerLayers | None = None,
+        long: LongLayers | None = None,
     ) -> None:
-        self.pass_engine, self._lower = engine, lower
+        self.pass_engine, self._lower, self._long = engine, lower, long
         self._tokenizer = tokenizer
         self._vectors = OutcomeVectors(engine, lower=lower)
         self._past = no_past(lower.apart if lower else 0)
@@ -234,7 +245,11 @@ class OnnxScorer:
         return is_apart or item.layout.ids.size > PACKED_TOKENS
 
     def _score_long(self, item: LaidOut, vectors: Vectors) -> list[ScoredDecision]:
-        reader = _LongReader(self.pass_engine, self._lower, item, vectors, self._past)
+        engine: PassEngine = self.pass_engine
+        past: AnyPast = self._past
+        if self._long is not None and item.layout.spans[0][0] > LONG_CONTEXT:
+            engine, past = self._long.load(), self._long.past
+        reader = _LongReader(engine, self._lower, item, vectors, past)
         spans = item.layout.spans
         whole = [
             i for i, (start, stop) in enumerate(spans) if stop - start <= WHOLE_DECISION_TOKENS
@@ -255,7 +270,7 @@ class _LongReader:
         lower: LowerLayers | None,
         item: LaidOut,
         vectors: Vectors,
-        no_past: Past,
+        no_past: AnyPast,
     ) -> None:
         self.pass_engine, self._lower = engine, lower
         self._item, self._vectors = item, vectors
@@ -306,11 +321,11 @@ class _LongReader:
         read: dict[int, list[ReadTokens]] = {}
         for run in groups_of(long, self._room(past), [len(rest) for _, rest in long]):
             rows, outputs = self._read_pass([rest for _, rest in run], past)
-            tokens = tokens_read(rows, outputs)
+            tokens = tokens_read(rows, outputs, past.outputs)
             for (place, rest), at in zip(run, rows.starts, strict=True):
                 read.setdefault(place, []).append(tokens.part(at, at + len(rest)))
         for place, parts in read.items():
-            extended = extend_past(past, parts, sum(len(part.channels) for part in parts))
+            extended = past.extended(parts, sum(len(part.channels) for part in parts))
             vectors[place] = self._markers([heads[place]], extended)[0]
         markers = np.full(len(vectors), GIVEN, np.int32)
         decision = _decision(self._item, index, markers, self._vectors, given=vectors)
@@ -339,7 +354,7 @@ class _LongReader:
                 rests.append([])
         return heads, rests[:-1]
 
-    def _markers(self, group: Sequence[Tokens], past: Past) -> NDArray[np.float32]:
+    def _markers(self, group: Sequence[Tokens], past: AnyPast) -> NDArray[np.float32]:
         """Return the marker vectors of outcomes."""
         rows = fill_rows(group)
         markers = PassDecision("single", np.asarray(rows.starts, np.int32), None, 0)
@@ -347,14 +362,16 @@ class _LongReader:
         outputs = self.pass_engine.run(inputs, ("marker_vectors",))
         return np.asarray(outputs["marker_vectors"][0], np.float32)
 
-    def _read(self, past: Past, start: int, stop: int, stage: int) -> Past:
+    def _read(self, past: AnyPast, start: int, stop: int, stage: int) -> AnyPast:
         """Add the blocks of a stage to the past; pool them where they are the context's."""
         blocks = self._blocks(start, stop, stage)
         if not blocks:
             return past
-        return extend_past(past, self._read_parts(blocks, past, stage), sum(map(len, blocks)))
+        return past.extended(self._read_parts(blocks, past, stage), sum(map(len, blocks)))
 
-    def _read_parts(self, blocks: Sequence[Tokens], past: Past, stage: int) -> Iterator[ReadTokens]:
+    def _read_parts(
+        self, blocks: Sequence[Tokens], past: AnyPast, stage: int
+    ) -> Iterator[ReadTokens]:
         # Windows of a context attend to themselves alone: they need no past.
         is_context = stage == STAGE_CONTEXT
         past = self._no_past if is_context else past
@@ -364,18 +381,18 @@ class _LongReader:
                 group = self._lower.read(blocks_of_pass)
             rows, outputs = self._read_pass(group, past, of_windows=is_context)
             self._pooled = np.asarray(outputs["pooled"], np.float32)
-            tokens = tokens_read(rows, outputs)
+            tokens = tokens_read(rows, outputs, past.outputs)
             for at, block in zip(rows.starts, group, strict=True):
                 yield tokens.part(at, at + len(block))
 
     def _read_pass(
-        self, group: Sequence[Tokens], past: Past, *, of_windows: bool = False
+        self, group: Sequence[Tokens], past: AnyPast, *, of_windows: bool = False
     ) -> tuple[Rows, Tensors]:
         rows = fill_rows(group, of_windows=of_windows)
         inputs = pass_inputs(
             rows, [NO_DECISION], self._channels, past=past, pooled_past=self._pooled
         )
-        return rows, self.pass_engine.run(inputs, ("pooled", *past_outputs(past)))
+        return rows, self.pass_engine.run(inputs, ("pooled", *past.outputs))
 
     def _part(self, start: int, stop: int) -> Tokens:
         tokens, states = self._tokens.part(start, stop), self._item.states
@@ -395,9 +412,9 @@ class _LongReader:
             if start <= first < stop and self._item.layout.stages[first] == stage
         ]
 
-    def _room(self, past: Past) -> int:
+    def _room(self, past: AnyPast) -> int:
         """Count the tokens that a pass may hold beside this past."""
-        return min(PASS_TOKENS, PASS_WEIGHTS // (len(past.channels) + ROW_LENGTH))
+        return min(PASS_TOKENS, PASS_WEIGHTS // (past.n_at_once + ROW_LENGTH))
 
 
 def _decision(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from steelyard.scoring.rows import Rows, keep_tokens
+from steelyard.scoring.rows import MAX_KEYS, Rows, keep_tokens
 
 if TYPE_CHECKING:
     from steelyard.scoring.engine import Tensors
@@ -23,6 +23,23 @@ KINDS = ("single", "binary", "ordinal")
 GIVEN, ABSENT = -1, -2
 #: The channel of a pool that no token adds to.
 NO_POOL = -2
+PAST_OUTPUTS = tuple(f"{part}_{i}" for i in range(N_LAYERS) for part in ("key", "value"))
+#: Keys of a long past that are weighed at once. A matrix product adds up the counts of weights in runs
+#: of so many, and the values in runs of half: so chunks have the bits of one past.
+CHUNK = 2 * MAX_KEYS
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTokens:
+    """Tokens that a pass has read: the channel of each, and its past outputs (n_tokens, width)."""
+
+    channels: NDArray[np.int32]
+    tensors: Tensors
+
+    def part(self, start: int, stop: int) -> ReadTokens:
+        """Return a run of the tokens."""
+        tensors = {name: tensor[start:stop] for name, tensor in self.tensors.items()}
+        return ReadTokens(self.channels[start:stop], tensors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +59,16 @@ class Past:
         """The layers that keys and values are of."""
         return range(N_LAYERS - len(self.keys), N_LAYERS)
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs of a pass for tokens that are to join this past."""
+        return PAST_OUTPUTS[2 * self.layers.start :]
+
+    @property
+    def n_at_once(self) -> int:
+        """Number of keys that a pass weighs at the same time."""
+        return len(self.channels)
+
     def tensors(self) -> Tensors:
         """Return the graph's inputs."""
         tensors: Tensors = {"past_channels": self.channels}
@@ -50,14 +77,83 @@ class Past:
             tensors[f"past_value_{i}"] = value
         return tensors
 
+    def extended(self, parts: Iterable[ReadTokens], n_tokens: int) -> Past:
+        """Return this past with so many tokens more, in their order; parts are let go of one by one."""
+        start, end = len(self.channels), len(self.channels) + n_tokens
+        channels = np.empty(end, np.int32)
+        channels[:start] = self.channels
+        tensors = {name: np.empty((N_HEADS, end, HEAD), np.float32) for name in self.outputs}
+        for name, tensor in tensors.items():
+            tensor[:, :start] = self.tensors()[f"past_{name}"]
+        for part in parts:
+            stop = start + len(part.channels)
+            channels[start:stop] = part.channels
+            for name, tensor in tensors.items():
+                read = part.tensors[name].reshape(-1, N_HEADS, HEAD)
+                tensor[:, start:stop] = read.swapaxes(0, 1)
+            start = stop
+        keys, values = (
+            tuple(tensors[f"{name}_{i}"] for i in self.layers) for name in ("key", "value")
+        )
+        return Past(channels, keys, values)
 
+
+@dataclass(frozen=True, slots=True)
+class LongPast:
+    """What went into the highest layers for tokens of earlier passes, and the tokens' channels.
+
+    The graph for long contexts reads it in chunks: ``channels`` is int32 of (n_chunks, ``CHUNK``), and
+    ``inputs`` has of each layer (n_chunks, ``CHUNK``, width), uint8 where the graph is int8. The first
+    of the ``n_tokens`` is heard by none, as in ``NO_PAST``, and so are those after the last.
+    """
+
+    n_tokens: int
+    channels: NDArray[np.int32]
+    inputs: tuple[NDArray[np.generic], ...]
+    n_at_once = CHUNK
+
+    @property
+    def layers(self) -> range:
+        """The layers that inputs are of."""
+        return range(N_LAYERS - len(self.inputs), N_LAYERS)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs of a pass for tokens that are to join this past."""
+        return tuple(f"input_{i}" for i in self.layers)
+
+    def tensors(self) -> Tensors:
+        """Return the graph's inputs."""
+        tensors: Tensors = {"past_channels": self.channels}
+        tensors |= {f"past_{name}": of for name, of in zip(self.outputs, self.inputs, strict=True)}
+        return tensors
+
+    def extended(self, parts: Iterable[ReadTokens], n_tokens: int) -> LongPast:
+        """Return this past with so many tokens more, in their order; parts are let go of one by one."""
+        start, end = self.n_tokens, self.n_tokens + n_tokens
+        n_chunks = -(-end // CHUNK)
+        channels = np.zeros(n_chunks * CHUNK, np.int32)
+        channels[: self.channels.size] = self.channels.reshape(-1)
+        inputs = [np.zeros((n_chunks * CHUNK, WIDTH), of.dtype) for of in self.inputs]
+        for tensor, before in zip(inputs, self.inputs, strict=True):
+            tensor[: self.channels.size] = before.reshape(-1, WIDTH)
+        for part in parts:
+            stop = start + len(part.channels)
+            channels[start:stop] = part.channels
+            for name, tensor in zip(self.outputs, inputs, strict=True):
+                tensor[start:stop] = part.tensors[name]
+            start = stop
+        chunks = tuple(tensor.reshape(n_chunks, CHUNK, WIDTH) for tensor in inputs)
+        return LongPast(end, channels.reshape(n_chunks, CHUNK), chunks)
+
+
+AnyPast = Past | LongPast
 #: One past token that nobody listens to: axes of size zero are a runtime's weak spot.
 NO_PAST = Past(
     np.zeros(1, np.int32),
     (np.zeros((N_HEADS, 1, HEAD), np.float32),) * N_LAYERS,
     (np.zeros((N_HEADS, 1, HEAD), np.float32),) * N_LAYERS,
 )
-PAST_OUTPUTS = tuple(f"{part}_{i}" for i in range(N_LAYERS) for part in ("key", "value"))
 
 
 def no_past(apart: int) -> Past:
@@ -65,53 +161,18 @@ def no_past(apart: int) -> Past:
     return Past(NO_PAST.channels, NO_PAST.keys[apart:], NO_PAST.values[apart:])
 
 
-def past_outputs(past: Past) -> tuple[str, ...]:
-    """Return the outputs of a pass for tokens that are to join a past."""
-    return PAST_OUTPUTS[2 * past.layers.start :]
+def no_long_past(apart: int, kind: DTypeLike) -> LongPast:
+    """Return no past of the layers above the lowest ``apart``, whose inputs are of a kind."""
+    inputs = (np.zeros((0, CHUNK, WIDTH), kind),) * (N_LAYERS - apart)
+    return LongPast(1, np.zeros((0, CHUNK), np.int32), inputs)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTokens:
-    """Tokens that a pass has read: the channel of each, and its past outputs (n_tokens, width)."""
-
-    channels: NDArray[np.int32]
-    tensors: Tensors
-
-    def part(self, start: int, stop: int) -> ReadTokens:
-        """Return a run of the tokens."""
-        tensors = {name: tensor[start:stop] for name, tensor in self.tensors.items()}
-        return ReadTokens(self.channels[start:stop], tensors)
-
-
-def tokens_read(rows: Rows, outputs: Tensors) -> ReadTokens:
-    """Return the tokens of a pass, row after row, with their outputs."""
+def tokens_read(rows: Rows, outputs: Tensors, names: Iterable[str]) -> ReadTokens:
+    """Return the tokens of a pass, row after row, with the outputs of these names."""
     return ReadTokens(
         rows.blocks[:, :, 1].reshape(-1),
-        {name: outputs[name].reshape(-1, WIDTH) for name in PAST_OUTPUTS if name in outputs},
+        {name: outputs[name].reshape(-1, WIDTH) for name in names},
     )
-
-
-def extend_past(past: Past, parts: Iterable[ReadTokens], n_tokens: int) -> Past:
-    """Add so many tokens to the past, in their order; parts are let go of one by one."""
-    start, end = len(past.channels), len(past.channels) + n_tokens
-    channels = np.empty(end, np.int32)
-    channels[:start] = past.channels
-    tensors = {
-        f"{name}_{i}": np.empty((N_HEADS, end, HEAD), np.float32)
-        for name in ("key", "value")
-        for i in past.layers
-    }
-    for name, tensor in tensors.items():
-        tensor[:, :start] = past.tensors()[f"past_{name}"]
-    for part in parts:
-        stop = start + len(part.channels)
-        channels[start:stop] = part.channels
-        for name, tensor in tensors.items():
-            read = part.tensors[name].reshape(-1, N_HEADS, HEAD)
-            tensor[:, start:stop] = read.swapaxes(0, 1)
-        start = stop
-    keys, values = (tuple(tensors[f"{name}_{i}"] for i in past.layers) for name in ("key", "value"))
-    return Past(channels, keys, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +202,7 @@ def pass_inputs(
     decisions: Sequence[PassDecision],
     pool_channels: Sequence[int],
     *,
-    past: Past = NO_PAST,
+    past: AnyPast = NO_PAST,
     pooled_past: NDArray[np.float32] | None = None,
 ) -> Tensors:
     """Return the graph's inputs for a pass.
