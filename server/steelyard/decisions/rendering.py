@@ -107,6 +107,15 @@ def render_decision(decision: Decision) -> RenderedDecision:
     )
 
 
+def described(decision: RenderedDecision) -> list[tuple[str, str | None]]:
+    """Return every outcome's name, and its description where it has one."""
+    names: Sequence[str] = decision.names or decision.outcomes
+    return [
+        (name, text[len(name) + 2 :] if text.startswith(f"{name}: ") else None)
+        for name, text in zip(names, decision.outcomes, strict=True)
+    ]
+
+
 def read_outcomes(outcomes: Sequence[str]) -> tuple[str, ...]:
     """Return outcomes' texts as a model reads them; answers keep the names that were sent.
 

@@ -11,12 +11,12 @@ import pytest
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.decisions.statements import read_yes_no
 from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.entailment.hypotheses import hypotheses_of
 from steelyard.scoring.shares import Share
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.queue import Loop
 from steelyard.serving.connected_hosting import open_queue
 from steelyard.serving.reader import engine
-from steelyard.serving.reader.hypotheses import hypotheses_of
 from steelyard.waiting import Precedence
 from support.models.entailment_models import THREE, TWO, write_encoder
 
@@ -92,13 +92,13 @@ def test_company_order_and_cache_change_no_bit(open_reader):
     reader = open_reader()
     decisions = (yes_no(), MOOD, yes_no("Is the customer furious?"))
     alone = [ask(reader, HAPPY, decision)[0].logits.tobytes() for decision in decisions]
-    passes = reader.remote.n_passes
+    passes = reader.remote.reader.n_passes
     together = ask(reader, HAPPY, *decisions[::-1])
     assert [score.logits.tobytes() for score in together[::-1]] == alone
-    assert reader.remote.n_passes == passes
+    assert reader.remote.reader.n_passes == passes
     again = ask(reader, HAPPY, *decisions, account="other")
     assert [score.logits.tobytes() for score in again] == alone
-    assert reader.remote.n_passes == 2 * passes
+    assert reader.remote.reader.n_passes == 2 * passes
 
 
 @pytest.mark.parametrize("labels", [THREE, TWO])
@@ -160,13 +160,13 @@ def test_a_folder_that_is_gone_is_a_sentence(open_reader, tmp_path):
 
 
 def test_each_pass_waits_for_those_of_the_shipped_model(open_reader, monkeypatch):
-    queue = open_reader()
     begun = []
-    give_way = SimpleNamespace(give_way=lambda: begun.append(queue.remote.n_passes))
+    give_way = SimpleNamespace(give_way=lambda: begun.append(queue.remote.reader.n_passes))
     monkeypatch.setattr(engine, "PASSES", give_way)
+    queue = open_reader()
     ask(queue, HAPPY, yes_no(), MOOD)
     # "The customer is happy." is an outcome's statement too.
-    assert begun == list(range(queue.remote.n_passes)) == [0, 1, 2]
+    assert begun == list(range(queue.remote.reader.n_passes)) == [0, 1, 2]
 
 
 def test_work_gives_way_until_others_end_or_for_some_time():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, described
 from steelyard.serving.connected.answers import Probabilities, checked, member
-from steelyard.serving.connected.wire import Post, described
+from steelyard.serving.connected.wire import Post
 
 
 class DecideWire:

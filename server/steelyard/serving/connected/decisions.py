@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, described
 from steelyard.serving.connected.answers import (
     Probabilities,
     checked,
@@ -14,7 +14,7 @@ from steelyard.serving.connected.answers import (
     probability,
     unusable,
 )
-from steelyard.serving.connected.wire import Post, described
+from steelyard.serving.connected.wire import Post
 
 #: Levels that a score of this wire may have; more are asked as a choice.
 _MAX_LEVELS = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, described
 from steelyard.serving.connected.answers import (
     Probabilities,
     checked,
@@ -12,7 +12,7 @@ from steelyard.serving.connected.answers import (
     normalized,
     probability,
 )
-from steelyard.serving.connected.wire import Post, described
+from steelyard.serving.connected.wire import Post
 
 
 class SystemOneWire:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.decisions.rendering import RenderedRequest
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.answers import Probabilities
 
@@ -39,12 +39,3 @@ class ModelWire(Protocol):
             Where the answer is not what the wire says.
         """
         ...
-
-
-def described(decision: RenderedDecision) -> list[tuple[str, str | None]]:
-    """Return every outcome's name, and its description where it has one."""
-    names: Sequence[str] = decision.names or decision.outcomes
-    return [
-        (name, text[len(name) + 2 :] if text.startswith(f"{name}: ") else None)
-        for name, text in zip(names, decision.outcomes, strict=True)
-    ]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from steelyard.decisions.rendering import RenderedDecision
+from steelyard.decisions.rendering import RenderedDecision, described
 from steelyard.decisions.statements import read_decision, statement_of_outcome
-from steelyard.serving.connected.wire import described
 
 
 def hypotheses_of(decision: RenderedDecision, *, questions: bool = False) -> tuple[str, ...]:
