@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from functools import partial
 from html import escape
 
@@ -41,6 +42,8 @@ from steelyard_workbench.pages.families.result import (
     show_changed,
     show_result,
 )
+from steelyard_workbench.pages.jobs.active_row import ActiveRow
+from steelyard_workbench.pages.jobs.progress import Track
 from steelyard_workbench.parts.families.labels import (
     ACTIVE,
     ASK,
@@ -73,6 +76,9 @@ class OneFamily(FamilyDetails):
         self._result: Result | None = None
         self._judged = ""
         self._is_detailed = False
+        #: How far the fine-tune is that is shown, while it is under way.
+        self.progress: ActiveRow | None = None
+        self._track = Track()
         self.details: Details | None = None
         self.begin_continue = Write(self.ask_continue)
         self.begin_naming = Write(self._name_it, "Not opened:", self.notes)
@@ -105,6 +111,18 @@ class OneFamily(FamilyDetails):
         shown = self.loaded.data
         if not is_same(shown.family, seen.family) or not is_same_job(shown.job, seen.job):
             await self.loaded.refresh(quietly=True)
+        elif seen.job is not None and self.progress is not None:
+            self._follow(seen.job)
+
+    def _follow(self, job: Job) -> Viewable:
+        """Show how far a fine-tune is, with the way to its job, where it can be cancelled."""
+        if self.progress is None:
+            self.progress = ActiveRow(
+                job.summary, lambda work: self._session.open("jobs", job=work.id)
+            )
+        self._track.follow(time.monotonic(), job.summary)
+        self.progress.update(job.summary, self._track)
+        return self.progress.__panel__()
 
     def choose(self, choice: Choice) -> None:
         """Look at another of its fine-tunes."""
@@ -169,6 +187,7 @@ class OneFamily(FamilyDetails):
         if job is None or job.id != self._rows_job:
             self._drop_rows()  # they are of another model than the gate that is shown now
         choice = None if job is None else self._choice_of(family, job)
+        self.progress = None
         shown: list[Viewable] = []
         if family.move is not None:
             shown.append(verdict("unsure", "Waits to move.", move_text(family.move)))
@@ -179,6 +198,7 @@ class OneFamily(FamilyDetails):
         else:
             shown.append(show_result(family, job, choice.model, seen.result))
             shown += self._reasons(family, job)
+            shown += [self._follow(job)] if job.status in ACTIVE else []
         shown.append(self._first_steps(family, seen))
         self.details = Details(
             lambda: self._detailed(family, seen),

@@ -17,6 +17,8 @@ class ActiveRow(Viewer):
 
     Parameters
     ----------
+    cancel : callable, optional
+        Left out where it is cancelled elsewhere.
     forbidden : str
         Why nothing may be cancelled; empty when it may.
     """
@@ -25,7 +27,7 @@ class ActiveRow(Viewer):
         self,
         work: JobSummary,
         open_: Callable[[JobSummary], None],
-        cancel: Callable[[JobSummary], None],
+        cancel: Callable[[JobSummary], None] | None = None,
         forbidden: str = "",
     ) -> None:
         super().__init__()
@@ -35,9 +37,10 @@ class ActiveRow(Viewer):
         )
         name = pmui.Button(label=f"{work.noun} of {work.of}", variant="text")
         name.on_click(lambda _: open_(work))
+        head: list[Viewable] = [name]
         if forbidden:
-            stop: Viewable = refused_button("Cancel…", [forbidden])
-        else:
+            head.append(refused_button("Cancel…", [forbidden]))
+        elif cancel is not None:
             stop = pmui.Button(
                 label="Cancel…",
                 variant="outlined",
@@ -45,8 +48,9 @@ class ActiveRow(Viewer):
                 disabled=work.status == "cancelling",
             )
             stop.on_click(lambda _: cancel(work))
+            head.append(stop)
         self._box = pmui.Paper(
-            pmui.Row(name, stop), self._bar, self._text, sizing_mode="stretch_width", margin=(6, 10)
+            pmui.Row(*head), self._bar, self._text, sizing_mode="stretch_width", margin=(6, 10)
         )
 
     def __panel__(self) -> Viewable:

@@ -219,10 +219,7 @@ class JobsPage(Page):
         now = time.monotonic()
         for work in listed:
             if work.is_active:
-                track = self._tracks.setdefault(work.id, Track())
-                at = work.progress
-                if at is not None and at.steps:
-                    track.add(now, at.phase, at.step, at.steps, at.loss)
+                self._tracks.setdefault(work.id, Track()).follow(now, work)
 
     def _more(self) -> None:
         self._n_ended += _SHOWN_ENDED

@@ -43,6 +43,12 @@ class Track:
         if not self.losses or step > self.losses[-1][0]:
             self.losses.append((step, loss))
 
+    def follow(self, at: float, work: JobSummary) -> None:
+        """Take down how far a job is, once it runs."""
+        now = work.progress
+        if now is not None and now.steps:
+            self.add(at, now.phase, now.step, now.steps, now.loss)
+
     @property
     def rate(self) -> float | None:
         """Steps a second over the last half minute; ``None`` before two were seen."""
