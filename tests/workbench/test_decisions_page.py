@@ -166,7 +166,7 @@ def test_each_verb_of_the_shell_is_on_the_page(server, decisions):
     client.move(name, "production", 2, overrule="to have a move")
     client.add_version(name, [{**TEAM, "question": "Whose is it?"}])
     client.move(name, "staging", 3)
-    pages = [opened(server), opened(server, named=name)]
+    pages = [opened(server), opened(server, named=name, view="code")]
     labels = {label for page in pages for label in choices(page.__panel__())} | {"History"}
     for page in pages:
         parts = page.__panel__().select(lambda part: hasattr(part, "label"))
@@ -182,6 +182,7 @@ def test_a_decision_has_its_week_its_code_and_pages_of_its_own(server, decisions
     assert "No requests in the last week." in shown(page)
     assert "0 answers" not in shown(page)
     assert "Which team?" in shown(page)
+    choose(page.__panel__(), "Use it in your program")
     assert f"client.decision('{name}').decide(" in shown(page)
     server.client.decision(name).decide("Charged twice")
     page.on_session()

@@ -43,7 +43,7 @@ from steelyard_workbench.parts.live.view import View, to_text
 from steelyard_workbench.parts.named.filtering import OF_NAMED
 from steelyard_workbench.parts.named.listing import Listed, list_decisions, show_decisions
 from steelyard_workbench.parts.named.looking import WEEK_S, Looked, look_at, next_step
-from steelyard_workbench.parts.named.naming import NEW
+from steelyard_workbench.parts.named.naming import CODE, NEW
 from steelyard_workbench.parts.named.starting import StartCards
 
 _NONE = (
@@ -94,6 +94,7 @@ class DecisionsPage(OnePartPage):
             Choice("Edit", self._edit, look="filled"),
             Choice("Try on rows", self._try, look="outlined"),
             Choice("Ask it in the playground", lambda: self._go("playground"), look="outlined"),
+            Choice("Use it in your program", self._show_code, look="outlined"),
         ]
         return [Choices(verbs, layout="row"), self.dialog, self.work, self.part(self.shown)]
 
@@ -142,6 +143,7 @@ class DecisionsPage(OnePartPage):
             self._open(name)
 
         self._write("", None, open_, None, content)
+        self.form.new_name.value = (wording or {}).get("name", "")
 
     def _edit(self) -> None:
         if self.looked is not None:
@@ -194,6 +196,9 @@ class DecisionsPage(OnePartPage):
         self.work[place:] = [self.tried]
 
     def _show(self, looked: Looked) -> Viewable:
+        if self.session.view == CODE:
+            self.session.view = ""
+            self.work[:] = [self._code(looked)]
         named, decision = self.client.named_decisions, looked.decision
         place = pn.Column(sizing_mode="stretch_width")
         shown: list[Viewable] = [self._week(looked)]
@@ -209,7 +214,6 @@ class DecisionsPage(OnePartPage):
             self._verdict(looked),
             side_by_side(share_card(self, looked), show_history(looked)),
             growth_card(self, looked),
-            _closed("Use it in your program", self._code(looked)),
             _closed("Details", self._details(looked)),
             sizing_mode="stretch_width",
         )
@@ -313,6 +317,10 @@ class DecisionsPage(OnePartPage):
         button.on_click(lambda _: do())
         return button
 
+    def _show_code(self) -> None:
+        if self.looked is not None:
+            self.work[:] = [self._code(self.looked)]
+
     def _code(self, looked: Looked) -> Viewable:
         name, url, with_key = looked.decision.name, self.client.url, self.session.who is not None
         request = {"decision": name, "context": EXAMPLE}
@@ -325,7 +333,12 @@ class DecisionsPage(OnePartPage):
             lambda: write_file(looked.decision, looked.version).encode(),
             lambda: f"{name}.toml",
         )
-        return pn.Column(CopyText(texts=texts), file, sizing_mode="stretch_width")
+        leave = self._opens("Leave it", self.work.clear, "text")
+        return card(
+            heading("Use it in your program"),
+            CopyText(texts=texts),
+            pn.Row(file, leave),
+        )
 
     def _details(self, looked: Looked) -> Viewable:
         """Return further facts, links to its own pages, and archiving."""

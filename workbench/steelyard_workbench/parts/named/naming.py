@@ -11,11 +11,15 @@ from steelyard_workbench.kit.session import Session
 
 #: The view of the Decisions page that begins with the form of a new one.
 NEW = "new"
+#: The view of a decision that begins with the code that asks it.
+CODE = "code"
 #: The label of the buttons that open it.
 NAME_IT = "Name it"
 
 
-def open_new(session: Session, content: Mapping[str, Any], dataset: str = "") -> None:
+def open_new(
+    session: Session, content: Mapping[str, Any], dataset: str = "", name: str = ""
+) -> None:
     """Open the form of a new decision with some content.
 
     Parameters
@@ -23,7 +27,7 @@ def open_new(session: Session, content: Mapping[str, Any], dataset: str = "") ->
     dataset : str
         Id of the dataset of its rows; empty for none.
     """
-    session.wording = {"content": dict(content), "dataset": dataset}
+    session.wording = {"content": dict(content), "dataset": dataset, "name": name}
     session.open("decisions", view=NEW, named="")
 
 
@@ -32,4 +36,4 @@ async def name_family(session: Session, family: Family) -> None:
     dataset = family.dataset_id or ""
     page = await asyncio.to_thread(session.client.datasets.search, dataset, limit=1)
     decisions = page.data[0].decisions
-    open_new(session, {"decisions": decisions, "model": family.id}, dataset)
+    open_new(session, {"decisions": decisions, "model": family.id}, dataset, family.id)
