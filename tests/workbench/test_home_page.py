@@ -262,13 +262,15 @@ def test_each_step_has_the_press_that_comes_next():
     ways = [
         ({}, "Ask", "Ask a question"),
         ({"has_answers": True, "dataset": dataset}, "Correct 10", "Review the sample"),
-        ({"draft": draft(accepted=10)}, "Train", "Finish the review"),
+        ({"draft": draft(accepted=10)}, "Train", "Train on it"),  # they were right as they were
+        ({"draft": draft(accepted=8, relabelled=2)}, "Train", "Finish the review"),
         (
             {"draft": None, "dataset": SimpleNamespace(**{**vars(dataset), "version": 2})},
             "Train",
-            "Train on support_triage",
+            "Train on it",
         ),
-        ({"family": family}, "Read the check", "See the check"),
+        ({"training": family}, "Train", "See how far it is"),
+        ({"training": None, "family": family}, "Read the check", "See the check"),
         ({"decision": decision}, "Use it", "Copy the code"),
     ]
     assert Beginning(draft=reviewed).n_reviewed == 8
@@ -279,8 +281,11 @@ def test_each_step_has_the_press_that_comes_next():
         steps = Steps(session, found, Scope())
         [now] = [each for each in steps.line.lines if each["state"] == "now"]
         assert (now["title"], now["label"]) == (title, label)
+        place = 1 + [each["title"] for each in steps.line.lines].index(title)
+        assert session.first_step == f"Step {place} of 6"
     choose(steps.__panel__(), "Copy the code")
     assert (session.page, session.named) == ("decisions", "desk")
+    assert (session.view, session.first_step) == ("code", "")
     assert not steps.line.visible
     assert not Steps(Session(None), replace(found, is_used=True), Scope()).line.visible
     read = Steps(Session(None), replace(found, decision=None), Scope())

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import panel as pn
@@ -139,6 +140,7 @@ class App:
         self._page_watcher = self.session.param.watch(self._on_page, "page")
         pn.bind(self._on_connection, self.session.param.is_connected, watch=True)
         pn.bind(self._on_who, self.session.param.who, watch=True)
+        self.session.param.watch(lambda _: self._show_ways(), ["first_step", "page"])
 
     def view(self) -> Viewable:
         """Return the whole page, and begin to look after the connection."""
@@ -255,15 +257,22 @@ class App:
         return shell
 
     def _offer_ways(self) -> list[Choice]:
-        """Return the ways from the bar; on a phone the search alone, which needs no key."""
+        """Return the ways from the bar; on a phone those alone that need no key."""
         find = Choice("Find", self._finding.open, look="outlined")
+        step = "" if self.session.page == "home" else self.session.first_step
+        back = partial(self.session.open, "home")
+        steps = [Choice(step, back, look="text", hint="Back to the first steps")] if step else []
         if self._is_narrow:
-            return [find]
+            return [*steps, find]
         # A view is a link to the address of a page of its own, which a cell of a notebook has not.
         is_page = pn.state.curdoc is not None
         views = [Choice("Views", self._views.open, look="text")] if is_page else []
         keys = Choice("Keys ?", self._help.open, look="text")
-        return [replace(find, label=_FIND), *views, keys]
+        return [*steps, replace(find, label=_FIND), *views, keys]
+
+    def _show_ways(self) -> None:
+        if self._shell is not None:
+            self._ways.offer(self._offer_ways())
 
     def _begin(self) -> None:
         """Listen to the browser, which has drawn the page."""
@@ -364,7 +373,7 @@ class App:
         if is_narrow != self._is_narrow and self._shell is not None:
             self._is_narrow = is_narrow
             self._shell.sidebar_open = not is_narrow
-            self._ways.offer(self._offer_ways())
+            self._show_ways()
             self._name_out_button()
 
     def _on_connection(self, is_connected: bool) -> None:

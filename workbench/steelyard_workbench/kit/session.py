@@ -114,6 +114,9 @@ class Session(param.Parameterized):
     wording: Any = param.Dict(
         default={}, doc="What a new named decision begins with; not in the address."
     )
+    first_step = param.String(
+        default="", doc="The first step that comes next, such as `Step 2 of 6`; empty without one."
+    )
     is_connected = param.Boolean(default=True, doc="Whether the server answers.")
     reviewer = param.String(default="", doc="Name of whoever reviews; not in the address.")
     is_signed_in = param.Boolean(default=False, doc="Whether somebody is, who is the reviewer.")

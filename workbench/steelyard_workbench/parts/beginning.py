@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import panel as pn
@@ -22,8 +23,9 @@ from steelyard_workbench.kit.components.tab_memory import TabMemory
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.parts.datasets.next_steps import START
-from steelyard_workbench.parts.named.naming import name_family, open_new
-from steelyard_workbench.parts.review.sending import draft_of
+from steelyard_workbench.parts.families.labels import TRAINING, continue_of
+from steelyard_workbench.parts.named.naming import CODE, name_family, open_new
+from steelyard_workbench.parts.review.sending import SEAL, draft_of
 
 _REVIEW = "Review the sample"
 #: Seconds in which somebody may have asked.
@@ -48,6 +50,8 @@ class Beginning:
         Its newest open review.
     family : Family or None
         The newest that has a model.
+    training : Family or None
+        One that is being trained.
     decision : NamedDecision or None
         The newest.
     is_used : bool
@@ -58,6 +62,7 @@ class Beginning:
     dataset: Dataset | None = None
     draft: Draft | None = None
     family: Family | None = None
+    training: Family | None = None
     decision: NamedDecision | None = None
     is_used: bool = False
 
@@ -69,6 +74,12 @@ class Beginning:
         states = self.draft.states
         return self.draft.rows - states.get("untouched", 0) - states.get("skipped", 0)
 
+    @property
+    def has_corrections(self) -> bool:
+        """Whether the review makes a next version: rows that are right as they are do not."""
+        states = {} if self.draft is None else self.draft.states
+        return bool(states.get("relabelled", 0) + states.get("excluded", 0))
+
 
 def find_beginning(
     client: Client,
@@ -79,6 +90,8 @@ def find_beginning(
 ) -> Beginning:
     """Return what is there of each step; two calls more at most."""
     made = [family for family in families if family.latest is not None]
+    continued = ((family, continue_of(family)) for family in families)
+    in_training = (family for family, now in continued if now is not None and now.state in TRAINING)
     # The sample, as long as there is nothing of somebody's own.
     own = [dataset for dataset in datasets if dataset.name not in SAMPLES]
     samples = [dataset for dataset in datasets if dataset.name == SAMPLES[0]]
@@ -91,7 +104,8 @@ def find_beginning(
         has_answers=bool(month.answers or (server is not None and server.requests)),
         dataset=dataset,
         draft=next(is_of, None),
-        family=made[-1] if made else None,
+        family=max(made, key=lambda family: family.created_at, default=None),
+        training=next(in_training, None),
         decision=next(iter(decisions), None),
         is_used=any(
             client.decision_summary(**lately, named=each.name).answers for each in decisions[:1]
@@ -115,6 +129,7 @@ class Steps(Viewer):
         self._problem = pn.Column(sizing_mode="stretch_width")
         self._name = _naming(session, beginning, self._problem, scope)
         self._review = _review(session, beginning.dataset, self._problem, scope)
+        self._finish = _review(session, beginning.dataset, self._problem, scope, view=SEAL)
         self.memory = TabMemory(key="steelyard-steps", is_lasting=True)
         self.memory.param.watch(lambda _: self._draw(), "text")
         self.line = Choices([], level=2, layout="steps")
@@ -135,6 +150,7 @@ class Steps(Viewer):
         is_away, is_over = _AWAY in self.memory.text, all(done for _, done in steps)
         at = next((place for place, (_, done) in enumerate(steps) if not done), len(steps))
         self.line.visible = not is_away and not is_over
+        self._session.first_step = f"Step {at + 1} of {len(steps)}" if self.line.visible else ""
         self.line.offer(
             [
                 _step(step, "done" if done else "now" if place == at else "later")
@@ -159,7 +175,7 @@ class Steps(Viewer):
 
         def use() -> None:
             self._remember(_CODE)
-            session.open("decisions", named="" if decision is None else decision.name)
+            session.open("decisions", named="" if decision is None else decision.name, view=CODE)
 
         def train() -> None:
             dataset_id = "" if dataset is None else dataset.id
@@ -167,12 +183,14 @@ class Steps(Viewer):
 
         is_finished = dataset is not None and dataset.version > 1
         is_reviewed = is_finished or first.n_reviewed >= N_REVIEWED
-        # What was corrected is learned from once the version is finished.
-        train_step = (
-            Choice("Finish the review", self._review, text="so that it learns what you corrected")
-            if first.draft is not None and not is_finished and is_reviewed
-            else Choice(f"Train on {name}", train, text="takes some minutes")
-        )
+        train_step = Choice("Train on it", train, text=f"on {name}, takes some minutes")
+        if first.training is not None:
+            see = partial(session.open, "families", family=first.training.id, job="")
+            train_step = Choice("See how far it is", see, text="it is being trained")
+        elif first.has_corrections and not is_finished and is_reviewed:
+            # What was corrected is learned from once the version is finished.
+            text = "so that it learns what you corrected"
+            train_step = Choice("Finish the review", self._finish, text=text)
         is_known = family is not None
         is_named = decision is not None
         is_read = is_named or (is_known and _CHECK in memory)
@@ -252,7 +270,7 @@ def load_sample(client: Client) -> Dataset:
 
 
 def _review(
-    session: Session, sample: Dataset | None, problem: Any, scope: Scope
+    session: Session, sample: Dataset | None, problem: Any, scope: Scope, view: str = ""
 ) -> Callable[[], Any] | None:
     """Return a function that opens a draft of the sample; ``None`` where this installation has none."""
     if sample is None and sample_file(SAMPLES[0]) is None:
@@ -265,8 +283,9 @@ def _review(
     async def open_draft() -> None:
         draft = await asyncio.to_thread(make_draft)
         if not scope.say_if_ended("The review is started. It is on the Review page."):
+            version = draft.dataset_version
             session.open(
-                "review", dataset=draft.dataset_id, version=draft.dataset_version, draft=draft.id
+                "review", view=view, dataset=draft.dataset_id, version=version, draft=draft.id
             )
 
     return Write(open_draft, "Not started:", problem, refused=_REVIEW, scope=scope).start

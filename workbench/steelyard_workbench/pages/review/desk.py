@@ -39,6 +39,7 @@ from steelyard_workbench.pages.review.suggesting import Suggesting
 from steelyard_workbench.pages.review.waiting import Conflict
 from steelyard_workbench.parts.review.filter_bar import FilterBar
 from steelyard_workbench.parts.review.row_filter import RowFilter, read_query, write_query
+from steelyard_workbench.parts.review.sending import SEAL
 
 #: Roles that change outcomes and seal; where nobody signs in, everybody does.
 _SEALING = (None, "owner", "developer")
@@ -199,6 +200,9 @@ class Desk(Viewer):
 
     def start(self) -> None:
         """Show the draft, and what is new in it; at the row that is asked for, if one is."""
+        if self.session.view == SEAL:
+            self.session.view = ""  # asked once, and not whenever the draft is shown again
+            self.seal.ask()
         self._head.show_view(is_bulk=self.is_bulk)
         self.beside.filtered(self.reader.filter)
         self._keep_choice()

@@ -23,6 +23,8 @@ from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.parts.families.verdicts import verdict_of
 
 ACTIVE = frozenset({"queued", "running", "cancelling"})
+#: States of a continuation while a fine-tune is under way.
+TRAINING = frozenset({"queued", "training"})
 _OFF = {"owner": "switched off", "idle": "switched off because it was not used", None: "off"}
 #: View of a family that asks at once whether to continue it.
 CONTINUE = "continue"

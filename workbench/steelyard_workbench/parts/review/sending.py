@@ -16,6 +16,8 @@ from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.parts.datasets.row_pages import at_places
 
 SEND = "Send to review"
+#: The view of a draft that begins with the question whether to seal it.
+SEAL = "seal"
 
 
 class RowReview:
