@@ -258,6 +258,8 @@ class App:
 
     def _offer_ways(self) -> list[Choice]:
         """Return the ways from the bar; on a phone those alone that need no key."""
+        if isinstance(self.session.client, VisitorClient) and self.user is None:
+            return []
         find = Choice("Find", self._finding.open, look="outlined")
         step = "" if self.session.page == "home" else self.session.first_step
         back = partial(self.session.open, "home")
@@ -423,6 +425,7 @@ class App:
         self.session.param.update(reviewer=user.email, is_signed_in=True, who=who)
         self._out_button.visible = True
         self._name_out_button()
+        self._show_ways()
         self._fill_bar()
 
     def _name_out_button(self) -> None:

@@ -13,6 +13,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.people.wire import SignedInUser, SignInWays
 from steelyard_workbench.kit.components.cards import FRAME
+from steelyard_workbench.kit.components.first_field import FirstField
 from steelyard_workbench.kit.components.identity_visit import IdentityVisit
 from steelyard_workbench.kit.components.passkey_dialog import PasskeyDialog
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -93,7 +94,7 @@ class SignIn(Viewer):
     def _show_first(self) -> None:
         self._challenge = ""
         self.problem[:] = []
-        self._steps[:] = [self.email, self._send, empty(_HINT)]
+        self._steps[:] = [self.email, self._send, empty(_HINT), FirstField()]
 
     async def _ask(self) -> None:
         email = (self.email.value_input or self.email.value or "").strip()
@@ -109,6 +110,7 @@ class SignIn(Viewer):
             self.code,
             pn.Row(self._enter, self._other),
             empty(_HINT),
+            FirstField(),
         ]
 
     async def _give(self) -> None:

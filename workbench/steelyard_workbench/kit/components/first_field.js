@@ -1,4 +1,4 @@
-// The dialog takes the focus when it opens, and its fields are drawn later, each in a shadow of its own.
+// A dialog takes the focus when it opens, and fields are drawn later, each in a shadow of its own.
 
 const FIELD = "textarea:not([aria-hidden]), input:not([type]), input[type=text]";
 const MOST_FRAMES = 300;
@@ -12,14 +12,14 @@ const find = (root) => {
   return null;
 };
 
-const dialogOf = (element) => {
+const placeOf = (element) => {
   let at = element;
   while (at) {
     const dialog = at.closest(".MuiDialog-root");
     if (dialog) return dialog;
     at = at.getRootNode().host;
   }
-  return null;
+  return element.getRootNode().host.getRootNode();
 };
 
 export function render() {
@@ -27,8 +27,7 @@ export function render() {
   mark.hidden = true;
   let frames = 0;
   const look = () => {
-    const dialog = mark.isConnected && dialogOf(mark);
-    const field = dialog && find(dialog);
+    const field = mark.isConnected && find(placeOf(mark));
     if (field) field.focus();
     else if (frames++ < MOST_FRAMES) requestAnimationFrame(look);
   };

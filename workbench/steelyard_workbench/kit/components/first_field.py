@@ -1,4 +1,4 @@
-"""The focus of an opening dialog goes to its first field."""
+"""The focus goes to the first field of a dialog, or of another part, once that is drawn."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from steelyard_workbench.kit.components.unseen import Unseen
 
 
 class FirstField(Unseen):
-    """Moves the focus into the first field of the dialog that it stands in."""
+    """Moves the focus into the first field of the dialog that it stands in, or else of the part."""
 
     _esm = Path(__file__).with_suffix(".js")
