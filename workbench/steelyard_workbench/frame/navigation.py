@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import panel_material_ui as pmui
 from panel.viewable import Viewable
@@ -113,8 +113,17 @@ ENTRIES: tuple[Entry, ...] = (
 
 def sections_for(who: CurrentSession | None) -> list[Section]:
     """Return the menu of somebody: the sections that have a page for them."""
-    names = {entry.section for entry in entries_for(who)}
-    return [section for section in SECTIONS if section.name in names]
+    titles: dict[str, list[str]] = {}
+    for entry in entries_for(who):
+        titles.setdefault(entry.section, []).append(entry.title)
+    # A section of one page is called what that is: it has no tabs.
+    return [
+        replace(section, title=titles[section.name][0])
+        if len(titles[section.name]) == 1
+        else section
+        for section in SECTIONS
+        if section.name in titles
+    ]
 
 
 def tabs_for(who: CurrentSession | None, slug: str) -> list[Entry]:

@@ -136,6 +136,11 @@ class Session(param.Parameterized):
         """The signed-in user's role in the account."""
         return None if self.who is None else role_of(self.who)
 
+    @property
+    def may_change(self) -> bool:
+        """Whether data and models are changed here: reviewers label rows alone."""
+        return self.role in (None, "owner", "developer")
+
     def open(
         self, page: str, *, query: str = "", view: str = "", row: int = -1, **chosen: Any
     ) -> None:

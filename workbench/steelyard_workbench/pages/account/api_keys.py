@@ -20,7 +20,7 @@ from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import ago, moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.personal import Section, typed, why_not
+from steelyard_workbench.kit.personal import Section, typed
 from steelyard_workbench.kit.states import empty
 
 #: Keys that are listed.
@@ -45,10 +45,7 @@ class ApiKeys(Section):
 
     def build(self) -> list[Viewable]:
         """Return the keys and the form that makes one."""
-        role = self.session.role
         self.question = pn.Column(sizing_mode="stretch_width")
-        if role not in {"owner", "developer"}:
-            return [empty(why_not(role, frozenset({"owner", "developer"})))]
         self.revoked = pmui.Switch(label="Revoked ones too", value=False)
         self.keys: Loaded[list[ApiKey]] = Loaded("The keys", self._fetch, self._show)
         pn.bind(lambda _: self.keys.start(), self.revoked, watch=True)

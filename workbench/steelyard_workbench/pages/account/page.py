@@ -8,21 +8,24 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard.people.roles import ANYBODY, Role
 from steelyard.people.wire import CurrentSession
 from steelyard_workbench.kit.personal import PersonalPage, Section
+from steelyard_workbench.kit.session import role_of
 from steelyard_workbench.pages.account.api_keys import ApiKeys
 from steelyard_workbench.pages.account.audit import Audit
 from steelyard_workbench.pages.account.members import Members
 from steelyard_workbench.pages.account.profile import Profile
 from steelyard_workbench.pages.account.sessions import Sessions
 
-#: The parts of the page by the name that stands in the address.
-_SECTIONS: dict[str, tuple[str, type[Section]]] = {
-    "profile": ("Profile", Profile),
-    "members": ("Members", Members),
-    "keys": ("Keys", ApiKeys),
-    "sessions": ("Sessions and security", Sessions),
-    "audit": ("Audit", Audit),
+_EVERYBODY: frozenset[Role | None] = frozenset(ANYBODY)
+#: The parts of the page by the name that stands in the address, with the roles that they are for.
+_SECTIONS: dict[str, tuple[str, type[Section], frozenset[Role | None]]] = {
+    "profile": ("Profile", Profile, _EVERYBODY),
+    "members": ("Members", Members, frozenset(("owner", "developer", "billing"))),
+    "keys": ("Keys", ApiKeys, frozenset(("owner", "developer"))),
+    "sessions": ("Sessions and security", Sessions, _EVERYBODY),
+    "audit": ("Audit", Audit, frozenset(("owner",))),
 }
 
 
@@ -36,10 +39,10 @@ class AccountPage(PersonalPage):
 
     def build_for(self, who: CurrentSession) -> list[Viewable]:
         """Return the choice of a part, and the part."""
-        del who
+        role = role_of(who)
         self.choice = pmui.RadioButtonGroup(
             label="Part of the account",
-            options={title: name for name, (title, _) in _SECTIONS.items()},
+            options={title: name for name, (title, _, roles) in _SECTIONS.items() if role in roles},
             value=self._chosen(),
         )
         pn.bind(self._on_choice, self.choice, watch=True)
@@ -61,7 +64,8 @@ class AccountPage(PersonalPage):
         self.session.view = name
 
     def _chosen(self) -> str:
-        return self.session.view if self.session.view in _SECTIONS else "profile"
+        _, _, roles = _SECTIONS.get(self.session.view, ("", None, ()))
+        return self.session.view if self.session.role in roles else "profile"
 
     def _shown(self) -> Viewable:
         self.open_section = _SECTIONS[self._chosen()][1](self.session, self.visit)

@@ -9,6 +9,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.accounts.wire import AccountSummary
+from steelyard.caller import LOCAL_ACCOUNT
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.download import Download, bounded
 from steelyard_workbench.kit.components.facts import facts, heading
@@ -79,7 +80,8 @@ class Profile(Section):
             pmui.Typography(_EXPORT, variant="body2"),
             self._download("Export the account"),
         ]
-        if account.deletes_at is None:
+        # That of the server itself is never deleted.
+        if account.deletes_at is None and self.session.who.account_id != LOCAL_ACCOUNT:
             delete = pmui.Button(
                 label="Delete the account …", variant="outlined", color="danger", size="small"
             )

@@ -29,6 +29,8 @@ class DatasetActions(Viewer):
     ----------
     steps : sequence of Choice
         Shown first.
+    may_change : bool
+        Whether it can be renamed, archived and deleted.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class DatasetActions(Viewer):
         *,
         on_changed: Callable[[], None],
         on_deleted: Callable[[], None],
+        may_change: bool = True,
     ) -> None:
         super().__init__()
         self.client, self._dataset = client, dataset
@@ -48,7 +51,8 @@ class DatasetActions(Viewer):
         self.restore = OneAtATime(self._restore, "Not restored:", self.problem)
         self.archive = OneAtATime(self._archive, "Not archived:", self.problem)
         self._steps = list(steps)
-        self.buttons = Choices(self._steps + self._changes(), layout="row")
+        changes = self._changes() if may_change else []
+        self.buttons = Choices(self._steps + changes, layout="row")
         self._dialog = pn.Column()
         self._box = pn.Column(self.buttons, self.problem, self._dialog, sizing_mode="stretch_width")
 

@@ -166,10 +166,11 @@ class DatasetsPage(Page):
         # The table comes in once it has rows: one that is built and hidden raises in the browser.
         self._list_state = pn.Column(loading(4, "The datasets"), sizing_mode="stretch_width")
         self.importing = self._import_panel(None)
+        adding = [section("Import a file", self.importing)] if self.session.may_change else []
         return [
             pn.FlexBox(self.choose, self._archived, align_items="center"),
             self._list_state,
-            section("Import a file", self.importing),
+            *adding,
         ]
 
     async def _load_list(self) -> None:
@@ -190,7 +191,7 @@ class DatasetsPage(Page):
 
     def _sample_buttons(self) -> list[Viewable]:
         """Return the button that loads a sample, for a role that may make datasets."""
-        if self.session.role == "reviewer":
+        if not self.session.may_change:
             return []
         visit, place = self.visit, pn.Column(sizing_mode="stretch_width")
 
@@ -233,9 +234,7 @@ class DatasetsPage(Page):
             what="The rows",
             nothing=self._no_rows,
             on_opened=self._on_row,
-            on_ask=lambda row: self.session.open(
-                "playground", dataset=self.shown, row=row, view="row"
-            ),
+            on_ask=self._ask if self.session.may_change else None,
         )
         fetched = SharedFetch(self._fetch_next)
         head = Loaded("The dataset", fetched, self._show_head, n_lines=2)
@@ -259,6 +258,9 @@ class DatasetsPage(Page):
                 share=2.6,
             ),
         ]
+
+    def _ask(self, row: int) -> None:
+        self.session.open("playground", dataset=self.shown, row=row, view="row")
 
     def _fetch_next(self) -> NextStep:
         """Return the dataset, and what is next to do with it."""
@@ -286,16 +288,17 @@ class DatasetsPage(Page):
             ],
             on_changed=lambda: self._on_changed(visit),
             on_deleted=lambda: self._on_deleted(dataset.name, visit),
+            may_change=self.session.may_change,
         )
         first = [step for step in steps if step.label == following.label]
         rest = [step for step in steps if step.label not in {MAP, following.label}]
-        if dataset.archived_at is not None:
+        if dataset.archived_at is not None and self.session.may_change:
             first, rest = [Choice("Restore it", self.actions.restore.start)], []
         shown = [
             *(replace(step, look="filled", label=following.text or step.label) for step in first),
             *rest,
         ]
-        if dataset.archived_at is None:
+        if dataset.archived_at is None and self.session.may_change:
             shown.append(Choice("Add rows", self._turn_adding, look="outlined"))
         return pn.Column(
             pmui.Typography(size_text(dataset), variant="body2", sx={"color": token("muted")}),

@@ -83,7 +83,9 @@ class HomePage(Page):
             "The spend", lambda: fetch_spend(client, with_keys=has_keys), show_spend, n_lines=1
         )
         if self.session.who is not None and role not in {"owner", "developer"}:
-            return [self.part(spend)] if role == "billing" else [empty(_NO_ACCOUNT)]
+            go = Choice("Usage and billing", self._opener("usage"), look="filled")
+            shown = [self.part(spend), Choices([go], layout="row")]
+            return shown if role == "billing" else [empty(_NO_ACCOUNT)]
         datasets = SharedFetch(lambda: client.datasets.list(limit=MOST_RECENT).data)
         families = SharedFetch(lambda: client.families.list().data)
         evaluations = SharedFetch(lambda: recent_evaluations(client, datasets()))

@@ -24,8 +24,6 @@ from steelyard_workbench.pages.labeling.queue import LabelQueue, show_agreement
 
 _MOST = 100
 _NONE = "No rows were labelled yet."
-#: Roles that start jobs; where nobody signs in, everybody does.
-_STARTING = (None, "owner", "developer")
 
 _Listed = tuple[list[LabelingJob], list[Dataset], TeacherList | None]
 _Opened = tuple[LabelingJob, list[LabelingResult]]
@@ -65,7 +63,7 @@ class LabelingPage(OnePartPage):
 
     def _fetch(self) -> _Listed:
         jobs = list(islice(self.client.labeling.list(), _MOST))
-        if self.session.role not in _STARTING:
+        if not self.session.may_change:
             return jobs, [], None
         datasets = list(islice(self.client.datasets.iterate(), _MOST))
         return jobs, datasets, self.client.labeling.teachers()
@@ -115,12 +113,13 @@ class LabelingPage(OnePartPage):
             values["Why"] = f"{job.error} ({job.error_code})"
         shown: list[Viewable] = [facts(values)]
         place = pn.Column(sizing_mode="stretch_width")
-        if job.status in UNFINISHED:
+        may_change = self.session.may_change
+        if may_change and job.status in UNFINISHED:
             shown.append(self.button("Cancel", partial(self.client.labeling.cancel, job.id), place))
         if results:
             self.queue = LabelQueue(self.client, job, results, self._review, self.visit)
             shown += [show_agreement(job), self.queue]
-        if job.status == "review_ready":
+        if may_change and job.status == "review_ready":
             shown.append(
                 self.button("Discard", partial(self.client.labeling.discard, job.id), place)
             )

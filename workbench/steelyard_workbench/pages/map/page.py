@@ -132,7 +132,7 @@ class MapPage(OnePartPage):
                 "**No map of this version yet.** The default model's vectors of the rows are "
                 "compared and laid out once, as a job on the server, which for 20,000 rows of "
                 f"a line or two takes some minutes.{most}",
-                start,
+                *([start] if self.session.may_change else []),
             )
         ]
 
@@ -152,7 +152,8 @@ class MapPage(OnePartPage):
                 "Cancel", lambda: self.client.maps.cancel(dataset_map.id), place, refused="Cancel"
             )
             cancel.disabled = dataset_map.status == "cancelling"
-            return [verdict("running", "The map is computed.", description), bar, cancel]
+            buttons = [cancel] if self.session.may_change else []
+            return [verdict("running", "The map is computed.", description), bar, *buttons]
         description = (
             "Its progress is stored for a day." if dataset_map.error is None else dataset_map.error
         )
@@ -164,7 +165,8 @@ class MapPage(OnePartPage):
             refused="Go on",
         )
         status: Status = "off" if dataset_map.status == "cancelled" else "bad"
-        return [verdict(status, f"The map is {dataset_map.status}.", description), again]
+        buttons = [again] if self.session.may_change else []
+        return [verdict(status, f"The map is {dataset_map.status}.", description), *buttons]
 
     def _create(self, mapped_version: _MappedVersion) -> DatasetMap:
         return self.client.maps.create(mapped_version.dataset.id, version=mapped_version.version)

@@ -41,8 +41,6 @@ from steelyard_workbench.parts.review.filter_bar import FilterBar
 from steelyard_workbench.parts.review.row_filter import RowFilter, read_query, write_query
 from steelyard_workbench.parts.review.sending import SEAL
 
-#: Roles that change outcomes and seal; where nobody signs in, everybody does.
-_SEALING = (None, "owner", "developer")
 #: The text and its answers are in the first screen of a phone, and what is rarer comes under them.
 _ON_PHONE = "@media (max-width: 599px) { .after-row { order: 1; } }"
 _HIDDEN = "Audit: what the model suggests is hidden until you decide."
@@ -137,7 +135,7 @@ class Desk(Viewer):
             on_sealed=self._on_sealed,
         )
         self.outcomes = OutcomesPanel(client, draft.id, self._edit_outcomes)
-        may_seal = self.session.role in _SEALING
+        may_seal = self.session.may_change
         self._head = DeskHead(
             draft,
             self.session.reviewer,

@@ -166,17 +166,23 @@ class Picker(Viewer):
             width=340,
         )
         pn.bind(self._on_dataset, dataset, watch=True)
+        may_start = self._session.may_change
         start = pmui.Button(label="Start a review", variant="contained", disabled=not known)
         start.on_click(self.start.on_event)
         hint = "" if known else "Choose the dataset to review."
         if known and self._session.version:
             hint = f"Of version {self._session.version}."
         parts: list[Viewable] = [
-            pn.Row(dataset, start, pmui.Typography(hint, variant="body2")),
+            pn.Row(
+                dataset, *([start] if may_start else []), pmui.Typography(hint, variant="body2")
+            ),
             heading("Open drafts"),
         ]
         if not choices.drafts.drafts:
-            parts.append(empty("No review is open. **Start a review** begins one."))
+            begin = (
+                "**Start a review** begins one." if may_start else "Who assigns rows begins one."
+            )
+            parts.append(empty(f"No review is open. {begin}"))
         self._names = {dataset_row.id: dataset_row.name for dataset_row in choices.datasets}
         self.load_more.drop()
         self._lines[:] = []
@@ -214,7 +220,7 @@ class Picker(Viewer):
         columns = ("dataset", "decided", "relabelled", "excluded", "noted", "last edit")
         return pn.Column(
             table(columns, [counts], label=f"Draft {draft.name}"),
-            pn.Row(go, delete),
+            pn.Row(go, delete) if self._session.may_change else go,
             sizing_mode="stretch_width",
         )
 

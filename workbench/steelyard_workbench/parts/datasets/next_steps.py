@@ -73,7 +73,7 @@ def next_steps(session: Session, dataset: Dataset, version: int, what: str) -> l
     )
     no_evaluation = [] if dataset.split.evaluation else ["It has no evaluation rows."]
     no_training = [] if dataset.split.training else ["It has no training rows."]
-    return [
+    steps = [
         _step(
             f"Evaluate {what}",
             archived + older + no_evaluation,
@@ -95,6 +95,8 @@ def next_steps(session: Session, dataset: Dataset, version: int, what: str) -> l
             lambda: session.open("families", view=START, dataset=dataset.id, family="", job=""),
         ),
     ]
+    # A reviewer has pages of data alone.
+    return steps if session.may_change else steps[1:3]
 
 
 def _step(label: str, reasons: list[str], go: Callable[[], None]) -> Choice:
