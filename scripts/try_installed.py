@@ -1,4 +1,7 @@
-"""Start what is installed, as a stranger would, and ask it a decision: for scripts/release."""
+"""Start what is installed, as a stranger would, and ask it a decision: ``try_installed.py CLIENT``.
+
+For scripts/release; ``CLIENT`` is the Python of an environment that has ``steelyard-client`` alone.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,12 @@ import httpx
 
 QUESTION = {"id": "refund", "kind": "binary", "question": "Does the writer ask for money back?"}
 START_S = 300
+BY_CLIENT = f"""
+import steelyard
+with steelyard.connect("http://127.0.0.1:18420") as client:
+    answer = client.decide("Invoice 118 was paid twice.", [{QUESTION}])
+print("answered the client:", answer.decisions["refund"].top)
+"""
 
 command = str(Path(sys.executable).with_name("steelyard"))
 ports = ("--port", "18420", "--workbench-port", "18421")
@@ -29,6 +38,7 @@ try:
     body = {"context": "Invoice 118 was paid twice.", "decisions": [QUESTION]}
     answer = httpx.post("http://127.0.0.1:18420/v1/decide", json=body, timeout=60)
     print("answered:", answer.raise_for_status().json()["decisions"]["refund"]["top"])
+    subprocess.run([sys.argv[1], "-c", BY_CLIENT], check=True)
 finally:
     server.send_signal(signal.SIGINT)
     server.wait()

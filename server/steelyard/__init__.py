@@ -16,7 +16,8 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import environ  # noqa: TID251  # written, not read
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,7 +92,8 @@ def decide(
     -----
     Safe to call from several threads; concurrent calls share the engine's passes.
     """
-    from steelyard.app.deployment import default_deployment
+    with _whole_package():
+        from steelyard.app.deployment import default_deployment
 
     request: dict[str, Any] = {"context": context, "decisions": decisions}
     if temperature is not None:
@@ -154,8 +156,9 @@ def decide_frame(
     steelyard.errors.SteelyardError
         When the decisions are invalid, or no model answers.
     """
-    from steelyard.batch.clusters import decide_partitions, is_dask
-    from steelyard.batch.scoring import Questions, decide_rows, named_questions
+    with _whole_package():
+        from steelyard.batch.clusters import decide_partitions, is_dask
+        from steelyard.batch.scoring import Questions, decide_rows, named_questions
     from steelyard.client.progress import progress_bar
 
     if isinstance(decisions, str):
@@ -209,7 +212,8 @@ def lint(
     >>> [warning["rule"] for warning in lint("It came on time.", [question])["warnings"]]
     ['negation']
     """
-    from steelyard.decisions.lint.service import lint_dict
+    with _whole_package():
+        from steelyard.decisions.lint.service import lint_dict
 
     return lint_dict({"context": context, "decisions": decisions})
 
@@ -336,7 +340,8 @@ def embed(
     one process do not see each other. Without accounts, requests and tokens per minute are bounded
     only where such a setting is given, here or in the environment.
     """
-    from steelyard.embedded import Embedded
+    with _whole_package():
+        from steelyard.embedded import Embedded
 
     return Embedded(home, engine=engine, accounts=accounts, port=port, **settings)
 
@@ -355,14 +360,30 @@ def _client_options(
     return ClientOptions(settings.url, settings.api_key, timeout_s, max_retries, gzip_over)
 
 
+@contextmanager
+def _whole_package() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("steelyard."):
+            raise
+        message = (
+            "steelyard-client only asks servers: steelyard.connect(). To answer in this process, "
+            "pip uninstall steelyard-client, and pip install steelyard."
+        )
+        raise ModuleNotFoundError(message, name=error.name) from error
+
+
 def __getattr__(name: str) -> Any:
     # scikit-learn is loaded with the classifier, not with the package.
     if name == "SteelyardClassifier":
-        from steelyard.batch.classifier import SteelyardClassifier
+        with _whole_package():
+            from steelyard.batch.classifier import SteelyardClassifier
 
         return SteelyardClassifier
     if name == "multi_label":
-        from steelyard.decisions.several import multi_label
+        with _whole_package():
+            from steelyard.decisions.several import multi_label
 
         return multi_label
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

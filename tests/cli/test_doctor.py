@@ -79,6 +79,11 @@ def test_what_goes_out_is_named_with_its_setting(home, monkeypatch):
     assert variables == addresses_of(read_settings()).keys() | {"STEELYARD_WEBHOOK_HOSTS"}
 
 
+def test_two_packages_of_the_same_files_are_a_warning(home, monkeypatch):
+    monkeypatch.setattr(checkup, "version", lambda name: "0.2.0")
+    assert findings()["client"].advice.startswith("pip uninstall steelyard-client")
+
+
 def test_every_line_says_what_to_do_when_something_is_wrong(home, run, monkeypatch):
     monkeypatch.setattr(checkup, "FULL_DISK_BYTES", 2**80)
     monkeypatch.setattr(checkup, "LOW_DISK_BYTES", 2**80)

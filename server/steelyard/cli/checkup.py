@@ -98,6 +98,12 @@ def check_python() -> Iterator[CheckFinding]:
 def check_packages() -> Iterator[CheckFinding]:
     """Check the installed packages, extras included."""
     yield ok("package", f"steelyard {__version__} in {Path(__file__).parent.parent}")
+    if _installed("steelyard-client") is not None:
+        yield warn(
+            "client",
+            "steelyard-client is installed too, and brings some of the same files",
+            "pip uninstall steelyard-client, and install steelyard again.",
+        )
     versions = {name: _installed(name) for name in REQUIRED}
     missing = [name for name, number in versions.items() if number is None]
     if missing:

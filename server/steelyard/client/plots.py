@@ -21,11 +21,11 @@ from steelyard.evaluations.wire import (
     EvaluationDetail,
 )
 from steelyard.wire.measures import Measure
+from steelyard.wire.requirements import required_for
 from steelyard.wire.shown import to_plots
 
 #: The most outcomes of a confusion matrix that are drawn.
 MOST_OUTCOMES = 20
-_LACKING = "A figure needs {}: pip install 'steelyard[notebook]', and draw it again."
 _GREY, _ORANGE = "#888888", "#d55e00"
 
 
@@ -169,10 +169,8 @@ def _plane(*series: DrawnSeries, title: str, across: str, up: str, top: float | 
 
 def _bokeh() -> Any:
     """Return the module that makes figures; raises where Bokeh is not installed."""
-    try:
+    with required_for("A figure"):
         from steelyard.client import bokeh_figures  # noqa: PLC0415  who draws nothing needs none
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(_LACKING.format(error.name), name=error.name) from error
     return bokeh_figures
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
+from importlib.util import find_spec
 from typing import Any
 
 #: Takes how much is done, how much there is, and a word on the state.
@@ -21,7 +22,7 @@ def progress_bar(title: str, *, is_shown: bool = True) -> Iterator[Show]:
     notebook = _notebook() if is_shown else None
     if notebook is not None:
         yield _notebook_bar(notebook, title)
-    elif is_shown and sys.stderr is not None and sys.stderr.isatty():
+    elif is_shown and sys.stderr is not None and sys.stderr.isatty() and find_spec("rich"):
         with _terminal_bar(title) as show:
             yield show
     else:

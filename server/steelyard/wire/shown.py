@@ -11,6 +11,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from steelyard.wire.requirements import required_for
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -49,7 +51,8 @@ class Framed(Shown):
 
     def to_polars(self) -> pl.DataFrame:
         """Return it as a Polars frame; which columns it has stands at the call that answers it."""
-        return to_frame(self)
+        with required_for("A frame"):
+            return to_frame(self)
 
 
 class Plotted:

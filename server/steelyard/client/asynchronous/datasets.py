@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from steelyard.client.asynchronous.resource import (
     uploads,
 )
 from steelyard.client.calls import async_method as _method
+from steelyard.client.frames import frame_of_parquet, write_map
 from steelyard.client.row_sources import FrameColumns, Rows, pieces_of
 from steelyard.client.saving import check_free, format_of
 from steelyard.client.uploads import rows_to_add, rows_to_create
@@ -100,10 +100,8 @@ class AsyncDatasets(AsyncResource):
             list of decision, outcome and value), hashes, what was sent beside, and by the id of
             each decision the expected outcome.
         """
-        import polars as pl  # noqa: PLC0415  a client without frames needs none
-
         data = await self.send(calls.export_rows(dataset_id, partition=partition, version=version))
-        return pl.read_parquet(io.BytesIO(data))
+        return frame_of_parquet(data)
 
 
 class AsyncMaps(AsyncJobResource[DatasetMap]):
@@ -150,12 +148,10 @@ class AsyncMaps(AsyncJobResource[DatasetMap]):
         """
         if evaluation is not None and decision is None:
             raise ValueError("evaluation needs decision: name the decision that it answered.")
-        from steelyard.client.map_table import write_points  # noqa: PLC0415  Arrow loads slowly
-
         path = Path(path)
         check_free(path, force=force)
         points = await self.send(map_calls.points(map_id))
         values = None
         if decision is not None:
             values = await self.send(map_calls.values(map_id, decision, evaluation=evaluation))
-        return write_points(points, values, path, format_of(path, format), force=force)
+        return write_map(points, values, path, format_of(path, format), force=force)
