@@ -49,12 +49,13 @@ def test_answering_in_process_loads_no_framework():
     assert loaded & {"sanic", "sqlalchemy", "click", "rich", "torch", "panel"} == set()
 
 
-def test_serving_without_triton_loads_no_client_of_it():
+def test_serving_loads_nothing_of_training_pages_and_other_servers():
     loaded = modules_after(
         "import steelyard.app.application, steelyard.app.bootstrap, steelyard.scoring.remote.engine_host;"
         "import steelyard.scoring.tuned; from steelyard.serving.base import open_models"
     )
-    assert loaded & {"grpc", "google.protobuf", "tritonclient"} == set()
+    triton = {"grpc", "google.protobuf", "tritonclient"}
+    assert loaded & (triton | {"bokeh", "lightgbm", "pandas", "panel", "scipy", "sklearn"}) == set()
 
 
 def test_linting_in_process_loads_no_engine():

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc
 
 from steelyard.calibration.bins import FloatArray
 from steelyard.calibration.intervals import weighed_totals
@@ -205,6 +204,8 @@ def _starts(
 
 def _chance(n_wrong: FloatArray, n: FloatArray, error: float) -> FloatArray:
     """Return the binomial chance of at most so many errors; numbers need not be whole."""
+    from scipy.special import betainc  # noqa: PLC0415 - slow to load, and no decision needs it
+
     chance: FloatArray = betainc(np.maximum(n - n_wrong, 1e-12), n_wrong + 1, 1 - error)
     return chance
 
