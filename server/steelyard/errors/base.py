@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any, ClassVar, Literal
 
 #: One step towards a place in a request: a field's name, or an index from 0.
@@ -79,6 +79,8 @@ class SteelyardError(Exception):
     status: ClassVar[int] = 500
     retryable: ClassVar[bool] = False
     default_retry_after_s: ClassVar[float | None] = None
+    #: The frames that a notebook has shown.
+    _folded: TracebackType | None = None
 
     def __init__(
         self,
@@ -103,10 +105,12 @@ class SteelyardError(Exception):
         shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
         if not hasattr(shell, "kernel"):
             return "".join(traceback.format_exception(self)).splitlines()
-        display = importlib.import_module("IPython.display")
-        frames = escape("".join(traceback.format_tb(self.__traceback__)))
-        folded = f"<details><summary>Where it was raised</summary><pre>{frames}</pre></details>"
-        display.display(display.HTML(folded))
+        if self._folded is not self.__traceback__:  # IPython asks once to show and once to store
+            self._folded = self.__traceback__
+            display = importlib.import_module("IPython.display")
+            frames = escape("".join(traceback.format_tb(self.__traceback__)))
+            folded = f"<details><summary>Where it was raised</summary><pre>{frames}</pre></details>"
+            display.display(display.HTML(folded))
         return [f"{type(self).__name__}: {self}"]
 
     def body(self, request_id: str | None = None) -> dict[str, Any]:
