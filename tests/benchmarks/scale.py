@@ -12,8 +12,9 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from steelyard.accounts.service import AccountService
 from steelyard.caller import Caller
+from steelyard.decision_log.store import StoredDecision, insert_decision
+from steelyard.ids import new_id
 from steelyard.operations.service import OperationLog
 from steelyard.operations.write import Write
 from steelyard.storage import open_state
@@ -39,6 +42,8 @@ KINDS = (SQLITE, POSTGRESQL)
 _MODEL, _PRICE = "hashing", 1_000
 _CREDIT = 10**17
 _START_S = 120
+#: Operations after which a driver has prepared every statement.
+_WARM_UP = 10
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -93,13 +98,14 @@ def states(server: PostgresServer, kind: str) -> Iterator[tuple[str, Path]]:
 
 
 def new_account(url: str) -> tuple[str, str]:
-    """Make an account with credit; return its id and a key."""
+    """Make an account with credit; return its id and its key's, and the key."""
     state = open_state(url)
     try:
         accounts = AccountService(state, accounts_enabled=True)
         account = accounts.create_account("benchmark").id
         accounts.add_credit(account, _CREDIT)
-        return account, accounts.create_key(account=account).secret
+        created = accounts.create_key(account=account)
+        return f"{account} {created.key.id}", created.secret
     finally:
         state.close()
 
@@ -278,9 +284,12 @@ def run_writers(place: str, n_processes: int, n_callers: int, seconds: float) ->
     }
 
 
-def write_operations(place: str, n_callers: int, seconds: float) -> dict[str, Any]:
-    """Accept and settle keyed operations for some seconds, as a paid request does."""
-    url, account = place.split(" ")
+def write_operations(
+    place: str, n_callers: int, seconds: float, on_begin: Callable[[], object] = int
+) -> dict[str, Any]:
+    """Accept and settle keyed operations for some seconds, as a paid and stored request does."""
+    url, account, key_id = place.split(" ")
+    caller = Caller(account, key_id, "full", "::1")
     state = open_state(url)
     log = OperationLog(state, accounts_enabled=True)
     commits: list[None] = []
@@ -288,20 +297,37 @@ def write_operations(place: str, n_callers: int, seconds: float) -> dict[str, An
     milliseconds: list[float] = []
     body = b'{"answer": "' + b"x" * 600 + b'"}'
 
+    async def operate() -> None:
+        began = time.perf_counter()
+        write = Write(caller, "POST /v1/decide", uuid.uuid4().hex)
+        accepted = await log.accept(write, model=_MODEL, reserved_nano=2_000)
+        decision = StoredDecision(
+            id=new_id("dec"),
+            account_id=account,
+            created_at=accepted.accepted_at,
+            model=_MODEL,
+            request=body,
+            results=body,
+        )
+        also = partial(insert_decision, decision=decision)
+        await log.settle(accepted, amount_nano=1_000, body=body, also=also)
+        milliseconds.append((time.perf_counter() - began) * 1e3)
+
     async def call(give_up: float) -> None:
         while time.perf_counter() < give_up:
-            began = time.perf_counter()
-            write = Write(Caller(account, None, "full", "::1"), "POST /v1/decide", uuid.uuid4().hex)
-            accepted = await log.accept(write, model=_MODEL, reserved_nano=2_000)
-            await log.settle(accepted, amount_nano=1_000, body=body)
-            milliseconds.append((time.perf_counter() - began) * 1e3)
+            await operate()
 
-    async def call_together() -> None:
+    async def call_together() -> tuple[float, float]:
+        for _ in range(_WARM_UP):
+            await operate()
+        milliseconds.clear()
+        commits.clear()
+        on_begin()
+        cpu_s, began = time.process_time(), time.perf_counter()
         await asyncio.gather(*(call(began + seconds) for _ in range(n_callers)))
+        return time.process_time() - cpu_s, time.perf_counter() - began
 
-    cpu_s, began = time.process_time(), time.perf_counter()
-    asyncio.run(call_together())
-    took_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu_s
+    cpu_s, took_s = asyncio.run(call_together())
     n_commits = len(commits)
     state.close()
     return {"ms": milliseconds, "commits": n_commits, "cpu_s": cpu_s, "took_s": took_s}

@@ -1,4 +1,4 @@
-"""The benchmark of workers and writers: one small run of each half."""
+"""The benchmarks of workers, writers and hosts: one small run of each."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ SMALL = ["--workers", "2", "--clients", "2", "--requests", "3", "--rounds", "1"]
 SMALL += ["--context", "short", "--processes", "1", "2", "--callers", "2", "--seconds", "0.5"]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-def test_a_run_measures_servers_and_writers(script, tmp_path, capsys):
+@pytest.fixture
+def _has_postgres():
     try:
         with postgres_server():
             pass
     except PostgresMissingError as error:
         pytest.skip(str(error))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.usefixtures("_has_postgres")
+def test_a_run_measures_servers_and_writers(script, tmp_path, capsys):
     figures = tmp_path / "figures.json"
     assert script("scale").main([*SMALL, "--json", str(figures)]) == 0
     told = json.loads(figures.read_text())
@@ -38,6 +43,20 @@ def test_a_run_measures_servers_and_writers(script, tmp_path, capsys):
     for one in told["written"]:
         assert 0 < one["commits_a_second"] <= 2.1 * one["a_second"]
     assert "PostgreSQL wrote more with" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("_has_postgres")
+def test_a_run_counts_the_trips_of_hosts(script, capsys):
+    fleet = script("fleet")
+    assert fleet.main(["--trips", "1", "--hosts", "2", "--callers", "2", "--seconds", "0.5"]) == 0
+    [line] = capsys.readouterr().out.split("--\n")[-1].strip().splitlines()
+    trip_ms, hosts, callers, statements, trips, a_second, *_ = map(float, line.split())
+    assert (hosts, callers) == (2, 2)
+    assert trip_ms >= 1
+    assert statements >= trips > 0
+    assert a_second > 0
 
 
 def test_what_both_wrote_is_compared(script):

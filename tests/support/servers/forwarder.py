@@ -1,4 +1,4 @@
-"""A forwarder in front of a PostgreSQL server on a Unix socket, which may take bytes and pass none on."""
+"""A forwarder in front of a PostgreSQL server on a Unix socket, which may take long, or pass nothing on."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import contextlib
 import select
 import socket
 import threading
+import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
+
+#: PostgreSQL's message that runs a statement whose parameters were sent.
+_EXECUTE = b"E\0\0\0\x09\0\0\0\0\0"
 
 
 class Forwarder:
@@ -20,6 +25,10 @@ class Forwarder:
         self.port: int = self._listener.getsockname()[1]
         #: Whether connections that are made now pass nothing on either.
         self.is_silent = False
+        #: Seconds that each way takes.
+        self.delay_s = 0.0
+        #: What was asked so far: statements, and the trips that they took.
+        self.n_statements = self.n_trips = 0
         self._silent: set[int] = set()
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         threading.Thread(target=self._accept, daemon=True).start()
@@ -60,18 +69,28 @@ class Forwarder:
     def _pass_on(self, number: int) -> None:
         client, server = self._pairs[number]
         to = {client: server, server: client}
+        waiting: deque[tuple[float, socket.socket, bytes]] = deque()
+        is_answered = True
         with contextlib.suppress(OSError, ValueError):
             while True:
-                for side in select.select(list(to), [], [])[0]:
+                left_s = max(waiting[0][0] - time.monotonic(), 0) if waiting else None
+                for side in select.select(list(to), [], [], left_s)[0]:
                     data = side.recv(65_536)
                     if number in self._silent:
                         if not data:
                             return
                         continue
+                    if side is client:
+                        self.n_statements += data.count(_EXECUTE) + data.startswith(b"Q")
+                        self.n_trips += is_answered
+                    is_answered = side is server
+                    waiting.append((time.monotonic() + self.delay_s, to[side], data))
+                while waiting and waiting[0][0] <= time.monotonic():
+                    _, there, data = waiting.popleft()
                     if not data:
-                        to[side].shutdown(socket.SHUT_WR)
+                        there.shutdown(socket.SHUT_WR)
                         return
-                    to[side].sendall(data)
+                    there.sendall(data)
 
 
 @contextmanager
