@@ -129,24 +129,22 @@ class ObservedDecision:
 
 def insert_decision(connection: Connection, decision: StoredDecision) -> None:
     """Keep an answer."""
-    _INSERT_DECISION.change(
-        connection,
-        {
-            "id": decision.id,
-            "account_id": decision.account_id,
-            "created_at": decision.created_at,
-            "model": decision.model,
-            "version": decision.version,
-            "request": decision.request,
-            "results": decision.results,
-            "outcome_names": msgspec.json.encode(decision.outcome_names),
-            "metadata": decision.metadata,
-            "total_ms": decision.total_ms,
-            "key_id": decision.key_id,
-            "named": decision.named,
-            "named_alias": decision.named_alias,
-        },
-    )
+    values = {
+        "id": decision.id,
+        "account_id": decision.account_id,
+        "created_at": decision.created_at,
+        "model": decision.model,
+        "version": decision.version,
+        "request": decision.request,
+        "results": decision.results,
+        "outcome_names": msgspec.json.encode(decision.outcome_names),
+        "metadata": decision.metadata,
+        "total_ms": decision.total_ms,
+        "key_id": decision.key_id,
+        "named": decision.named,
+        "named_alias": decision.named_alias,
+    }
+    _INSERT_DECISION.change_each(connection, [values])
 
 
 def find_decision(

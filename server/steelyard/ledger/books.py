@@ -10,6 +10,7 @@ posting sums to zero, so the books always do.
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Literal
 
@@ -96,4 +97,9 @@ def _posting(entries: Posting) -> Posting:
 
 def utc_month(at: float) -> str:
     """Return the month of a time in Unix seconds."""
-    return time.strftime("%Y-%m", time.gmtime(at))
+    return _month_of_day(int(at // 86_400))
+
+
+@functools.lru_cache(maxsize=64)
+def _month_of_day(day: int) -> str:
+    return time.strftime("%Y-%m", time.gmtime(day * 86_400))

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, case, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, text, update
 
 from steelyard.ledger.books import Book, Posting, from_promotional
 from steelyard.ledger.tables import balances, key_months, ledger_entries
-from steelyard.storage.statements import Statement
+from steelyard.storage.statements import Call, Statement, Values, run_all
 from steelyard.storage.tables import api_keys
 
 _INSERT_ENTRIES = Statement(
     insert(ledger_entries),
     ("operation_id", "account_id", "book", "amount_nano", "created_at"),
 )
+_ADD_TO_BALANCES = Statement(
+    text(
+        "INSERT INTO balances (account_id, book, amount_nano) VALUES (:account, :book, :amount) "
+        "ON CONFLICT (account_id, book) DO UPDATE "
+        "SET amount_nano = balances.amount_nano + excluded.amount_nano"
+    ).bindparams(
+        bindparam("account", type_=balances.c.account_id.type),
+        bindparam("book", type_=balances.c.book.type),
+        bindparam("amount", type_=balances.c.amount_nano.type),
+    )
+)
 _BALANCES = select(balances.c.book, balances.c.amount_nano).where(
     balances.c.account_id == bindparam("account")
 )
+_NEW_MONTH = Statement(insert(key_months), key_months.c.keys())
 _ADD_TO_MONTH = Statement(
     update(key_months)
     .where(key_months.c.key_id == bindparam("key"), key_months.c.month == bindparam("of"))
@@ -32,14 +45,13 @@ _AVAILABLE = select(func.sum(balances.c.amount_nano)).where(
     balances.c.account_id == bindparam("account"),
     or_(balances.c.book == "paid", balances.c.book == "promotional"),
 )
-_PROMOTIONAL = Statement(
-    select(balances.c.amount_nano).where(
-        balances.c.account_id == bindparam("account"), balances.c.book == "promotional"
-    )
+_PROMOTIONAL = select(balances.c.amount_nano).where(
+    balances.c.account_id == bindparam("account"), balances.c.book == "promotional"
 )
 _SPENDABLE = Statement(
     select(
         _AVAILABLE.scalar_subquery(),
+        _PROMOTIONAL.scalar_subquery(),
         select(api_keys.c.monthly_cap_nano)
         .where(api_keys.c.id == bindparam("key"))
         .scalar_subquery(),
@@ -58,45 +70,120 @@ class Spendable:
     left_of_cap_nano: int | None
 
 
+class Whose(NamedTuple):
+    """An account, a key of it, and the UTC month that counts for the key's cap."""
+
+    account_id: str
+    key_id: str | None = None
+    month: str = ""
+
+
+class Spending:
+    """What accounts and keys can spend as work comes one after the other, and what is to be written of it."""
+
+    def __init__(self) -> None:
+        #: What is available by account, and which part of it is promotional.
+        self._available: dict[str, int] = {}
+        self._promotional: dict[str, int] = {}
+        #: What is left of the cap of a key in a month; ``None`` where it has no cap.
+        self._left: dict[tuple[str, str], int | None] = {}
+        self._new_months: list[Values] = []
+        self._entries: list[Values] = []
+        self._to_books: Counter[tuple[str, Book]] = Counter()
+        self._spent: Counter[tuple[str, str]] = Counter()
+        self._held: Counter[tuple[str, str]] = Counter()
+
+    @staticmethod
+    def call(whose: Whose) -> Call:
+        """Return the statement that finds what ``load`` takes."""
+        return _SPENDABLE, {"account": whose.account_id, "key": whose.key_id, "of": whose.month}
+
+    def read(self, connection: Connection, whose: Whose) -> None:
+        """Read what the state says of an account and a key."""
+        [found] = run_all(connection, [self.call(whose)])
+        assert found.row is not None  # noqa: S101  it selects values
+        self.load(whose, found.row)
+
+    def load(self, whose: Whose, row: Sequence[Any]) -> None:
+        """Take over what the state says of an account and a key."""
+        available, promotional, cap, used = row
+        # A sum of PostgreSQL's is a decimal.
+        self._available[whose.account_id] = int(available or 0)
+        self._promotional[whose.account_id] = promotional or 0
+        if whose.key_id is not None:
+            month = (whose.key_id, whose.month)
+            self._left[month] = None if cap is None else cap - (used or 0)
+            if used is None:
+                empty = {"spent_nano": 0, "held_nano": 0}
+                self._new_months.append({"key_id": month[0], "month": month[1], **empty})
+
+    def left(self, whose: Whose) -> Spendable:
+        """Return what an account, and a key of it in a month, can spend."""
+        left_of_cap = None if whose.key_id is None else self._left[whose.key_id, whose.month]
+        return Spendable(self._available[whose.account_id], left_of_cap)
+
+    def post(self, posting: Posting, *, operation_id: str, account_id: str, at: float) -> None:
+        """Add a posting; promotional credit is spent first."""
+        if sum(posting.values()):
+            raise ValueError("A posting's entries sum to zero.")
+        if posting.get("revenue", 0) > 0:
+            posting = from_promotional(posting, self._promotional[account_id])
+            self._promotional[account_id] += posting.get("promotional", 0)
+        for book, amount in posting.items():
+            self._to_books[account_id, book] += amount
+            self._entries.append(
+                {
+                    "operation_id": operation_id,
+                    "account_id": account_id,
+                    "book": book,
+                    "amount_nano": amount,
+                    "created_at": at,
+                }
+            )
+        if account_id in self._available:
+            available = posting.get("paid", 0) + posting.get("promotional", 0)
+            self._available[account_id] += available
+
+    def count(self, whose: Whose, *, spent_nano: int = 0, held_nano: int = 0) -> None:
+        """Add to what a key spends and holds in a month; either may be negative."""
+        if whose.key_id is None:
+            return
+        month = (whose.key_id, whose.month)
+        self._spent[month] += spent_nano
+        self._held[month] += held_nano
+        left = self._left[month]
+        if left is not None:
+            self._left[month] = left - spent_nano - held_nano
+
+    def write(self, connection: Connection) -> None:
+        """Write the postings, and add them up in balances and months."""
+        _INSERT_ENTRIES.change_each(connection, self._entries)
+        _ADD_TO_BALANCES.change_each(
+            connection,
+            [
+                {"account": account_id, "book": book, "amount": amount}
+                for (account_id, book), amount in self._to_books.items()
+            ],
+        )
+        _NEW_MONTH.change_each(connection, self._new_months)
+        _ADD_TO_MONTH.change_each(
+            connection,
+            [
+                {"key": month[0], "of": month[1], "spent": spent, "held": self._held[month]}
+                for month, spent in self._spent.items()
+            ],
+        )
+
+
 def post(
     connection: Connection, posting: Posting, *, operation_id: str, account_id: str, at: float
 ) -> None:
     """Write a posting and add it to the balances; promotional credit is spent first."""
-    if sum(posting.values()):
-        raise ValueError("A posting's entries sum to zero.")
-    if not posting:
-        return
+    spending = Spending()
     if posting.get("revenue", 0) > 0:
-        promotional = _PROMOTIONAL.first(connection, {"account": account_id})
-        posting = from_promotional(posting, promotional[0] if promotional else 0)
-    _INSERT_ENTRIES.change_each(
-        connection,
-        [
-            {
-                "operation_id": operation_id,
-                "account_id": account_id,
-                "book": book,
-                "amount_nano": amount,
-                "created_at": at,
-            }
-            for book, amount in posting.items()
-        ],
-    )
-    added = {f"to_{book}": amount for book, amount in posting.items()}
-    n_added = _add_to_balances(tuple(posting)).change(
-        connection, {"of_account": account_id, **added}
-    )
-    if n_added < len(posting):
-        # The first posting to a book: those that were not there are not changed yet.
-        there = {row.book for row in connection.execute(_BALANCES, {"account": account_id})}
-        connection.execute(
-            insert(balances),
-            [
-                {"account_id": account_id, "book": book, "amount_nano": amount}
-                for book, amount in posting.items()
-                if book not in there
-            ],
-        )
+        spending.read(connection, Whose(account_id))
+    spending.post(posting, operation_id=operation_id, account_id=account_id, at=at)
+    spending.write(connection)
 
 
 def balances_of(connection: Connection, account_id: str) -> Counter[str]:
@@ -113,13 +200,11 @@ def available(connection: Connection, account_id: str) -> int:
     return int(connection.execute(_AVAILABLE, {"account": account_id}).scalar() or 0)
 
 
-def spendable(connection: Connection, account_id: str, key_id: str | None, month: str) -> Spendable:
-    """Return the spendable amount of an account, and of an API key of it in a UTC month."""
-    # One statement: every paid request asks.
-    row = _SPENDABLE.first(connection, {"account": account_id, "key": key_id, "of": month})
-    available_nano, cap_nano, used_nano = row or (None, None, None)
-    left = None if cap_nano is None else cap_nano - (used_nano or 0)
-    return Spendable(int(available_nano or 0), left)
+def spendable(connection: Connection, whose: Whose) -> Spendable:
+    """Return what an account, and a key of it in a month, can spend."""
+    spending = Spending()
+    spending.read(connection, whose)
+    return spending.left(whose)
 
 
 def add_to_month(
@@ -144,15 +229,3 @@ def spent_by_key(connection: Connection, key_ids: list[str], month: str) -> dict
         )
     )
     return {row.key_id: row.spent_nano for row in rows}
-
-
-@functools.cache
-def _add_to_balances(books: tuple[Book, ...]) -> Statement:
-    """Return the statement that adds ``to_BOOK`` to each book of ``of_account``, all at once."""
-    book, amount = balances.c.book, balances.c.amount_nano
-    added = case(*((book == name, bindparam(f"to_{name}", type_=amount.type)) for name in books))
-    return Statement(
-        update(balances)
-        .where(balances.c.account_id == bindparam("of_account"), or_(*(book == b for b in books)))
-        .values(amount_nano=amount + added)
-    )

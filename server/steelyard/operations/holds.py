@@ -11,7 +11,7 @@ from steelyard.errors import InsufficientCreditError, KeyCapReachedError
 from steelyard.ledger import books as ledger
 from steelyard.ledger.books import utc_month
 from steelyard.ledger.money import to_usd
-from steelyard.ledger.store import add_to_month, available, post, spendable
+from steelyard.ledger.store import Whose, add_to_month, available, post, spendable
 from steelyard.operations import store as rows
 from steelyard.operations.low_balance import publish_low_balance
 
@@ -40,7 +40,7 @@ def hold(
     """Hold the highest price of work; the caller has checked that credit covers it."""
     month = utc_month(at)
     if key_id is not None:
-        left = spendable(connection, account_id, key_id, month).left_of_cap_nano
+        left = spendable(connection, Whose(account_id, key_id, month)).left_of_cap_nano
         if left is not None and left < amount_nano:
             raise KeyCapReachedError(
                 f"This holds {to_usd(amount_nano)} USD and the API key has "

@@ -25,8 +25,9 @@ from steelyard.ledger import books as ledger
 from steelyard.operations import store as rows
 from steelyard.operations.idempotency import AT_ONCE, KEEP_S, KeyedWrites
 from steelyard.operations.write import Replay, Write
-from steelyard.operations.writes import Accepted, FurtherWrite, OperationWrites, Pending
+from steelyard.operations.writes import Accepted, FurtherWrite, OperationWrites, Pending, Settlement
 from steelyard.storage import State
+from steelyard.storage.writer import Together
 
 _log = logging.getLogger(__name__)
 
@@ -115,13 +116,11 @@ class OperationLog:
             # It took neither key nor money and nothing is kept of it: its id is all there is.
             accepted.write.sent.operation_id = accepted.operation_id
             return
-        work = functools.partial(
-            self._writes.settle, accepted, amount_nano, posting, body, also, self._now()
-        )
+        settlement = Settlement(accepted, amount_nano, posting, body, also, self._now())
         is_settled = False
         try:
             async with asyncio.timeout(SETTLE_S):
-                is_settled = await self._state.write(work)
+                is_settled = await self._state.write(Together(self._writes.run, settlement))
         except (errors.StorageUnavailableError, TimeoutError) as error:
             self._remember(accepted)
             if not accepted.is_recorded:
@@ -174,9 +173,7 @@ class OperationLog:
         self._running[accepted.operation_id] = Future()
         try:
             # Without power nobody would end it: lost, it leaves key and credit as a dead one does.
-            outcome = await self._state.write(
-                functools.partial(self._writes.accept, accepted), is_synced=False
-            )
+            outcome = await self._state.write(Together(self._writes.run, accepted), is_synced=False)
         except BaseException:
             # It may have been written all the same, or be yet: nothing runs it.
             self._end(accepted.operation_id)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, selec
 
 from steelyard.ledger.tables import ledger_entries
 from steelyard.operations.tables import idempotency_keys, operations
-from steelyard.storage.statements import Statement
+from steelyard.storage.statements import Call, Statement, Values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +79,10 @@ _INSERT_OPERATION = Statement(insert(operations), _OPERATION_FIELDS)
 _INSERT_KEY = Statement(insert(idempotency_keys), _KEY_FIELDS)
 
 
-def insert_operation(connection: Connection, row: OperationRow) -> None:
-    """Write a new operation."""
-    _INSERT_OPERATION.change(connection, {name: getattr(row, name) for name in _OPERATION_FIELDS})
+def insert_operation(connection: Connection, *rows: OperationRow) -> None:
+    """Write new operations."""
+    values = [{name: getattr(row, name) for name in _OPERATION_FIELDS} for row in rows]
+    _INSERT_OPERATION.change_each(connection, values)
 
 
 def find_operation(connection: Connection, operation_id: str) -> OperationRow | None:
@@ -100,23 +101,37 @@ def pending_operations(connection: Connection) -> list[OperationRow]:
     return [_operation(row) for row in rows]
 
 
+def ending(operation_id: str, *, state: str, amount_nano: int, at: float) -> Call:
+    """Return the statement that ends an operation, and writes no row unless it is pending."""
+    return _END_OPERATION, {
+        "wanted": operation_id,
+        "now": state,
+        "amount": amount_nano,
+        "at": at,
+    }
+
+
 def end_operation(
     connection: Connection, operation_id: str, *, state: str, amount_nano: int, at: float
 ) -> bool:
     """End an operation that is pending; return whether it was."""
-    values = {"wanted": operation_id, "now": state, "amount": amount_nano, "at": at}
-    return _END_OPERATION.change(connection, values) == 1
+    statement, values = ending(operation_id, state=state, amount_nano=amount_nano, at=at)
+    return statement.change(connection, values) == 1
 
 
-def insert_key(connection: Connection, row: KeyRow) -> None:
-    """Write a key that is free so far."""
-    _INSERT_KEY.change(connection, {name: getattr(row, name) for name in _KEY_FIELDS})
+def insert_key(connection: Connection, *rows: KeyRow) -> None:
+    """Write keys that are free so far."""
+    values = [{name: getattr(row, name) for name in _KEY_FIELDS} for row in rows]
+    _INSERT_KEY.change_each(connection, values)
 
 
-def find_key(connection: Connection, account_id: str, route: str, key: str) -> KeyRow | None:
-    """Return a key in use."""
-    values = {"of_account": account_id, "of_route": route, "wanted": key}
-    row = _FIND_KEY.first(connection, values)
+def finding_key(account_id: str, route: str, key: str) -> Call:
+    """Return the statement that finds a key in use; ``key_of`` reads its row."""
+    return _FIND_KEY, {"of_account": account_id, "of_route": route, "wanted": key}
+
+
+def key_of(row: Sequence[Any] | None) -> KeyRow | None:
+    """Return a key as its row has it."""
     if row is None:
         return None
     fields = dict(zip(_KEY_FIELDS, row, strict=True))
@@ -125,32 +140,35 @@ def find_key(connection: Connection, account_id: str, route: str, key: str) -> K
     return KeyRow(**fields)
 
 
+def find_key(connection: Connection, account_id: str, route: str, key: str) -> KeyRow | None:
+    """Return a key in use."""
+    statement, values = finding_key(account_id, route, key)
+    return key_of(statement.first(connection, values))
+
+
 def delete_key(connection: Connection, account_id: str, route: str, key: str) -> None:
     """Free a key."""
     connection.execute(_DELETE_KEY, {"of_account": account_id, "of_route": route, "wanted": key})
 
 
-def end_key(
-    connection: Connection,
-    operation: OperationRow,
-    *,
-    state: str,
-    body: bytes,
-    replay_until: float | None,
-) -> None:
-    """Write how a keyed operation ended, with its answer or its error."""
-    _END_KEY.change(
-        connection,
-        {
-            "of_account": operation.account_id,
-            "of_route": operation.route,
-            "wanted": operation.idempotency_key,
-            "of_operation": operation.id,
-            "now": state,
-            "answer": body,
-            "until": replay_until,
-        },
-    )
+def key_ending(
+    operation: OperationRow, *, state: str, body: bytes, replay_until: float | None
+) -> Values:
+    """Return how a keyed operation ended, with its answer or its error, for ``end_keys``."""
+    return {
+        "of_account": operation.account_id,
+        "of_route": operation.route,
+        "wanted": operation.idempotency_key,
+        "of_operation": operation.id,
+        "now": state,
+        "answer": body,
+        "until": replay_until,
+    }
+
+
+def end_keys(connection: Connection, endings: Sequence[Values]) -> None:
+    """Write how keyed operations ended."""
+    _END_KEY.change_each(connection, endings)
 
 
 def drop_answers(connection: Connection, now: float, *, limit: int) -> int:

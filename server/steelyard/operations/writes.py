@@ -1,12 +1,14 @@
-"""The transactions of an operation: reads and writes at its beginning and its end.
+"""Reads and writes at the beginnings and ends of operations, which share transactions.
 
-They run on the writer's thread; ``steelyard.operations.service`` calls them.
+They run on the writer's thread; ``steelyard.operations.service`` calls them. What is asked of many
+operations is read in one trip to the database and written in another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sqlalchemy import Connection
 
@@ -14,12 +16,13 @@ from steelyard.errors import InsufficientCreditError, KeyCapReachedError, Steely
 from steelyard.ledger import books as ledger
 from steelyard.ledger.books import utc_month
 from steelyard.ledger.money import to_usd
-from steelyard.ledger.store import Spendable, add_to_month, post, spendable
+from steelyard.ledger.store import Spendable, Spending, Whose, add_to_month, post
 from steelyard.operations import store as rows
 from steelyard.operations.idempotency import KEEP_S, SECONDS_A_DAY, answer_of, write_failure
 from steelyard.operations.low_balance import publish_low_balance
 from steelyard.operations.write import Replay, Write
 from steelyard.storage import State
+from steelyard.storage.statements import Call, Values, one_trip, run_all
 
 #: A write of another room in the same transaction.
 FurtherWrite = Callable[[Connection], object]
@@ -39,6 +42,24 @@ class Accepted:
     n_decisions: int | None = None
     named: str | None = None
 
+    @property
+    def whose(self) -> Whose:
+        """Who pays, and by the cap of which key and month, whenever it ends."""
+        caller = self.write.caller
+        return Whose(caller.account_id, caller.key_id, utc_month(self.accepted_at))
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """The end of an operation that has an answer; ``also`` is written with it."""
+
+    accepted: Accepted
+    amount_nano: int
+    posting: ledger.Posting
+    body: bytes
+    also: FurtherWrite | None
+    at: float
+
 
 @dataclass(frozen=True, slots=True)
 class Pending:
@@ -48,60 +69,142 @@ class Pending:
     is_ours: bool
 
 
+#: What became of a beginning; of a settlement whether its operation was pending.
+Outcome: TypeAlias = "Accepted | Replay | Pending | SteelyardError | bool"
+
+
+class _Round:
+    """What beginnings and ends of operations found in the state, and what they write."""
+
+    def __init__(self, connection: Connection, asked: Sequence[Accepted | Settlement]) -> None:
+        operations = [_accepted_of(call) for call in asked]
+        whose = list(dict.fromkeys(one.whose for one in operations if one.reserved_nano))
+        calls = [_own_call(call) for call in asked]
+        found = run_all(
+            connection,
+            [call for call in calls if call is not None] + list(map(Spending.call, whose)),
+        )
+        self.spending = Spending()
+        for payer, outcome in zip(whose, found[len(found) - len(whose) :], strict=True):
+            assert outcome.row is not None  # noqa: S101  it selects values
+            self.spending.load(payer, outcome.row)
+        own = iter(found)
+        self.found = [None if call is None else next(own) for call in calls]
+        #: Keys that change in this round: what was found of them is not so any more.
+        self.changing = {_key_of(call.accepted) for call in asked if isinstance(call, Settlement)}
+        self.operations: list[rows.OperationRow] = []
+        self.keys: list[rows.KeyRow] = []
+        self.endings: list[Values] = []
+        self.further: list[FurtherWrite] = []
+        #: What accounts that begin something had before.
+        self.credits: list[tuple[Accepted, Spendable]] = []
+
+    def write(self, connection: Connection) -> None:
+        with one_trip(connection):
+            rows.insert_operation(connection, *self.operations)
+            rows.insert_key(connection, *self.keys)
+            rows.end_keys(connection, self.endings)
+            self.spending.write(connection)
+            for also in self.further:
+                also(connection)
+        for accepted, credit in self.credits:
+            publish_low_balance(
+                connection,
+                accepted.write.caller.account_id,
+                before_nano=credit.available_nano,
+                after_nano=credit.available_nano - accepted.reserved_nano,
+            )
+
+
+def _accepted_of(call: Accepted | Settlement) -> Accepted:
+    return call.accepted if isinstance(call, Settlement) else call
+
+
+def _key_of(accepted: Accepted) -> tuple[str, str, str | None]:
+    return accepted.write.caller.account_id, accepted.write.route, accepted.write.key
+
+
+def _own_call(call: Accepted | Settlement) -> Call | None:
+    """Return the statement that a call needs an answer of."""
+    if isinstance(call, Settlement):
+        if not call.accepted.is_recorded:
+            return None
+        return rows.ending(
+            call.accepted.operation_id, state="succeeded", amount_nano=call.amount_nano, at=call.at
+        )
+    write = call.write
+    if write.key is None:
+        return None
+    return rows.finding_key(write.caller.account_id, write.route, write.key)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationWrites:
-    """The transactions, with their settings."""
+    """The writes, with their settings."""
 
     state: State
     running: Container[str]
     accounts_enabled: bool
     lease_s: float
 
-    def accept(
-        self, accepted: Accepted, connection: Connection
-    ) -> Accepted | Replay | Pending | SteelyardError:
-        """Take the key, check credit and cap, and hold: all or nothing."""
+    def run(self, connection: Connection, calls: Sequence[Accepted | Settlement]) -> list[Outcome]:
+        """Begin and settle operations one after the other, each all or nothing."""
+        outcomes: dict[int, Outcome] = {}
+        left = list(enumerate(calls))
+        while left:
+            now = _Round(connection, [call for _, call in left])
+            again = []
+            for (number, call), found in zip(left, now.found, strict=True):
+                outcome: Outcome | None
+                if isinstance(call, Settlement):
+                    outcome = self._settle(now, call, is_pending=found is None or found.n_rows == 1)
+                else:
+                    key_row = None if found is None else rows.key_of(found.row)
+                    outcome = self._accept(connection, now, call, key_row)
+                if outcome is None:
+                    again.append((number, call))
+                else:
+                    outcomes[number] = outcome
+            now.write(connection)
+            left = again
+        return [outcomes[number] for number in range(len(calls))]
+
+    def _accept(
+        self, connection: Connection, now: _Round, accepted: Accepted, key_row: rows.KeyRow | None
+    ) -> Accepted | Replay | Pending | SteelyardError | None:
+        """Take the key, check credit and cap, and hold; ``None`` to look again after this round."""
         # Refusals are returned, not raised: that would undo the release of a dead operation.
-        write, caller = accepted.write, accepted.write.caller
-        key = write.key
-        if key is not None:
-            key_row = rows.find_key(connection, caller.account_id, write.route, key)
-            if key_row is not None:
-                met = self._meet(connection, key_row, accepted)
-                if met is not None:
-                    return met
-        credit = self._credit(connection, accepted)
+        write = accepted.write
+        if write.key is not None and _key_of(accepted) in now.changing:
+            return None
+        if key_row is not None:
+            return self._meet(connection, key_row, accepted)
+        credit = self._credit(now.spending, accepted)
         refusal = self._refusal(credit, accepted)
         if refusal is not None:
             return refusal
-        operation = self._row(accepted, state="pending")
-        rows.insert_operation(connection, operation)
-        if key is not None:
-            rows.insert_key(
-                connection,
+        now.operations.append(self._row(accepted, state="pending"))
+        if write.key is not None:
+            now.changing.add(_key_of(accepted))
+            now.keys.append(
                 rows.KeyRow(
-                    account_id=caller.account_id,
+                    account_id=write.caller.account_id,
                     route=write.route,
-                    key=key,
+                    key=write.key,
                     payload_sha256=write.digest,
                     state="pending",
                     operation_id=accepted.operation_id,
                     body=None,
                     replay_until=None,
                     forget_at=accepted.accepted_at + KEEP_S,
-                ),
+                )
             )
         if accepted.reserved_nano:
             entries = ledger.hold(accepted.reserved_nano)
-            self._post(connection, accepted, entries, at=accepted.accepted_at)
-            self._count(connection, accepted, held_nano=accepted.reserved_nano)
+            self._post(now.spending, accepted, entries, at=accepted.accepted_at)
+            now.spending.count(accepted.whose, held_nano=accepted.reserved_nano)
         if credit is not None:
-            publish_low_balance(
-                connection,
-                caller.account_id,
-                before_nano=credit.available_nano,
-                after_nano=credit.available_nano - accepted.reserved_nano,
-            )
+            now.credits.append((accepted, credit))
         return accepted
 
     def _meet(
@@ -132,13 +235,12 @@ class OperationWrites:
             return operation.id in self.running
         return self.state.is_alive(connection, operation.instance)
 
-    def _credit(self, connection: Connection, accepted: Accepted) -> Spendable | None:
+    def _credit(self, spending: Spending, accepted: Accepted) -> Spendable | None:
         """Return the caller's spendable credit; ``None`` where it is not needed."""
-        caller = accepted.write.caller
-        if accepted.reserved_nano == 0 or not (self.accounts_enabled or caller.key_id):
+        is_needed = self.accounts_enabled or accepted.write.caller.key_id
+        if accepted.reserved_nano == 0 or not is_needed:
             return None
-        month = utc_month(accepted.accepted_at)
-        return spendable(connection, caller.account_id, caller.key_id, month)
+        return spending.left(accepted.whose)
 
     def _refusal(self, credit: Spendable | None, accepted: Accepted) -> SteelyardError | None:
         if credit is None:
@@ -160,43 +262,29 @@ class OperationWrites:
             )
         return None
 
-    def settle(
-        self,
-        accepted: Accepted,
-        amount_nano: int,
-        posting: ledger.Posting,
-        body: bytes,
-        also: FurtherWrite | None,
-        now: float,
-        connection: Connection,
-    ) -> bool:
+    def _settle(self, now: _Round, settlement: Settlement, *, is_pending: bool) -> bool:
         """Charge, free the rest of the hold and keep the answer; return whether it was pending."""
-        ended = self._row(accepted, state="succeeded")
-        if accepted.is_recorded:
-            is_pending = rows.end_operation(
-                connection,
-                accepted.operation_id,
-                state="succeeded",
-                amount_nano=amount_nano,
-                at=now,
-            )
-            if not is_pending:
-                return False
+        accepted = settlement.accepted
+        if not is_pending:
+            return False
         if accepted.write.key is not None:
-            rows.end_key(
-                connection,
-                ended,
-                state="succeeded",
-                body=body,
-                replay_until=now + SECONDS_A_DAY,
+            now.endings.append(
+                rows.key_ending(
+                    self._row(accepted, state="succeeded"),
+                    state="succeeded",
+                    body=settlement.body,
+                    replay_until=settlement.at + SECONDS_A_DAY,
+                )
             )
         if accepted.is_recorded and accepted.reserved_nano:
-            self._post(connection, accepted, posting, at=now)
-            self._count(
-                connection, accepted, spent_nano=amount_nano, held_nano=-accepted.reserved_nano
+            self._post(now.spending, accepted, settlement.posting, at=settlement.at)
+            now.spending.count(
+                accepted.whose,
+                spent_nano=settlement.amount_nano,
+                held_nano=-accepted.reserved_nano,
             )
-        if also is not None:
-            also(connection)
+        if settlement.also is not None:
+            now.further.append(settlement.also)
         return True
 
     def release(
@@ -232,7 +320,8 @@ class OperationWrites:
             )
         else:
             body = write_failure(error)
-            rows.end_key(connection, operation, state="failed", body=body, replay_until=None)
+            ending = rows.key_ending(operation, state="failed", body=body, replay_until=None)
+            rows.end_keys(connection, [ending])
         return True
 
     def free_dead(self, connection: Connection, at: float) -> int:
@@ -265,22 +354,11 @@ class OperationWrites:
 
     @staticmethod
     def _post(
-        connection: Connection, accepted: Accepted, posting: ledger.Posting, *, at: float
+        spending: Spending, accepted: Accepted, posting: ledger.Posting, *, at: float
     ) -> None:
-        post(
-            connection,
+        spending.post(
             posting,
             operation_id=accepted.operation_id,
             account_id=accepted.write.caller.account_id,
             at=at,
         )
-
-    @staticmethod
-    def _count(
-        connection: Connection, accepted: Accepted, *, spent_nano: int = 0, held_nano: int = 0
-    ) -> None:
-        """Count towards the month in which the operation was accepted, whenever it ends."""
-        key_id = accepted.write.caller.key_id
-        if key_id is not None:
-            month = utc_month(accepted.accepted_at)
-            add_to_month(connection, key_id, month, spent_nano=spent_nano, held_nano=held_nano)

@@ -422,7 +422,6 @@ def _open_server(url: URL, damage: DamageNotes | None, timeout_s: float) -> Stat
         connection.autocommit = True
         connection.execute("SET SESSION synchronous_commit = on")
         connection.execute("SELECT pg_advisory_lock_shared(%s)", (liveness.key,))
-        connection.autocommit = False
 
     bound(writing, timeout_s, has_turn=True)
     bound(reading, timeout_s, has_turn=False)
@@ -467,4 +466,3 @@ def open_counters(url: str) -> Writer | None:
 def _prepare_counters(connection: Any, _record: object) -> None:
     connection.autocommit = True
     connection.execute("SET SESSION synchronous_commit = off")
-    connection.autocommit = False

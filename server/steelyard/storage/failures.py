@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Any
 
 import msgspec
+from sqlalchemy import Connection
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -119,3 +121,20 @@ def _unholdable(error: BaseException) -> InvalidRequestError | None:
 def is_disconnect(error: BaseException) -> bool:
     """Return whether the connection was lost, so that another may serve at once."""
     return isinstance(error, DBAPIError) and error.connection_invalidated
+
+
+def database_error(error: Any, connection: Connection, sql: str = "") -> Exception:
+    """Return a driver's error as SQLAlchemy raises it, without the parameters that callers sent."""
+    dialect = connection.dialect
+    is_lost = dialect.is_disconnect(error, connection.connection.dbapi_connection, None)
+    if is_lost:
+        connection.invalidate(error)
+    return DBAPIError.instance(
+        sql,
+        None,
+        error,
+        dialect.loaded_dbapi.Error,
+        hide_parameters=True,
+        connection_invalidated=is_lost,
+        dialect=dialect,
+    )

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import OperationalError
 
 from steelyard.errors import StorageUnavailableError
 from steelyard.ids import new_id
 from steelyard.storage.bounded import TIMEOUT_S, try_connection, turn_s
+from steelyard.storage.failures import database_error
 
 # "steelyrd" in ASCII, and two more: any other program's choice is unlikely to be the same.
 WRITE_KEY = 0x7374_6565_6C79_7264
@@ -115,30 +115,29 @@ class ServerTurns:
         """Do nothing: the turn comes inside the transaction, and ends with it."""
 
     def begin(self, connection: Connection) -> None:
-        """Wait for the turn, as the first thing of a transaction."""
+        """Begin a transaction and wait for the turn, in one trip; the driver begins none itself."""
         try_connection(connection)
+        driver: Any = connection.connection.dbapi_connection
         give_up_at = time.monotonic() + self._timeout_s
         while True:
             try:
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": self._key})
-            except OperationalError as error:
-                is_waiting = getattr(error.orig, "sqlstate", None) == LOCKED
+                driver.execute(f"BEGIN; SELECT pg_advisory_xact_lock({self._key})", prepare=False)
+            except connection.dialect.loaded_dbapi.Error as error:
+                is_waiting = getattr(error, "sqlstate", None) == LOCKED
                 if not is_waiting or time.monotonic() > give_up_at:
-                    raise
+                    raise database_error(error, connection) from error
             else:
                 return
-            self._end_idle(connection)
+            self._end_idle(driver)
 
-    def _end_idle(self, connection: Connection) -> None:
+    def _end_idle(self, driver: Any) -> None:
         """End the connection whose process does nothing in its turn.
 
         PostgreSQL does so itself, but for one that stopped between two messages of a statement.
         """
-        driver: Any = connection.connection.dbapi_connection
         driver.rollback()
         high, low = self._key >> 32, self._key & 0xFFFF_FFFF
         driver.execute(_END_IDLE, (high, low, turn_s(self._timeout_s)))
-        driver.rollback()
 
     def done(self) -> None:
         """Do nothing: the turn ended with the transaction."""

@@ -1,22 +1,57 @@
 """Statements that every paid request runs, compiled once.
 
-SQLAlchemy spends 15 to 30 microseconds around a statement that SQLite runs in two or three. On SQLite
-these are handed to the driver as compiled; on PostgreSQL, where a round trip costs more than
-either, they run as any other.
+SQLAlchemy spends 15 to 30 microseconds around a statement that SQLite runs in two or three: there these are
+handed to the driver as compiled. On PostgreSQL a trip to the server costs more than either, so that
+those of many requests are sent in one.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import ClauseElement, Executable
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from steelyard.storage.failures import database_error
+
 Values: TypeAlias = Mapping[str, Any]
+#: A statement to be run with some values.
+Call: TypeAlias = "tuple[Statement, Values]"
+
+
+class Outcome(NamedTuple):
+    """The first row that a statement found, and how many it found or wrote."""
+
+    row: Sequence[Any] | None
+    n_rows: int
+
+
+@contextmanager
+def one_trip(connection: Connection) -> Iterator[None]:
+    """Send what is run inside by ``change_each`` to PostgreSQL without waiting; wait for all at the end."""
+    if connection.dialect.name == "sqlite":
+        yield
+        return
+    try:
+        with _driver(connection).pipeline():
+            yield
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise database_error(error, connection) from error
+
+
+def run_all(connection: Connection, calls: Iterable[Call]) -> list[Outcome]:
+    """Run statements in their order, on PostgreSQL in one trip; return what each found or wrote."""
+    with one_trip(connection):
+        cursors = [statement.send(connection, values) for statement, values in calls]
+    # All rows: a statement that is not at its end keeps what it reads from being cleared away.
+    found = [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+    return [
+        Outcome(rows[0] if rows else None, cursor.rowcount)
+        for cursor, rows in zip(cursors, found, strict=True)
+    ]
 
 
 class Statement:
@@ -33,42 +68,40 @@ class Statement:
     def __init__(self, clause: Executable, columns: Iterable[str] = ()) -> None:
         self._clause = clause
         self._columns = tuple(columns)
-        self._compiled: _Compiled | None = None
+        self._compiled: dict[str, _Compiled] = {}
 
     def first(self, connection: Connection, values: Values) -> Sequence[Any] | None:
         """Return the first row, or ``None``."""
-        compiled = self._for(connection)
-        if compiled is None:
+        if connection.dialect.name != "sqlite":
             return connection.execute(self._clause, values).first()
-        # All of them: a statement that is not at its end keeps what it reads from being cleared away.
-        rows = compiled.run(connection, values).fetchall()
+        rows = self.send(connection, values).fetchall()
         return rows[0] if rows else None
 
     def change(self, connection: Connection, values: Values) -> int:
         """Write; return how many rows were."""
-        compiled = self._for(connection)
-        if compiled is None:
+        if connection.dialect.name != "sqlite":
             return connection.execute(self._clause, values).rowcount
-        return compiled.run(connection, values).rowcount
+        n_rows: int = self.send(connection, values).rowcount
+        return n_rows
 
     def change_each(self, connection: Connection, values: Sequence[Values]) -> None:
-        """Write once for each of some values, at least one."""
-        compiled = self._for(connection)
-        if compiled is None:
-            connection.execute(self._clause, values)
-        else:
-            compiled.run_each(connection, values)
+        """Write once for each of some values."""
+        if values:
+            self._for(connection).run_each(connection, values)
 
-    def _for(self, connection: Connection) -> _Compiled | None:
-        if connection.dialect.name != "sqlite":
-            return None
-        if self._compiled is None:
-            self._compiled = _Compiled(connection, self._clause, self._columns)
-        return self._compiled
+    def send(self, connection: Connection, values: Values) -> Any:
+        """Return the driver's cursor of it, which has nothing before the end of ``one_trip``."""
+        return self._for(connection).run(connection, values)
+
+    def _for(self, connection: Connection) -> _Compiled:
+        name = connection.dialect.name
+        if name not in self._compiled:
+            self._compiled[name] = _Compiled(connection, self._clause, self._columns)
+        return self._compiled[name]
 
 
 class _Compiled:
-    """A statement as SQLite's driver takes it."""
+    """A statement as a driver takes it."""
 
     def __init__(self, connection: Connection, clause: Executable, columns: Sequence[str]) -> None:
         assert isinstance(clause, ClauseElement)  # noqa: S101  as all that are run
@@ -80,42 +113,35 @@ class _Compiled:
         #: The values that the statement itself has, and how each place is filled, in order.
         self._own = {name: param for name, param in compiled.params.items() if name not in given}
         processors: Mapping[str, Any] = compiled._bind_processors
+        self._is_positional = compiled.positional
         self._places: list[tuple[str, Callable[[Any], Any] | None]] = [
-            (name, processors.get(name)) for name in compiled.positiontup or ()
+            (name, processors.get(name)) for name in compiled.positiontup or compiled.params
         ]
 
-    def run(self, connection: Connection, values: Values) -> sqlite3.Cursor:
+    def run(self, connection: Connection, values: Values) -> Any:
         try:
             return _driver(connection).execute(self._sql, self._row(values))
-        except sqlite3.Error as error:
-            raise self._database_error(error, connection) from error
+        except connection.dialect.loaded_dbapi.Error as error:
+            raise database_error(error, connection, self._sql) from error
 
     def run_each(self, connection: Connection, values: Sequence[Values]) -> None:
+        rows = [self._row(row) for row in values]
         try:
-            _driver(connection).executemany(self._sql, map(self._row, values))
-        except sqlite3.Error as error:
-            raise self._database_error(error, connection) from error
+            _driver(connection).cursor().executemany(self._sql, rows)
+        except connection.dialect.loaded_dbapi.Error as error:
+            raise database_error(error, connection, self._sql) from error
 
-    def _row(self, values: Values) -> list[Any]:
+    def _row(self, values: Values) -> Sequence[Any] | Mapping[str, Any]:
         if self._own:
             values = {**self._own, **values}
-        return [
+        row = [
             values[name] if process is None else process(values[name])
             for name, process in self._places
         ]
-
-    def _database_error(self, error: sqlite3.Error, connection: Connection) -> BaseException:
-        """Return the error that SQLAlchemy would raise, without the parameters that callers sent."""
-        return DBAPIError.instance(
-            self._sql,
-            None,
-            error,
-            sqlite3.Error,
-            hide_parameters=True,
-            dialect=connection.dialect,
-        )
+        if self._is_positional:
+            return row
+        return {name: value for (name, _), value in zip(self._places, row, strict=True)}
 
 
-def _driver(connection: Connection) -> sqlite3.Connection:
-    driver: sqlite3.Connection = connection.connection.dbapi_connection  # type: ignore[assignment]
-    return driver
+def _driver(connection: Connection) -> Any:
+    return connection.connection.dbapi_connection

@@ -14,7 +14,7 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -45,6 +45,26 @@ class Turns(Protocol):
 
     def close(self) -> None:
         """Release the waiting thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Work that is done in one go with other work of its kind that waits with it.
+
+    Parameters
+    ----------
+    run : callable
+        Does the items of its kind, and returns the outcome of each.
+    item : object
+        What this one is about.
+    """
+
+    run: Callable[[Connection, Sequence[Any]], Sequence[Any]]
+    item: Any
+
+    def __call__(self, connection: Connection) -> Any:
+        """Do it alone."""
+        return self.run(connection, [self.item])[0]
 
 
 @dataclass(slots=True)
@@ -258,8 +278,27 @@ class Writer:
 
 
 def _run(batch: list[_Write], connection: Connection, transaction: Transaction) -> bool:
-    """Run the writes; when one of several fails, undo all and tell so."""
-    for write in batch:
+    """Run the writes, those of a kind together first; when one of several fails, undo all and tell so."""
+    alone = batch
+    if len(batch) > 1:
+        kinds: dict[Any, list[tuple[_Write, Any]]] = {}
+        alone = []
+        for write in batch:
+            if isinstance(write.work, Together):
+                kinds.setdefault(write.work.run, []).append((write, write.work.item))
+            else:
+                alone.append(write)
+        try:
+            for run, writes in kinds.items():
+                outcomes = run(connection, [item for _, item in writes])
+                for (write, _), outcome in zip(writes, outcomes, strict=True):
+                    write.outcome, write.error = outcome, None
+        except BaseException as error:
+            if unavailable(error) is not None:
+                raise
+            transaction.rollback()
+            return False
+    for write in alone:
         write.run(connection, transaction.rollback)
         if write.error is not None and len(batch) > 1:
             return False
