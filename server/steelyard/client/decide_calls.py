@@ -6,7 +6,7 @@ The clients' methods are made of these, so the signatures and the help here are 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from steelyard.accounts.wire import AccountSummary, ApiKeyPage
 from steelyard.billing.wire import Billing, PurchasePage, TransactionPage
@@ -327,6 +327,7 @@ def decision_log(
     by: Origin | None = None,
     p_from: float | None = None,
     p_to: float | None = None,
+    order: Literal["newest", "chance"] | None = None,
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[DecisionLogPage]:
@@ -354,13 +355,17 @@ def decision_log(
         Only feedback of this origin; all but that of clicks and models when left out.
     p_from, p_to : float, optional
         0 to 1: only those whose top probability is above the one and not above the other.
+    order : {"newest", "chance"}, optional
+        ``chance``: a random order that stays, and one page of it. Feedback on its first answers,
+        without a gap, makes the ``true_share`` of ``decision_series``.
     cursor : str, optional
         The page before's ``next_cursor``. A page may be short, or empty, and still have one.
     """
     window = {"since": since, "until": until, "p_from": p_from, "p_to": p_to}
     flags = {"has_feedback": has_feedback, "abstained": abstained, "wrong": wrong, "by": by}
     query = {"model": model, "key": key, "named": named, "decision": decision}
-    return read(_LOG, DecisionLogPage, **window, **flags, **query, cursor=cursor, limit=limit)
+    page = {"order": order, "cursor": cursor, "limit": limit}
+    return read(_LOG, DecisionLogPage, **window, **flags, **query, **page)
 
 
 class DecisionFilters(TypedDict, total=False):

@@ -130,6 +130,16 @@ class StoredAnswers:
         for row in self._rows(connection, criteria, _SHORT):
             yield _short(row)
 
+    def by_chance(
+        self, connection: Connection, criteria: AnswerCriteria, limit: int
+    ) -> list[ShortRow]:
+        """Return matching answers in an order that chance gave them, and that stays."""
+        ids = list(rows.ids_by_chance(connection, criteria, limit))
+        for table in self._tables(connection, criteria, ("id",)):
+            ids = sorted([*ids, *table["id"].to_pylist()], key=_chance)[:limit]
+        found = self.between(connection, replace(criteria, ids=ids)) if ids else ()
+        return sorted(found, key=lambda row: _chance(row.id))
+
     def count(self, connection: Connection, criteria: AnswerCriteria) -> int:
         """Count the matching answers."""
         n = rows.count_decisions(connection, criteria)
@@ -173,6 +183,10 @@ class StoredAnswers:
                     table = table.filter(pc.invert(is_stored))  # noqa: PLW2901
                 if len(table):
                     yield table
+
+
+def _chance(id_: str) -> tuple[str, str]:
+    return id_[rows.CHANCE_AT :], id_
 
 
 def _as_far_as(criteria: AnswerCriteria, at: float) -> AnswerCriteria:

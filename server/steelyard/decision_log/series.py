@@ -13,13 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 from sqlalchemy import Connection
 
 from steelyard.calibration.metrics import decision_brier_scores
+from steelyard.calibration.true_rates import true_rate
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.costs import costs_between
 from steelyard.decision_log.store import (
@@ -29,6 +30,7 @@ from steelyard.decision_log.store import (
 )
 from steelyard.decision_log.traffic import did_abstain, is_right, quantile, share
 from steelyard.decision_log.wire import (
+    MOST_BY_CHANCE,
     DecisionSeries,
     DecisionSeriesQuery,
     SeriesOutcome,
@@ -59,6 +61,10 @@ class _Result(msgspec.Struct):
 
 _results = decoder_of(dict[str, _Result])
 
+#: Probabilities of a checked answer, and the outcome that came true.
+_Check: TypeAlias = tuple[Mapping[str, float], str | Mapping[str, float]]
+_Checked: TypeAlias = dict[str, list[_Check]]
+
 
 @dataclass(slots=True)
 class _Point:
@@ -71,6 +77,7 @@ class _Point:
     escalated: int = 0
     times: list[float] = field(default_factory=list)
     tops: Counter[tuple[str, str]] = field(default_factory=Counter)
+    said: dict[str, Counter[str]] = field(default_factory=dict)
     right: int = 0
     squares: list[float] = field(default_factory=list)
     cost_nano: int = 0
@@ -127,7 +134,7 @@ class Series:
             )
             for place, nano in costs.items():
                 self._points[min(place, len(self._points) - 1)].cost_nano += nano
-        return self._to_wire()
+        return self._to_wire(self._read_checked(connection))
 
     def _of_window(self, since: float = -math.inf, until: float = math.inf) -> AnswerCriteria:
         """Return which answers are read: those of the window, or of a part of it."""
@@ -167,6 +174,21 @@ class Series:
             for part in _parts(rows):
                 self._observe(connection, part)
 
+    def _read_checked(self, connection: Connection) -> _Checked:
+        """Return what was checked from the beginning of the order by chance on, without a gap."""
+        rows = self._answers.by_chance(connection, self._of_window(), MOST_BY_CHANCE)
+        observed = feedback_of_answers(connection, [row.id for row in rows], by=self._query.by)
+        checked: _Checked = {}
+        ended: set[str] = set()
+        for row in rows:
+            outcomes = observed.get(row.id, {})
+            for name, result in self._selected_results(row).items():
+                if name not in outcomes:
+                    ended.add(name)
+                elif name not in ended:
+                    checked.setdefault(name, []).append((result.probabilities, outcomes[name]))
+        return checked
+
     def _selected_results(self, row: ShortRow) -> dict[str, _Result]:
         results, only = _results.decode(row.results), self._query.decision
         if only is None:
@@ -186,6 +208,7 @@ class Series:
                 point.decisions += 1
                 point.abstained += did_abstain(result.action, result.top)
                 point.tops[name, result.top] += 1
+                point.said.setdefault(name, Counter()).update(result.probabilities)
 
     def _observe(self, connection: Connection, rows: Sequence[ShortRow]) -> None:
         observed = feedback_of_answers(connection, [row.id for row in rows], by=self._query.by)
@@ -199,7 +222,7 @@ class Series:
                     point.right += is_right(result.top, outcomes[name])
                     point.squares.append(_squared_error(result.probabilities, outcomes[name]))
 
-    def _to_wire(self) -> DecisionSeries:
+    def _to_wire(self, checked: _Checked) -> DecisionSeries:
         tops = sum((point.tops for point in self._points), Counter[tuple[str, str]]())
         # Of those as common as each other by name: answers are read in no order.
         most = sorted(tops, key=lambda key: (-tops[key], key))[:MAX_OUTCOMES]
@@ -208,12 +231,41 @@ class Series:
             until=self._until,
             bucket_s=self._width,
             is_sampled=self._is_sampled,
-            outcomes=[SeriesOutcome(decision=decision, outcome=top) for decision, top in most],
+            outcomes=[self._outcome_to_wire(tops, key, checked.get(key[0], ())) for key in most],
             outcomes_left_out=len(tops) - len(most),
             data=[
                 self._point_to_wire(point, float(self._first + place * self._width), most)
                 for place, point in enumerate(self._points)
             ],
+        )
+
+    def _outcome_to_wire(
+        self, tops: Mapping[tuple[str, str], int], key: tuple[str, str], checks: Sequence[_Check]
+    ) -> SeriesOutcome:
+        decision, outcome = key
+        n = sum(count for (name, _), count in tops.items() if name == decision)
+        # Of a window that is read in part, each point stands for all of its answers.
+        weights = [point.answers / max(point.read, 1) for point in self._points]
+        said = [point.said.get(decision, Counter[str]()) for point in self._points]
+        decisions = [
+            sum(count for (name, _), count in point.tops.items() if name == decision)
+            for point in self._points
+        ]
+        n_answers = float(np.dot(weights, decisions))
+        rate = true_rate(
+            float(np.dot(weights, [counter[outcome] for counter in said])) / n_answers,
+            max(round(n_answers), len(checks)),
+            [probabilities.get(outcome, 0.0) for probabilities, _ in checks],
+            [_share_of(outcome, came_true) for _, came_true in checks],
+        )
+        return SeriesOutcome(
+            decision=decision,
+            outcome=outcome,
+            share=share(tops[key], n),
+            true_share=None
+            if rate is None
+            else Measure(value=rate.value, low=rate.low, high=rate.high, n=rate.n),
+            checks_to_halve=None if rate is None else rate.more,
         )
 
     def _point_to_wire(
@@ -237,6 +289,12 @@ class Series:
             brier=_mean(point.squares),
             cost_usd=to_usd(point.cost_nano) if self._has_cost else None,
         )
+
+
+def _share_of(outcome: str, came_true: str | Mapping[str, float]) -> float:
+    return (
+        float(came_true == outcome) if isinstance(came_true, str) else came_true.get(outcome, 0.0)
+    )
 
 
 def _squared_error(probabilities: Mapping[str, float], outcome: str | Mapping[str, float]) -> float:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -32,6 +33,7 @@ from steelyard.decision_log.wire import (
     DEFAULT_WINDOW_S,
     MAX_BUCKETS,
     MAX_POINTS,
+    MOST_BY_CHANCE,
     SERIES_WINDOW_S,
     DecisionLogFilter,
     DecisionLogPage,
@@ -246,6 +248,8 @@ def _page(
     if query.cursor is not None:
         place = answers.place_of(connection, caller.account_id, query.cursor)
         criteria = replace(criteria, after=place)
+    if query.order == "chance":
+        return _page_by_chance(connection, answers, criteria, query)
     while True:
         rows = answers.newest(
             connection,
@@ -270,6 +274,22 @@ def _page(
         criteria = replace(criteria, after=(rows[-1].created_at, rows[-1].id))
         if n_looked >= _MAX_LOOKED:
             return DecisionLogPage(data=logged_decisions, has_more=True, next_cursor=rows[-1].id)
+
+
+def _page_by_chance(
+    connection: Connection,
+    answers: StoredAnswers,
+    criteria: AnswerCriteria,
+    query: DecisionLogQuery,
+) -> DecisionLogPage:
+    if query.cursor is not None:
+        message = "goes with the order newest; check the answers of the first page, then ask again."
+        raise InvalidRequestError(violations=[_violation("cursor", message)])
+    rows = answers.by_chance(connection, criteria, MOST_BY_CHANCE)
+    observed = feedback_of_answers(connection, [row.id for row in rows], by=query.by)
+    all_logged = (_to_wire(row, observed.get(row.id, {})) for row in rows)
+    data = list(islice((one for one in all_logged if _matches(one, query)), query.limit))
+    return DecisionLogPage(data=data, has_more=False, next_cursor=None)
 
 
 def _reports(connection: Connection, decision_id: str) -> dict[str, FeedbackReport]:

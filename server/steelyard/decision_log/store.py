@@ -39,6 +39,8 @@ from steelyard.wire.violations import show
 #: The routes whose operations are decisions.
 DECIDING = ("POST /v1/decide", "POST /v1/systemone", "POST /v1/decisions")
 
+#: Where the random part of an answer's id begins: behind ``dec_`` and the time.
+CHANCE_AT = 14
 #: Rows that a database driver hands over at a time.
 _AT_A_TIME = 2_000
 _SHORT = (
@@ -341,6 +343,18 @@ def newest_answers(
     return connection.execute(
         select(*_SHORT).where(*where).order_by(*_order(criteria)).limit(limit)
     ).all()
+
+
+def ids_by_chance(connection: Connection, criteria: AnswerCriteria, limit: int) -> Sequence[str]:
+    """Return ids of matching answers, the first in the order of their random part."""
+    by_chance = func.substr(decisions.c.id, CHANCE_AT + 1)
+    found = (
+        select(decisions.c.id)
+        .where(*in_window(criteria))
+        .order_by(by_chance, decisions.c.id)
+        .limit(limit)
+    )
+    return connection.scalars(found).all()
 
 
 def answers_between(connection: Connection, criteria: AnswerCriteria) -> Iterator[ShortRow]:

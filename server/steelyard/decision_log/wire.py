@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -18,6 +18,8 @@ from steelyard.wire.queries import MAX_PAGE, Cursor, ExportFormat, PageSize
 MAX_BUCKETS = 1440
 #: Seconds of a summary's window when nothing is said.
 DEFAULT_WINDOW_S = 3600.0
+#: Answers of the order by chance that are looked at.
+MOST_BY_CHANCE = 2_000
 #: The most points of a series, and seconds of its window when nothing is said.
 MAX_POINTS, SERIES_WINDOW_S = 240, 86_400.0
 
@@ -82,6 +84,14 @@ class DecisionLogFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only
 class DecisionLogQuery(DecisionLogFilter, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which stored answers, and which page of them."""
 
+    order: Annotated[
+        Literal["newest", "chance"],
+        Meta(
+            description="`chance`: in an order that is random and stays. Whoever checks answers from "
+            "its beginning on checks a fair sample, of which `true_share` of a series is made. One "
+            "page, of the first 2,000."
+        ),
+    ] = "newest"
     limit: Annotated[
         PageSize, Meta(description="The most answers of a page; it may have fewer, and go on.")
     ] = MAX_PAGE
@@ -324,6 +334,21 @@ class SeriesOutcome(Struct, frozen=True, kw_only=True):
 
     decision: str
     outcome: str
+    share: Annotated[
+        Measure | None,
+        Meta(description="Share of the window's decisions whose top outcome it is."),
+    ] = None
+    true_share: Annotated[
+        Measure | None,
+        Meta(
+            description="Share of which it is true: the model's answers to all, corrected by the `n` "
+            "that were checked from the beginning of the order by chance (`order=chance` of the log) "
+            "without a gap. Feedback on others does not count. Null of fewer than two."
+        ),
+    ] = None
+    checks_to_halve: Annotated[
+        int | None, Meta(description="Further checks by chance that about halve its interval.")
+    ] = None
 
 
 class SeriesPoint(Struct, frozen=True, kw_only=True):

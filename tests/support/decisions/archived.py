@@ -59,6 +59,7 @@ QUERIES: tuple[dict[str, Any], ...] = (
     {"wrong": True},
     {"wrong": False, "decision": "team"},
     {"p_from": 0.5, "p_to": 0.8},
+    {"order": "chance", "decision": "team"},
 )
 
 

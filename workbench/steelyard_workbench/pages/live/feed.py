@@ -216,6 +216,7 @@ class Feed(Viewer):
     def _export(self, format_: ExportFormat) -> bytes:
         """Return every decision of the view, those that are not loaded too."""
         query: dict[str, Any] = self.view.log_query(time.time())
+        del query["order"]
         return self._client.export_decisions(format_, **query)
 
     def _rows(self, request: PageRequest) -> TablePage:

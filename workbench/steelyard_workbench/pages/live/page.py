@@ -34,6 +34,7 @@ from steelyard_workbench.pages.live.opened import OpenedAnswer
 from steelyard_workbench.pages.live.over_time import OverTime
 from steelyard_workbench.pages.live.sending import SendForm
 from steelyard_workbench.pages.live.shadows import fetch_shadows, show_shadow
+from steelyard_workbench.pages.live.true_shares import TrueShares
 from steelyard_workbench.parts.live.alarms import fetch_alarms, show_alarms
 from steelyard_workbench.parts.live.view import WINDOWS, RowFilter, View, from_text, to_text
 from steelyard_workbench.parts.review.sending import draft_of
@@ -55,6 +56,9 @@ _ONLY = {
     "left to a person": RowFilter(name="left to a person", abstained=True),
     "checked": RowFilter(name="with feedback", has_feedback=True),
     "not checked yet": RowFilter(name="without feedback", has_feedback=False),
+    "to check, drawn by chance": RowFilter(
+        name="not checked yet, in an order by chance", order="chance", has_feedback=False
+    ),
 }
 
 _Fetched = tuple[DecisionSummary, list[ShadowReport], list[Alarm]]
@@ -102,6 +106,7 @@ class LivePage(Page):
         self.acting = WouldAct(self.show_rows)
         self.only = pmui.Select(label="Show", options=[*_ONLY], width=180, size="small")
         pn.bind(lambda name: self.show_rows(_ONLY[name]), self.only, watch=True)
+        self.shares = TrueShares(self.client, lambda: self.view, self.show_rows)
         self.over_time = OverTime(self.client, lambda: self.view, self.show_rows)
         self.more = pmui.Button(label="Charts and more figures", variant="outlined", size="small")
         self.more.on_click(lambda _: self.show_more())
@@ -132,6 +137,7 @@ class LivePage(Page):
             self.part(self.figures),
             self.acting,
             pn.FlexBox(self.only, self._said, gap="8px", align_items="center"),
+            self.shares,
             side_by_side(self.feed, self._opened),
             self.sending,
             self.more,
@@ -139,6 +145,7 @@ class LivePage(Page):
             self.visibility,
         ]
         self.part(self.sending.part)
+        self.part(self.shares.part)
         return shown
 
     def open(self) -> None:
@@ -229,6 +236,7 @@ class LivePage(Page):
 
     def _on_feedback(self) -> None:
         schedule(self.feed.look)
+        self.shares.look()
         schedule(self.sum_up)
 
     async def _review(self, made: Dataset) -> None:
@@ -247,6 +255,7 @@ class LivePage(Page):
         self.view = view
         self._write()
         self._say()
+        self.shares.look()
         self.sending.describe()
         schedule(lambda: self.feed.show(view))
 

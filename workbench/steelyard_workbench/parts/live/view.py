@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
 
@@ -44,6 +45,7 @@ class RowFilter:
     wrong: bool | None = None
     p_from: float | None = None
     p_to: float | None = None
+    order: Literal["newest", "chance"] | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -100,6 +102,7 @@ class View:
             "wrong": rows.wrong,
             "p_from": rows.p_from,
             "p_to": rows.p_to,
+            "order": rows.order,
         }
 
 

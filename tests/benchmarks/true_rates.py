@@ -1,0 +1,94 @@
+"""True shares by few checks: coverage and width in made-up worlds whose truth is known.
+
+``python tests/benchmarks/true_rates.py``: a model says 84 % where 71 % is true, well and badly; half
+of the time another mixture (drift); an outcome of .5 %; a model that errs in 3 of 100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.calibration.intervals import proportion_interval
+from steelyard.calibration.true_rates import true_rate
+
+World = Callable[[np.random.Generator, int], tuple[NDArray[np.float64], NDArray[np.float64]]]
+
+
+def _logistic(evidence: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 1 / (1 + np.exp(-evidence))
+
+
+def good(rng: np.random.Generator, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what a model says that sees most of the truth, and the truth: .71."""
+    truth = (rng.random(n) < 0.71).astype(float)
+    return _logistic(np.where(truth, 3.1, 0.3) + rng.normal(0, 1.3, n)), truth
+
+
+def blind(rng: np.random.Generator, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what a model says that sees nothing."""
+    return rng.beta(4.2, 0.8, n), (rng.random(n) < 0.71).astype(float)
+
+
+def drift(rng: np.random.Generator, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a week whose second half is another mixture than its first."""
+    truth = (rng.random(n) < np.where(np.arange(n) < n // 2, 0.5, 0.9)).astype(float)
+    return np.clip(rng.normal(0.84, 0.1, n) + 0.1 * (truth - 0.7), 0, 1), truth
+
+
+def rare(rng: np.random.Generator, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return an outcome that is true of .5 %."""
+    truth = (rng.random(n) < 0.005).astype(float)
+    return _logistic(np.where(truth, 1.5, -3.0) + rng.normal(0, 1.5, n)), truth
+
+
+def nearly_right(
+    rng: np.random.Generator, n: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a model that is sure and errs in 3 of 100."""
+    truth = rng.random(n) < 0.3
+    said = np.where(rng.random(n) < 0.03, ~truth, truth)
+    return np.where(said, 0.97, 0.03), truth.astype(float)
+
+
+WORLDS: dict[str, World] = {
+    "good": good,
+    "blind": blind,
+    "drift": drift,
+    "rare": rare,
+    "nearly right": nearly_right,
+}
+
+
+@click.command()
+@click.option("--worlds", default=1_000, show_default=True, help="Draws of each kind.")
+@click.option("--answers", default=12_400, show_default=True)
+@click.option("--checks", default=(60, 120, 400), multiple=True, show_default=True)
+def main(worlds: int, answers: int, checks: tuple[int, ...]) -> None:
+    """Print coverage and mean width beside those of the checks alone."""
+    click.echo("world          checks   covered   width   checks alone   width   ratio")
+    for name, world in WORLDS.items():
+        for n in checks:
+            rng = np.random.default_rng(n)
+            hits, widths = np.zeros((worlds, 2)), np.zeros((worlds, 2))
+            for place in range(worlds):
+                said, truth = world(rng, answers)
+                drawn = rng.permutation(answers)[:n]
+                rate = true_rate(float(said.mean()), answers, said[drawn], truth[drawn])
+                alone = proportion_interval(float(truth[drawn].sum()), n)
+                assert rate is not None
+                for at, one in enumerate((rate, alone)):
+                    hits[place, at] = one.low <= truth.mean() <= one.high
+                    widths[place, at] = one.high - one.low
+            (covered, covered_alone), (width, width_alone) = hits.mean(0), widths.mean(0)
+            click.echo(
+                f"{name:14s} {n:6d}   {covered:7.3f}  {width:6.3f}   {covered_alone:12.3f}"
+                f"  {width_alone:6.3f}  {width / width_alone:6.2f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
