@@ -60,7 +60,7 @@ def test_a_model_is_evaluated_and_a_bin_opens_its_rows(quiet_page, server, datas
     quiet_page.get_by_role("checkbox", name="hashing", exact=True).check()
     quiet_page.get_by_role("button", name="Evaluate", exact=True).click()
     expect(quiet_page.get_by_text("1 started.")).to_be_visible()
-    expect(quiet_page.get_by_text("succeeded")).to_be_visible()
+    expect(quiet_page.get_by_text("80 answers")).to_be_visible()
 
     quiet_page.get_by_role("button", name="hashing, version 1").click()
     expect(quiet_page.get_by_text("All 80 scored decisions.")).to_be_visible()
@@ -91,9 +91,10 @@ def test_two_are_compared_and_their_flips_are_read(quiet_page, server, dataset):
     for one in server.client.evaluations.create(dataset.id, ["hashing", "second"]).data:
         server.client.evaluations.wait(one, timeout_s=60, progress=False)
     visit(quiet_page, f"page=evaluations&dataset={dataset.id}")
+    quiet_page.get_by_role("button", name="Show data").click()
     runs = quiet_page.get_by_role("table", name="Runs, newest first")
     expect(runs.get_by_role("button", name="second")).to_be_visible()
-    quiet_page.wait_for_function(_PLACE, arg=["Runs over time", 0, 0], polling=250)
+    quiet_page.wait_for_function(_PLACE, arg=["Share right", 0, 0], polling=250)
     assert axe_sync.Axe().run(quiet_page).response["violations"] == []
     runs.get_by_role("button", name="second").click()
     expect(quiet_page.get_by_text("All 80 scored decisions.")).to_be_visible()

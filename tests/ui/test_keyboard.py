@@ -99,7 +99,7 @@ def test_a_model_is_evaluated_a_bin_opens_its_rows_and_two_are_compared(
         keyboard.press(page.get_by_role("checkbox", name=model, exact=True), " ")
     keyboard.press(page.get_by_role("button", name="Evaluate", exact=True))
     expect(page.get_by_text("2 started.")).to_be_visible()
-    expect(page.get_by_text("succeeded")).to_have_count(2)
+    expect(page.get_by_text("80 answers")).to_have_count(2)
     keyboard.press(page.get_by_role("button", name="hashing, version 1"))
     expect(page.get_by_text("All 80 scored decisions.")).to_be_visible()
 

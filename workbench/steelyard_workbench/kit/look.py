@@ -144,6 +144,8 @@ h2 {{ font-size: {HEADING}; font-weight: 700; line-height: 1.25; margin: 0 0 12p
 .beam .zero {{ top: 18px; width: 2px; height: 24px; background: var(--muted); }}
 .beam .over {{ top: 0; color: var(--muted); font-weight: 600; }}
 .beam .under {{ top: 42px; color: var(--muted); }}
+.beam.level {{ height: 20px; margin: 0; }}
+.beam.level > * {{ margin-top: -20px; }}
 @media (max-width: 599px) {{ .card {{ padding: 16px; }} .verdict {{ font-size: {TITLE}; }} }}
 """)
 
@@ -175,6 +177,16 @@ def bar(share: float, colour: str, threshold: float | None = None) -> str:
     """Return a share as HTML: a bar, with a mark where a threshold is."""
     mark = "" if threshold is None else f'<b style="left:{threshold:.1%}"></b>'
     return f'<div class="bar" style="--c:{colour}"><i style="width:{share:.1%}"></i>{mark}</div>'
+
+
+def level(share: float, low: float, high: float) -> str:
+    """Return a share with its interval as HTML: a beam from none to all."""
+    label = f"{share * 100:.0f} %, between {low * 100:.0f} and {high * 100:.0f}"
+    return with_tokens(
+        f'<div class="beam level" role="img" aria-label="{label}" style="--c:var(--accent)">'
+        f'<i class="line"></i><i class="span" style="left:{low:.1%};width:{high - low:.1%}"></i>'
+        f'<i class="mark" style="left:{share:.1%}"></i></div>'
+    )
 
 
 def beam(change: float, low: float, high: float, status: Status) -> str:

@@ -19,25 +19,17 @@ from steelyard.client.display_evaluations import MEASURES, measure_of
 from steelyard.evaluations.wire import Evaluation, Measures
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading
-from steelyard_workbench.kit.components.mark_table import mark_table
+from steelyard_workbench.kit.components.mark_table import mark_table, show_data
 from steelyard_workbench.kit.components.numbers import ago, measure_text
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.theme import SERIES
+from steelyard_workbench.parts.evaluations.charts import TITLES
 from steelyard_workbench.parts.evaluations.listing import succeeded
 
 #: The newest runs that are looked through and drawn, and the models that get a line.
 MOST_RUNS, MOST_MODELS = 60, 12
 _MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex")
-_TITLES = {
-    "accuracy": "Accuracy",
-    "loss": "Log loss (nats)",
-    "brier": "Brier score",
-    "ece": "Calibration error (ECE)",
-    "expected_reward": "Expected reward",
-    "scaled_reward": "Scaled reward",
-    "picked_best": "Picked the best",
-}
 _CAPTION = (
     "Runs on the rows of the newest one, with 95 % intervals; numbers of a family are one line. Those on "
     "other rows, which cannot be compared with it, stand in the table alone. Click a mark to open the run."
@@ -94,7 +86,7 @@ class OverTime(Viewer):
         there = [name for name in MEASURES if any(measure_of(run.measures, name) for run in runs)]
         chosen = self.measure.value
         self.measure.param.update(
-            options={_TITLES[name]: name for name in there},
+            options={TITLES[name]: name for name in there},
             value=chosen if chosen in there else there[0],
         )
         self._draw(runs)
@@ -115,7 +107,7 @@ class OverTime(Viewer):
         if len(newest_first) > len(shown):
             text += f" {len(newest_first) - len(shown):,} more models, whose last runs are older, are not listed."
         data = mark_table(
-            ("model", _TITLES[name], "version", "when"),
+            ("model", TITLES[name], "version", "when"),
             [
                 (
                     run.evaluation.model_label,
@@ -136,7 +128,7 @@ class OverTime(Viewer):
             if len(alike) > 1
             else [empty("The newest run is the only one of its rows: there is nothing to compare.")]
         )
-        self._place[:] = [*chart, pmui.Typography(text, variant="body2"), data]
+        self._place[:] = [*chart, pmui.Typography(text, variant="body2"), show_data(data)]
 
 
 def runs_chart(
@@ -167,9 +159,9 @@ def runs_chart(
         }
     )
     made = figures.plot(
-        "Runs over time",
+        TITLES[measure].capitalize(),
         "",
-        _TITLES[measure],
+        "",
         height=340,
         x_axis_type="datetime",
         y_range=figures.room_for([*source.data["low"], *source.data["high"]]),
@@ -196,7 +188,7 @@ def runs_chart(
     made.hover.renderers = [marks]
     made.hover.tooltips = [
         ("", "@model"),
-        (_TITLES[measure], "@told"),
+        (TITLES[measure], "@told"),
         ("version", "@version"),
         ("run", "@when"),
     ]

@@ -16,7 +16,6 @@ from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import DatasetDeletedError, NotFoundError, SteelyardError
 from steelyard.evaluations.wire import ENDED, Evaluation
-from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
@@ -47,7 +46,9 @@ class EvaluationsPage(Page):
 
     slug = "evaluations"
     title = "Evaluations"
-    summary = "How well models answer the held-out rows, and where they go wrong."
+    summary = (
+        "How often models are right on rows that they have never seen, and where they go wrong."
+    )
     watched = ("dataset", "evaluation")
     look_ms = 2000
 
@@ -131,18 +132,21 @@ class EvaluationsPage(Page):
             )
         self.list = EvaluationList(self.client, chosen, self._open_evaluation, self.visit)
         self.form = EvaluationForm(self.client, chosen, self.list.part.refresh)
-        parts: list[Loaded[Any]] = [self.form.part, self.list.part]
         self.over_time = OverTime(self.client, chosen, self._open_evaluation)
-        parts.append(self.over_time.part)
+        parts: list[Loaded[Any]] = [self.form.part, self.list.part, self.over_time.part]
         for part in parts:
             self.part(part)
         await asyncio.gather(*(part.refresh() for part in parts))
+        # Without a result the page begins with what makes one.
+        box = self.form.box
+        box.visible = not self.list.lines
+        evaluate = pmui.Button(label="Evaluate a model", variant="contained")
+        evaluate.on_click(lambda _: box.param.update(visible=not box.visible))
         return pn.Column(
-            select,
+            pn.FlexBox(select, evaluate, align_items="center"),
             self.form,
-            self.over_time,
-            heading("Evaluations of this dataset"),
             self.list,
+            self.over_time,
             sizing_mode="stretch_width",
         )
 

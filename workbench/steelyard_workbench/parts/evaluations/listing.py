@@ -18,12 +18,13 @@ from steelyard.client import Client
 from steelyard.client.display_evaluations import measure_of
 from steelyard.client.model_choices import ModelChoice
 from steelyard.evaluations.wire import ENDED, Evaluation
-from steelyard.wire.measures import Measure
-from steelyard_workbench.kit.components.facts import heading
+from steelyard.wire.measures import Measure, interval_text
+from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.model_fields import able_models, unable_models
-from steelyard_workbench.kit.components.numbers import ago, measure_text
+from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.icons import icon
 from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.look import CARD_CSS, level
 from steelyard_workbench.kit.problems import Problem, problem_of
 from steelyard_workbench.kit.states import empty, failed, verdict
 from steelyard_workbench.kit.tasks import Scope, Task, Write
@@ -42,12 +43,18 @@ _STATUS: dict[str, tuple[Status, str]] = {
 }
 
 
+#: The measures of which the first that there is stands for an evaluation; and how each reads after its share.
+_LEADING = {"accuracy": "right", "scaled_reward": "of the best reward", "expected_reward": ""}
+#: The name of the leading measure, and the measure; ``None`` where there is none.
+Leading = tuple[str, Measure] | None
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The newest evaluations, the measures of succeeded ones, and whether there are more."""
+    """The newest evaluations, the leading measure of succeeded ones, and whether there are more."""
 
     evaluations: list[Evaluation]
-    measured: dict[str, tuple[Measure | None, Measure | None]]
+    measured: dict[str, Leading]
     has_more: bool
 
     @property
@@ -77,7 +84,7 @@ class EvaluationList(Viewer):
         self._dataset_id = dataset_id
         self._open = open_
         self._n_wanted = _STEP
-        self._measured: dict[str, tuple[Measure | None, Measure | None]] = {}
+        self._measured: dict[str, Leading] = {}
         self.lines: dict[str, EvaluationLine] = {}
         self.part: Loaded[Listed] = Loaded("The evaluations", self._fetch, self._show)
         self.look = Task(self._look, on_failure=self._keep_shown, scope=scope)
@@ -115,15 +122,17 @@ class EvaluationList(Viewer):
         for evaluation in shown:
             if evaluation.status == "succeeded" and evaluation.id not in self._measured:
                 overall = self.client.evaluations.detail(evaluation.id).overall
-                leading = next(filter(None, (measure_of(overall, name) for name in _LEADING)), None)
-                self._measured[evaluation.id] = (leading, measure_of(overall, "ece"))
+                measures = [(name, measure_of(overall, name)) for name in _LEADING]
+                self._measured[evaluation.id] = next(
+                    ((name, measure) for name, measure in measures if measure), None
+                )
         return Listed(shown, dict(self._measured), len(evaluations) > len(shown))
 
     def _show(self, listed: Listed) -> Viewable:
         if not listed.evaluations:
             return empty(
-                "This dataset has no evaluations yet. Choose a model above and press *Evaluate*: "
-                "it is scored on the held-out rows."
+                "This dataset has no evaluations yet. Choose a model and press *Evaluate*: it is "
+                "scored on rows that it has never seen."
             )
         self.lines = {
             evaluation.id: EvaluationLine(
@@ -147,10 +156,6 @@ class EvaluationList(Viewer):
         await self.part.refresh(quietly=True)
 
 
-#: The measures of which the first that there is stands for an evaluation.
-_LEADING = ("accuracy", "scaled_reward", "expected_reward")
-
-
 class EvaluationLine(Viewer):
     """One evaluation in the list: model, status, progress, figures, and its actions."""
 
@@ -158,7 +163,7 @@ class EvaluationLine(Viewer):
         self,
         client: Client,
         evaluation: Evaluation,
-        measured: tuple[Measure | None, Measure | None] | None,
+        measured: Leading,
         open_: Callable[[str], None],
         refresh: Callable[..., Any],
     ) -> None:
@@ -174,7 +179,9 @@ class EvaluationLine(Viewer):
         )
         self._name.on_click(lambda _: open_(evaluation.id))
         self._bar = pmui.LinearProgress(value=0, width=120, variant="determinate", margin=(18, 10))
-        self._text = pn.pane.HTML("", sizing_mode="stretch_width", styles={"flex": "1 1 240px"})
+        self._text = pn.pane.HTML(
+            "", sizing_mode="stretch_width", styles={"flex": "1 1 240px"}, stylesheets=[CARD_CSS]
+        )
         self._cancel = pmui.Button(label="Cancel", variant="outlined", size="small")
         self._retry = pmui.Button(label="Retry", variant="outlined", size="small")
         self._problem = pn.Column(sizing_mode="stretch_width")
@@ -186,8 +193,8 @@ class EvaluationLine(Viewer):
         self._box = pmui.Paper(
             pn.Row(
                 self._name,
-                self._bar,
                 self._text,
+                self._bar,
                 self._cancel,
                 self._retry,
                 sizing_mode="stretch_width",
@@ -202,9 +209,7 @@ class EvaluationLine(Viewer):
     def __panel__(self) -> Viewable:
         return self._box
 
-    def update(
-        self, evaluation: Evaluation, measured: tuple[Measure | None, Measure | None] | None
-    ) -> None:
+    def update(self, evaluation: Evaluation, measured: Leading) -> None:
         """Show it as it is now."""
         self.evaluation = evaluation
         is_at_work = evaluation.status not in ENDED
@@ -241,9 +246,10 @@ class EvaluationForm(Viewer):
         self.part: Loaded[Sequence[ModelChoice]] = Loaded(
             "The models", client.models.choices, self._show, n_lines=1
         )
+        self.box = card(self.part.__panel__())
 
     def __panel__(self) -> Viewable:
-        return self.part.__panel__()
+        return self.box
 
     async def _start(self) -> None:
         submission = await asyncio.to_thread(
@@ -270,7 +276,6 @@ class EvaluationForm(Viewer):
     def _show(self, choices: Sequence[ModelChoice]) -> Viewable:
         self.models.options = able_models(choices)
         return pn.Column(
-            heading("Start an evaluation"),
             self.models,
             unable_models(choices),
             self.button,
@@ -292,22 +297,30 @@ def succeeded(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     return [evaluation for evaluation in evaluations if evaluation.status == "succeeded"]
 
 
-def _line_html(
-    evaluation: Evaluation, measured: tuple[Measure | None, Measure | None] | None
-) -> str:
-    """Return an evaluation's state: an icon and a word, then figures, progress or the failure."""
+def _line_html(evaluation: Evaluation, measured: Leading) -> str:
+    """Return an evaluation's figure with its interval; else its state, progress or the failure."""
+    when = ago(evaluation.created_at)
+    if measured is not None:
+        name, measure = measured
+        low, high, drawn = measure.low, measure.high, ""
+        figure, ends = f"{measure.value:.3f}", interval_text(low, high, form=".3f", to=" to ")
+        if _LEADING[name]:
+            figure = f"{measure.value * 100:.0f} %"
+            if low is not None and high is not None:
+                ends, drawn = (
+                    f"{low * 100:.0f} to {high * 100:.0f} %",
+                    level(measure.value, low, high),
+                )
+        return (
+            f'<div class="row"><span><span class="figure">{figure}</span>'
+            f'{_LEADING[name] or "reward"}</span><div class="wide">{drawn}</div>'
+            f'<span class="note">{ends} · {measure.n:,} answers · {when}</span></div>'
+        )
     status, word = _STATUS[evaluation.status]
     parts = [f'<span style="{_ICON}">{icon(status)}</span><strong>{word}</strong>']
     if evaluation.error is not None:
         error = evaluation.error
-        parts.append(f"{escape(error.message)} (<code>{escape(error.code)}</code>)")
-    elif evaluation.status != "succeeded":
-        parts.append(f"{evaluation.completed_rows:,} of {evaluation.evaluation_rows:,} rows")
+        parts.append(f'<span title="{escape(error.code)}">{escape(error.message)}</span>')
     else:
-        leading, ece = measured or (None, None)
-        name = "accuracy" if evaluation.method == "sft" else "scaled reward"
-        parts.append(f"{name} {measure_text(leading)}")
-        if ece is not None:
-            parts.append(f"ECE {measure_text(ece)}")
-    parts.append(ago(evaluation.created_at))
-    return f'<div style="font-size:1rem;line-height:1.6;padding:0.5em 0">{" · ".join(parts)}</div>'
+        parts.append(f"{evaluation.completed_rows:,} of {evaluation.evaluation_rows:,} rows")
+    return f"<div>{' · '.join([*parts, when])}</div>"
