@@ -100,7 +100,7 @@ def test_two_are_compared_and_their_flips_are_read(quiet_page, server, dataset):
     expect(quiet_page.get_by_text("All 80 scored decisions.")).to_be_visible()
 
     visit(quiet_page, f"page=compare&dataset={dataset.id}")
-    expect(quiet_page.get_by_text("80 paired decisions on 40 contexts")).to_be_visible()
+    expect(quiet_page.get_by_text("80 answers to 40 texts, by both")).to_be_visible()
     second, first = [one.id for one in server.client.evaluations.list(dataset.id)]
     flips = server.client.evaluations.compare(first, second).overall.flips
     quiet_page.get_by_role("button", name=f"fixed ({flips.fixed})").click()

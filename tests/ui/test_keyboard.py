@@ -117,7 +117,7 @@ def test_a_model_is_evaluated_a_bin_opens_its_rows_and_two_are_compared(
 
     page.keyboard.press("g")
     page.keyboard.press("c")
-    expect(page.get_by_text("80 paired decisions on 40 contexts")).to_be_visible()
+    expect(page.get_by_text("80 answers to 40 texts, by both")).to_be_visible()
     flips = server.client.evaluations.compare(first.id, second.id).overall.flips
     keyboard.press(page.get_by_role("button", name=f"fixed ({flips.fixed})"))
     expect(page.get_by_text(f"{flips.fixed} fixed: wrong before")).to_be_visible()

@@ -18,7 +18,7 @@ from support.models.evaluated import settings_of
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.numbers import measure_text, share_text
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.pages.compare.page import (
     ComparePage,
@@ -73,20 +73,21 @@ def test_changes_have_intervals_and_n(server, pair):
     told = texts(page.__panel__())
     found = server.client.evaluations.compare(pair.before, pair.after)
     flips = found.overall.flips
-    assert "80 paired decisions on 40 contexts" in told
-    assert f"{flips.fixed} fixed, {flips.broken} broken" in told
-    assert told.count("n = 80)") >= 5
+    assert "80 answers to 40 texts, by both" in told
+    assert f"{flips.fixed} fixed · {flips.broken} broken" in told
+    assert "→" in told
+    assert told.count("of 80)") >= 5
     assert "McNemar" in told
     for one in (pair.before, pair.after):
         overall = server.client.evaluations.detail(one).overall
-        assert measure_text(overall.accuracy) in told
+        assert share_text(overall.accuracy) in told
         assert measure_text(overall.loss) in told
 
 
 def test_a_side_that_scored_more_has_no_interval_of_the_pairs():
     alone = Measure(value=0.7, low=0.6, high=0.8, n=90)
-    assert side_text(0.5, alone, 80) == "0.500 (n = 80)"
-    assert side_text(0.7, alone, 90) == "0.700 (0.600 to 0.800, n = 90)"
+    assert side_text("accuracy", 0.5, alone, 80) == "50 % (of 80)"
+    assert side_text("loss", 0.7, alone, 90) == "0.700 (0.600 to 0.800, n = 90)"
 
 
 def test_two_numbers_of_a_family_are_compared_first_the_older_at_the_left():
@@ -193,7 +194,7 @@ def test_the_same_evaluation_twice_changes_nothing(server, pair):
     page = opened(server, dataset=pair.dataset, before=pair.after, after=pair.after)
     told = texts(page.__panel__())
     assert "Both sides are the same evaluation" in told
-    assert "No change." in told
+    assert "No change" in told
     assert page.flips.table.total == 0
 
 

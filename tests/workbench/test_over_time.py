@@ -76,7 +76,7 @@ def test_a_line_joins_the_numbers_of_a_family_on_the_rows_of_the_newest_run() ->
     source.selected.indices = [0]
     [data] = shown.__panel__().select(MarkTable)
     assert [row[0] for row in data.rows] == ["router@3", "router@2", "base", "router@1"]
-    assert all("n = 80)" in row[1] for row in data.rows)
+    assert all("of 80)" in row[1] for row in data.rows)
     data.press(0)
     assert told == ["eval_2", "eval_4"]
     shown.part.start()  # what was measured is known

@@ -217,3 +217,12 @@ def beam(change: float, low: float, high: float, status: Status) -> str:
         f'<i class="mark" style="left:{at(change):.1f}%"></i>'
         f'<span class="over" style="left:50%">no change</span>{labels}</div>'
     )
+
+
+def verdict_card(body: Iterable[str], drawn: str, pills: Iterable[str]) -> str:
+    """Return a verdict as HTML: its lines, beside them the beam, and what else is to say."""
+    beside = f'<div class="wide">{drawn}</div>' if drawn else ""
+    return (
+        f'<section aria-label="Result"><div class="row"><div class="wide">{"".join(body)}</div>'
+        f'{beside}<div class="pills">{"".join(pills)}</div></div></section>'
+    )

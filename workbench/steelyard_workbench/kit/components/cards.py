@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from html import escape
 
 import panel as pn
-from panel.viewable import Viewable
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
 
 from steelyard_workbench.kit.look import CARD_CSS
 from steelyard_workbench.kit.theme import IN_CARD, token
@@ -43,3 +44,11 @@ def cards(figures: Sequence[tuple[str, str, str]]) -> Viewable:
 def card(*parts: Viewable) -> Viewable:
     """Return parts under each other in a frame of their own."""
     return pn.Column(*parts, sizing_mode="stretch_width", margin=(6, 10), styles=FRAME)
+
+
+def behind_button(label: str, form: Viewable | Viewer) -> list[Viewable]:
+    """Return a button, and a form that it shows and hides: on a page that begins with its result."""
+    box = pn.Column(form, visible=False, sizing_mode="stretch_width")
+    button = pmui.Button(label=label, variant="contained")
+    button.on_click(lambda _: box.param.update(visible=not box.visible))
+    return [button, box]

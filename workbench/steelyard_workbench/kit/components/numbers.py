@@ -40,6 +40,31 @@ def share_text(measure: Measure | None) -> str:
     return f"{measure.value * 100:.0f} % ({ends}of {measure.n:,})"
 
 
+#: Measures that are shares, and read in percent; their changes read in points.
+SHARES = frozenset({"accuracy", "scaled_reward", "picked_best", "ece"})
+
+
+def named_text(name: str, measure: Measure | None) -> str:
+    """Return a measure of a name: a share in percent, another one as it is."""
+    return share_text(measure) if name in SHARES else measure_text(measure)
+
+
+def named_change_text(name: str, change: Change) -> str:
+    """Return the paired change of a measure of a name: a share's in points.
+
+    Examples
+    --------
+    >>> change = Change(before=0.5, after=0.6, change=0.1, low=0.05, high=0.15, n=80)
+    >>> named_change_text("accuracy", change), named_change_text("loss", change)
+    ('+10 points (+5 to +15, of 80)', '+0.100 (+0.050 to +0.150, n = 80)')
+    """
+    if name not in SHARES:
+        return change_text(change)
+    low, high = change.low, change.high
+    ends = "" if low is None or high is None else f"{low * 100:+.0f} to {high * 100:+.0f}, "
+    return f"{change.change * 100:+.0f} points ({ends}of {change.n:,})"
+
+
 def change_text(change: Change | None, *, places: int = 3) -> str:
     """Return a paired change with its 95 % interval and n; ``—`` where there is none."""
     if change is None:

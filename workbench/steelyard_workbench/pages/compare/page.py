@@ -18,10 +18,12 @@ from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Change, Evaluation, EvaluationComparison, Measures
 from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
-from steelyard_workbench.kit.components.numbers import change_text, measure_text
+from steelyard_workbench.kit.components.numbers import SHARES, named_change_text, named_text
 from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.look import CARD_CSS, beam, pill, verdict_card
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, verdict
@@ -39,11 +41,10 @@ from steelyard_workbench.parts.evaluations.charts import (
     MOST_SLICES,
     TITLES,
     ForestRow,
-    change_rows,
     forest_chart,
     sliced_changes,
 )
-from steelyard_workbench.parts.evaluations.listing import name_of, succeeded
+from steelyard_workbench.parts.evaluations.listing import LEADING, name_of, succeeded
 from steelyard_workbench.parts.evaluations.opened import CHANCE
 from steelyard_workbench.parts.evaluations.record_filter import RecordFilter, query_of
 from steelyard_workbench.parts.review.sending import RowReview
@@ -83,7 +84,7 @@ class ComparePage(Page):
 
     slug = "compare"
     title = "Compare"
-    summary = "Two models on the same rows, decision by decision. A change is after minus before."
+    summary = "Two models on the same rows, answer by answer."
     watched = ("dataset", "before", "after")
 
     def __init__(self, session: Session) -> None:
@@ -266,26 +267,7 @@ class ComparePage(Page):
         after: str,
         sides: tuple[Measures | None, Measures | None],
     ) -> list[Viewable]:
-        flips, overall = comparison.overall.flips, comparison.overall
-        charts = []
-        # Rewards have a scale of their own, so their change has a chart of its own.
-        for group in (
-            [name for name in measures if name != "expected_reward"],
-            [name for name in measures if name == "expected_reward"],
-        ):
-            rows = change_rows(overall, group)
-            if rows:
-                charts.append(
-                    figures.show(
-                        forest_chart(
-                            rows,
-                            title="Change of each measure",
-                            x="after minus before",
-                            reference=0.0,
-                            open_=lambda _: self._open_rows(RecordFilter(), after),
-                        )
-                    )
-                )
+        overall = comparison.overall
         values = []
         for name in measures:
             change = change_of(overall, name)
@@ -294,30 +276,25 @@ class ComparePage(Page):
                 values.append(
                     (
                         TITLES[name],
-                        side_text(change.before, alone[0], change.n),
-                        side_text(change.after, alone[1], change.n),
-                        change_text(change),
+                        side_text(name, change.before, alone[0], change.n),
+                        side_text(name, change.after, alone[1], change.n),
+                        named_change_text(name, change),
                         judged(name, change)[1],
                     )
                 )
         rows_after = pmui.Button(label="Rows of the evaluation after", variant="text", size="small")
         rows_after.on_click(lambda _: self._open_rows(RecordFilter(), after))
         return [
-            heading("What changed"),
-            empty(
-                f"{overall.n:,} paired decisions on {overall.contexts:,} contexts: "
-                f"{flips.fixed:,} fixed, {flips.broken:,} broken, {flips.same_right:,} right and "
-                f"{flips.same_wrong:,} wrong in both.\n\nDetails: McNemar's exact test, "
-                f"p = {overall.p_value:.3g}."
-            ),
-            show_verdict(comparison),
+            card(show_verdict(comparison), rows_after),
             table(
-                ("measure", "before", "after", "change (95 % interval, n)", "verdict"),
+                ("measure", "before", "after", "change (95 % interval)", "verdict"),
                 values,
                 label="Changes",
             ),
-            rows_after,
-            *charts,
+            empty(
+                f"{overall.flips.same_right:,} right and {overall.flips.same_wrong:,} wrong in both."
+                f"\n\nDetails: McNemar's exact test, p = {overall.p_value:.3g}."
+            ),
         ]
 
     def _slices(
@@ -383,17 +360,17 @@ class ComparePage(Page):
         self.session.open("evaluations", evaluation=after, query=query_of(chosen))
 
 
-def side_text(value: float, alone: Measure | None, n: int) -> str:
-    """Return a figure of one side, with its interval where that is of the same decisions.
+def side_text(name: str, value: float, alone: Measure | None, n: int) -> str:
+    """Return a measure of one side, with its interval where that is of the same decisions.
 
     Examples
     --------
-    >>> side_text(0.5, None, 80)
-    '0.500 (n = 80)'
+    >>> side_text("accuracy", 0.5, None, 80)
+    '50 % (of 80)'
     """
-    if alone is None or alone.n != n:
-        return f"{value:.3f} (n = {n:,})"
-    return measure_text(alone)
+    if alone is not None and alone.n == n:
+        return named_text(name, alone)
+    return f"{value * 100:.0f} % (of {n:,})" if name in SHARES else f"{value:.3f} (n = {n:,})"
 
 
 def _ends(row: ForestRow) -> str:
@@ -417,20 +394,35 @@ def judged(measure: str, change: Change) -> tuple[Status, str]:
 
 def show_verdict(comparison: EvaluationComparison) -> Viewable:
     """Return the result by the leading measure, and the rows needed to settle an inconclusive one."""
-    name = next(
-        measure
-        for measure in ("accuracy", "scaled_reward", "expected_reward")
-        if change_of(comparison.overall, measure) is not None
-    )
-    change = change_of(comparison.overall, name)
+    overall = comparison.overall
+    name = next(each for each in LEADING if change_of(overall, each) is not None)
+    change = change_of(overall, name)
     if change is None:
         raise ValueError("A comparison has a leading measure.")
     status, word = judged(name, change)
-    text = f"{TITLES[name].capitalize()} changes by {change_text(change)}."
+    is_share = name in SHARES
+    figures_of_both = (
+        f"{side * 100:.0f} %" if is_share else f"{side:.3f}"
+        for side in (change.before, change.after)
+    )
+    fixed, broken = overall.flips.fixed, overall.flips.broken
+    body = [
+        f'<div class="note">{overall.n:,} answers to {overall.contexts:,} texts, by both</div>',
+        f'<div class="verdict">{" → ".join(figures_of_both)} <small>{LEADING[name]}</small></div>',
+        f'<div class="lead">{named_change_text(name, change)} · {fixed:,} fixed · {broken:,} broken</div>',
+    ]
     rows = rows_to_settle(change)
     if status == "unsure" and rows is not None:
-        text += f" An interval clear of 0 would take about {rows:,} decisions of this kind."
-    return verdict(status, f"{word.split(':')[0].capitalize()}.", text)
+        body.append(f'<div class="note">To tell takes about {rows:,} answers of this kind.</div>')
+    drawn = ""
+    if is_share and change.low is not None and change.high is not None:
+        drawn = beam(change.change, change.low, change.high, status)
+    return pn.pane.HTML(
+        verdict_card(body, drawn, [pill(word.capitalize(), status)]),
+        stylesheets=[CARD_CSS],
+        sizing_mode="stretch_width",
+        margin=(8, 10),
+    )
 
 
 def rows_to_settle(change: Change) -> int | None:

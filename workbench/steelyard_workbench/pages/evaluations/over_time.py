@@ -11,7 +11,7 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 import param
-from bokeh.models import ColumnDataSource
+from bokeh.models import ColumnDataSource, NumeralTickFormatter
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
@@ -20,7 +20,7 @@ from steelyard.evaluations.wire import Evaluation, Measures
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
-from steelyard_workbench.kit.components.numbers import ago, measure_text
+from steelyard_workbench.kit.components.numbers import SHARES, ago, named_text
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.theme import SERIES
@@ -111,7 +111,7 @@ class OverTime(Viewer):
             [
                 (
                     run.evaluation.model_label,
-                    measure_text(measure_of(run.measures, name)),
+                    named_text(name, measure_of(run.measures, name)),
                     f"{run.evaluation.dataset_version}",
                     ago(run.evaluation.created_at),
                 )
@@ -151,7 +151,7 @@ def runs_chart(
             ],
             "series": [run.series for run in runs],
             "model": [run.evaluation.model_label for run in runs],
-            "told": [measure_text(estimate) for estimate in estimates],
+            "told": [named_text(measure, estimate) for estimate in estimates],
             "version": [run.evaluation.dataset_version for run in runs],
             "when": [_when(run.evaluation.created_at) for run in runs],
             "marker": [_MARKERS[place % len(_MARKERS)] for place in look],
@@ -166,6 +166,8 @@ def runs_chart(
         x_axis_type="datetime",
         y_range=figures.room_for([*source.data["low"], *source.data["high"]]),
     )
+    if measure in SHARES:
+        made.yaxis.formatter = NumeralTickFormatter(format="0 %")
     for place, name in enumerate(series):
         own = [at for at, run in enumerate(runs) if run.series == name]
         if len(own) > 1:

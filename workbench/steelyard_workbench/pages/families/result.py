@@ -20,7 +20,7 @@ from steelyard.evaluations.wire import Evaluation, EvaluationRecord, JobRecord
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, ModelVersion
 from steelyard_workbench.kit.components.numbers import moment
-from steelyard_workbench.kit.look import CARD_CSS, TABLE_CSS, beam, chip, pill
+from steelyard_workbench.kit.look import CARD_CSS, TABLE_CSS, beam, chip, pill, verdict_card
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.pages.families.held_out import is_right, right_outcome
 from steelyard_workbench.parts.datasets.questions import as_line
@@ -179,7 +179,6 @@ def show_result(family: Family, job: Job, model: object, result: Result | None) 
     """Show the verdict on one card: how often it is right now and before, and the beam of the change."""
     gate = job.gate
     body = [f'<div class="verdict">{_without_verdict(job)}</div>']
-    status: Status = "running"
     if result is not None:
         kind = "right" if job.method == "sft" else "the best action"
         shares = f"{result.before * 100:.0f} % → {result.after * 100:.0f} %"
@@ -190,13 +189,10 @@ def show_result(family: Family, job: Job, model: object, result: Result | None) 
         ]
     elif gate is not None:
         body = ['<div class="verdict">Too few rows to tell</div>']
+    drawn, pills = "", []
     if result is not None and result.low is not None and result.high is not None:
-        status = "good" if result.low > 0 else "bad" if result.high < 0 else "running"
+        status: Status = "good" if result.low > 0 else "bad" if result.high < 0 else "running"
         drawn = beam(result.after - result.before, result.low, result.high, status)
-        body = [f'<div class="wide">{"".join(body)}</div><div class="wide">{drawn}</div>']
-    else:
-        body = [f'<div class="wide">{"".join(body)}</div>']
-    pills = []
     if gate is not None:
         verdict = verdict_of(gate)
         pills.append(pill(_CHECK[verdict.word], verdict.status))
@@ -220,8 +216,7 @@ def show_result(family: Family, job: Job, model: object, result: Result | None) 
         since = family.moved.at if family.moved is not None else model.created_at
         pills.insert(0, pill(f"Answers since {moment(since)} UTC", "good"))
     return pn.pane.HTML(
-        f'<section aria-label="Result"><div class="row">{"".join(body)}'
-        f'<div class="pills">{"".join(pills)}</div></div></section>',
+        verdict_card(body, drawn, pills),
         stylesheets=[CARD_CSS],
         sizing_mode="stretch_width",
         margin=(8, 10),

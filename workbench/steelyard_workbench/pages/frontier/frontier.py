@@ -20,8 +20,9 @@ from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.numbers import named_text
 from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.pages.frontier.frontier_chart import (
@@ -131,7 +132,14 @@ class FrontierPanel(Viewer):
     def _draw(self, frontier: Frontier) -> None:
         axis = self.axis.value
         missing = sum(place_of(point, axis) is None for point in frontier.data)
-        shown: list[Viewable] = []
+        best = [point for point in frontier.data if not point.dominated][:3]
+        names = ", ".join(
+            f"**{escape_markdown(point.model)}** {named_text(frontier.measure, point.estimate)}"
+            for point in best
+        )
+        shown: list[Viewable] = [
+            empty(f"Best for {'their' if best[1:] else 'its'} price: {names}.")
+        ]
         if missing < len(frontier.data):
             shown.append(
                 figures.show(frontier_chart(frontier.data, frontier.measure, axis, self._open))
@@ -157,7 +165,7 @@ class FrontierPanel(Viewer):
             [
                 (
                     point.model,
-                    measure_text(point.estimate),
+                    named_text(frontier.measure, point.estimate),
                     *(_number(place_of(point, name)) for name in AXES),
                     "better on nothing" if point.dominated else "best for its price",
                 )

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bokeh.models import ColumnDataSource
+from bokeh.models import ColumnDataSource, NumeralTickFormatter
 
 from steelyard.evaluations.frontier_wire import FrontierMeasure, FrontierPoint
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.numbers import SHARES, named_text
 from steelyard_workbench.kit.theme import BLUE, SERIES
 
 #: The measures, with their units.
 MEASURES: dict[str, FrontierMeasure] = {
-    "Accuracy": "accuracy",
-    "Log loss": "log_loss",
+    "Share right": "accuracy",
+    "Loss": "log_loss",
     "Expected cost": "expected_cost",
 }
-_Y = {"accuracy": "accuracy", "log_loss": "log loss (nats)", "expected_cost": "expected cost"}
+_Y = {"accuracy": "share right", "log_loss": "loss", "expected_cost": "expected cost"}
 #: What stands against the measure, with its unit.
 AXES = {"price": "USD of 1,000 decisions", "latency": "median latency of a row, ms"}
 
@@ -68,7 +68,7 @@ def frontier_chart(
                 estimate.value if estimate.high is None else estimate.high for estimate in estimates
             ],
             "model": [point.model for _, point in drawn],
-            "told": [measure_text(estimate) for estimate in estimates],
+            "told": [named_text(measure, estimate) for estimate in estimates],
             "marker": ["circle" if point.dominated else "diamond" for _, point in drawn],
             "size": [9 if point.dominated else 15 for _, point in drawn],
             "color": [SERIES[place % len(SERIES)] for place in range(len(drawn))],
@@ -86,6 +86,8 @@ def frontier_chart(
         x_range=figures.room_for(source.data["x"]),
         y_range=figures.room_for([*source.data["low"], *source.data["high"]]),
     )
+    if measure in SHARES:
+        made.yaxis.formatter = NumeralTickFormatter(format="0 %")
     line = best_so_far(
         [(x, point.estimate.value) for x, point in drawn], is_falling=measure != "accuracy"
     )

@@ -13,6 +13,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.datasets.wire import Dataset
 from steelyard.labeling.wire import LabelingJob, LabelingResult, TeacherList
 from steelyard.wire.jobs import UNFINISHED
+from steelyard_workbench.kit.components.cards import behind_button
 from steelyard_workbench.kit.components.facts import facts
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.loaded import Loaded
@@ -55,6 +56,7 @@ class LabelingPage(OnePartPage):
     def content(self) -> list[Viewable]:
         """Return the list, or the selected item."""
         self.queue = self.form = None
+        self._starting: list[Viewable | Viewer] = []
         if not self.session.labeling:
             self.shown = Loaded("The labeling jobs", self._fetch, self._show)
             return [self.part(self.shown)]
@@ -70,19 +72,18 @@ class LabelingPage(OnePartPage):
 
     def _show(self, listed: _Listed) -> Viewable:
         jobs, datasets, teachers = listed
-        shown: list[Viewable | Viewer] = []
-        if teachers is not None:
-            # What somebody is filling in stays while the jobs below it are looked at again.
-            self.form = self.form or LabelingForm(
+        if teachers is not None and self.form is None:
+            self.form = LabelingForm(
                 self.client,
                 datasets,
                 teachers,
                 lambda job: self.session.param.update(labeling=job.id),
                 self.visit,
             )
-            shown.append(self.form)
-        shown += [self._line(job) for job in jobs] if jobs else [empty(_NONE)]
-        return pn.Column(*shown, sizing_mode="stretch_width")
+            # What somebody is filling in stays while the jobs below it are looked at again.
+            self._starting = behind_button("Label rows", self.form) if jobs else [self.form]
+        shown = [self._line(job) for job in jobs] if jobs else [empty(_NONE)]
+        return pn.Column(*self._starting, *shown, sizing_mode="stretch_width")
 
     def _line(self, job: LabelingJob) -> Viewable:
         open_ = pmui.Button(label=job.name, variant="text", width=300)

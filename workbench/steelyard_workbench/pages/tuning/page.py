@@ -10,10 +10,11 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable
+from panel.viewable import Viewable, Viewer
 
 from steelyard.datasets.wire import Dataset
 from steelyard.prompt_tuning.wire import PromptTuningJob
+from steelyard_workbench.kit.components.cards import behind_button
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.loaded import Loaded
@@ -71,7 +72,7 @@ class TuningPage(OnePartPage):
 
     def _show(self, listed: _Listed) -> Viewable:
         jobs, datasets = listed
-        shown: list[Viewable] = []
+        shown: list[Viewable | Viewer] = []
         if datasets:
             self.form = TuningForm(
                 self.client,
@@ -80,7 +81,7 @@ class TuningPage(OnePartPage):
                 lambda job: self.session.param.update(tuning=job.id),
                 self.visit,
             )
-            shown.append(self.form)
+            shown += behind_button("Tune a wording", self.form) if jobs else [self.form]
         names = {dataset.id: dataset.name for dataset in datasets}
         shown += [self._line(job, names) for job in jobs] if jobs else [empty(_NONE)]
         return pn.Column(*shown, sizing_mode="stretch_width")

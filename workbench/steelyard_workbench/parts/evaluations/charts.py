@@ -19,7 +19,6 @@ from steelyard.evaluations.wire import (
     CoveragePoint,
     DecisionMeasures,
     EvaluationDetail,
-    PairedMeasures,
     SliceTable,
 )
 from steelyard.wire.measures import Measure, ReliabilityRow, interval_text
@@ -385,16 +384,6 @@ def slice_text(row: ForestRow) -> str:
     if not row.is_measured:
         return f"too few (n = {row.n:,})"
     return measure_text(Measure(value=row.value, low=row.low, high=row.high, n=row.n))
-
-
-def change_rows(metrics: PairedMeasures, measures: Sequence[str]) -> list[ForestRow]:
-    """Return the changes of some measures as lines of a forest plot."""
-    changes = [(name, change_of(metrics, name)) for name in measures]
-    return [
-        ForestRow(TITLES[name], change.change, change.low, change.high, change.n, of=name)
-        for name, change in changes
-        if change is not None
-    ]
 
 
 def sliced_changes(measure: str, tables: Sequence[ComparisonTable]) -> list[ForestRow]:

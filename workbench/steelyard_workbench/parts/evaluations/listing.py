@@ -21,7 +21,7 @@ from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.model_fields import able_models, unable_models
-from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.components.numbers import SHARES, ago
 from steelyard_workbench.kit.icons import icon
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.look import CARD_CSS, level
@@ -44,7 +44,7 @@ _STATUS: dict[str, tuple[Status, str]] = {
 
 
 #: The measures of which the first that there is stands for an evaluation; and how each reads after its share.
-_LEADING = {"accuracy": "right", "scaled_reward": "of the best reward", "expected_reward": ""}
+LEADING = {"accuracy": "right", "scaled_reward": "of the best reward", "expected_reward": "reward"}
 #: The name of the leading measure, and the measure; ``None`` where there is none.
 Leading = tuple[str, Measure] | None
 
@@ -122,7 +122,7 @@ class EvaluationList(Viewer):
         for evaluation in shown:
             if evaluation.status == "succeeded" and evaluation.id not in self._measured:
                 overall = self.client.evaluations.detail(evaluation.id).overall
-                measures = [(name, measure_of(overall, name)) for name in _LEADING]
+                measures = [(name, measure_of(overall, name)) for name in LEADING]
                 self._measured[evaluation.id] = next(
                     ((name, measure) for name, measure in measures if measure), None
                 )
@@ -304,7 +304,7 @@ def _line_html(evaluation: Evaluation, measured: Leading) -> str:
         name, measure = measured
         low, high, drawn = measure.low, measure.high, ""
         figure, ends = f"{measure.value:.3f}", interval_text(low, high, form=".3f", to=" to ")
-        if _LEADING[name]:
+        if name in SHARES:
             figure = f"{measure.value * 100:.0f} %"
             if low is not None and high is not None:
                 ends, drawn = (
@@ -313,7 +313,7 @@ def _line_html(evaluation: Evaluation, measured: Leading) -> str:
                 )
         return (
             f'<div class="row"><span><span class="figure">{figure}</span>'
-            f'{_LEADING[name] or "reward"}</span><div class="wide">{drawn}</div>'
+            f'{LEADING[name]}</span><div class="wide">{drawn}</div>'
             f'<span class="note">{ends} · {measure.n:,} answers · {when}</span></div>'
         )
     status, word = _STATUS[evaluation.status]
