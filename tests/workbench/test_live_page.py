@@ -155,7 +155,7 @@ def test_a_family_stands_beside_its_shadow() -> None:
     assert "family 0, shadow 5" in said
     assert "1.000 (0.478 to 1.000, n = 5)" in said
     untouched = structs.replace(reports[0], decisions={})
-    assert "10%" in texts(pn.Column(show_shadow(untouched)))
+    assert "10 %" in texts(pn.Column(show_shadow(untouched)))
 
 
 def test_the_feed_has_the_newest_first_and_opens_an_answer(client: Client) -> None:

@@ -80,7 +80,7 @@ def test_how_often_answers_flip_under_pressure_is_shown(server):
     keep_stress(server.home, server.client.models.get("hashing").evaluation_key, report)
     page = opened(server, "models")
     [models, _] = page.__panel__().select(MarkTable)
-    assert models.rows[0][4] == "25% (typos); noise 5%"
+    assert models.rows[0][4] == "25 % (typos); noise 5 %"
     models.press(0)
     assert "0.250 (0.100 to 0.500, n = 40)" in texts(page.opened)
 

@@ -97,7 +97,7 @@ def test_what_was_said_is_text_as_it_was_written() -> None:
     )
     row = with_now(row, reviewer="*Bo* <i>", note="<script>")
     assert ["".join(text for text, _ in line) for line in notes_of(row)] == [
-        "From the other rows: team: shipping, 80%; its label 5%.",
+        "From the other rows: team: shipping, 80 %; its label 5 %.",
         "Last edit by *Bo* <i>.",
         "Note: <script>",
     ]

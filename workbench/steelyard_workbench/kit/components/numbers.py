@@ -24,6 +24,17 @@ def measure_text(measure: Measure | None, *, places: int = 3) -> str:
     return f"{measure.value:.{places}f} ({ends}, n = {measure.n:,})"
 
 
+def percent_text(share: float) -> str:
+    """Return a share in whole percent.
+
+    Examples
+    --------
+    >>> percent_text(0.25)
+    '25 %'
+    """
+    return f"{share * 100:.0f} %"
+
+
 def share_text(measure: Measure | None) -> str:
     """Return a share in percent with its 95 % interval and n; ``not known yet`` where there is none.
 
@@ -37,7 +48,7 @@ def share_text(measure: Measure | None) -> str:
         return "not known yet"
     low, high = measure.low, measure.high
     ends = "" if low is None or high is None else f"{low * 100:.0f} to {high * 100:.0f}, "
-    return f"{measure.value * 100:.0f} % ({ends}of {measure.n:,})"
+    return f"{percent_text(measure.value)} ({ends}of {measure.n:,})"
 
 
 #: Measures that are shares, and read in percent; their changes read in points.

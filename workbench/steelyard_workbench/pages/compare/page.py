@@ -21,7 +21,12 @@ from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
-from steelyard_workbench.kit.components.numbers import SHARES, named_change_text, named_text
+from steelyard_workbench.kit.components.numbers import (
+    SHARES,
+    named_change_text,
+    named_text,
+    percent_text,
+)
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.look import CARD_CSS, beam, pill, verdict_card
 from steelyard_workbench.kit.page import Page
@@ -370,7 +375,7 @@ def side_text(name: str, value: float, alone: Measure | None, n: int) -> str:
     """
     if alone is not None and alone.n == n:
         return named_text(name, alone)
-    return f"{value * 100:.0f} % (of {n:,})" if name in SHARES else f"{value:.3f} (n = {n:,})"
+    return f"{percent_text(value)} (of {n:,})" if name in SHARES else f"{value:.3f} (n = {n:,})"
 
 
 def _ends(row: ForestRow) -> str:
@@ -402,8 +407,7 @@ def show_verdict(comparison: EvaluationComparison) -> Viewable:
     status, word = judged(name, change)
     is_share = name in SHARES
     figures_of_both = (
-        f"{side * 100:.0f} %" if is_share else f"{side:.3f}"
-        for side in (change.before, change.after)
+        percent_text(side) if is_share else f"{side:.3f}" for side in (change.before, change.after)
     )
     fixed, broken = overall.flips.fixed, overall.flips.broken
     body = [

@@ -13,7 +13,7 @@ from steelyard.decision_log.wire import DecisionSummary
 from steelyard.named.comparison_wire import ComparisonResult
 from steelyard.named.wire import NamedVersion
 from steelyard_workbench.kit.components.changed_words import changed_sides
-from steelyard_workbench.kit.components.numbers import ago, share_text
+from steelyard_workbench.kit.components.numbers import ago, percent_text, share_text
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.look import CARD_CSS, pill, with_tokens
 from steelyard_workbench.kit.theme import HEADING, SMALL
@@ -147,7 +147,9 @@ def _figures(week: DecisionSummary | None, result: ComparisonResult | None, plac
         for word, change in (("right", best_known(result)), ("to a person", left)):
             if change is not None:
                 value = (change.before, change.after)[place]
-                figures.append((f"{value:.0%}", word, f"of the {change.n:,} that both answered"))
+                figures.append(
+                    (percent_text(value), word, f"of the {change.n:,} that both answered")
+                )
     elif week is not None:
         for word, measure in (("right", week.accuracy), ("to a person", week.abstain_rate)):
             if measure is not None:

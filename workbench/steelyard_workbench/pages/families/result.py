@@ -19,7 +19,7 @@ from steelyard.evaluations.gate_wire import Gate, GateGroup, unchanged_of, words
 from steelyard.evaluations.wire import Evaluation, EvaluationRecord, JobRecord
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, ModelVersion
-from steelyard_workbench.kit.components.numbers import moment
+from steelyard_workbench.kit.components.numbers import moment, percent_text
 from steelyard_workbench.kit.look import CARD_CSS, TABLE_CSS, beam, chip, pill, verdict_card
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.pages.families.held_out import is_right, right_outcome
@@ -181,7 +181,7 @@ def show_result(family: Family, job: Job, model: object, result: Result | None) 
     body = [f'<div class="verdict">{_without_verdict(job)}</div>']
     if result is not None:
         kind = "right" if job.method == "sft" else "the best action"
-        shares = f"{result.before * 100:.0f} % → {result.after * 100:.0f} %"
+        shares = f"{percent_text(result.before)} → {percent_text(result.after)}"
         body = [
             f'<div class="note">On {job.split.validation_rows:,} rows that neither has seen</div>',
             f'<div class="verdict">{shares} <small>{kind}</small></div>',
@@ -199,7 +199,7 @@ def show_result(family: Family, job: Job, model: object, result: Result | None) 
         baseline = None if gate.baseline is UNSET else _right_of(gate.baseline)
         if gate.words is not UNSET:
             title = escape(words_of(gate) or "", quote=True)
-            right = f"{gate.words.right.after * 100:.0f} %"
+            right = percent_text(gate.words.right.after)
             text = (
                 f"answers by words alone: {right}" if gate.words.serves else f"words alone: {right}"
             )
@@ -209,7 +209,7 @@ def show_result(family: Family, job: Job, model: object, result: Result | None) 
         elif baseline is not None:
             pills.append(
                 '<span class="note" title="A text baseline: a linear model of words and runs of '
-                f'characters, trained on the same rows">words alone: {baseline[0] * 100:.0f} %</span>'
+                f'characters, trained on the same rows">words alone: {percent_text(baseline[0])}</span>'
             )
     is_served = isinstance(model, ModelVersion) and _is_served(family, model)
     if is_served and isinstance(model, ModelVersion):

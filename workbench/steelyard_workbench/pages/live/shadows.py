@@ -10,7 +10,7 @@ from steelyard.decision_log.wire import DecisionSummary
 from steelyard.errors import NotFoundError
 from steelyard.shadows.wire import ShadowReport
 from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.numbers import measure_text, percent_text
 from steelyard_workbench.kit.escaping import escape_markdown
 
 #: Families of a window that are looked at.
@@ -38,7 +38,7 @@ def show_shadow(report: ShadowReport) -> Viewable:
     title = heading(f"{made.family} and its shadow {made.model}")
     if not report.decisions:
         text = (
-            f"{escape_markdown(made.model)} scores {made.share:.0%} of what is stored from now on; "
+            f"{escape_markdown(made.model)} scores {percent_text(made.share)} of what is stored from now on; "
             "nothing of this window was scored by both yet."
         )
         return pn.Column(title, pn.pane.Markdown(text), sizing_mode="stretch_width")

@@ -17,7 +17,7 @@ from steelyard.models.pressures import REWORDED
 from steelyard.models.wire import Model
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.numbers import measure_text, percent_text
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
@@ -168,8 +168,8 @@ def _flips_of(model: Model | None) -> str:
     if not known:
         return "—"
     worst = max(known, key=lambda name: known[name])
-    beside = "" if noise is None else f"; noise {noise.value:.0%}"
-    return f"{known[worst]:.0%} ({worst}){beside}"
+    beside = "" if noise is None else f"; noise {percent_text(noise.value)}"
+    return f"{percent_text(known[worst])} ({worst}){beside}"
 
 
 def _stress_facts(model: Model) -> dict[str, str]:

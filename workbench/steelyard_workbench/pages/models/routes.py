@@ -17,7 +17,7 @@ from steelyard.models.wire import Model
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.numbers import measure_text, percent_text
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.loaded import Loaded
@@ -271,8 +271,8 @@ def show_fit(fit: RouteFit) -> list[Viewable]:
     ]
     if fit.certified is not None:
         text = (
-            f"Right in at least {fit.certified.accuracy:.0%} of decisions like these, with a "
-            f"confidence of {fit.certified.confidence:.0%}."
+            f"Right in at least {percent_text(fit.certified.accuracy)} of decisions like these, with a "
+            f"confidence of {percent_text(fit.certified.confidence)}."
         )
         shown.append(verdict("good", "Certified.", text))
     if fit.failures:

@@ -12,6 +12,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.decisions.several import LabelSet, label_sets
 from steelyard.review.wire import DraftRow
+from steelyard_workbench.kit.components.numbers import percent_text
 from steelyard_workbench.kit.components.row_card import CardQuestion, Choice, Image, RowCard, Run
 from steelyard_workbench.kit.keys import key_of, shown_key
 from steelyard_workbench.pages.review.apart import answer_text, is_apart, reviewers_choosing
@@ -281,7 +282,7 @@ def notes_of(row: DraftRow) -> list[list[Run]]:
     """Return the remarks of models and people on a row, and its metadata, a line each."""
     lines: list[list[Run]] = []
     for name, expected in (row.expected or {}).items():
-        probabilities = f", {expected.probability:.0%}; its label {expected.label_probability:.0%}."
+        probabilities = f", {percent_text(expected.probability)}; its label {percent_text(expected.label_probability)}."
         line: list[Run] = [("From the other rows: ", ""), (f"{name}: {expected.outcome}", "strong")]
         lines.append([*line, (probabilities, "")])
     if row.blind is not msgspec.UNSET:

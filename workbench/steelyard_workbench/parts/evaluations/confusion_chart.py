@@ -11,6 +11,7 @@ from bokeh.models import ColumnDataSource
 from steelyard.client.plots import shown_outcomes
 from steelyard.evaluations.wire import ConfusionMatrix
 from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.numbers import percent_text
 from steelyard_workbench.kit.theme import GREY
 
 _FAINTEST, _FULLEST = (0xEA, 0xF3, 0xFB), (0x00, 0x45, 0x6B)
@@ -45,7 +46,7 @@ def confusion_chart(
             "count": [count for _, _, count, _ in cells],
             "share": shares,
             "text": [
-                f"{count:,}\n{share:.0%}" if count else ""
+                f"{count:,}\n{percent_text(share)}" if count else ""
                 for (_, _, count, _), share in zip(cells, shares, strict=True)
             ],
             "fill": [_blend(share) for share in shares],

@@ -21,7 +21,7 @@ from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.model_fields import able_models, unable_models
-from steelyard_workbench.kit.components.numbers import SHARES, ago
+from steelyard_workbench.kit.components.numbers import SHARES, ago, percent_text
 from steelyard_workbench.kit.icons import icon
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.look import CARD_CSS, level
@@ -305,10 +305,10 @@ def _line_html(evaluation: Evaluation, measured: Leading) -> str:
         low, high, drawn = measure.low, measure.high, ""
         figure, ends = f"{measure.value:.3f}", interval_text(low, high, form=".3f", to=" to ")
         if name in SHARES:
-            figure = f"{measure.value * 100:.0f} %"
+            figure = percent_text(measure.value)
             if low is not None and high is not None:
                 ends, drawn = (
-                    f"{low * 100:.0f} to {high * 100:.0f} %",
+                    f"{low * 100:.0f} to {percent_text(high)}",
                     level(measure.value, low, high),
                 )
         return (
