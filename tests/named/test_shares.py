@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import steelyard
 from steelyard import errors
+from steelyard.alarms.store import alarm_on_answers, insert_alarm
 from steelyard.cli.main import main
+from steelyard.named import room
+from steelyard.named import store as rows
 from steelyard.named.shares import ShareWatch
 from steelyard.named.splitting import ENOUGH, evidence_of_worse, is_in_share
 from support.servers.live_server import live_server
@@ -21,8 +27,10 @@ LATER = {**TEAM, "question": "Who can solve this?"}
 
 @pytest.fixture(scope="module")
 def server():
-    with live_server(jobs="off") as running:
-        yield running
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(room, "LOOK_S", 86_400.0)  # the tests look themselves
+        with live_server(jobs="off") as running:
+            yield running
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +112,98 @@ def test_a_share_that_is_as_good_goes_on_until_it_is_ended_or_an_alias_moves(ser
     named.move("same", "staging", 1)
     reasons = [share.ended_reason for share in named.get("same").shares]
     assert reasons == ["moved", "ended", "changed"]
+
+
+class Clock:
+    """A time that a test moves."""
+
+    def __init__(self):
+        self.at = time.time()
+
+    def __call__(self):
+        return self.at
+
+    def go_on(self, hours):
+        self.at += hours * 3_600
+
+
+def test_a_share_goes_on_by_steps_and_each_is_taken_once(server, client):
+    named = start(client, "ramp")
+    command = ["decision", "share", "ramp", "staging", "--share", "0.05", "--every", "2"]
+    steps = ["--then", "0.25", "--then", "0.5", "--url", client.url]
+    assert CliRunner().invoke(main, [*command, *steps]).exit_code == 0
+    clock = Clock()
+
+    def tick():  # each by another process, which may have been started meanwhile
+        for _ in range(2):
+            ShareWatch(server.services.state, now=clock).tick()
+        [share] = named.get("ramp").shares
+        return share.share, share.ramp.steps, share.ended_at
+
+    assert tick() == (0.05, [0.25, 0.5], None)
+    watches = [ShareWatch(server.services.state, now=clock) for _ in range(2)]
+    clock.go_on(2.1)
+    [row] = server.services.state.read_now(rows.running_shares)[-1:]
+    for watch in watches:  # both have read it before either takes the step
+        watch._go_on(row, named.get("ramp").shares[0].ramp)
+    assert tick() == (0.25, [0.5], None)
+    clock.go_on(100)  # a server that was off takes one step, and not all that it missed
+    assert tick() == (0.5, [], None)
+    assert named.get("ramp").shares[0].ramp.next_at is None
+    shown = CliRunner().invoke(main, ["decision", "show", "ramp", "--url", client.url]).output
+    assert "50% of production (1) to staging (2)" in shown
+    with pytest.raises(errors.InvalidReferenceError, match="larger than the one before"):
+        named.share("ramp", "staging", 0.2, steps=[0.5, 0.4])
+    named.share("ramp", "staging", 0)
+
+
+@pytest.mark.parametrize("reason", ["worse", "alarm", "comparison"])
+def test_a_share_with_steps_halts_by_itself_and_says_why(server, client, reason, monkeypatch):
+    named = start(client, f"halts_{reason}")
+    named.share(f"halts_{reason}", "staging", 0.5, steps=[0.9], step_hours=1)
+    clock = Clock()
+    watch = ShareWatch(server.services.state, now=clock)
+    if reason == "worse":
+        for number in range(90):
+            answer, is_shared = ask(client, "halts_worse", number)
+            report(client, answer, is_right=not is_shared)
+    elif reason == "alarm":
+        watch.register_alarms(lambda *_: "Answers of hashing fail more often.")
+    else:
+        monkeypatch.setattr(rows, "find_comparison", lambda *_: SimpleNamespace(verdict="refused"))
+    clock.go_on(1.1)
+    watch.tick()
+    [share] = named.get(f"halts_{reason}").shares
+    assert (share.share, share.ended_reason, share.ended_by) == (0.5, reason, "steelyard")
+    assert share.ramp.steps == [0.9]
+    assert share.figures.alarm == (
+        "Answers of hashing fail more often." if reason == "alarm" else None
+    )
+
+
+def test_an_alarm_on_the_model_that_answers_is_found_and_older_ones_are_not(server, client):
+    start(client, "watched")
+    answer = client.decision("watched@2").decide("Ticket")
+    alarm = {
+        "id": "alarm_1",
+        "account_id": "local",
+        "model": answer.model,
+        "version": "",
+        "decision": "team",
+        "watch": "errors",
+        "message": "It fails.",
+        "evidence": b"{}",
+        "created_at": time.time(),
+    }
+    state = server.services.state
+    state.write_now(lambda connection: insert_alarm(connection, alarm))
+    for named, since, found in (
+        ("watched@2", 0.0, "It fails."),
+        ("watched@1", 0.0, None),
+        ("watched@2", time.time() + 1, None),
+    ):
+        said = state.read_now(lambda c: alarm_on_answers(c, "local", named, since))  # noqa: B023
+        assert said == found
 
 
 def test_versions_that_are_right_alike_are_seldom_taken_for_worse():

@@ -69,5 +69,5 @@ def test_a_version_is_edited_compared_moved_and_rolled_back_by_mouse(quiet_page,
 
     main.get_by_role("slider", name="Percent of the requests for production").press("End")
     press("Send it 90 %")
-    expect(main.get_by_text("90% of production to staging")).to_be_visible()
+    expect(main.get_by_text("90 % of production to staging")).to_be_visible()
     assert named.get("desk").shares[0].share == 0.9

@@ -84,7 +84,7 @@ def start_first(page):
     """Press the card of the first template."""
     [cards] = [each for each in page.__panel__().select(Choices) if each.layout == "cards"]
     assert "→ termination" in cards.lines[0]["text"]
-    assert cards.lines[0]["pill"] == "85% right, 33% to a person"
+    assert cards.lines[0]["pill"] == "85 % right, 33 % to a person"
     cards.press(0)
 
 
@@ -318,7 +318,20 @@ def test_a_share_is_sent_and_ended_by_the_slider(server, decisions):
         slider.value = percent
         press(page, label)
         assert named_decisions.get(name).shares[0].share == 0.2
-    assert "20% of production to staging ended: a person ended it" in shown(page)
+    assert "20 % of production to staging ended: a person ended it" in shown(page)
+    named(page.__panel__(), "Percent of the requests for production")[0].value = 5
+    named(page.__panel__(), "And then")[0].value = 24
+    assert "5 → 25 → 50 → 90 %, at the last one in 3.0 days." in shown(page)
+    for label in ("Send it 5 %", "Stop the share", "Continue at 5 %"):
+        press(page, label)
+        share = named_decisions.get(name).shares[0]
+        assert (share.share, share.ramp.steps, share.ramp.step_hours) == (
+            0.05,
+            [0.25, 0.5, 0.9],
+            24,
+        )
+        assert (share.ended_at is None) is (label != "Stop the share")
+    assert "25 % follows in 24 h." in shown(page)
 
 
 def test_growth_is_given_leave_and_stopped(server, decisions):

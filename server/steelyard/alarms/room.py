@@ -9,16 +9,21 @@ from steelyard.alarms.distances import Distances
 from steelyard.alarms.references import References
 from steelyard.alarms.routes import ROUTES
 from steelyard.alarms.service import Alarms
+from steelyard.alarms.store import alarm_on_answers
 from steelyard.alarms.tables import alarm_feedback
 from steelyard.alarms.watching import LOOK_S, Watcher
 from steelyard.datasets.service import DatasetService
 from steelyard.house import House
+from steelyard.named.shares import ShareWatch
 from steelyard.room import Room
 from steelyard.serving.registry import ModelRegistry
 
 
-def _open(house: House, registry: ModelRegistry, datasets: DatasetService) -> tuple[object, ...]:
+def _open(
+    house: House, registry: ModelRegistry, datasets: DatasetService, shares: ShareWatch
+) -> tuple[object, ...]:
     model = registry.default
+    shares.register_alarms(alarm_on_answers)
     watcher = Watcher(
         house.state,
         References(house.state, house.frames("evaluations"), datasets),
@@ -41,7 +46,7 @@ def _sweep(watcher: Watcher) -> Callable[[], object]:
 
 ROOM = Room(
     name="alarms",
-    after=("people",),
+    after=("people", "named"),
     tables=(
         tables.alarm_rules,
         tables.alarm_looks,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -319,17 +319,31 @@ def move(
     help="Of the requests for --of; 0 ends it.",
 )
 @click.option("--of", "alias", default="production", show_default=True, help="The alias.")
+@click.option(
+    "--then",
+    "steps",
+    type=click.FloatRange(0, 0.9, min_open=True),
+    multiple=True,
+    help="A larger share that follows by itself; repeatable.",
+)
+@click.option(
+    "--every",
+    "step_hours",
+    type=click.FloatRange(0.1, 720),
+    default=24.0,
+    show_default=True,
+    help="Hours from one step to the next.",
+)
 @click.option("--reason", help="Why, for people.")
 @server_options
-def share(
-    *, name: str, to: str, share: float, alias: str, reason: str | None, server: Server
-) -> None:
+def share(*, name: str, to: str, share: float, server: Server, **given: Any) -> None:
     """Send a share of NAME's requests to the alias TO, the same ones in every process.
 
-    Where feedback shows that it is right less often, the server ends it.
+    Where feedback shows that it is right less often, the server ends it; with steps, for an alarm and
+    a comparison that refuses it too.
     """
     with server.connected() as client:
-        changed = client.named_decisions.share(name, to, share, alias=alias, reason=reason)
+        changed = client.named_decisions.share(name, to, share, **given)
     server.show(changed, lambda decision: show_shares(decision.shares))
 
 

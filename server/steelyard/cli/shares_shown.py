@@ -25,6 +25,9 @@ def show_shares(shares: Sequence[NamedShare]) -> None:
 def describe_share(share: NamedShare) -> str:
     """Return a share in words, with how often both sides were right."""
     ended = "goes on"
+    ramp = share.ramp
+    if ramp is not None and ramp.next_at is not None:
+        ended = f"{ramp.steps[0]:.0%} follows {show_time(ramp.next_at)}"
     if share.ended_at is not None:
         ended = f"ended {show_time(share.ended_at)} by {share.ended_by}: {share.ended_reason}"
     return (

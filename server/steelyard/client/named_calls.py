@@ -196,6 +196,8 @@ def share(
     share: float,
     *,
     alias: str = "production",
+    steps: Sequence[float] = (),
+    step_hours: float = 24.0,
     reason: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[NamedDecision]:
@@ -207,10 +209,16 @@ def share(
         The alias that answers the share.
     share : float
         Of the requests that name ``alias``, at most 0.9; 0 ends it.
+    steps : sequence of float
+        Shares that follow by themselves, each larger; the server takes them by its own clock.
+    step_hours : float, default 24
+        Hours from one step to the next.
     reason : str, optional
         Why, for people.
     """
     fields = {"to": to, "share": share, "reason": reason}
+    if steps:
+        fields |= {"steps": list(steps), "step_hours": step_hours}
     path = _path(name, "aliases", alias, "share")
     return write(path, NamedDecision, fields, key=idempotency_key, method="PUT")
 

@@ -31,13 +31,14 @@ def _open(
     comparisons = NamedComparisons(house, datasets, models, registry.default)
     datasets.register_reader(comparisons.reader_of)
     named = NamedDecisions(house.state, house.writes, served)
+    watch = ShareWatch(house.state)
     house.tick(
-        ShareWatch(house.state).tick,
+        watch.tick,
         name="steelyard-shares",
         failure="Could not look at shares of traffic",
         interval_s=LOOK_S,
     )
-    return served, named, comparisons, Shares(named)
+    return served, named, comparisons, Shares(named), watch
 
 
 def _open_runs(house: House, datasets: DatasetService, models: EvaluatedModels) -> Work:

@@ -16,13 +16,15 @@ from steelyard.named.wire import (
     NamedShare,
     NamedVersion,
     ShareFigures,
+    ShareRamp,
 )
 from steelyard.wire.decoding import decoder_of
 
 #: Shares that a named decision lists.
 _MOST_SHARES = 5
 
-_decode_figures = decoder_of(ShareFigures).decode
+decode_figures = decoder_of(ShareFigures).decode
+decode_ramp = decoder_of(ShareRamp).decode
 
 
 def to_wire(connection: Connection, row: Row[Any]) -> NamedDecision:
@@ -93,7 +95,8 @@ def _share(row: Row[Any]) -> NamedShare:
         ended_at=row.ended_at,
         ended_by=row.ended_by,
         ended_reason=row.ended_reason,
-        figures=ShareFigures() if row.figures is None else _decode_figures(row.figures),
+        figures=ShareFigures() if row.figures is None else decode_figures(row.figures),
+        ramp=None if row.ramp is None else decode_ramp(row.ramp),
     )
 
 

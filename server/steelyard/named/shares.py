@@ -1,13 +1,15 @@
-"""Shares of an alias's requests that another alias answers: begun, ended, and ended where it is worse."""
+"""Shares of an alias's requests that another alias answers: begun, grown by steps, ended where worse."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace as replace_fields
 from sqlalchemy import Connection, Row
 
 from steelyard.decision_log.store import (
@@ -20,11 +22,11 @@ from steelyard.decision_log.traffic import is_right, share
 from steelyard.errors import InvalidReferenceError
 from steelyard.ids import new_id
 from steelyard.named import store as rows
-from steelyard.named.serializers import to_wire
+from steelyard.named.serializers import decode_figures, decode_ramp, to_wire
 from steelyard.named.served import unknown_version
 from steelyard.named.service import NamedDecisions, find_decision, who
 from steelyard.named.splitting import ENOUGH, evidence_of_worse, is_in_share
-from steelyard.named.wire import NamedDecision, ShareAlias, ShareFigures
+from steelyard.named.wire import NamedDecision, ShareAlias, ShareEnd, ShareFigures, ShareRamp
 from steelyard.operations.write import Write
 from steelyard.outbox.publishing import publish
 from steelyard.storage import State
@@ -63,6 +65,7 @@ class Shares:
                 end = {"ended_at": now, "ended_by": by, "ended_reason": reason}
                 rows.change_share(connection, running.id, end)
             if request.share:
+                _check_steps(request)
                 if before == after:
                     raise InvalidReferenceError(
                         f"{alias!r} and {request.to!r} both point to version {after} of {name!r}; "
@@ -80,6 +83,9 @@ class Shares:
                     "started_by": by,
                     "reason": request.reason,
                     "created_at": now,
+                    "ramp": _ramp(request.steps, request.step_hours, now)
+                    if request.steps
+                    else None,
                 }
                 rows.SHARES.insert(connection, values)
             return to_wire(connection, row)
@@ -87,27 +93,82 @@ class Shares:
         return await self._named.apply(write, name, work)
 
 
+#: What an active alarm says that was raised since a time on the model of a version's answers: called
+#: with the connection, the account, the version and the time.
+FindAlarm = Callable[[Connection, str, str, float], str | None]
+
+
 class ShareWatch:
-    """Looks at the feedback on shares that go on, and ends those that are worse."""
+    """Looks at shares that go on: takes the next step of those with steps, and ends those that are worse."""
 
     def __init__(self, state: State, *, now: Callable[[], float] = time.time) -> None:
         self._state = state
         self._now = now
-        #: How much feedback there was on each share at the last look.
-        self._seen: dict[str, int] = {}
+        self._find_alarm: FindAlarm = lambda *_: None
+        #: How much feedback there was on each share, and step of it, at the last look.
+        self._seen: dict[tuple[str, float], int] = {}
+
+    def register_alarms(self, find: FindAlarm) -> None:
+        """Take the alarms from a room above."""
+        self._find_alarm = find
 
     def tick(self) -> None:
-        """Look at every share that goes on and has new feedback."""
+        """Look at every share that goes on: at its new feedback, and whether its next step is due."""
         running = self._state.read_now(rows.running_shares)
-        self._seen = {row.id: self._seen.get(row.id, 0) for row in running}
+        self._seen = {
+            (row.id, row.share): self._seen.get((row.id, row.share), 0) for row in running
+        }
         for row in running:
-            criteria = AnswerCriteria(
-                account_id=row.account_id, named=row.name, since=row.created_at
-            )
+            ramp = None if row.ramp is None else decode_ramp(row.ramp)
+            since = row.created_at if ramp is None else ramp.since
+            criteria = AnswerCriteria(account_id=row.account_id, named=row.name, since=since)
             n = self._state.read_now(lambda connection: count_observed(connection, criteria))  # noqa: B023
-            if n != self._seen[row.id]:
-                self._seen[row.id] = n
+            if n != self._seen[row.id, row.share]:
+                self._seen[row.id, row.share] = n
                 self._judge(row, criteria)
+            if ramp is not None:
+                self._go_on(row, ramp)
+
+    def _go_on(self, row: Row[Any], ramp: ShareRamp) -> None:
+        """Take the next step of a share once its time has come; end it where something speaks against it."""
+
+        def work(connection: Connection) -> None:
+            version = f"{row.name}@{row.to_number}"
+            alarm = self._find_alarm(connection, row.account_id, version, ramp.since)
+            comparison = rows.find_comparison(
+                connection, row.named_id, row.from_number, row.to_number, row.created_at
+            )
+            figures = ShareFigures() if row.figures is None else decode_figures(row.figures)
+            if alarm is not None:
+                self._end(connection, row, "alarm", replace_fields(figures, alarm=alarm))
+            elif comparison is not None and comparison.verdict == "refused":
+                self._end(connection, row, "comparison", figures)
+            elif ramp.next_at is not None and self._now() >= ramp.next_at:
+                values = {
+                    "share": ramp.steps[0],
+                    "ramp": _ramp(ramp.steps[1:], ramp.step_hours, self._now()),
+                }
+                # Another process may have taken the step meanwhile, or ended the share.
+                rows.change_share(connection, row.id, values, at=row.share)
+
+        self._state.write_now(work)
+
+    def _end(
+        self, connection: Connection, row: Row[Any], reason: ShareEnd, figures: ShareFigures
+    ) -> None:
+        end = {"ended_at": self._now(), "ended_by": _SERVER, "ended_reason": reason}
+        values = {"figures": msgspec.json.encode(figures), **end}
+        # Another process may have ended it meanwhile.
+        if rows.change_share(connection, row.id, values):
+            data = {
+                "decision": row.name,
+                "alias": row.alias,
+                "to": row.to_alias,
+                "version": row.to_number,
+                "reason": reason,
+                **msgspec.to_builtins(figures),
+            }
+            publish(connection, row.account_id, "decision.share_ended", row.id, data)
 
     def _judge(self, row: Row[Any], criteria: AnswerCriteria) -> None:
         sides = {row.from_number: (0, 0), row.to_number: (0, 0)}
@@ -119,22 +180,12 @@ class ShareWatch:
         before, after = sides[row.from_number], sides[row.to_number]
         evidence = evidence_of_worse(before, after)
         figures = ShareFigures(before=share(*before), after=share(*after), worse=evidence)
-        values: dict[str, Any] = {"figures": msgspec.json.encode(figures)}
-        if evidence >= ENOUGH:
-            values |= {"ended_at": self._now(), "ended_by": _SERVER, "ended_reason": "worse"}
 
         def work(connection: Connection) -> None:
-            # Another process may have ended it meanwhile.
-            if rows.change_share(connection, row.id, values) and "ended_at" in values:
-                data = {
-                    "decision": row.name,
-                    "alias": row.alias,
-                    "to": row.to_alias,
-                    "version": row.to_number,
-                    "reason": "worse",
-                    **msgspec.to_builtins(figures),
-                }
-                publish(connection, row.account_id, "decision.share_ended", row.id, data)
+            if evidence >= ENOUGH:
+                self._end(connection, row, "worse", figures)
+            else:
+                rows.change_share(connection, row.id, {"figures": msgspec.json.encode(figures)})
 
         self._state.write_now(work)
 
@@ -149,6 +200,22 @@ class ShareWatch:
                 break
             criteria = replace(criteria, after=page[-1].place)
         return observed
+
+
+def _check_steps(request: ShareAlias) -> None:
+    steps = [request.share, *request.steps]
+    if any(after <= before for before, after in pairwise(steps)):
+        raise InvalidReferenceError(
+            "Each step of a share is larger than the one before it; put the steps in order.",
+            path=(*BODY, "steps"),
+        )
+
+
+def _ramp(steps: list[float], step_hours: float, now: float) -> bytes:
+    """Return the steps that are to come from now on, as they are stored."""
+    next_at = now + step_hours * 3_600 if steps else None
+    ramp = ShareRamp(steps=steps, step_hours=step_hours, since=now, next_at=next_at)
+    return msgspec.json.encode(ramp)
 
 
 def _version_of(row: Row[Any], observed: ObservedDecision) -> int | None:

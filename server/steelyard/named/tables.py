@@ -104,6 +104,7 @@ named_shares = Table(
     Column("ended_by", Text),
     Column("ended_reason", Text),
     Column("figures", LargeBinary),
+    Column("ramp", LargeBinary),
     Index(None, "named_id", "created_at"),
 )
 

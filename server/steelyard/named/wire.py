@@ -121,6 +121,12 @@ class NamedAlias(Struct, frozen=True, kw_only=True):
     moved_at: float
 
 
+_Step = Annotated[float, Meta(gt=0, le=0.9)]
+StepHours = Annotated[
+    float, Meta(ge=0.1, le=720, description="Hours from one step of a share to the next.")
+]
+
+
 class ShareAlias(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which share of an alias's requests another alias answers."""
 
@@ -128,10 +134,24 @@ class ShareAlias(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     share: Annotated[
         float, Meta(ge=0, le=0.9, description="Of the requests that name the alias; 0 ends it.")
     ]
+    steps: Annotated[
+        list[_Step],
+        Meta(max_length=10, description="Shares that follow by themselves, each larger."),
+    ] = []
+    step_hours: StepHours = 24.0
     reason: Reason = None
 
 
-ShareEnd = Literal["worse", "ended", "changed", "moved"]
+class ShareRamp(Struct, frozen=True, kw_only=True):
+    """The steps of a share that are still to come, which the server takes by its own clock."""
+
+    steps: list[float]
+    step_hours: float
+    since: Annotated[float, Meta(description="When the present step began.")]
+    next_at: Annotated[float | None, Meta(description="Null at the last one.")]
+
+
+ShareEnd = Literal["worse", "alarm", "comparison", "ended", "changed", "moved"]
 
 
 class ShareFigures(Struct, frozen=True, kw_only=True):
@@ -146,6 +166,7 @@ class ShareFigures(Struct, frozen=True, kw_only=True):
         float,
         Meta(description="Evidence that the other is right less often; 20 ends the share."),
     ] = 0.0
+    alarm: Annotated[str | None, Meta(description="What the alarm said that ended it.")] = None
 
 
 class NamedShare(Struct, frozen=True, kw_only=True):
@@ -165,11 +186,13 @@ class NamedShare(Struct, frozen=True, kw_only=True):
     ended_reason: Annotated[
         ShareEnd | None,
         Meta(
-            description="`worse` where feedback showed it, and the server ended it; `moved` with "
-            "either alias."
+            description="`worse` where feedback showed it, and the server ended it; one with steps "
+            "for an `alarm` on the other version's model or a `comparison` that refused it too; "
+            "`moved` with either alias."
         ),
     ]
     figures: ShareFigures
+    ramp: Annotated[ShareRamp | None, Meta(description="Null without steps.")] = None
 
 
 class NamedDecision(Struct, frozen=True, kw_only=True):

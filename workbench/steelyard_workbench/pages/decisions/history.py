@@ -9,7 +9,7 @@ from panel.viewable import Viewable
 from steelyard.named.wire import AliasMove
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.components.numbers import ago, percent_text
 from steelyard_workbench.pages.decisions.share_slider import share_end
 from steelyard_workbench.parts.named.looking import Looked
 
@@ -36,7 +36,7 @@ def _events(looked: Looked) -> Iterator[tuple[float, str, str]]:
     for move in looked.moves:
         yield move.created_at, _move_text(move), move.moved_by
     for share in looked.decision.shares:
-        what = f"{share.share:.0%} of {share.alias} to {share.to}"
+        what = f"{percent_text(share.share)} of {share.alias} to {share.to}"
         yield share.created_at, _with(what, share.reason), share.started_by
         if share.ended_at is not None:
             yield share.ended_at, f"{what} ended: {share_end(share)}", share.ended_by or ""

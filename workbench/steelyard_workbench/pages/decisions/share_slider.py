@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
@@ -12,16 +14,26 @@ from steelyard.named.splitting import MIN_SEEN
 from steelyard.named.wire import NamedShare
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading
-from steelyard_workbench.kit.components.numbers import ago, share_text
+from steelyard_workbench.kit.components.numbers import ago, ahead, percent_text, share_text
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.one_part_page import OnePartPage
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.parts.named.looking import Looked
 
 #: Percent of a first share, of those after it, and the most.
-STEPS, MOST = (5, 20, 50), 90
+STEPS, MOST = (5, 25, 50), 90
+#: After how many hours a share grows to its next step; 0: it does not.
+_THEN: dict[str, float] = {
+    "stays as it is": 0,
+    "grows by a step each hour": 1,
+    "grows by a step each 6 hours": 6,
+    "grows by a step each day": 24,
+    "grows by a step each 3 days": 72,
+}
 _ENDED = {
     "worse": "{} was right less often on feedback, so the server ended it",
+    "alarm": "an alarm was raised on the model of {}, so the server ended it",
+    "comparison": "a comparison refused {}, so the server ended it",
     "changed": "another share took its place",
     "moved": "an alias moved",
 }
@@ -37,7 +49,7 @@ def share_card(page: OnePartPage, looked: Looked) -> Viewable:
     others.sort(key=lambda alias: alias.version != beside)
     if not others:
         text = "Point staging to another version, and it may answer a share of the requests."
-        return card(heading("Share of traffic"), empty(text), *_stopped(looked))
+        return card(heading("Share of traffic"), empty(text), *_stopped(page, looked, pn.Column()))
     percent = pmui.IntSlider(
         label="Percent of the requests for production",
         start=0,
@@ -52,6 +64,10 @@ def share_card(page: OnePartPage, looked: Looked) -> Viewable:
         value=others[0].alias if running is None else running.to,
         width=180,
     )
+    ramp = None if running is None else running.ramp
+    hours = ramp.step_hours if ramp is not None and ramp.steps else 0
+    options = _THEN if hours in _THEN.values() else {**_THEN, f"grows each {hours:g} hours": hours}
+    then = pmui.Select(label="And then", options=options, value=hours, width=230)
     reason = pmui.TextInput(
         label="Why, for the history (may be empty)", sizing_mode="stretch_width", max_width=330
     )
@@ -59,34 +75,66 @@ def share_card(page: OnePartPage, looked: Looked) -> Viewable:
 
     def send() -> None:
         why = (reason.value_input or reason.value or "").strip() or None
-        page.client.named_decisions.share(decision.name, to.value, percent.value / 100, reason=why)
+        steps = steps_after(percent.value) if then.value else []
+        page.client.named_decisions.share(
+            decision.name,
+            to.value,
+            percent.value / 100,
+            steps=steps,
+            step_hours=then.value or 24,
+            reason=why,
+        )
 
     button = page.button("Send it", send, place, variant="contained")
     meaning = pmui.Typography("", variant="body2")
 
-    def show_meaning(percent: int, to: str) -> None:
-        now = (0, to) if running is None else (round(running.share * 100), running.to)
-        meaning.object = meaning_of(percent, looked.summary)
-        label = f"Send it {percent} %" if percent else "End the share"
-        button.param.update(label=label, disabled=(percent, to) == now)
+    def stop() -> None:
+        page.client.named_decisions.share(decision.name, to.value, 0)
 
-    pn.bind(show_meaning, percent, to, watch=True)
-    show_meaning(percent.value, to.value)
+    buttons = [button, *([page.button("Stop the share", stop, place)] if running else [])]
+    now = (percent.value, to.value, then.value)
+
+    def show_meaning(*chosen: Any) -> None:
+        percent, _, hours = chosen
+        meaning.object = meaning_of(percent, looked.summary, hours)
+        label = f"Send it {percent} %" if percent else "End the share"
+        button.param.update(label=label, disabled=chosen == now or not (percent or now[0]))
+
+    pn.bind(show_meaning, percent, to, then, watch=True)
+    show_meaning(percent.value, to.value, then.value)
     return card(
         heading("Share of traffic"),
-        *_stopped(looked),
+        *_stopped(page, looked, place),
         _state(running),
         percent,
         meaning,
-        pn.FlexBox(to, reason, button, align_items="center"),
+        pn.FlexBox(to, then, reason, *buttons, align_items="center"),
         place,
     )
 
 
-def meaning_of(percent: int, week: DecisionSummary) -> str:
-    """Return the effect of a share, by the traffic of the last week."""
+def steps_after(percent: int) -> list[float]:
+    """Return the shares that follow one by themselves.
+
+    Examples
+    --------
+    >>> steps_after(5), steps_after(90)
+    ([0.25, 0.5, 0.9], [])
+    """
+    return [step / 100 for step in (*STEPS, MOST) if step > percent]
+
+
+def meaning_of(percent: int, week: DecisionSummary, hours: float = 0) -> str:
+    """Return the effect of a share, by the traffic of the last week, that grows after some hours."""
     if not percent:
         return "Production answers every request itself."
+    if hours and (steps := steps_after(percent)):
+        days = hours * len(steps) / 24
+        path = " → ".join(f"{share * 100:.0f}" for share in (percent / 100, *steps))
+        return (
+            f"{path} %, at the last one in {days:,.1f} days. It ends by itself where feedback, an "
+            f"alarm or a comparison speaks against it. {meaning_of(percent, week)}"
+        )
     if not week.answers:
         return "No requests in the last week, so nothing says how many that is."
     n = week.answers * percent / 100
@@ -116,21 +164,43 @@ def share_end(share: NamedShare) -> str:
 def _state(running: NamedShare | None) -> Viewable:
     steps = ", ".join(map(str, STEPS))
     if running is None:
-        return pmui.Typography(f"Begin small, and go on after a day: {steps} %.", variant="body2")
-    figures = running.figures
-    further = next((step for step in STEPS if step > round(running.share * 100)), None)
+        return pmui.Typography(f"Begin small, and let it grow: {steps} %.", variant="body2")
+    figures, ramp = running.figures, running.ramp
     text = (
-        f"{running.share:.0%} goes to {running.to}, version {running.to_version}, since "
+        f"{percent_text(running.share)} goes to {running.to}, version {running.to_version}, since "
         f"{ago(running.created_at)}. Right on feedback: production {share_text(figures.before)}, "
         f"{running.to} {share_text(figures.after)}."
     )
-    text += "" if further is None else f" The next step is {further} %."
+    if ramp is not None and ramp.next_at is not None:
+        text += f" {percent_text(ramp.steps[0])} follows {ahead(ramp.next_at)}."
     return verdict("running", "Goes on.", escape_markdown(text))
 
 
-def _stopped(looked: Looked) -> list[Viewable]:
-    """Return why the newest share ended, where the server ended it."""
+def _stopped(page: OnePartPage, looked: Looked, place: pn.Column) -> list[Viewable]:
+    """Return why the newest share ended, where the server ended it, and what goes on with its steps."""
     newest = next(iter(looked.decision.shares), None)
-    if newest is None or newest.ended_reason != "worse":
+    if newest is None or newest.ended_at is None:
         return []
-    return [verdict("bad", "Stopped.", escape_markdown(f"{share_end(newest)}."))]
+    shown: list[Viewable] = []
+    if newest.ended_by == "steelyard":
+        said = newest.figures.alarm
+        text = f"{share_end(newest)}{f': {said}' if said else ''}"
+        shown.append(verdict("bad", "Stopped.", escape_markdown(f"{text.rstrip('.')}.")))
+    is_there = any(
+        alias.alias == newest.to and alias.version == newest.to_version
+        for alias in looked.decision.aliases
+    )
+    ramp = newest.ramp
+    if ramp is None or not is_there or looked.version.version != newest.from_version:
+        return shown
+
+    def go_on() -> None:
+        page.client.named_decisions.share(
+            looked.decision.name,
+            newest.to,
+            newest.share,
+            steps=ramp.steps,
+            step_hours=ramp.step_hours,
+        )
+
+    return [*shown, page.button(f"Continue at {percent_text(newest.share)}", go_on, place)]

@@ -12,6 +12,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.named.templates import SHIPPED, Template, list_templates
 from steelyard_workbench.kit.components.choices import Choice, Choices
+from steelyard_workbench.kit.components.numbers import percent_text
 from steelyard_workbench.kit.tasks import Scope, Write
 
 START = "Start from a template"
@@ -84,6 +85,6 @@ def describe(template: Template) -> tuple[str, str, str]:
     elif shipped:
         first = shipped[0]
         right = first.right / (1 - first.abstained)
-        measured = f"{right:.0%} right, {first.abstained:.0%} to a person"
+        measured = f"{percent_text(right)} right, {percent_text(first.abstained)} to a person"
     about = (template.description or "").split(". ")[0].split(";")[0].rstrip(".")
     return title, f"{about}.\n“{text}” → {answers}", measured
