@@ -14,25 +14,17 @@ from steelyard.errors.kinds import (
 class MissingApiKeyError(UnauthenticatedError):
     """A call that needs an API key, without one."""
 
-    code = "missing_api_key"
-
 
 class InvalidApiKeyError(UnauthenticatedError):
     """An API key that is malformed, unknown or revoked."""
-
-    code = "invalid_api_key"
 
 
 class InsufficientCreditError(PaymentRequiredError):
     """Less credit than the most that the request may cost."""
 
-    code = "insufficient_credit"
-
 
 class KeyCapReachedError(PaymentRequiredError):
     """A key that has spent its cap of the month."""
-
-    code = "key_cap_reached"
 
 
 class KeyScopeError(SteelyardError, PermissionError):
@@ -45,11 +37,8 @@ class KeyScopeError(SteelyardError, PermissionError):
 class RateLimitedError(ThrottledError):
     """More requests than the caller may send now."""
 
-    code = "rate_limited"
     default_retry_after_s = 1.0
 
 
 class PriceChangedError(ConflictError):
     """A price above the most that the caller would pay."""
-
-    code = "price_changed"

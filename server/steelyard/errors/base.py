@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -64,7 +65,8 @@ class SteelyardError(Exception):
     Attributes
     ----------
     code : str
-        The error's name on the wire; unique in the tree.
+        The error's name on the wire, unique in the tree: that of its class, ``not_found`` of
+        ``NotFoundError``, unless the class says another.
     status : int
         The HTTP status.
     retryable : bool
@@ -81,6 +83,11 @@ class SteelyardError(Exception):
     default_retry_after_s: ClassVar[float | None] = None
     #: The frames that a notebook has shown.
     _folded: TracebackType | None = None
+
+    def __init_subclass__(cls) -> None:
+        """Name a class below one of ``steelyard.errors.kinds``, which have no codes."""
+        if not any("code" in vars(named) for named in (cls, cls.__bases__[0])):
+            cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Error")).lower()
 
     def __init__(
         self,

@@ -13,30 +13,22 @@ from steelyard.errors.kinds import (
 class NotMeasurableError(UnprocessableError):
     """Scored decisions of which no honest figure can be given."""
 
-    code = "not_measurable"
-
 
 class EvaluationNotReadyError(ConflictError):
     """Figures of an evaluation that has not succeeded."""
-
-    code = "evaluation_not_ready"
 
 
 class EvaluationNotRetryableError(ConflictError):
     """A retry of an evaluation that neither failed nor was cancelled."""
 
-    code = "evaluation_not_retryable"
-
 
 class TenantQueueFullError(ThrottledError):
     """An account's own queue of jobs without a place."""
 
-    code = "tenant_queue_full"
     default_retry_after_s = 5.0
 
 
 class QueueFullError(UnavailableError):
     """The server's queue of jobs without a place."""
 
-    code = "queue_full"
     default_retry_after_s = 5.0

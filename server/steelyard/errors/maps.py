@@ -8,11 +8,8 @@ from steelyard.errors.kinds import ConflictError, UnavailableError
 class MapNotReadyError(ConflictError):
     """The points of a map that has none yet."""
 
-    code = "map_not_ready"
-
 
 class VectorsUnavailableError(UnavailableError):
     """A map by a model whose engine gives no vectors of texts."""
 
-    code = "vectors_unavailable"
     retryable = False

@@ -9,13 +9,9 @@ from steelyard.errors.kinds import ConflictError, UnauthenticatedError, Unavaila
 class NotSignedInError(UnauthenticatedError):
     """A route of the console without a session that lives."""
 
-    code = "not_signed_in"
-
 
 class InvalidCodeError(UnauthenticatedError):
     """A code that is wrong, used, too old or tried too often; or a passkey that is none here."""
-
-    code = "invalid_code"
 
 
 class SignUpRefusedError(SteelyardError, PermissionError):
@@ -42,45 +38,34 @@ class ConfirmSignInError(SteelyardError, PermissionError):
 class LastOwnerError(ConflictError):
     """A change that would leave an account without an owner."""
 
-    code = "last_owner"
-
 
 class MemberExistsError(ConflictError):
     """An invitation of somebody who is a member, or is invited."""
-
-    code = "member_exists"
 
 
 class MailUnavailableError(UnavailableError):
     """A letter that a server without SMTP cannot send."""
 
-    code = "mail_unavailable"
     retryable = False
 
 
 class AccountNeededError(ConflictError):
     """A change of the account that the server itself needs."""
 
-    code = "account_needed"
-
 
 class PasskeysOffError(UnavailableError):
     """A passkey where the server lacks the package that verifies it."""
 
-    code = "passkeys_off"
     retryable = False
 
 
 class PasskeyLimitError(ConflictError):
     """One passkey more than a user may have."""
 
-    code = "passkey_limit"
-
 
 class OidcOffError(UnavailableError):
     """A sign-in with an identity provider where the server has none."""
 
-    code = "oidc_off"
     retryable = False
 
 

@@ -9,25 +9,17 @@ from steelyard.errors.kinds import ConflictError, UnprocessableError
 class TuningNotSucceededError(ConflictError):
     """Label issues of a job that has not succeeded."""
 
-    code = "tuning_not_succeeded"
-
 
 class ConflictingDecisionError(UnprocessableError):
     """A decision that training rows word in several ways."""
-
-    code = "conflicting_decision"
 
 
 class StructuredWordingError(UnprocessableError):
     """A decision whose wording is not plain text."""
 
-    code = "structured_wording"
-
 
 class TooFewPerOutcomeError(UnprocessableError):
     """An outcome that too few training rows expect."""
-
-    code = "too_few_per_outcome"
 
 
 class TooManyTuningRowsError(TooManyRowsError):
@@ -38,5 +30,3 @@ class TooManyTuningRowsError(TooManyRowsError):
 
 class UnbalancedSplitError(UnprocessableError):
     """A decision that rows of one side alone ask."""
-
-    code = "unbalanced_split"

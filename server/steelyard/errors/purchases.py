@@ -9,7 +9,6 @@ from steelyard.errors.kinds import ConflictError, UnauthenticatedError, Unavaila
 class AccountsOffError(UnavailableError):
     """A call about accounts or money to a server without accounts."""
 
-    code = "accounts_off"
     retryable = False
 
 
@@ -23,8 +22,6 @@ class ConsoleOnlyError(SteelyardError, PermissionError):
 class InvalidSignatureError(UnauthenticatedError):
     """A payment provider's event that the provider did not sign."""
 
-    code = "invalid_signature"
-
 
 class PaymentProviderError(UnavailableError):
     """A payment provider that does not answer, or refuses the request."""
@@ -36,16 +33,10 @@ class PaymentProviderError(UnavailableError):
 class NoPaymentMethodError(ConflictError):
     """Automatic top-ups of an account without a saved card."""
 
-    code = "no_payment_method"
-
 
 class PurchaseStateError(ConflictError):
     """A purchase whose state does not allow the request."""
 
-    code = "purchase_state"
-
 
 class ReferralRefusedError(ConflictError):
     """A referral code that does not count for this account."""
-
-    code = "referral_refused"

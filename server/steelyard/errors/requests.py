@@ -55,8 +55,6 @@ class InvalidRequestError(UnprocessableError):
     (422, 'Remove a.', ['body', 'a'])
     """
 
-    code = "invalid_request"
-
     def __init__(
         self,
         message: str | None = None,
@@ -101,25 +99,18 @@ class RequestTimeoutError(SteelyardError, TimeoutError):
 class IdempotencyConflictError(ConflictError, ValueError):
     """An idempotency key that was used with another request."""
 
-    code = "idempotency_conflict"
-
 
 class IdempotencyResponseExpiredError(ConflictError, LookupError):
     """An idempotency key whose answer is no longer kept; the request is not run again."""
-
-    code = "idempotency_response_expired"
 
 
 class OutcomeUnknownError(ConflictError):
     """A request without a key whose end the server cannot tell."""
 
-    code = "outcome_unknown"
-
 
 class RequestInProgressError(ConflictError):
     """An idempotency key whose request has not ended."""
 
-    code = "request_in_progress"
     retryable = True
     default_retry_after_s = 2.0
 
@@ -127,19 +118,13 @@ class RequestInProgressError(ConflictError):
 class PayloadTooLargeError(TooLargeError):
     """A body over the bound."""
 
-    code = "payload_too_large"
-
 
 class UnsupportedMediaTypeError(UnsupportedError):
     """A body of a content type that the route does not read."""
 
-    code = "unsupported_media_type"
-
 
 class UnsupportedEncodingError(UnsupportedError):
     """A body compressed in a way that the server does not undo."""
-
-    code = "unsupported_encoding"
 
 
 class InternalError(SteelyardError, RuntimeError):
@@ -159,7 +144,6 @@ class DataDamagedError(SteelyardError, RuntimeError):
 class StorageUnavailableError(UnavailableError):
     """The state cannot be written at the moment: the disk is full, or the database is away."""
 
-    code = "storage_unavailable"
     default_retry_after_s = 5.0
 
 

@@ -8,28 +8,18 @@ from steelyard.errors.kinds import ConflictError
 class DraftConflictError(ConflictError):
     """An edit of rows that another edited meanwhile; ``details`` has each row as it is now."""
 
-    code = "draft_conflict"
-
 
 class DraftChangedError(ConflictError):
     """A draft that is no longer as the caller saw it."""
-
-    code = "draft_changed"
 
 
 class DraftSealedError(ConflictError):
     """An edit of a draft that became a dataset or a version."""
 
-    code = "draft_sealed"
-
 
 class RowsLabelledApartError(ConflictError):
     """An edit of rows that two reviewers label apart, before both have answered."""
 
-    code = "rows_labelled_apart"
-
 
 class NothingToUndoError(ConflictError, LookupError):
     """An undo or a redo of a reviewer who has nothing to undo or redo."""
-
-    code = "nothing_to_undo"

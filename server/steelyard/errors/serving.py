@@ -11,31 +11,21 @@ from steelyard.errors.kinds import ConflictError, UnavailableError, Unprocessabl
 class InvalidReferenceError(UnprocessableError):
     """A name of a model in a form that the route does not take."""
 
-    code = "invalid_reference"
-
 
 class TooManyTokensError(UnprocessableError):
     """More input tokens in one request than the caller may send in a minute."""
-
-    code = "too_many_tokens"
 
 
 class ContextTooLongError(UnprocessableError):
     """More input tokens than one request may have."""
 
-    code = "context_too_long"
-
 
 class ImagesNotSupportedError(UnprocessableError):
     """Images sent to a model that reads text alone."""
 
-    code = "images_not_supported"
-
 
 class ModelUnavailableError(ConflictError):
     """A model that can no longer be loaded."""
-
-    code = "model_unavailable"
 
 
 class EngineUnavailableError(UnavailableError):
@@ -47,7 +37,6 @@ class EngineUnavailableError(UnavailableError):
         Whether no engine could be reached with the request, so that its idempotency key stays free.
     """
 
-    code = "engine_unavailable"
     default_retry_after_s = 1.0
 
     def __init__(

@@ -8,10 +8,6 @@ from steelyard.errors.kinds import ConflictError
 class ViewExistsError(ConflictError):
     """A view under a name that another has."""
 
-    code = "view_exists"
-
 
 class ViewLimitError(ConflictError):
     """More saved views than an account may have."""
-
-    code = "view_limit"
