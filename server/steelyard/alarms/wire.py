@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from steelyard.alarms.budget import FALSE_ALARMS, Watch
 from steelyard.wire.measures import Measure
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
 
 AlarmState = Literal["raised", "acknowledged", "cleared"]
 ReferenceKind = Literal["evaluation", "window"]
@@ -111,9 +111,7 @@ class AlarmsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     ] = []
     model: _Model | None = None
     limit: Annotated[PageSize, Meta(description="Alarms of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class DecisionsBehind(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from steelyard.billing.states import PurchaseState
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
 
 Usd = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?\Z", description="Exact decimal text.")]
 #: An amount that a request names.
@@ -170,18 +170,14 @@ class PurchasesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Which page of the purchases."""
 
     limit: Annotated[PageSize, Meta(description="Purchases of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class TransactionsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which page of the ledger, or all of it."""
 
     limit: Annotated[PageSize, Meta(description="Lines of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
     format: Annotated[
         Literal["json", "csv"], Meta(description="`csv` is the whole ledger, not a page.")
     ] = "json"

@@ -16,7 +16,7 @@ from steelyard.decisions.policy_wire import AbstainInput
 from steelyard.decisions.wire import MAX_TEMPERATURE, MIN_TEMPERATURE, ImageInput, Kind, Name
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.methods import Method
-from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, Cursor, ExportFormat, PageSize
+from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, ExportFormat, NextCursor, PageSize
 from steelyard.wire.shown import Framed, Shown
 
 #: The two sides of a dataset; a context is on one of them for ever.
@@ -385,9 +385,7 @@ class DatasetsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     archived: Annotated[bool, Meta(description="Archived datasets instead of the others.")] = False
     limit: Annotated[PageSize, Meta(description="Datasets of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class VersionQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

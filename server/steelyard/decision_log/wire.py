@@ -12,7 +12,7 @@ from steelyard.decisions.wire import DecisionResult, Kind, Name, NamedUse
 from steelyard.wire.limits import MAX_QUESTIONS
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard.wire.origins import Origin
-from steelyard.wire.queries import MAX_PAGE, Cursor, ExportFormat, PageSize
+from steelyard.wire.queries import MAX_PAGE, ExportFormat, NextCursor, PageSize
 
 #: The most buckets of a summary.
 MAX_BUCKETS = 1440
@@ -95,9 +95,7 @@ class DecisionLogQuery(DecisionLogFilter, frozen=True, forbid_unknown_fields=Tru
     limit: Annotated[
         PageSize, Meta(description="The most answers of a page; it may have fewer, and go on.")
     ] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class ExportDecisionsQuery(

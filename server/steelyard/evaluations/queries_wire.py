@@ -10,7 +10,7 @@ from steelyard.datasets.wire import Version
 from steelyard.decisions.wire import MAX_ACTIONS, Name
 from steelyard.evaluations.frontier_wire import FrontierMeasure
 from steelyard.evaluations.wire import DEFAULT_RECORDS, MAX_RECORDS, EvaluationStatus
-from steelyard.wire.queries import MAX_PAGE, Cursor, ExportFormat, PageSize
+from steelyard.wire.queries import MAX_PAGE, ExportFormat, NextCursor, PageSize
 
 RecordOrder = Literal["row", "loss", "surest", "least_sure"]
 
@@ -39,9 +39,7 @@ class EvaluationsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     dataset_id: Annotated[str, Meta(min_length=1, max_length=64, description="Id of the dataset.")]
     limit: Annotated[PageSize, Meta(description="Evaluations of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
     status: Annotated[
         list[EvaluationStatus],
         Meta(description="Those with one of these statuses; repeated, or separated by commas."),

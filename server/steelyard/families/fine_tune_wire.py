@@ -15,7 +15,7 @@ from steelyard.families.wire import Charge, ContinueRows, JobOutcome, JobStatus
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.methods import Method
 from steelyard.wire.origins import LabelledBy
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
 from steelyard.wire.shown import Framed, Shown
 from steelyard.wire.training import CurvePoint, HeadsKind, Phase
 
@@ -234,9 +234,7 @@ class JobsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Meta(description="Only those that train on this dataset."),
     ] = None
     limit: Annotated[PageSize, Meta(description="Fine-tunes of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class JobRecordsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -15,7 +15,7 @@ from steelyard.labeling.judging import Targets, Weighting
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure
-from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, NextCursor, PageSize
 from steelyard.wire.shown import Shown
 
 LabelingStatus = Literal[
@@ -161,18 +161,14 @@ class PageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which page of sources."""
 
     limit: Annotated[PageSize, Meta(description="Sources of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class JobsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which jobs, and which page of them."""
 
     limit: Annotated[PageSize, Meta(description="Jobs of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
     status: Annotated[
         list[LabelingStatus],
         Meta(description="Those with one of these statuses; repeated, or separated by commas."),

@@ -13,7 +13,7 @@ from steelyard.datasets.wire import Version
 from steelyard.decisions.wire import Name
 from steelyard.maps.progress import MapProgress
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
 from steelyard.wire.shown import Shown
 
 MapStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -62,9 +62,7 @@ class MapsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     dataset_id: Annotated[_Id | None, Meta(description="Only those of this dataset.")] = None
     limit: Annotated[PageSize, Meta(description="Maps of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class MapValuesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -11,7 +11,7 @@ from steelyard.evaluations.wire import Change
 from steelyard.named.wire import AliasName, DecisionName, VersionNumber
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.measures import Measure
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
 
 Verdict = Literal["passed", "refused", "inconclusive"]
 ComparisonStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -143,9 +143,7 @@ class ComparisonsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     decision: Annotated[DecisionName | None, Meta(description="Of one named decision.")] = None
     limit: Annotated[PageSize, Meta(description="Comparisons of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class ComparisonPage(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from steelyard.decisions.wire import (
 )
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
 
 _Pattern = rf"^{NAME_PATTERN}\Z"
 DecisionName = Annotated[
@@ -251,18 +251,14 @@ class NamedDecisionsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_on
         bool | None, Meta(description="Only the archived, or only the others; the others.")
     ] = None
     limit: Annotated[PageSize, Meta(description="Named decisions of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class NamedPageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The page of a named decision's versions or moves to return."""
 
     limit: Annotated[PageSize, Meta(description="Entries of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class NamedDecisionPage(Struct, frozen=True, kw_only=True):

@@ -8,16 +8,14 @@ from msgspec import Meta, Struct
 
 from steelyard.accounts.wire import WalletBalance
 from steelyard.billing.wire import ParkedNotice
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
 
 
 class AccountsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which page of the accounts."""
 
     limit: Annotated[PageSize, Meta(description="Accounts of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class AccountEntry(Struct, frozen=True, kw_only=True):

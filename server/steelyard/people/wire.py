@@ -10,7 +10,7 @@ from steelyard.accounts.wire import ApiKey, Usd
 from steelyard.caller import Scope
 from steelyard.decision_log.wire import Time
 from steelyard.people.roles import Role
-from steelyard.wire.queries import Cursor, PageSize
+from steelyard.wire.queries import NextCursor, PageSize
 
 Email = Annotated[str, Meta(min_length=3, max_length=254, description="An e-mail address.")]
 
@@ -258,9 +258,7 @@ class AuditQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which page of the audit."""
 
     limit: Annotated[PageSize, Meta(description="Entries of a page.")] = 50
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):

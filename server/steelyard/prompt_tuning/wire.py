@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from steelyard.decisions.wire import Name
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
 from steelyard.wire.shown import Shown
 
 TuningStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -68,9 +68,7 @@ class PromptTuningQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only
     ] = []
     dataset_id: Annotated[DatasetId | None, Meta(description="Only those on this dataset.")] = None
     limit: Annotated[PageSize, Meta(description="Jobs of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class TuningProgress(Struct, frozen=True, kw_only=True):

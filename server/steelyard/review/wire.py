@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.datasets.wire import MAX_PAGE_ROWS, DatasetName
 from steelyard.decisions.wire import Name
-from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, NextCursor, PageSize
 
 DraftStatus = Literal["open", "sealed"]
 #: What can be done to a row.
@@ -139,9 +139,7 @@ class DraftsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         DraftStatus | None, Meta(description="Those that are so; all by default.")
     ] = None
     limit: Annotated[PageSize, Meta(description="Drafts of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class DeletedDraft(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
 
 #: The most characters of an address: it has to be one that browsers and proxies take.
 MAX_ADDRESS = 4000
@@ -50,9 +50,7 @@ class ViewsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which page of the account's views."""
 
     limit: Annotated[PageSize, Meta(description="Views of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class ViewPage(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.outbox.names import Event
 from steelyard.webhooks.targets import MAX_URL
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
 
 DeliveryStatus = Literal["waiting", "delivered", "failed"]
 
@@ -53,9 +53,7 @@ class WebhooksQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Which page of the account's webhooks."""
 
     limit: Annotated[PageSize, Meta(description="Webhooks of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class DeliveriesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -66,9 +64,7 @@ class DeliveriesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         Meta(description="Those with one of these statuses; repeated, or separated by commas."),
     ] = []
     limit: Annotated[PageSize, Meta(description="Deliveries of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class Webhook(Struct, frozen=True, kw_only=True):

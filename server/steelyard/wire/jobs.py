@@ -7,7 +7,7 @@ from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
 
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
 
 #: Statuses of a job that has not ended.
 UNFINISHED = ("queued", "running", "cancelling")
@@ -98,9 +98,7 @@ class AllJobsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     ] = []
     dataset_id: Annotated[_Text | None, Meta(description="Only those on this dataset.")] = None
     limit: Annotated[PageSize, Meta(description="Jobs of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
 
 
 class AnyJob(Protocol):

@@ -11,6 +11,10 @@ MAX_PAGE = 200
 MAX_NUMBER = 2**31 - 1
 
 Cursor = Annotated[str, Meta(min_length=1, max_length=64)]
+#: Where a page begins.
+NextCursor = Annotated[
+    Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+]
 PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
 #: What rows are exported as: CSV, Parquet, or a zip of a folder of Hugging Face ``datasets``.
 ExportFormat = Literal["csv", "parquet", "hf"]
@@ -27,6 +31,4 @@ class ApiKeysQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         bool | None, Meta(description="Revoked keys alone, or the others alone; both by default.")
     ] = None
     limit: Annotated[PageSize, Meta(description="Keys of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
+    cursor: NextCursor = None
