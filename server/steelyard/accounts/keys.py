@@ -23,6 +23,7 @@ from steelyard.ids import new_id
 from steelyard.ledger.books import utc_month
 from steelyard.ledger.money import to_usd
 from steelyard.ledger.store import spent_by_key
+from steelyard.wire.filling import filled
 from steelyard.wire.violations import BODY, show
 
 KEY_START = "steelyard_sk_"
@@ -123,17 +124,10 @@ def shown_keys(connection: Connection, key_rows: Sequence[Row[Any]], at: float) 
 
 def _to_wire(row: Row[Any], spent_nano: int) -> ApiKey:
     cap = row.monthly_cap_nano
-    return ApiKey(
-        id=row.id,
-        name=row.name,
-        prefix=row.prefix,
-        created_at=row.created_at,
-        last_used_at=row.last_used_at,
-        revoked_at=row.revoked_at,
-        expires_at=row.expires_at,
-        scope=row.scope,
+    return filled(
+        ApiKey,
+        row,
         role=row.role or "owner",
-        made_by=row.made_by,
         monthly_cap_usd=None if cap is None else to_usd(cap),
         month_spent_usd=None if cap is None else to_usd(spent_nano),
     )

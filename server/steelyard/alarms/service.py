@@ -37,6 +37,7 @@ from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.filling import filled
 from steelyard.wire.measures import Measure
 from steelyard.wire.violations import BODY
 
@@ -79,14 +80,7 @@ class Alarms:
         watches = [
             watch for watch in WATCHES if request.watches is None or watch in request.watches
         ]
-        rule = AlarmRule(
-            model=request.model,
-            enabled=request.enabled,
-            watches=watches,
-            false_alarms=request.false_alarms,
-            reference=request.reference,
-            updated_at=now,
-        )
+        rule = filled(AlarmRule, request, watches=watches, updated_at=now)
 
         def work(connection: Connection) -> AlarmRules:
             chosen = request.reference
@@ -266,18 +260,11 @@ def _refused(field: str, message: str, code: str) -> InvalidRequestError:
 
 
 def _to_wire(row: Row[Any]) -> Alarm:
-    return Alarm(
-        id=row.id,
-        model=row.model,
+    return filled(
+        Alarm,
+        row,
         version=row.version or None,
         decision=row.decision or None,
-        watch=row.watch,
-        state=row.state,
-        message=row.message,
         raised_at=row.created_at,
-        acknowledged_at=row.acknowledged_at,
-        acknowledged_by=row.acknowledged_by,
-        cleared_at=row.cleared_at,
-        cleared_reason=row.cleared_reason,
         evidence=_decode_evidence(row.evidence),
     )

@@ -12,23 +12,14 @@ from typing import Any
 
 from steelyard.billing import wire
 from steelyard.ledger.money import to_usd
+from steelyard.wire.filling import filled
 
 CSV_HEAD = codecs.BOM_UTF8 + b"id,created_at,operation_id,route,model,book,amount_usd\r\n"
 
 
 def purchase(row: Any) -> wire.Purchase:
     """Return a purchase."""
-    return wire.Purchase(
-        id=row.id,
-        state=row.state,
-        amount_usd=to_usd(row.amount_nano),
-        provider=row.provider,
-        is_top_up=row.is_top_up,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        paid_at=row.paid_at,
-        ended_at=row.ended_at,
-    )
+    return filled(wire.Purchase, row, amount_usd=to_usd(row.amount_nano))
 
 
 def top_up(row: Any) -> wire.TopUp:
@@ -76,15 +67,7 @@ _top_up = top_up
 
 def transaction(row: Any) -> wire.Transaction:
     """Return a line of the ledger."""
-    return wire.Transaction(
-        id=str(row.id),
-        operation_id=row.operation_id,
-        route=row.route,
-        model=row.model,
-        book=row.book,
-        amount_usd=to_usd(row.amount_nano),
-        created_at=row.created_at,
-    )
+    return filled(wire.Transaction, row, id=str(row.id), amount_usd=to_usd(row.amount_nano))
 
 
 def csv_lines(rows: Sequence[Any]) -> bytes:
@@ -107,13 +90,7 @@ def csv_lines(rows: Sequence[Any]) -> bytes:
 
 def parked_event(row: Any) -> wire.ParkedNotice:
     """Return a parked event."""
-    return wire.ParkedNotice(
-        id=row.id,
-        provider=row.provider,
-        purchase_id=row.purchase_id,
-        received_at=row.received_at,
-        reason=row.reason or "",
-    )
+    return filled(wire.ParkedNotice, row, reason=row.reason or "")
 
 
 def receipt(row: Any, account: str) -> bytes:

@@ -56,6 +56,7 @@ from steelyard.jobs.serial_executor import SerialExecutor
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.storage import State
 from steelyard.wire.decoding import convert, decode, decoder_of
+from steelyard.wire.filling import filled
 
 #: Answers read at a time where a filter looks into them, and the most that one page looks into.
 _AT_A_TIME, _MAX_LOOKED = 500, 20_000
@@ -158,13 +159,10 @@ class DecisionLog:
         def read(connection: Connection) -> StoredAnswer:
             stored = self._answers.find(connection, caller.account_id, decision_id, self._oldest())
             metadata = {} if stored.metadata is None else msgspec.json.decode(stored.metadata)
-            return StoredAnswer(
-                id=stored.id,
-                created_at=stored.created_at,
+            return filled(
+                StoredAnswer,
+                stored,
                 expires_at=stored.created_at + self._retention_s,
-                model=stored.model,
-                version=stored.version,
-                total_ms=stored.total_ms,
                 request=msgspec.json.decode(stored.request),
                 results=decode(stored.results, dict[str, DecisionResult]),
                 metadata=metadata,

@@ -33,6 +33,7 @@ from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import NotFoundError
 from steelyard.storage.statements import Statement
 from steelyard.wire.decoding import decode
+from steelyard.wire.filling import filled
 from steelyard.wire.origins import INFERRED
 from steelyard.wire.violations import show
 
@@ -434,20 +435,13 @@ def _by_answer(rows: Any) -> dict[str, dict[str, Any]]:
 
 
 def _stored(row: Row[Any]) -> StoredDecision:
-    return StoredDecision(
-        id=row.id,
-        account_id=row.account_id,
-        created_at=row.created_at,
-        model=row.model,
-        version=row.version,
+    return filled(
+        StoredDecision,
+        row,
         request=bytes(row.request),
         results=bytes(row.results),
         metadata=None if row.metadata is None else bytes(row.metadata),
         outcome_names=decode(row.outcome_names, dict[str, list[str]]),
-        total_ms=row.total_ms,
-        key_id=row.key_id,
-        named=row.named,
-        named_alias=row.named_alias,
     )
 
 

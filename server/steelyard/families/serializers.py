@@ -33,6 +33,7 @@ from steelyard.families.wire import (
     Window,
 )
 from steelyard.ledger.money import to_usd
+from steelyard.wire.filling import filled
 from steelyard.wire.training import CurvePoint
 
 #: How a fine-tune ended that made no model.
@@ -89,13 +90,7 @@ def model_to_wire(
 ) -> ModelVersion | DiscardedModelVersion | DeletedModelVersion:
     """Return a model as the wire has it, whatever became of it."""
     if model.status == "deleted":
-        return DeletedModelVersion(
-            version=model.version,
-            ref=model.ref,
-            adapter=model.adapter,
-            parent=model.parent,
-            deleted_at=_time(model.deleted_at),
-        )
+        return filled(DeletedModelVersion, model, deleted_at=_time(model.deleted_at))
     if model.status == "discarded":
         members = _members(lineage, model, conditions)
         return DiscardedModelVersion(**members, discarded_at=_time(model.discarded_at))
@@ -117,33 +112,16 @@ def fine_tune_to_wire(
     dataset_evaluation: Evaluation | UnsetType | None = UNSET,
 ) -> Job:
     """Return a fine-tune as the wire tells it."""
-    return Job(
-        id=job.id,
-        dataset_id=job.dataset_id,
-        status=job.status,
-        created_at=job.created_at,
-        updated_at=job.updated_at,
+    return filled(
+        Job,
+        job,
         model=job.base,
-        method=job.method,
-        hyperparameters=job.hyperparameters,
-        output_model=job.output_model,
         dataset_evaluation=dataset_evaluation,
         metrics=None if job.gate is None else JobMetrics(gate=job.gate),
-        error=job.error,
         limits=JobLimits(max_questions=job.max_questions),
-        split=job.split,
         progress=progress if job.status in {"running", "cancelling"} else None,
         curve=curve if job.status == "succeeded" else UNSET,
-        family=job.family,
-        parent=job.parent,
-        family_deleted=job.family_deleted,
-        dataset_version=job.dataset_version,
-        outcome=job.outcome,
-        reason=job.reason,
-        lineage=job.lineage,
         price_usd=to_usd(job.price_nano),
-        charge=job.charge,
-        rows_deleted=job.rows_deleted,
     )
 
 
@@ -185,16 +163,11 @@ def _jobs_to_wire(lineage: Lineage, family: TunedFamily) -> list[FamilyJob]:
     for job_id in reversed(family.jobs):
         job = lineage.jobs[job_id]
         listed.append(
-            FamilyJob(
-                id=job.id,
-                status=job.status,
-                outcome=job.outcome,
+            filled(
+                FamilyJob,
+                job,
                 reason=job.reason if job.outcome in _UNMADE else None,
-                dataset_version=job.dataset_version,
-                output_model=job.output_model,
-                created_at=job.created_at,
                 price_usd=to_usd(job.price_nano),
-                charge=job.charge,
             )
         )
     return listed

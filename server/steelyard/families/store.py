@@ -32,6 +32,7 @@ from steelyard.families.tables import (
     tuned_models,
 )
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.filling import filled
 
 _encode = msgspec.json.Encoder().encode
 _decode_family = decoder_of(TunedFamily).decode
@@ -208,15 +209,7 @@ def _load_windows(connection: Connection, account_id: str) -> dict[str, WarmHour
     windows = connection.execute(
         select(keep_warm_windows).where(keep_warm_windows.c.account_id == account_id)
     )
-    return {
-        row.adapter: WarmHour(
-            id=row.id,
-            started_at=row.started_at,
-            ends_at=row.ends_at,
-            reserved_nano=row.reserved_nano,
-        )
-        for row in windows
-    }
+    return {row.adapter: filled(WarmHour, row) for row in windows}
 
 
 def _save(

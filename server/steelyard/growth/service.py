@@ -23,6 +23,7 @@ from steelyard.outbox.publishing import publish
 from steelyard.serving.registry import ModelRegistry
 from steelyard.shadows.service import Shadows
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.filling import filled
 
 #: Seconds between two looks at all growths, and between two turns of one.
 LOOK_S, TURN_S = 15.0, 300.0
@@ -151,14 +152,12 @@ def _find(connection: Connection, account_id: str, name: str) -> Row[Any]:
 
 def _to_wire(row: Row[Any]) -> Growth:
     state = _decode_state(row.state)
-    return Growth(
+    return filled(
+        Growth,
+        state,
         decision=row.name,
         policy=_decode_policy(row.policy),
-        stage=state.stage,
         waits_for=state.waits_for if row.stopped_at is None else "It was stopped.",
-        estimate=state.estimate,
-        comparison=state.comparison,
-        steps=state.steps,
         set_by=row.set_by,
         set_at=row.set_at,
         turned_at=row.turned_at or None,

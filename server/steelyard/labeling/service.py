@@ -44,6 +44,7 @@ from steelyard.operations.write import Write
 from steelyard.storage.frame_store import FrameStore
 from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.filling import filled
 from steelyard.wire.violations import BODY, Violations
 
 #: Statuses of jobs whose labels can be reviewed.
@@ -121,22 +122,11 @@ class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
         """Return a job as the wire has it."""
         summary = None if row.summary is None else _decode_summary(row.summary)
         error = None if row.error is None else _decode_error(row.error)
-        return LabelingJob(
-            id=row.id,
-            name=row.name,
-            source_id=row.source_id,
-            status=row.status,
+        return filled(
+            LabelingJob,
+            row,
             teacher_models=[teacher.name for teacher in teachers_of(row)],
-            weighting=row.weighting,
-            rows=row.rows,
-            completed_rows=row.completed_rows,
-            valid_rows=row.valid_rows,
-            agreement_rows=row.agreement_rows,
-            error_rows=row.error_rows,
             price_usd=to_usd(row.price_nano),
-            charge=row.charge,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
             dataset_id=UNSET if row.dataset_id is None else row.dataset_id,
             error=UNSET if error is None else error.message,
             error_code=UNSET if error is None else error.code,

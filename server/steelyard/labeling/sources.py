@@ -35,6 +35,7 @@ from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write, payload_sha256
 from steelyard.waiting import PASSES
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.filling import filled
 from steelyard.wire.violations import Violations, show
 
 _decode_receipt = decoder_of(InputReceipt).decode
@@ -145,11 +146,4 @@ def require_source(connection: Connection, caller: Caller, source_id: str) -> Ro
 
 def to_wire(row: Row[Any]) -> LabelingSource:
     """Return a source as the wire has it."""
-    return LabelingSource(
-        id=row.id,
-        name=row.name,
-        rows=row.rows,
-        sha256=row.sha256,
-        input=_decode_receipt(row.receipt),
-        created_at=row.created_at,
-    )
+    return filled(LabelingSource, row, input=_decode_receipt(row.receipt))

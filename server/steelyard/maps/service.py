@@ -46,6 +46,7 @@ from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.filling import filled
 from steelyard.wire.jobs import UNFINISHED
 
 _PREDICTED = ["row", "decision_id", "outcomes", "probabilities", "labels"]
@@ -120,18 +121,11 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
         error = None if row.error is None else _decode_error(row.error)
         made = Made() if row.progress is None else decode_made(row.progress)
         is_run = row.status in ("running", "cancelling")
-        return DatasetMap(
-            id=row.id,
+        return filled(
+            DatasetMap,
+            row,
             object="dataset.map",
-            status=row.status,
-            dataset_id=row.dataset_id,
-            dataset_version=row.dataset_version,
-            model=row.model,
-            rows=row.rows,
-            points=row.points,
             progress=made.to_wire(row.points) if is_run else None,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
             error=None if error is None else error.message,
             error_code=None if error is None else error.code,
         )

@@ -56,6 +56,7 @@ from steelyard.serving.reader.declaring import WIRE, declare_reader, folder_of
 from steelyard.serving.reader.download import pull_reader
 from steelyard.serving.registry import HostedModel, ModelRegistry
 from steelyard.settings import InvalidSettingError, Settings, home_of
+from steelyard.wire.filling import filled
 from steelyard.wire.violations import BODY
 
 _log = logging.getLogger(__name__)
@@ -141,15 +142,7 @@ class JudgeSetup:
 
         def work(_: Report) -> None:
             report = check_model(self._hosted(name).queue.submit, model.timeout_s)
-            self._checks[name] = JudgeCheck(
-                asked=report.asked,
-                answered=report.answered,
-                p50_ms=report.p50_ms,
-                flips_when_reordered=report.flips_when_reordered,
-                flips_when_negated=report.flips_when_negated,
-                share_of_yes=report.share_of_yes,
-                share_on_outcomes=report.share_on_outcomes,
-            )
+            self._checks[name] = filled(JudgeCheck, report)
             if report.failures:
                 raise ModelUnavailableError(report.failures[0])
 
@@ -182,13 +175,11 @@ class JudgeSetup:
             calibration = calibrate(scored[0], scored[1], failures)
             if calibration.is_better:
                 self._keep_calibration(name, dataset.id, dataset.version, calibration.temperatures)
-            self._calibrations[name] = JudgeCalibration(
+            self._calibrations[name] = filled(
+                JudgeCalibration,
+                calibration,
                 dataset_id=dataset.id,
                 version=dataset.version,
-                fitted_on=calibration.fitted_on,
-                held_out=calibration.held_out,
-                log_loss_before=calibration.log_loss_before,
-                log_loss_after=calibration.log_loss_after,
                 in_use=calibration.is_better,
             )
 

@@ -39,6 +39,7 @@ from steelyard.serving.registry import HostedModel
 from steelyard.storage.pages import RowPage, newest_first
 from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.filling import filled
 from steelyard.wire.violations import BODY
 
 #: Decisions about contexts that a comparison answers at most, by each version.
@@ -135,24 +136,17 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
     def to_wire(row: Row[Any]) -> NamedComparison:
         """Return a comparison as the wire has it."""
         error = None if row.error is None else _decode_error(row.error)
-        return NamedComparison(
-            id=row.id,
+        return filled(
+            NamedComparison,
+            row,
             object="named.comparison",
-            status=row.status,
             decision=row.name,
             version=row.to_number,
             against=row.from_number,
-            dataset_id=row.dataset_id,
-            dataset_version=row.dataset_version,
-            contexts=row.contexts,
-            completed_contexts=row.completed_contexts,
             price_usd=to_usd(row.price_nano),
-            charge=row.charge,
             result=None if row.result is None else _decode_result(row.result),
             error=None if error is None else error.message,
             error_code=None if error is None else error.code,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
         )
 
     @staticmethod

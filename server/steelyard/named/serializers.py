@@ -19,6 +19,7 @@ from steelyard.named.wire import (
     ShareRamp,
 )
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.filling import filled
 
 #: Shares that a named decision lists.
 _MOST_SHARES = 5
@@ -46,17 +47,12 @@ def all_to_wire(connection: Connection, entries: Collection[Row[Any]]) -> list[N
         if len(of_decision) < _MOST_SHARES:
             of_decision.append(_share(row))
     return [
-        NamedDecision(
-            id=row.id,
-            name=row.name,
-            description=row.description,
-            owner=row.owner,
-            dataset_id=row.dataset_id,
+        filled(
+            NamedDecision,
+            row,
             aliases=aliases.get(row.id, []),
             shares=shares.get(row.id, []),
             latest=latest[row.id],
-            created_at=row.created_at,
-            archived_at=row.archived_at,
         )
         for row in entries
     ]
@@ -65,52 +61,30 @@ def all_to_wire(connection: Connection, entries: Collection[Row[Any]]) -> list[N
 def version_to_wire(name: str, row: Row[Any]) -> NamedVersion:
     """Return a version of a named decision as the wire has it."""
     content = msgspec.json.decode(row.content)
-    return NamedVersion(
-        id=row.id,
+    return filled(
+        NamedVersion,
+        row,
         name=name,
         version=row.number,
-        sha256=row.sha256,
         decisions=content["decisions"],
         model=content.get("model"),
         fallback=content.get("fallback"),
         temperature=content.get("temperature"),
         escalate=content.get("escalate"),
-        note=row.note,
-        made_by=row.made_by,
-        created_at=row.created_at,
     )
 
 
 def _share(row: Row[Any]) -> NamedShare:
-    return NamedShare(
-        id=row.id,
-        alias=row.alias,
+    return filled(
+        NamedShare,
+        row,
         to=row.to_alias,
         from_version=row.from_number,
         to_version=row.to_number,
-        share=row.share,
-        started_by=row.started_by,
-        reason=row.reason,
-        created_at=row.created_at,
-        ended_at=row.ended_at,
-        ended_by=row.ended_by,
-        ended_reason=row.ended_reason,
-        figures=ShareFigures() if row.figures is None else decode_figures(row.figures),
-        ramp=None if row.ramp is None else decode_ramp(row.ramp),
+        figures=ShareFigures() if row.figures is None else _decode_figures(row.figures),
     )
 
 
 def move_to_wire(row: Row[Any]) -> AliasMove:
     """Return a move as the wire has it."""
-    return AliasMove(
-        id=row.id,
-        alias=row.alias,
-        from_version=row.from_number,
-        to_version=row.to_number,
-        moved_by=row.moved_by,
-        reason=row.reason,
-        created_at=row.created_at,
-        comparison_id=row.comparison_id,
-        verdict=row.verdict,
-        overruled=row.overruled,
-    )
+    return filled(AliasMove, row, from_version=row.from_number, to_version=row.to_number)

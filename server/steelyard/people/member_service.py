@@ -22,6 +22,7 @@ from steelyard.people.roles import Role, read_address
 from steelyard.people.session_service import note, session_of
 from steelyard.people.wire import ChangeMember, InviteMember, Member, MemberList, RemovedMember
 from steelyard.storage import State
+from steelyard.wire.filling import filled
 from steelyard.wire.violations import BODY
 
 #: Members and invitations of one account.
@@ -198,12 +199,4 @@ def _state_of(row: Row[Any], now: float) -> Literal["invited", "expired", "joine
 
 
 def _shown(row: Row[Any], now: float) -> Member:
-    return Member(
-        id=row.id,
-        email=row.email,
-        role=row.role,
-        state=_state_of(row, now),
-        invited_by=row.invited_by,
-        created_at=row.created_at,
-        joined_at=row.joined_at,
-    )
+    return filled(Member, row, state=_state_of(row, now))

@@ -44,6 +44,7 @@ from steelyard.people.wire import (
 )
 from steelyard.settings import Settings
 from steelyard.storage import State
+from steelyard.wire.filling import filled
 from steelyard.wire.hosts import is_address
 from steelyard.wire.violations import BODY
 
@@ -273,10 +274,4 @@ def _check_room(passkeys: Any) -> None:
 
 
 def _shown(row: Row[Any]) -> Passkey:
-    return Passkey(
-        id=row.id,
-        name=row.name,
-        host=row.host,
-        created_at=row.created_at,
-        last_used_at=row.last_used_at,
-    )
+    return filled(Passkey, row)

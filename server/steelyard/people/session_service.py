@@ -27,6 +27,7 @@ from steelyard.people.wire import (
 )
 from steelyard.settings import Settings
 from steelyard.storage import State
+from steelyard.wire.filling import filled
 
 #: The account of a user who has none.
 NO_ACCOUNT = "none"
@@ -145,17 +146,7 @@ class Sessions:
                 connection, caller.account_id, limit=query.limit, cursor=query.cursor
             )
         )
-        data = [
-            AuditEntry(
-                id=row.id,
-                email=row.email,
-                action=row.action,
-                subject=row.subject,
-                address=row.address,
-                created_at=row.created_at,
-            )
-            for row in page.rows
-        ]
+        data = [filled(AuditEntry, row) for row in page.rows]
         return page.to_wire(AuditPage, data)
 
     def sweep(self) -> None:
@@ -237,17 +228,7 @@ def _successor(row: Row[Any], token: str) -> str | None:
 
 
 def _shown(row: Row[Any], signed_in: SignedIn) -> Session:
-    return Session(
-        id=row.id,
-        network=row.network,
-        agent=row.agent,
-        created_at=row.created_at,
-        last_used_at=row.last_used_at,
-        idle_until=row.idle_until,
-        expires_at=row.expires_at,
-        confirmed_at=row.confirmed_at,
-        is_current=row.id == signed_in.session_id,
-    )
+    return filled(Session, row, is_current=row.id == signed_in.session_id)
 
 
 def _not_signed_in() -> NotSignedInError:

@@ -52,6 +52,7 @@ from steelyard.prompt_tuning.wire import (
 from steelyard.serving.registry import HostedModel
 from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.filling import filled
 from steelyard.wire.violations import BODY, Violations, show
 
 #: A job costs as much as asking the model so many times about each of its rows.
@@ -158,23 +159,15 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
         search = None if row.search is None else decode_search(row.search)
         error = None if row.error is None else _decode_error(row.error)
         is_run = row.status in ("running", "cancelling")
-        return PromptTuningJob(
-            id=row.id,
+        return filled(
+            PromptTuningJob,
+            row,
             object="prompt_tuning.job",
-            status=row.status,
-            dataset_id=row.dataset_id,
-            dataset_version=row.dataset_version,
-            model=row.model,
-            decision=row.decision,
-            effort=row.effort,
             price_usd=to_usd(row.price_nano),
-            charge=row.charge,
             progress=progress_of(search, row.effort) if is_run else None,
             result=None if row.result is None else _decode_result(row.result),
             error=None if error is None else error.message,
             error_code=None if error is None else error.code,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
             label_issues_dismissed_at=row.dismissed_at,
         )
 

@@ -12,6 +12,7 @@ from steelyard.review.duties import Answer, Duty
 from steelyard.review.log import pack_places, unpack_places
 from steelyard.review.tables import draft_duties
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.filling import filled
 
 _decode_answer = decoder_of(Answer).decode
 
@@ -56,11 +57,9 @@ def count_assigned(connection: Connection, draft_id: str) -> int:
 
 
 def _read(row: Row[Any]) -> Duty:
-    return Duty(
-        number=row.number,
-        at=row.at,
-        reviewer=row.reviewer,
-        action=row.action,
+    return filled(
+        Duty,
+        row,
         places=unpack_places(row.places),
         answer=None if row.body is None else _decode_answer(row.body),
     )

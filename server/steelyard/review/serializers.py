@@ -31,6 +31,7 @@ from steelyard.review.wire import (
     SealedDraft,
 )
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.filling import filled
 from steelyard.wire.violations import show
 
 #: Reviewers of a row that is labelled apart.
@@ -176,33 +177,21 @@ def blind_to_wire(
 
 def summarise(row: Row[Any]) -> DraftSummary:
     """Return a draft as a list has it."""
-    return DraftSummary(
-        id=row.id,
-        dataset_id=row.dataset_id,
-        dataset_version=row.dataset_version,
-        name=row.name,
-        status=row.status,
-        revision=row.revision,
-        rows=row.rows,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        sealed=None if row.sealed is None else _decode_sealed(row.sealed),
+    return filled(
+        DraftSummary, row, sealed=None if row.sealed is None else _decode_sealed(row.sealed)
     )
 
 
 def log_entry(row: Row[Any]) -> LogEntry:
     """Return an entry of a log as the wire has it."""
     entry = rows.read_entry(row)
-    return LogEntry(
-        number=entry.number,
+    return filled(
+        LogEntry,
+        entry,
         at=row.at,
-        reviewer=entry.reviewer,
-        action=entry.action,
         rows=row.rows,
-        row=entry.row,
         decision=entry.body.decision,
         outcome=entry.body.outcome,
         note=entry.body.note,
-        target=entry.target,
         is_undone=row.undone != rows.HOLDS,
     )

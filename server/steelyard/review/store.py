@@ -23,6 +23,7 @@ from steelyard.review.log import Entry, EntryBody, pack_places, unpack_places
 from steelyard.review.tables import draft_duties, draft_entries, drafts
 from steelyard.storage.pages import RowPage, newest_first
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.filling import filled
 
 #: What becomes of an entry: it holds, it was undone, or it was undone for good.
 HOLDS, UNDONE, GONE = 0, 1, 2
@@ -145,13 +146,10 @@ def entries_after(connection: Connection, draft_id: str, number: int) -> list[En
 def read_entry(row: Row[Any]) -> Entry:
     """Return an entry of its row."""
     body = _decode_body(row.body)
-    return Entry(
-        number=row.number,
-        reviewer=row.reviewer,
-        action=row.action,
-        row=row.row,
+    return filled(
+        Entry,
+        row,
         places=None if row.places is None else unpack_places(row.places),
-        target=row.target,
         body=body,
         same=None if body.same is None else unpack_places(body.same),
     )

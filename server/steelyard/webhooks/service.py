@@ -39,6 +39,7 @@ from steelyard.webhooks.wire import (
     WebhookPage,
     WebhooksQuery,
 )
+from steelyard.wire.filling import filled
 from steelyard.wire.violations import BODY
 
 MAX_WEBHOOKS = 20
@@ -245,34 +246,19 @@ def _join(events: list[Event]) -> str:
 
 
 def _to_wire(row: Row[Any], secret: str | UnsetType = UNSET) -> Webhook:
-    return Webhook(
-        id=row.id,
-        url=row.url,
+    return filled(
+        Webhook,
+        row,
         events=cast("list[Event]", row.events.split()),
-        description=row.description,
         enabled=row.disabled_at is None,
-        disabled_reason=row.disabled_reason,
-        failing_since=row.failing_since,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
         secret=secret,
     )
 
 
 def _delivery_to_wire(row: Row[Any]) -> Delivery:
-    return Delivery(
-        id=row.id,
-        webhook_id=row.webhook_id,
-        event_id=row.event_id,
-        event=row.event,
-        subject=row.subject,
-        status=row.status,
-        attempts=row.attempts,
-        created_at=row.created_at,
+    return filled(
+        Delivery,
+        row,
         next_try_at=row.next_at if row.status == "waiting" else None,
-        ended_at=row.ended_at,
-        response_status=row.response_status,
-        response=row.response,
-        error=row.error,
         payload=msgspec.json.decode(row.body),
     )

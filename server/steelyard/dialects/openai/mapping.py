@@ -40,6 +40,7 @@ from steelyard.dialects.openai.wire import (
     QuestionType,
 )
 from steelyard.errors import MAX_DETAILS, ImagesNotSupportedError, SteelyardError, Violation
+from steelyard.wire.filling import filled
 from steelyard.wire.limits import MAX_QUESTIONS
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Path, Violations, label, show
@@ -198,14 +199,8 @@ def error_body(error: SteelyardError, request_id: str | None) -> DecisionsErrorB
     if isinstance(first, list) and first[:1] == list(BODY) and len(first) > 1:
         param = label(tuple(first))
     return DecisionsErrorBody(
-        error=DecisionsErrorInfo(
-            message=error.message,
-            type=_error_type(error),
-            param=param,
-            code=error.code,
-            retryable=error.retryable,
-            request_id=request_id,
-            details=error.details,
+        error=filled(
+            DecisionsErrorInfo, error, type=_error_type(error), param=param, request_id=request_id
         )
     )
 

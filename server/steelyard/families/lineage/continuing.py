@@ -19,6 +19,7 @@ from steelyard.families.lineage.lineage import (
 )
 from steelyard.families.wire import Continue, ContinueRows, ContinueState
 from steelyard.ledger.money import to_usd
+from steelyard.wire.filling import filled
 from steelyard.wire.violations import BODY
 
 
@@ -140,13 +141,11 @@ def continue_to_wire(
     counts = can_start or state in {"no_new_data", "not_enough_evaluation_data"}
     is_counted = counts and growth.rows is not None
     price_nano = growth.price_nano if can_start and is_counted else None
-    return Continue(
+    return filled(
+        Continue,
+        growth,
         state=state,
-        version=growth.version,
-        added_at=growth.added_at,
-        added_from=growth.added_from,
         evaluation_decisions=decisions_to_judge(growth) if is_counted else None,
-        needed=growth.needed,
         rows=growth.rows if is_counted else None,
         judged_on=growth.judged_on if is_counted else None,
         reasons=(
