@@ -14,16 +14,9 @@ Value = TypeVar("Value")
 class Recent(Generic[Key, Value]):
     """A bounded store by key; thread-safe.
 
-    Parameters
-    ----------
-    most : int
-        The bound on the sum of the sizes.
-    size_of : callable, optional
-        Returns the size of an entry; 1 for each by default.
-    most_entries : int, optional
-        A bound on their number beside it.
-    stores_any : bool, default False
-        Whether the newest entry stays, however large it is.
+    ``most``: the bound on the sum of the sizes. ``size_of`` returns the size of an entry; 1 for
+    each by default. ``most_entries``: a bound on their number beside it. ``stores_any`` says
+    whether the newest entry stays, however large it is.
     """
 
     def __init__(

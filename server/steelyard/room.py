@@ -33,24 +33,17 @@ class NamedFile:
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """A kind of job.
+    """A kind of job."""
 
-    Attributes
-    ----------
-    open : callable
-        Returns what runs the jobs in a worker.
-    queue : type, optional
-        The service of the jobs that people start; what they are called and which models they use stand
-        on its ``jobs``.
-    has_unfinished : callable
-        Returns whether a job has not ended.
-    uses : callable
-        Returns the models that unfinished jobs of an account use: a rollback or a deletion spares them.
-    """
-
+    #: Returns what runs the jobs in a worker.
     open: Callable[..., Work]
+    #: The service of the jobs that people start; what they are called and which models they use
+    #: stand on its ``jobs``.
     queue: type[JobQueue[Any, Any]] | None
+    #: Returns whether a job has not ended.
     has_unfinished: Callable[[Connection], bool]
+    #: Returns the models that unfinished jobs of an account use: a rollback or a deletion spares
+    #: them.
     uses: Callable[[Connection, str], Iterable[ModelUse]]
 
 

@@ -56,12 +56,8 @@ def recipe_of(start: str, tokens: int, precision: str) -> BaseRecipe:
 class StartJudge:
     """Asks a model in training what it was not trained on, with temperatures fitted elsewhere.
 
-    Parameters
-    ----------
-    held_out : dict
-        Rows of each held-out task by its name.
-    chosen : CalibrationSet
-        Decisions of the validation sources, on which temperatures are fitted.
+    ``held_out``: rows of each held-out task by its name. ``chosen``: decisions of the validation
+    sources, on which temperatures are fitted.
     """
 
     def __init__(self, held_out: dict[str, list[MixtureRow]], chosen: CalibrationSet) -> None:

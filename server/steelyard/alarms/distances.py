@@ -65,10 +65,7 @@ class _Making:
 class Distances:
     """Embeds for a watcher, a bounded number of contexts between two ticks.
 
-    Parameters
-    ----------
-    scorer : str
-        Names whose vectors they are: a bank of other vectors is made anew.
+    ``scorer`` names whose vectors they are: a bank of other vectors is made anew.
     """
 
     def __init__(self, embed: Embed, scorer: str) -> None:
@@ -90,12 +87,8 @@ class Distances:
     def bank_of(self, of: Any, texts_of: Callable[[], Sequence[str]]) -> Bank | None:
         """Return the bank of a reference's contexts once all are embedded; one is made at a time.
 
-        Parameters
-        ----------
-        of : object
-            Which reference, to go on with it at the next tick.
-        texts_of : callable
-            Returns its contexts; called when they are begun with.
+        ``of``: which reference, to go on with it at the next tick. ``texts_of`` returns its
+        contexts; called when they are begun with.
         """
         making = self._making
         if making is None or (making.of != of and self._tick - making.requested_at > IDLE_TICKS):

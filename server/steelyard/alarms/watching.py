@@ -86,10 +86,7 @@ class _References(Protocol):
 class Watcher:
     """Looks at the stored decisions of every account.
 
-    Parameters
-    ----------
-    distances : Distances, optional
-        What embeds contexts; without it no distance is watched.
+    ``distances``: what embeds contexts; without it no distance is watched.
     """
 
     def __init__(

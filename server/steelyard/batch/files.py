@@ -46,12 +46,8 @@ class Batch:
 class RowFile:
     """A file whose rows are answered.
 
-    Attributes
-    ----------
-    refused : list of Refused
-        Rows that cannot be read, so far; ``batches`` leaves them out.
-    columns : list of str or None
-        The names of its columns; ``None`` when each row names its own.
+    ``refused``: rows that cannot be read, so far; ``batches`` leaves them out. ``columns``: the
+    names of its columns; ``None`` when each row names its own.
     """
 
     def __init__(self, path: Path, options: Options | None = None) -> None:

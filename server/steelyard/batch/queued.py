@@ -49,10 +49,7 @@ class Queue:
     ) -> None:
         """Hand parts to the workers and store their answers, until all are there.
 
-        Raises
-        ------
-        EngineUnavailableError
-            When workers cannot answer: finished answers are kept.
+        Raise ``EngineUnavailableError`` when workers cannot answer: finished answers are kept.
         """
         run, left = stored.run, iter(parts)
         encoded = msgspec.json.encode(request)

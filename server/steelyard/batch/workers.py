@@ -79,10 +79,7 @@ def answer_parts(
 ) -> None:
     """Answer parts in processes that store them in a folder; ``note`` takes each stored part.
 
-    Raises
-    ------
-    EngineUnavailableError
-        When processes die again and again without answering a part.
+    Raise ``EngineUnavailableError`` when processes die again and again without answering a part.
     """
     setup = msgspec.json.encode([workers.settings(), request])
     left = iter(parts)

@@ -306,10 +306,7 @@ def choose_columns(
 
     ``labels`` is ``None`` where rows have none; ``known`` are the decisions that alone may be.
 
-    Raises
-    ------
-    ValueError
-        When a column is not there, or there is no label.
+    Raise ``ValueError`` when a column is not there, or there is no label.
     """
     label_questions = [column.partition("=")[::2] for column in labels or ()]
     named = _roles(

@@ -25,8 +25,6 @@ def beginnings(connection: Connection, ids: Collection[str]) -> dict[str, str]:
 def beginning_of(request: bytes) -> str:
     r"""Return the first characters of the context of a stored request, which its JSON begins with.
 
-    Examples
-    --------
     >>> beginning_of(b'{"context":"It is \\"late\\".","decisions":[]}')
     'It is "late".'
     >>> beginning_of(b'{"context":{"a":1},"decisions":[]}')

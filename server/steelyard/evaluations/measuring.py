@@ -33,10 +33,7 @@ def measure_file(
 ) -> EvaluationDetail:
     """Return everything measured on the decisions of a file, which is in the order of its rows.
 
-    Raises
-    ------
-    steelyard.evaluations.measures.records.UnmeasurableError
-        When no honest figure can be given.
+    Raise ``UnmeasurableError`` when no honest figure can be given.
     """
     sample = frames.read_sample(store, sha256, most)
     effort = effort_of(sample.table)

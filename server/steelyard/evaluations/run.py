@@ -85,10 +85,7 @@ class EvaluationRuns(TableWork):
     def share(self, job: PendingJob) -> Share:
         """Return the rows that a run is to score.
 
-        Raises
-        ------
-        LostRunError
-            When it is no longer this runner's.
+        Raise ``LostRunError`` when it is no longer this runner's.
         """
         share = self.state.read_now(lambda connection: partitions.find_share(connection, job))
         if share is None:

@@ -132,10 +132,7 @@ class TableWork(Work):
     def find(self, job: PendingJob) -> Row[Any]:
         """Return the row of a job that runs here.
 
-        Raises
-        ------
-        LostRunError
-            When it is no longer this runner's.
+        Raise ``LostRunError`` when it is no longer this runner's.
         """
         row = self.state.read_now(
             lambda connection: store.find_running(connection, self.table, job)

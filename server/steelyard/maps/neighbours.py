@@ -50,10 +50,7 @@ def nearest(
 ) -> tuple[Places, Floats]:
     """Return the places of the ``n`` nearest others of each vector, and the squared distances.
 
-    Raises
-    ------
-    StoppedError
-        When ``is_stopped`` says so.
+    Raise ``StoppedError`` when ``is_stopped`` says so.
     """
     n_rows = len(vectors)
     n = min(n, n_rows - 1)

@@ -31,8 +31,6 @@ _SCHEMA = pa.schema(
 def taken_of(n_rows: int, most: int = MAX_POINTS) -> NDArray[np.int64]:
     """Return which of some rows are laid out: all of a few, and even distances apart of many.
 
-    Examples
-    --------
     >>> taken_of(7, most=3).tolist()
     [0, 2, 4]
     """

@@ -54,8 +54,6 @@ def answered_outcomes(
 def most_frequent(*columns: Iterable[str | None]) -> list[str]:
     """Return the most frequent names of some columns, the most frequent first.
 
-    Examples
-    --------
     >>> most_frequent(["b", "a", None, "a"], ["c"])
     ['a', 'b', 'c']
     """
@@ -66,8 +64,6 @@ def most_frequent(*columns: Iterable[str | None]) -> list[str]:
 def places_of(names: Iterable[str | None], outcomes: list[str]) -> list[int]:
     """Return the place of each name among outcomes.
 
-    Examples
-    --------
     >>> places_of(["b", None, "z"], ["a", "b"])
     [1, -1, -2]
     """

@@ -70,8 +70,6 @@ _APPEARS_S = 5.0
 class JudgeSetup:
     """Does the work of ``steelyard model pull``, ``check`` and ``calibrate`` in the server.
 
-    Notes
-    -----
     Safe to use from several threads. Started work is known until the server ends; a download that
     was interrupted goes on where it stopped.
     """

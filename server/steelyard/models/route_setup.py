@@ -42,8 +42,6 @@ _TIMEOUT_S = 120.0
 class RouteSetup:
     """The routes of a server's home, and the fits that run.
 
-    Notes
-    -----
     Safe to use from several threads. Fits are known until the server ends.
     """
 

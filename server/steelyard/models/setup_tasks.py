@@ -44,15 +44,7 @@ class SetupTasks:
     Those that the end of a server cut short are failed ones of the next. Safe to use from several
     threads.
 
-    Parameters
-    ----------
-    home : pathlib.Path
-        Where it is noted what runs.
-
-    Attributes
-    ----------
-    file_lock : threading.Lock
-        Held while ``models.toml`` is changed.
+    ``file_lock``: held while ``models.toml`` is changed.
     """
 
     def __init__(self, home: Path, writes: KeyedWrites) -> None:

@@ -60,8 +60,6 @@ _WIRES_HERE: dict[str, Callable[[], ModelWire]] = {
 class ConnectedModels:
     """The connected models of a home, as its file says them now.
 
-    Notes
-    -----
     Safe to use from several threads. Nothing is asked until a request is for it.
     """
 

@@ -18,12 +18,7 @@ WAIT_S = 1.0
 class StateProbe:
     """Asks a state; for one event loop alone.
 
-    Parameters
-    ----------
-    state : State
-        The state to probe.
-    write : callable
-        Writes something of which nothing stays.
+    ``write`` writes something of which nothing stays.
     """
 
     def __init__(self, state: State, write: Callable[[Connection], None]) -> None:

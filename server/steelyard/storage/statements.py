@@ -57,12 +57,8 @@ def run_all(connection: Connection, calls: Iterable[Call]) -> list[Outcome]:
 class Statement:
     """A statement for a transaction that has begun, or alone; safe to use from several threads.
 
-    Parameters
-    ----------
-    clause : Executable
-        Its parameters are named; none is a list.
-    columns : iterable of str
-        The columns that an INSERT writes.
+    ``clause``: its parameters are named; none is a list. ``columns``: the columns that an INSERT
+    writes.
     """
 
     def __init__(self, clause: Executable, columns: Iterable[str] = ()) -> None:

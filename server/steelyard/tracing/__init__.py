@@ -37,10 +37,7 @@ def exporting() -> Iterator[None]:
     A thread of its own sends them from a bounded queue; where the collector is slow or away, the
     newest are dropped.
 
-    Raises
-    ------
-    InvalidSettingError
-        Where an endpoint is set and the packages are missing.
+    Raise ``InvalidSettingError`` where an endpoint is set and the packages are missing.
     """
     if recorder is not None or not read_variable(ENDPOINT):
         yield

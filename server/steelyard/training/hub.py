@@ -80,15 +80,8 @@ class _Classified(nn.Module):
 def export(source: str, home: Path) -> Path:
     """Export a model into a folder below ``home`` named by its content hash; return the folder.
 
-    Parameters
-    ----------
-    source : str
-        A folder, or a name on the hub, which is fetched.
-
-    Raises
-    ------
-    HubExportError
-        Where the model is of a kind that cannot answer for outcomes it was not made for.
+    ``source`` is a folder, or a name on the hub, which is fetched. Raise ``HubExportError`` where
+    the model is of a kind that cannot answer for outcomes it was not made for.
     """
     folder = _find(source)
     manifest, module = _read(source, folder)

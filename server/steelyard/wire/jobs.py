@@ -16,27 +16,18 @@ _Text = Annotated[str, Meta(min_length=1, max_length=64)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobNoun:
-    """The words for a kind of job.
+    """The words for a kind of job."""
 
-    Attributes
-    ----------
-    kind : str
-        What events and lists call it, such as ``map``.
-    prefix : str
-        How ids of its jobs begin.
-    noun, plural : str
-        What sentences call one, and several.
-    title : str
-        What a bar says while one runs.
-    lost : str
-        The loss when one is cancelled, in a sentence.
-    """
-
+    #: What events and lists call it, such as ``map``.
     kind: str
+    #: How ids of its jobs begin.
     prefix: str
+    #: What sentences call one, and several.
     noun: str
     plural: str
+    #: What a bar says while one runs.
     title: str
+    #: The loss when one is cancelled, in a sentence.
     lost: str
 
 

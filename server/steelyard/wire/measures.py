@@ -29,8 +29,6 @@ def interval_text(
     A figure with bounds has no interval over one context alone; one without bounds, such as a price,
     has none either where all values are equal (``is_bounded=False``).
 
-    Examples
-    --------
     >>> interval_text(0.25, 0.5, form=".2f"), interval_text(None, None)
     ('0.25, 0.50', 'no interval: one context')
     """

@@ -18,8 +18,6 @@ _ORIGINS = frozenset(get_args(Origin))
 def origins_of(metadata: Any) -> tuple[str, ...]:
     """Return where a row's labels came from, by its metadata; ``("unknown",)`` where it is not said.
 
-    Examples
-    --------
     >>> origins_of({"by": "click, expert"}), origins_of({"by": "Ada"})
     (('click', 'expert'), ('unknown',))
     """

@@ -82,22 +82,15 @@ The new look took me a day to get used to, now I would not go back. | Does the u
 
 @dataclass(frozen=True, slots=True)
 class EverydayFigures:
-    """The scores of a model's answers to the questions.
+    """The scores of a model's answers to the questions."""
 
-    Parameters
-    ----------
-    accuracy, auc, log_loss : float
-        Of all questions, half of them to be answered yes; the loss in nats.
-    flips : float
-        Of the messages, the share whose two questions are answered differently.
-    pairs : float
-        Of the messages, the share whose first question has the higher probability of yes.
-    """
-
+    #: Of all questions, half of them to be answered yes; the loss in nats.
     accuracy: float
     auc: float
     log_loss: float
+    #: Of the messages, the share whose two questions are answered differently.
     flips: float
+    #: Of the messages, the share whose first question has the higher probability of yes.
     pairs: float
 
 

@@ -34,12 +34,8 @@ def judge(
 ) -> dict[str, float]:
     """Return shares of twins in the right order, areas under curves and accuracies.
 
-    Parameters
-    ----------
-    twins, rows : sequences
-        Of the validation split of the written rows.
-    public : sequence of Row
-        Held-out public pairs; their sources are kept apart, all of MNLI and SNLI as ``three_way``.
+    ``twins`` and ``rows``: of the validation split of the written rows. ``public``: held-out public
+    pairs; their sources are kept apart, all of MNLI and SNLI as ``three_way``.
     """
     figures: dict[str, float] = {}
     for form in ("statement", "question"):

@@ -25,26 +25,19 @@ WRITTEN = Path(__file__).parent / "written.jsonl.gz"
 
 @dataclass(frozen=True, slots=True)
 class ReaderRow:
-    """A text, a line, and the label; ``expert`` is what the line alone gives away.
-
-    Parameters
-    ----------
-    label : int
-        0 true by the text, 1 false by it, 2 not said, 3 not true (1 or 2), 4 not false (0 or 2).
-    expert : tuple of float or None
-        Log-probabilities of the three labels by the line alone; None without such a model.
-    reading : Reading or None
-        The line as a statement and as its negation; None where it is not written or not turned.
-    """
+    """A text, a line, and the label; ``expert`` is what the line alone gives away."""
 
     source: str
     group: str
     form: str
     text: str
     line: str
+    #: 0 true by the text, 1 false by it, 2 not said, 3 not true (1 or 2), 4 not false (0 or 2).
     label: int
     split: str
+    #: Log-probabilities of the three labels by the line alone; None without such a model.
     expert: tuple[float, ...] | None = None
+    #: The line as a statement and as its negation; None where it is not written or not turned.
     reading: Reading | None = None
 
     def as_statement(self) -> ReaderRow:
@@ -137,14 +130,8 @@ def twins_of(rows: Sequence[ReaderRow]) -> list[Twin]:
 class Pool:
     """Rows in a seeded order without end, as batches of texts of like length.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Tokens of each item.
-    budget : int
-        Tokens of a batch, padding counted.
-    window : int
-        Batches whose items are sorted together: more waste less padding and mix less.
+    ``sizes``: tokens of each item. ``budget``: tokens of a batch, padding counted. ``window``:
+    batches whose items are sorted together: more waste less padding and mix less.
     """
 
     def __init__(

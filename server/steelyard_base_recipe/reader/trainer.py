@@ -28,38 +28,26 @@ _LEAST_FILLED, _LEAST_TOKENS = 0.85, 300
 
 @dataclass(frozen=True, slots=True)
 class ReaderRecipe:
-    """Everything that decides a run.
+    """Everything that decides a run."""
 
-    Parameters
-    ----------
-    tokens : int
-        Tokens of texts and lines to train on, padding not counted.
-    tokens_per_step : int
-        Tokens of rows in a step, twins not counted.
-    written_share : float
-        Share of those rows that are written ones.
-    twin_tokens_per_step : int
-        Tokens of pairs of twins in a step: 2,800 are 22 pairs on average.
-    twin_weight : float
-        Weight of the term that puts the text which makes a line true above its twin.
-    statement_share, negation_share : float
-        Shares of the written rows and twins that are read as statements, and as their negations.
-    surrounded_share : float
-        Share of the rows and twins that get sentences of other texts around their own.
-    decay : float
-        Share of the tokens, at the end, over which the rate falls linearly to zero.
-    """
-
+    #: Tokens of texts and lines to train on, padding not counted.
     tokens: int = 40_000_000
+    #: Tokens of rows in a step, twins not counted.
     tokens_per_step: int = 4_096
+    #: Share of those rows that are written ones.
     written_share: float = 0.55
+    #: Tokens of pairs of twins in a step: 2,800 are 22 pairs on average.
     twin_tokens_per_step: int = 2_800
+    #: Weight of the term that puts the text which makes a line true above its twin.
     twin_weight: float = 1.0
+    #: Shares of the written rows and twins that are read as statements, and as their negations.
     statement_share: float = 0.45
     negation_share: float = 0.2
+    #: Share of the rows and twins that get sentences of other texts around their own.
     surrounded_share: float = 0.12
     learning_rate: float = 8e-5
     warmup_steps: int = 40
+    #: Share of the tokens, at the end, over which the rate falls linearly to zero.
     decay: float = 0.3
     weight_decay: float = 0.01
     clip: float = 1.0

@@ -23,12 +23,8 @@ _FRAMES = "'self' http://localhost:* http://127.0.0.1:* vscode-webview:"
 def server_options(host: str, port: int, names: frozenset[str]) -> dict[str, Any]:
     """Return the options of Panel's server that keep other sites' pages out.
 
-    Parameters
-    ----------
-    host, port
-        Where it listens.
-    names
-        Further names that it is called by, such as a proxy's.
+    ``host`` and ``port``: where it listens. ``names``: further names that it is called by, such as
+    a proxy's.
     """
     own = f"[{host}]" if ":" in host else host
     origins = [f"{own}:{port}", f"localhost:{port}"]

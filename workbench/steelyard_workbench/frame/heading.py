@@ -34,18 +34,12 @@ _TABS = {
 
 @dataclass(frozen=True, slots=True)
 class _Thing:
-    """A kind of thing that a page can open: its field of the session, its name, and the way to the list.
-
-    Parameters
-    ----------
-    name : callable, optional
-        Returns the name of a thing by its id; without it the id is one.
-    all_title, all_page : str
-        The button above the title, and the page that it opens; empty for none.
-    """
+    """A kind of thing that a page can open: its field of the session, its name, and the way to the list."""
 
     field: str
+    #: Returns the name of a thing by its id; without it the id is one.
     name: Callable[[Client, str], str] | None = None
+    #: The button above the title, and the page that it opens; empty for none.
     all_title: str = ""
     all_page: str = ""
 

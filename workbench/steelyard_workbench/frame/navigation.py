@@ -36,26 +36,18 @@ SECTIONS: tuple[Section, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page: its slug, its title, the section that it is a tab of, and where its class is.
-
-    Parameters
-    ----------
-    section : str
-        Name of the section; empty for Home, which the mark at the top opens.
-    roles : frozenset of str
-        The roles whose members see it, of those who are signed in to an account.
-    needs_sign_in : bool, default False
-        Whether it is in no menu of a browser in which nobody signs in.
-    is_for_operators : bool, default False
-        Whether operators see it, whatever their role, and nobody else does.
-    """
+    """A page: its slug, its title, the section that it is a tab of, and where its class is."""
 
     slug: str
     title: str
+    #: Name of the section; empty for Home, which the mark at the top opens.
     section: str
     place: str
+    #: The roles whose members see it, of those who are signed in to an account.
     roles: frozenset[Role]
+    #: Whether it is in no menu of a browser in which nobody signs in.
     needs_sign_in: bool = False
+    #: Whether operators see it, whatever their role, and nobody else does.
     is_for_operators: bool = False
 
     def is_for(self, who: CurrentSession | None) -> bool:
@@ -159,10 +151,7 @@ def import_pages() -> None:
 def make_page(slug: str, session: Session) -> Page:
     """Make a page.
 
-    Raises
-    ------
-    KeyError
-        When there is no page of that slug.
+    Raise ``KeyError`` when there is no page of that slug.
     """
     entry = entry_of(slug)
     if entry is None:

@@ -51,12 +51,8 @@ _FAILED = """
 class Frame:
     """The beginning of the pages of one workbench.
 
-    Parameters
-    ----------
-    visitors : Visitors
-        Whether anybody signs in.
-    prepare : callable
-        Sets Panel up in a document, as for every page.
+    ``visitors`` knows whether anybody signs in. ``prepare`` sets Panel up in a document, as for
+    every page.
     """
 
     def __init__(self, visitors: Visitors, prepare: Callable[[], None]) -> None:
@@ -134,10 +130,8 @@ class PageHandler(DocHandler):
     async def get_session(self) -> ServerSession:
         """Return the session of a page.
 
-        Raises
-        ------
-        RuntimeError
-            When its app could not be made: Panel has printed why, and shows a page of its own.
+        Raise ``RuntimeError`` when its app could not be made: Panel has printed why, and shows a
+        page of its own.
         """
         session = await super().get_session()
         if FRAME in self.settings and "resources" not in session.document.template_variables:

@@ -53,12 +53,8 @@ _END_S, _DRAW_S, _START_S = 5.0, 30.0, 60.0
 def make_app(visitors: Visitors, *, opened: Callable[[App], None] | None = None) -> Any:
     """Return the function that Panel calls for each browser.
 
-    Parameters
-    ----------
-    visitors : Visitors
-        Knows what asks the server for each browser.
-    opened : callable, optional
-        Called with the app of each browser.
+    ``visitors`` knows what asks the server for each browser. ``opened`` is called with the app of
+    each browser.
     """
 
     def app() -> Any:
@@ -110,13 +106,7 @@ def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> N
 
 
 def warm_up(url: str) -> None:
-    """Draw a page without a browser: the first page of a process takes twice as long.
-
-    Parameters
-    ----------
-    url : str
-        The workbench's address.
-    """
+    """Draw a page without a browser: the first page of a process takes twice as long."""
     direct = build_opener(ProxyHandler({}))
     with suppress(OSError), direct.open(f"{url}/?page=datasets", timeout=_DRAW_S) as answer:
         answer.read()

@@ -33,14 +33,8 @@ _HINT = with_details(
 class SignIn(Viewer):
     """The two steps in one place, with the server's other ways to sign in under them.
 
-    Parameters
-    ----------
-    on_done : coroutine function
-        Called with who has signed in.
-    why : str
-        Markdown above the fields, such as that a session has ended.
-    ways : SignInWays, optional
-        What the server takes beside a code by mail.
+    ``on_done`` is called with who has signed in. ``why`` is Markdown above the fields, such as that
+    a session has ended. ``ways``: what the server takes beside a code by mail.
     """
 
     def __init__(

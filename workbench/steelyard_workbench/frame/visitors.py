@@ -52,10 +52,7 @@ class VisitorClient(Client):
     def choose(self, account_id: str) -> None:
         """Call for an account from now on; empty for the first of the user's.
 
-        Raises
-        ------
-        ValueError
-            When it is no id of an account.
+        Raise ``ValueError`` when it is no id of an account.
         """
         self._options = dataclasses.replace(self._options, account_id=account_id or None)
 
@@ -72,16 +69,9 @@ class VisitorClient(Client):
 class Visitors:
     """The browsers of one workbench.
 
-    Parameters
-    ----------
-    server : str
-        The server's address.
-    shared : steelyard.client.Client
-        Asks for everybody, where accounts are off or the workbench was started with a key.
-    has_key : bool
-        Whether it was.
-    port : int
-        Of the workbench: browsers keep cookies by host, whatever the port.
+    ``shared`` asks for everybody, where accounts are off or the workbench was started with a key.
+    ``has_key`` says whether it was. ``port`` is the workbench's: browsers keep cookies by
+    host, whatever the port.
     """
 
     def __init__(self, server: str, shared: Client, *, has_key: bool, port: int) -> None:

@@ -29,10 +29,7 @@ _WHY = (
 class CodeDialog(Viewer):
     """A dialog that sends a code and takes it.
 
-    Attributes
-    ----------
-    answer : asyncio.Future of bool
-        Whether a code was given; done once the dialog is closed.
+    ``answer`` says whether a code was given, once the dialog is closed.
     """
 
     def __init__(self, client: Client) -> None:
@@ -96,10 +93,7 @@ class CodeDialog(Viewer):
 class Confirming(Viewer):
     """Makes the calls of one browser that may need a code first.
 
-    Parameters
-    ----------
-    client : steelyard.client.Client
-        Of a session, which goes on as another one once a code was given.
+    ``client`` is that of a session, which goes on as another one once a code was given.
     """
 
     def __init__(self, client: Client) -> None:
@@ -121,10 +115,7 @@ class Confirming(Viewer):
     async def __call__(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Make a call in a thread; where a code is needed, ask for one and make it once more.
 
-        Raises
-        ------
-        steelyard.errors.ConfirmSignInError
-            When nobody gave a code.
+        Raise ``ConfirmSignInError`` when nobody gave a code.
         """
         try:
             return await asyncio.to_thread(call, *args, **kwargs)

@@ -13,8 +13,6 @@ _BEGINS = re.compile(r"^(\d*)([-+=>:.)])")
 def escape_markdown(text: str) -> str:
     r"""Return a text as Markdown that shows it as it is, on one line.
 
-    Examples
-    --------
     >>> escape_markdown("1. **now** <b>")
     '1\\. \\*\\*now\\*\\* &lt;b>'
     """

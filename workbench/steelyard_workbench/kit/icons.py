@@ -14,10 +14,7 @@ _SHAPES = {
 def icon(name: str) -> str:
     """Return an icon as SVG that takes the colour of the text around it.
 
-    Raises
-    ------
-    KeyError
-        When there is none of that name.
+    Raise ``KeyError`` when there is none of that name.
     """
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" width="24" height="24" viewBox="0 0 24 24" '

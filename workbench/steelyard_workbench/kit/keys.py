@@ -10,19 +10,14 @@ Where = Literal["everywhere", "rows", "review", "table", "go", "found"]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key.
-
-    Parameters
-    ----------
-    where : {"everywhere", "rows", "review", "table", "go", "found"}
-        Where it works: on every page; on pages with rows; on the review page; on the row of a
-        table that has the focus, whatever the page does with it; on every page, to go to another;
-        on every page, where the search listens for it.
-    """
+    """One key."""
 
     action: str
     keys: tuple[str, ...]
     help: str
+    #: Where it works: on every page; on pages with rows; on the review page; on the row of a table
+    #: that has the focus, whatever the page does with it; on every page, to go to another; on every
+    #: page, where the search listens for it.
     where: Where = "everywhere"
 
     @property
@@ -112,8 +107,6 @@ _ACTIONS = {
 def action_of(pressed: str) -> tuple[str, int] | None:
     """Return a key's action and its place among the action's keys, from 1; ``None`` for an unused key.
 
-    Examples
-    --------
     >>> action_of("3")
     ('choose', 3)
     """
@@ -142,8 +135,6 @@ def is_character(key: str) -> bool:
 
     ``?`` is none of them: it shows how the others are switched on again.
 
-    Examples
-    --------
     >>> [is_character(key) for key in ("j", "g d", "Shift+J", "Ctrl+z", "Escape", "?")]
     [True, True, True, False, False, False]
     """
@@ -154,10 +145,7 @@ def is_character(key: str) -> bool:
 def key_of(action: str) -> Key:
     """Return the entry of an action.
 
-    Raises
-    ------
-    KeyError
-        When there is none.
+    Raise ``KeyError`` when there is none.
     """
     known = next((entry for entry in KEYS if entry.action == action), None)
     if known is None:

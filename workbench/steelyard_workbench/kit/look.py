@@ -25,8 +25,6 @@ def with_tokens(css: str) -> str:
 
     ``--c`` is the colour of a part, and ``--card-…`` what a card says to all that stands in it.
 
-    Examples
-    --------
     >>> with_tokens("a { color: var(--accent); }")
     'a { color: var(--mui-palette-look-accent); }'
     """
@@ -153,12 +151,8 @@ h2 {{ font-size: {HEADING}; font-weight: 700; line-height: 1.25; margin: 0 0 12p
 def chip(outcome: str, outcomes: Iterable[str], text: str = "") -> str:
     """Return an outcome as HTML, in its colour.
 
-    Parameters
-    ----------
-    outcomes : iterable of str
-        All of its decision.
-    text : str
-        What stands on it; the outcome itself where there is none.
+    ``outcomes`` are all of its decision. ``text`` stands on it; the outcome itself where there is
+    none.
     """
     return coloured_chip(text or outcome, outcome_colours([*outcomes, outcome])[outcome])
 
@@ -192,10 +186,7 @@ def level(share: float, low: float, high: float) -> str:
 def beam(change: float, low: float, high: float, status: Status) -> str:
     """Return a difference of shares with its interval as HTML: a beam, balanced at no change.
 
-    Parameters
-    ----------
-    change, low, high : float
-        From -1 to 1.
+    ``change``, ``low`` and ``high``: from -1 to 1.
     """
     reach = 1.15 * max(abs(change), abs(low), abs(high), 0.02)
 

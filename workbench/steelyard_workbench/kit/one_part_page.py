@@ -19,10 +19,7 @@ from steelyard_workbench.kit.tasks import Write
 class OnePartPage(Page):
     """Shows ``content`` anew whenever a watched field of the session changes.
 
-    Attributes
-    ----------
-    shown : Loaded or None
-        The part that is there.
+    ``shown``: the part that is there.
     """
 
     def __init__(self, session: Session) -> None:

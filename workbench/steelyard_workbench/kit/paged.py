@@ -36,19 +36,10 @@ class CursorPage(Protocol[T_co]):
 class PagedTable(Viewer, Generic[T]):
     """A table of a paged list.
 
-    Parameters
-    ----------
-    what : str
-        Its name, as ``The audit``, for messages.
-    fetch : callable
-        Takes a cursor, or ``None``, and returns a page; blocks, and runs in a thread.
-    columns : sequence of str
-    cells : callable
-        Takes one thing and returns its texts.
-    nothing : str
-        What is said where there is none, as Markdown.
-    open_ : callable, optional
-        Called with the thing whose line was opened.
+    ``what``: its name, as ``The audit``, for messages. ``fetch`` takes a cursor, or ``None``, and
+    returns a page; blocks, and runs in a thread. ``cells`` takes one thing and returns its texts.
+    ``nothing``: what is said where there is none, as Markdown. ``open_`` is called with the thing
+    whose line was opened.
     """
 
     def __init__(

@@ -41,14 +41,8 @@ _AGAIN = "**You are not signed in.** Load this page again to sign in."
 class Section(Viewer):
     """A part of such a page: lists, forms, and the result of an action.
 
-    Attributes
-    ----------
-    parts : list of Loaded
-        What loads once the page is shown.
-    said : panel.Column
-        What came of the last change.
-    opened : panel.Column
-        What is opened beside a list.
+    ``parts``: what loads once the page is shown. ``said``: what came of the last change.
+    ``opened``: what is opened beside a list.
     """
 
     def __init__(self, session: Session, scope: Scope) -> None:
@@ -83,10 +77,7 @@ class Section(Viewer):
     ) -> pmui.Button:
         """Return a button that does something once; ``title`` is said where that fails.
 
-        Parameters
-        ----------
-        fields : mapping of str to widget, optional
-            Where the fields of the request are entered; those that are refused are marked.
+        ``fields``: where the fields of the request are entered; those that are refused are marked.
         """
         made = pmui.Button(label=label, **{"variant": "outlined", "size": "small", **given})
         made.on_click(self.write(work, title, fields).on_event)
@@ -135,14 +126,9 @@ class Section(Viewer):
 
 
 class PersonalPage(Page):
-    """A page for somebody who is signed in.
+    """A page for somebody who is signed in."""
 
-    Attributes
-    ----------
-    roles : frozenset of str or None
-        Who sees it; ``None`` for everybody.
-    """
-
+    #: Who sees it; ``None`` for everybody.
     roles: ClassVar[frozenset[Role] | None] = None
 
     def build(self) -> list[Viewable]:

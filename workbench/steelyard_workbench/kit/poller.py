@@ -16,10 +16,7 @@ _NO_MORE_WORK = "cannot schedule new futures"
 class Poller:
     """Does something again and again while a page is open; one for each page.
 
-    Parameters
-    ----------
-    period_ms : int
-        Milliseconds between two turns.
+    ``period_ms``: milliseconds between two turns.
     """
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, Any]], period_ms: int) -> None:

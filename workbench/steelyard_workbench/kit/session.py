@@ -170,8 +170,6 @@ def address_of(session: Session) -> str:
 def checked_address(address: str) -> str:
     """Return an address with the fields of a view alone, whatever else was in it.
 
-    Examples
-    --------
     >>> checked_address("page=home&theme=dark&other=1")
     'page=home'
     """

@@ -14,13 +14,8 @@ class SharedFetch(Generic[T]):
 
     A failure is raised to whoever asked, and the next to ask tries again.
 
-    Parameters
-    ----------
-    fetch : callable
-        Returns the data; blocks.
+    ``fetch`` returns the data; blocks.
 
-    Examples
-    --------
     >>> numbers = iter([1, 2])
     >>> shared = SharedFetch(lambda: next(numbers))
     >>> shared(), shared()

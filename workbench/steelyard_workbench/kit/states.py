@@ -61,10 +61,7 @@ def loading(n_lines: int = 4, label: str = "Loading") -> Viewable:
 def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
     """Show an empty place: its purpose, in a sentence, and one thing to do about it.
 
-    Parameters
-    ----------
-    text : str
-        Markdown: what this place is for, or which filter left nothing.
+    ``text`` is Markdown: what this place is for, or which filter left nothing.
     """
     if actions:
         return pn.Column(
@@ -150,11 +147,7 @@ def failed(
 def verdict(status: Status, word: str, text: str = "") -> Viewable:
     """Show a verdict by an icon, a word and a colour; the icon is that of the severity.
 
-    Parameters
-    ----------
-    status : {"good", "bad", "unsure", "running", "off"}
-    text : str
-        Markdown: the reason, or what would settle it.
+    ``text`` is Markdown: the reason, or what would settle it.
     """
     return pmui.Alert(
         object=f"**{escape_markdown(word)}** {text}".strip(),
@@ -179,8 +172,6 @@ def refused_button(label: str, reasons: Sequence[str]) -> Viewable:
 def as_sentence(text: str) -> str:
     """Return a text with a capital at its start and a full stop at its end.
 
-    Examples
-    --------
     >>> as_sentence("its dataset was deleted")
     'Its dataset was deleted.'
     >>> as_sentence("Switch it off first.")

@@ -22,8 +22,6 @@ _TERMS = {
 def term_of(words: str) -> str:
     """Return the exact term for everyday words; empty where they are exact.
 
-    Examples
-    --------
     >>> term_of("Share right"), term_of("version")
     ('accuracy', '')
     """

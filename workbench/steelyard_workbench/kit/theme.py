@@ -61,13 +61,8 @@ def outcome_places(outcomes: Iterable[str]) -> dict[str, int]:
     A name has a place of its own; one that another of the same decision has already is not given
     twice while there is a free one.
 
-    Parameters
-    ----------
-    outcomes : iterable of str
-        All of the decision, in any order.
+    ``outcomes``: all of the decision, in any order.
 
-    Examples
-    --------
     >>> outcome_places(["no", "yes"]) == outcome_places(["yes", "no"]) == {"yes": 0, "no": 6}
     True
     >>> len(set(outcome_places(["account", "billing", "shipping", "technical"]).values()))
@@ -130,8 +125,6 @@ ON_BAR = {"&&": {"color": "inherit", "background": "none", "fontSize": SMALL}, *
 def token(name: str) -> str:
     """Return a colour for a style sheet, which follows the theme.
 
-    Examples
-    --------
     >>> token("accent")
     'var(--mui-palette-look-accent)'
     """

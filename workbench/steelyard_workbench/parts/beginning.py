@@ -38,32 +38,19 @@ _CHECK, _CODE, _AWAY = "check", "code", "away"
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The state of each step.
+    """The state of each step."""
 
-    Parameters
-    ----------
-    has_answers : bool
-        Whether something was asked since the server started, or is stored.
-    dataset : Dataset or None
-        The one to review and to train on; ``None`` where the sample is not loaded yet.
-    draft : Draft or None
-        Its newest open review.
-    family : Family or None
-        The newest that has a model.
-    training : Family or None
-        One that is being trained.
-    decision : NamedDecision or None
-        The newest.
-    is_used : bool
-        Whether requests name a decision.
-    """
-
+    #: Whether something was asked since the server started, or is stored.
     has_answers: bool = False
+    #: The one to review and to train on; ``None`` where the sample is not loaded yet.
     dataset: Dataset | None = None
+    #: Its newest open review.
     draft: Draft | None = None
+    #: The newest that has a model.
     family: Family | None = None
-    training: Family | None = None
+    #: The newest.
     decision: NamedDecision | None = None
+    #: Whether requests name a decision.
     is_used: bool = False
 
     @property
@@ -116,11 +103,7 @@ def find_beginning(
 class Steps(Viewer):
     """The line of steps, with the press that the next one takes; nothing once all are done.
 
-    Parameters
-    ----------
-    beginning : Beginning
-    scope : Scope
-        The visit that it belongs to.
+    ``scope``: the visit that it belongs to.
     """
 
     def __init__(self, session: Session, beginning: Beginning, scope: Scope) -> None:
@@ -258,10 +241,7 @@ def _naming(
 def load_sample(client: Client) -> Dataset:
     """Make a dataset of the sample that is reviewed first.
 
-    Raises
-    ------
-    FileNotFoundError
-        When this installation has no samples.
+    Raise ``FileNotFoundError`` when this installation has no samples.
     """
     file = sample_file(SAMPLES[0])
     if file is None:

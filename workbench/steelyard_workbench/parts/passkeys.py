@@ -36,17 +36,9 @@ _SHOWN_NAME = 40
 class Passkeys(Viewer):
     """A list of passkeys, with adding.
 
-    Parameters
-    ----------
-    client : steelyard.client.Client
-        Of whoever is signed in.
-    confirm : coroutine function, optional
-        Makes a call that may need a code first, given with its arguments; in a thread by default.
-
-    Attributes
-    ----------
-    listed : Loaded
-        Started by the page that shows it.
+    ``client`` is that of the person who is signed in. ``confirm`` makes a call that may need a code
+    first, given with its arguments; in a thread by default. ``listed``: started by the page that
+    shows it.
     """
 
     def __init__(
@@ -138,10 +130,7 @@ class Passkeys(Viewer):
 async def sign_in_with_passkey(client: Client, dialog: PasskeyDialog) -> SignedInUser:
     """Sign in with a passkey; the client calls as that user from then on.
 
-    Raises
-    ------
-    DialogRefusedError
-        Where the browser gave none.
+    Raise ``DialogRefusedError`` where the browser gave none.
     """
     begun = await asyncio.to_thread(client.auth.start_passkey, await dialog.origin())
     given = await dialog.give(begun.options)

@@ -69,10 +69,7 @@ def _is_sentence(description: str) -> bool:
 def _subject_of(tokens: Tokens) -> Tokens:
     """Return the noun that a question asks for, with its clause.
 
-    Raises
-    ------
-    DeclinedError
-        Where it is no question for one of several.
+    Raise ``DeclinedError`` where it is no question for one of several.
     """
     if not tokens or tokens[0].word not in _WHO | _WHICH:
         return _named(tokens)

@@ -58,10 +58,7 @@ def starts_asking(tokens: Sequence[Token]) -> bool:
 def clause_of_question(tokens: Tokens) -> Clause:
     """Return the clause that a question asks about; it may stand behind a condition.
 
-    Raises
-    ------
-    DeclinedError
-        Where the end of its subject is not certain.
+    Raise ``DeclinedError`` where the end of its subject is not certain.
     """
     if starts_asking(tokens):
         return _clause_of_auxiliary(tokens)
@@ -117,10 +114,7 @@ def _certain_size(split: Split | None, words: Tokens) -> int:
 def clause_of_statement(tokens: Tokens) -> Clause:
     """Return the clause of a sentence that states something.
 
-    Raises
-    ------
-    DeclinedError
-        Where its verb is not certain.
+    Raise ``DeclinedError`` where its verb is not certain.
     """
     if not tokens or starts_asking(tokens):
         raise DeclinedError
@@ -189,10 +183,7 @@ def _words(tokens: Tokens) -> set[str]:
 def clause_of_any(tokens: Tokens) -> Clause:
     """Return the clause of what is asked without a verb: "any chance that" is "is there any chance that".
 
-    Raises
-    ------
-    DeclinedError
-        Where it may be a sentence: "any member may object".
+    Raise ``DeclinedError`` where it may be a sentence: "any member may object".
     """
     classes = [classes_of(token) for token in tokens]
     clause = next((i for i, own in enumerate(classes) if {"R", "S"} & own.keys()), len(tokens))
@@ -217,10 +208,7 @@ def _is_noun(classes: Mapping[str, float]) -> bool:
 def clause_of_phrase(tokens: Tokens) -> Clause:
     """Return the clause in which an adjective, a noun or a verb alone is said of the text.
 
-    Raises
-    ------
-    DeclinedError
-        Where it is none of them for certain.
+    Raise ``DeclinedError`` where it is none of them for certain.
     """
     marks = word_set("or and not no yes , any anything anyone anybody some something someone")
     is_number = not {"U", "Y"}.isdisjoint(classes_of(tokens[0]))

@@ -24,20 +24,14 @@ from steelyard.wire.violations import BODY
 
 
 class Changes(Struct, frozen=True, kw_only=True):
-    """Rows added to and removed from a dataset since a family last trained.
+    """Rows added to and removed from a dataset since a family last trained."""
 
-    Attributes
-    ----------
-    earlier, new, gone : int
-        Training rows that were there before, that came, and that went. A row that is corrected goes,
-        and comes again with other labels.
-    every_new, every_gone : int
-        Rows of both sides.
-    """
-
+    #: Training rows that were there before, that came, and that went. A row that is corrected goes,
+    #: and comes again with other labels.
     earlier: int
     new: int
     gone: int = 0
+    #: Rows of both sides.
     every_new: int = 0
     every_gone: int = 0
 

@@ -84,10 +84,8 @@ class Breaker:
     async def wait_out(self) -> None:
         """Wait until the rest is over and the request that then tries has ended.
 
-        Raises
-        ------
-        SilentServerError
-            When the server has answered nothing for longer than a job waits.
+        Raise ``SilentServerError`` when the server has answered nothing for longer than a job
+        waits.
         """
         n_rests = self._n_rests
         while self._n_rests == n_rests and (left_s := self.rest_s) > 0:

@@ -79,8 +79,6 @@ class _Waiting:
 class ConnectedQueue:
     """Requests to one connected model, as many at once as it takes, accounts in turns.
 
-    Notes
-    -----
     Safe to use from several threads.
     """
 

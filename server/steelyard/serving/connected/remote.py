@@ -49,12 +49,8 @@ class Remote:
     async def post(self, path: str, body: Any) -> Any:
         """Send a JSON body to a path and return the decoded answer.
 
-        Raises
-        ------
-        RemoteFailureError
-            Where the server did not answer, or with a refusal.
-        UnusableAnswerError
-            Where the answer is not JSON or too long.
+        Raise ``RemoteFailureError`` where the server did not answer, or with a refusal. Raise
+        ``UnusableAnswerError`` where the answer is not JSON or too long.
         """
         content = msgspec.json.encode(body)
         retrying = tenacity.AsyncRetrying(
@@ -129,8 +125,6 @@ class Remote:
 def endpoint(url: str, path: str) -> str:
     """Return the address of a path such as ``/v1/decide`` at a server, whose URL may have ``/v1``.
 
-    Examples
-    --------
     >>> endpoint("http://localhost:8080", "/v1/decide")
     'http://localhost:8080/v1/decide'
     >>> endpoint("http://localhost:8080/v1", "/v1/decide")

@@ -33,9 +33,6 @@ class ModelWire(Protocol):
     ) -> Sequence[Probabilities | ScoredDecision]:
         """Return the probabilities of every decision, in outcome order, or its score.
 
-        Raises
-        ------
-        UnusableAnswerError
-            Where the answer is not what the wire says.
+        Raise ``UnusableAnswerError`` where the answer is not what the wire says.
         """
         ...

@@ -175,8 +175,6 @@ class ModelRoute(HostedModel):
 class RoutedModels:
     """The connected models and the routes of a home, as its file says them now.
 
-    Notes
-    -----
     Safe to use from several threads.
     """
 

@@ -44,8 +44,6 @@ class HostedStep:
 class RouteQueue:
     """Requests to a route: each waits in the queue of the model that is asked at the moment.
 
-    Notes
-    -----
     Safe to use from several threads.
     """
 

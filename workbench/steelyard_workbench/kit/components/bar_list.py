@@ -77,10 +77,7 @@ i.second {{
 class BarList(JSComponent):
     """Charts beside each other; their bars run from 0 to 1.
 
-    Parameters
-    ----------
-    open_ : callable
-        Called with the places of the chart and of the bar that was pressed.
+    ``open_`` is called with the places of the chart and of the bar that was pressed.
     """
 
     charts = param.List(default=[])

@@ -50,10 +50,7 @@ export function render({ model }) {
 class BrowserWindow(Unseen):
     """Sends ``{"is_dark", "is_narrow"}`` to ``on_msg``, at first and when it changes.
 
-    Parameters
-    ----------
-    theme : {"", "dark", "light"}
-        The theme that a person chose, which the browser keeps.
+    ``theme`` is the one that a person chose, "dark" or "light", which the browser keeps; else "".
     """
 
     theme = param.Selector(default="", objects=["", "dark", "light"])

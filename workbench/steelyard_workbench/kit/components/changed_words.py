@@ -16,8 +16,6 @@ _NEW = f"color:{token('good')};background:{token('good-tint')};text-decoration:n
 def changed_words(before: str, after: str) -> str:
     """Return HTML of a text whose changed words are marked as deleted and inserted.
 
-    Examples
-    --------
     >>> changed_words("Is it paid?", "Is it settled?").count("<del")
     1
     """
@@ -30,8 +28,6 @@ def changed_words(before: str, after: str) -> str:
 def changed_sides(before: str, after: str) -> tuple[str, str]:
     """Return HTML of both texts: removed words are marked in the first, new ones in the second.
 
-    Examples
-    --------
     >>> [side.count("<ins") for side in changed_sides("Is it paid?", "Is it settled?")]
     [0, 1]
     """

@@ -51,42 +51,28 @@ p {{ margin: 0 0 8px; max-width: {READING_WIDTH}; overflow-wrap: anywhere; }}
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Something to open.
+    """Something to open."""
 
-    Parameters
-    ----------
-    label : str
-        What the button says; a choice without one is a text alone.
-    do : callable, optional
-        What a press does; a choice that has nothing to do cannot be pressed.
-    title, text : str
-        Above the button, and beside it; with ``look="word"``, and in a row, the text stands below.
-    hint : str
-        Shown where a pointer rests on the button.
-    pill : str
-        A short statement between the text and the button.
-    state : {"", "done", "now", "later"}
-        Of a step.
-    """
-
+    #: What the button says; a choice without one is a text alone.
     label: str = ""
+    #: What a press does; a choice that has nothing to do cannot be pressed.
     do: Callable[[], Any] | None = None
+    #: Above the button, and beside it; with ``look="word"``, and in a row, the text stands below.
     title: str = ""
     text: str = ""
     look: Literal["word", "outlined", "filled", "danger", "text"] = "word"
+    #: Shown where a pointer rests on the button.
     hint: str = ""
+    #: A short statement between the text and the button.
     pill: str = ""
+    #: Of a step.
     state: Literal["", "done", "now", "later"] = ""
 
 
 class Choices(JSComponent):
     """Choices under each other, as cards beside each other, or as a row of buttons.
 
-    Parameters
-    ----------
-    title : str
-        A heading above them all.
-    layout : {"list", "cards", "row", "steps"}
+    ``title`` is a heading above them all.
     """
 
     title = param.String(default="")

@@ -24,10 +24,7 @@ MOST_BYTES = 256 * 1024 * 1024
 class Download(Viewer):
     """A button for a file.
 
-    Parameters
-    ----------
-    fetch : callable
-        Returns the file's bytes; blocks, and runs in a thread.
+    ``fetch`` returns the file's bytes; blocks, and runs in a thread.
     """
 
     def __init__(self, label: str, fetch: Callable[[], bytes], filename: Callable[[], str]) -> None:
@@ -66,19 +63,9 @@ class Download(Viewer):
 def bounded(save: Callable[[Path, Progress], object], name: str, otherwise: str) -> bytes:
     """Return the bytes of a file that is saved to the disk first, up to a bound; blocks.
 
-    Parameters
-    ----------
-    save : callable
-        Takes a path and what is told the bytes so far, and writes the file there.
-    name : str
-        Of the file; its ending matters to some.
-    otherwise : str
-        What to do where it has too many bytes.
-
-    Raises
-    ------
-    steelyard.errors.PayloadTooLargeError
-        When it has more than ``MOST_BYTES``.
+    ``save`` takes a path and what is told the bytes so far, and writes the file there. ``name`` is
+    the file's; its ending matters to some. ``otherwise`` says what to do where it has too many bytes.
+    Raise ``PayloadTooLargeError`` when it has more than ``MOST_BYTES``.
     """
 
     def check(n_bytes: int) -> None:

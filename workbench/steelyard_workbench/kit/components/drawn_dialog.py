@@ -17,12 +17,8 @@ class DrawnDialog(Viewer):
     One that is drawn closed with its page misses that it was opened while the page is still being
     drawn; and what is in it keeps the colours of the theme that was on then.
 
-    Parameters
-    ----------
-    width : int, optional
-        Pixels of what is in it.
-    has_field : bool, default False
-        Whether it is opened to type into: its first field has the focus then.
+    ``width``: pixels of what is in it. ``has_field``: it is opened to type into, so its first field
+    has the focus then.
     """
 
     def __init__(

@@ -21,17 +21,8 @@ _TITLES: dict[ExportFormat, tuple[str, str]] = {
 class ExportButtons(Viewer):
     """A button for each format.
 
-    Parameters
-    ----------
-    fetch : callable
-        Returns the bytes of a format; blocks, and runs in a thread.
-    filename : callable
-        Returns the name of a file, of its ending.
-
-    Attributes
-    ----------
-    downloads : dict
-        The buttons by format.
+    ``fetch`` returns the bytes of a format; blocks, and runs in a thread. ``filename`` returns the
+    name of a file, of its ending. ``downloads``: the buttons by format.
     """
 
     def __init__(

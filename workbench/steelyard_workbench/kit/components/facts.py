@@ -66,10 +66,7 @@ def table(
 def facts(values: Mapping[str, str], terms: Mapping[str, str] | None = None) -> Viewable:
     """Return names with their values, every one escaped.
 
-    Parameters
-    ----------
-    terms : mapping of str to str, optional
-        By name the exact term, which is shown where a pointer rests on it.
+    ``terms``: by name the exact term, which is shown where a pointer rests on it.
     """
     titles = terms or {}
     rows = "".join(

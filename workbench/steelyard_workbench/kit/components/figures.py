@@ -22,13 +22,7 @@ from steelyard_workbench.kit.theme import BLUE, GREY, SERIES
 
 
 def plot(title: str, x: str, y: str, *, height: int = 300, **given: Any) -> Any:
-    """Make an empty figure.
-
-    Parameters
-    ----------
-    height : int, default 300
-        Pixels.
-    """
+    """Make an empty figure."""
     made = figure(
         title=title,
         x_axis_label=x,
@@ -88,8 +82,6 @@ def intervals(
 def room_for(values: Sequence[float]) -> tuple[float, float]:
     """Return a range that holds values, ends of intervals among them, with some room beside them.
 
-    Examples
-    --------
     >>> room_for([0.0, 1.0])
     (-0.05, 1.05)
     """
@@ -125,10 +117,7 @@ def bars(
 ) -> Any:
     """Make a chart of horizontal bars, the first at the top; the pointer on one shows its number.
 
-    Parameters
-    ----------
-    names : sequence of str
-        No two alike: of others the browser draws nothing.
+    No two names are alike: of others the browser draws nothing.
     """
     full = list(names if full_names is None else full_names)
     source = ColumnDataSource({"name": list(names), "value": list(values), "full": full})
@@ -157,10 +146,7 @@ def grouped_bars(
 ) -> Any:
     """Make a chart of horizontal bars from 0 to 1, for each name one of each series.
 
-    Parameters
-    ----------
-    series : mapping of str to sequence of float
-        Value by name, under the name of each series.
+    ``series`` are values by name, under the name of each series.
     """
     factors = [(name, label) for name in names for label in series]
     source = ColumnDataSource(

@@ -13,10 +13,7 @@ class FileChooser(pmui.FileInput):
 
     Browsers send a file in pieces, of which an empty one has none: nothing would be told of it.
 
-    Parameters
-    ----------
-    on_empty : callable
-        Called when an empty file was chosen.
+    ``on_empty`` is called when an empty file was chosen.
     """
 
     def __init__(self, on_empty: Callable[[], None], **given: Any) -> None:

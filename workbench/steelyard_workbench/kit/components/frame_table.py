@@ -83,17 +83,11 @@ class TablePage:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Which page is wanted: rows from ``offset`` on, ``limit`` at most, in an order.
-
-    Parameters
-    ----------
-    offset, limit : int
-    sort : tuple of (str, bool)
-        Columns and whether each falls; empty for the rows' own order.
-    """
+    """Which page is wanted: rows from ``offset`` on, ``limit`` at most, in an order."""
 
     offset: int
     limit: int
+    #: Columns and whether each falls; empty for the rows' own order.
     sort: tuple[tuple[str, bool], ...] = ()
 
 
@@ -406,8 +400,6 @@ def _draw_wrapped(text: str) -> str:
 def _draw_chips(chips: Sequence[str | Mapping[str, str]]) -> str:
     """Return chips as HTML.
 
-    Examples
-    --------
     >>> _draw_chips(["team: <b>"])
     '<div class="chips"><span class="chip">team: &lt;b&gt;</span></div>'
     """

@@ -12,10 +12,7 @@ from panel.custom import JSComponent
 class LiveText(JSComponent):
     """A live region of one line.
 
-    Parameters
-    ----------
-    text : str
-        What happened last, such as ``row 12 of 403, deny``.
+    ``text``: what happened last, such as ``row 12 of 403, deny``.
     """
 
     text = param.String(default="")

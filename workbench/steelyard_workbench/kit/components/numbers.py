@@ -12,8 +12,6 @@ from steelyard.wire.measures import Measure, interval_text
 def measure_text(measure: Measure | None, *, places: int = 3) -> str:
     """Return a measure with its 95 % interval and n; ``—`` where there is none.
 
-    Examples
-    --------
     >>> from steelyard.wire.measures import Measure
     >>> measure_text(Measure(value=0.5, low=0.4, high=0.6, n=80))
     '0.500 (0.400 to 0.600, n = 80)'
@@ -38,8 +36,6 @@ def percent_text(share: float) -> str:
 def share_text(measure: Measure | None) -> str:
     """Return a share in percent with its 95 % interval and n; ``not known yet`` where there is none.
 
-    Examples
-    --------
     >>> from steelyard.wire.measures import Measure
     >>> share_text(Measure(value=0.5, low=0.4, high=0.6, n=80))
     '50 % (40 to 60, of 80)'
@@ -87,8 +83,6 @@ def change_text(change: Change | None, *, places: int = 3) -> str:
 def is_free(price_usd: str) -> bool:
     """Whether a price is nothing.
 
-    Examples
-    --------
     >>> is_free("0"), is_free("0.00"), is_free("0.25")
     (True, True, False)
     """
@@ -98,15 +92,8 @@ def is_free(price_usd: str) -> bool:
 def ago(at: float | None, now: float | None = None) -> str:
     """Return how long ago a time was, in words.
 
-    Parameters
-    ----------
-    at : float or None
-        Unix seconds.
-    now : float, optional
-        Unix seconds; the present when left out.
+    ``at``: Unix seconds. ``now``: Unix seconds; the present when left out.
 
-    Examples
-    --------
     >>> ago(1000.0, 1090.0), ago(None)
     ('2 min ago', 'never')
     """
@@ -122,15 +109,8 @@ def ago(at: float | None, now: float | None = None) -> str:
 def ahead(at: float | None, now: float | None = None) -> str:
     """Return how far off a coming time is, in words.
 
-    Parameters
-    ----------
-    at : float or None
-        Unix seconds.
-    now : float, optional
-        Unix seconds; the present when left out.
+    ``at``: Unix seconds. ``now``: Unix seconds; the present when left out.
 
-    Examples
-    --------
     >>> ahead(1000.0 + 6 * 86_400, 1000.0), ahead(None)
     ('in 6 d', 'never')
     """
@@ -146,13 +126,8 @@ def ahead(at: float | None, now: float | None = None) -> str:
 def moment(at: float | None) -> str:
     """Return a time in UTC, to the minute; ``—`` where there is none.
 
-    Parameters
-    ----------
-    at : float or None
-        Unix seconds.
+    ``at``: Unix seconds.
 
-    Examples
-    --------
     >>> moment(0.0), moment(None)
     ('1 Jan 1970 00:00', '—')
     """

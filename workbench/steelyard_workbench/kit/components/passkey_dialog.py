@@ -46,10 +46,7 @@ class PasskeyDialog(Unseen):
     async def origin(self) -> str:
         """Return the origin of the page.
 
-        Raises
-        ------
-        DialogRefusedError
-            Where the browser keeps no passkeys for it.
+        Raise ``DialogRefusedError`` where the browser keeps no passkeys for it.
         """
         answer = await self._ask({"how": ""}, _ANSWER_S)
         if not answer.get("is_able"):

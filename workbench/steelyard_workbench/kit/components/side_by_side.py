@@ -16,12 +16,8 @@ def side_by_side(
 ) -> Viewable:
     """Put a part beside another, which goes under it where the page is narrow.
 
-    Parameters
-    ----------
-    least_width : int
-        Pixels of the first below which the second goes under it.
-    share : float, default 1
-        How many times as wide the first is.
+    ``least_width``: pixels of the first below which the second goes under it. ``share``: how many
+    times as wide the first is.
     """
     room = {"flex": f"{share} 1 {least_width}px", "min-width": "0", "width": "auto"}
     beside = {**room, "flex": f"1 1 {least_width / share:.0f}px"}

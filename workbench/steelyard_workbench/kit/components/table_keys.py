@@ -48,16 +48,10 @@ GRID_CSS = with_tokens(f"""
 class TableKeys(Unseen):
     """Makes the rows and headers of a Tabulator on the same page work by keys.
 
-    Parameters
-    ----------
-    on_open : callable
-        Called with the id of a row that was clicked, or on which Enter was pressed.
-    on_note : callable
-        Called with the id of a row on which a note is to be written.
-    on_turn : callable
-        Called with -1 for the page before and 1 for the next one.
-    current : str
-        Id of the row that is marked; none when empty.
+    ``on_open`` is called with the id of a row that was clicked, or on which Enter was pressed.
+    ``on_note`` is called with the id of a row on which a note is to be written. ``on_turn`` is
+    called with -1 for the page before and 1 for the next one. ``current``: id of the row that is
+    marked; none when empty.
     """
 
     mark = param.String(default="")

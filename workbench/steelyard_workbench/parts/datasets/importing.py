@@ -37,10 +37,7 @@ class RowCheck:
 def check_lines(client: Client, made: Converted) -> RowCheck:
     """Look at every row, and note in ``made`` those that a server refuses; nothing is stored.
 
-    Raises
-    ------
-    steelyard.errors.SteelyardError
-        When the server cannot look.
+    Raise ``SteelyardError`` when the server cannot look.
     """
     n_good = n_refused = 0
     mistake = ""
@@ -85,8 +82,6 @@ def show_left_out(
 def name_of(filename: str) -> str:
     """Return the name that a dataset of a file would have.
 
-    Examples
-    --------
     >>> name_of("support_triage.jsonl")
     'support_triage'
     """

@@ -20,18 +20,12 @@ _MOST_DRAFTS = 3
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """The next step of a dataset.
-
-    Parameters
-    ----------
-    label : str
-        The one of ``next_steps`` that is next.
-    text : str
-        What its button says instead; empty where it says its label.
-    """
+    """The next step of a dataset."""
 
     dataset: Dataset
+    #: The one of ``next_steps`` that is next.
     label: str
+    #: What its button says instead; empty where it says its label.
     text: str = ""
 
 
@@ -60,10 +54,7 @@ def fetch_next(session: Session, dataset: Dataset) -> tuple[str, str]:
 def next_steps(session: Session, dataset: Dataset, version: int, what: str) -> list[Choice]:
     """Return a choice for each; one that cannot be made now says why under it.
 
-    Parameters
-    ----------
-    what : str
-        What a button calls the version, as ``it``.
+    ``what``: what a button calls the version, as ``it``.
     """
     archived = [] if dataset.archived_at is None else ["The dataset is archived."]
     older = (

@@ -19,16 +19,9 @@ MOST_SHOWN = 60
 class OutcomeTable(Viewer):
     """Edits outcomes: names, descriptions and merges.
 
-    Parameters
-    ----------
-    counts : mapping
-        Values of the column to their rows, the most first.
-    on_change : callable
-        Called when a person changed something.
-    edits : mapping, optional
-        What was said of values before.
-    is_open : bool, default False
-        Whether the fields are shown at first.
+    ``counts``: values of the column to their rows, the most first. ``on_change`` is called when a
+    person changed something. ``edits``: what was said of values before. ``is_open`` says whether
+    the fields are shown at first.
     """
 
     def __init__(

@@ -86,10 +86,7 @@ def show_readiness(dataset: Dataset) -> Viewable:
 def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None]) -> Viewable:
     """Show how the labels of each decision spread; a bar opens its rows.
 
-    Parameters
-    ----------
-    on_outcome : callable
-        Called with the decision and the outcome of a bar.
+    ``on_outcome`` is called with the decision and the outcome of a bar.
     """
     expected: Mapping[str, Mapping[str, int]] = facets["expected"]
     if not expected:

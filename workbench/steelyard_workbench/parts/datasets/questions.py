@@ -16,16 +16,11 @@ from steelyard_workbench.kit.theme import outcome_colours
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One decision.
-
-    Parameters
-    ----------
-    outcomes, descriptions : tuple of str
-        Names in order, and what each means; empty where nobody said.
-    """
+    """One decision."""
 
     id: str
     text: str
+    #: Names in order, and what each means; empty where nobody said.
     outcomes: tuple[str, ...]
     descriptions: tuple[str, ...]
 
@@ -33,8 +28,6 @@ class Question:
 def questions_of(decisions: Sequence[Any]) -> tuple[Question, ...]:
     """Read the decisions of a row.
 
-    Examples
-    --------
     >>> questions_of([{"id": "refund", "kind": "binary", "question": "Money back?"}])[0].outcomes
     ('yes', 'no')
     """
@@ -72,8 +65,6 @@ def digits_of(outcomes: Sequence[str]) -> tuple[str, ...]:
 
     Levels that are numbers are chosen by their own digits, and others by their places from 1.
 
-    Examples
-    --------
     >>> digits_of(("deny", "allow"))
     ('1', '2')
     >>> digits_of(("0", "1", "10"))
@@ -92,8 +83,6 @@ def as_text(value: object) -> str:
 def as_line(value: object) -> str:
     r"""Return a context in one line, as it is read: without the marks of JSON.
 
-    Examples
-    --------
     >>> as_line(
     ...     [{"from": "customer", "text": "Hi,\\nwhere is it?"}, {"from": "agent", "text": "Here."}]
     ... )
@@ -122,8 +111,6 @@ def expected_of(row: DraftRow, decision: str) -> str | None:
 def labels_text(labels: Mapping[str, Mapping[str, float]], decisions: Sequence[Any] = ()) -> str:
     """Return labels in one line; see ``label_texts``.
 
-    Examples
-    --------
     >>> labels_text({"team": {"billing": 1.0}, "urgency": {"1": 0.6, "2": 0.4}})
     'team: billing; urgency: 1 (0.6)'
     """
@@ -135,8 +122,6 @@ def label_texts(
 ) -> list[str]:
     """Return labels, a text each; those of one set of labels together, where decisions are known.
 
-    Examples
-    --------
     >>> from steelyard import multi_label
     >>> topics = multi_label("topics", ["parcel", "refund", "tax"])
     >>> sure = {"topics_parcel": {"yes": 1.0}, "topics_refund": {"yes": 0.6, "no": 0.4}}
@@ -169,8 +154,6 @@ def label_chips(
 
     An outcome that says nothing by itself, as ``yes`` or a level, has its decision before it.
 
-    Examples
-    --------
     >>> [chip["text"] for chip in label_chips({"team": {"billing": 1.0}, "urgency": {"1": 1.0}})]
     ['billing', 'urgency: 1']
     """

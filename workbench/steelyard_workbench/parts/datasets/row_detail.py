@@ -24,10 +24,7 @@ _TEXT = (
 def show_row(index: int, side: str, row: Example) -> Viewable:
     """Show a row.
 
-    Parameters
-    ----------
-    index : int
-        Its place in the dataset, from 0.
+    ``index`` is its place in the dataset, from 0.
     """
     labels = labels_of(row)
     word = "target" if isinstance(row.targets, dict) else "reward"

@@ -74,12 +74,8 @@ def listed_page(
 ) -> TablePage:
     """Ask for a page of rows by their places.
 
-    Parameters
-    ----------
-    asked : PageRequest
-        At most 60 rows; they come in the order of their places, whatever it is sorted by.
-    indexes : sequence of int
-        Places in the dataset, ascending.
+    ``request`` is for 60 rows at most, which come in the order of their places whatever it sorts by.
+    ``indexes``: places in the dataset, ascending.
     """
     page_indexes = indexes[request.offset : request.offset + request.limit]
     if not page_indexes:
@@ -97,8 +93,6 @@ def listed_page(
 def at_places(indexes: Iterable[int]) -> dict[str, Any]:
     """Return the filter that holds for rows at some places, runs of them as one.
 
-    Examples
-    --------
     >>> at_places([4, 5, 9])["filters"][0]
     {'type': 'index', 'at_least': 4, 'below': 6}
     """

@@ -23,19 +23,10 @@ _DETAIL_WIDTH = 400
 class RowTable(Viewer):
     """A table of rows; a click, Enter, or the buttons under it, open one.
 
-    Parameters
-    ----------
-    fetch : callable
-        Takes a ``PageRequest`` and returns a ``TablePage`` as ``row_pages`` does; blocks.
-    on_opened : callable, optional
-        Called with the place in the dataset of the row that is open; ``None`` once none is.
-    on_ask : callable, optional
-        Called with the place of the row that is open, to ask models about it.
-
-    Attributes
-    ----------
-    opened : int or None
-        Place in the dataset of the row that is open.
+    ``fetch`` takes a ``PageRequest`` and returns a ``TablePage`` as ``row_pages`` does; blocks.
+    ``on_opened`` is called with the place in the dataset of the row that is open; ``None`` once
+    none is. ``on_ask`` is called with the place of the row that is open, to ask models about it.
+    ``opened``: place in the dataset of the row that is open.
     """
 
     def __init__(

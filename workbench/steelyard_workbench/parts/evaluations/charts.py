@@ -53,21 +53,15 @@ _LONGEST_NAME = 44
 
 @dataclass(frozen=True, slots=True)
 class ForestRow:
-    """One line of a forest plot.
-
-    Parameters
-    ----------
-    low, high : float or None
-        Ends of the 95 % interval.
-    by, of : str
-        The property and the value that cut it out; empty for none.
-    """
+    """One line of a forest plot."""
 
     name: str
     value: float
+    #: Ends of the 95 % interval.
     low: float | None
     high: float | None
     n: int
+    #: The property and the value that cut it out; empty for none.
     by: str = ""
     of: str = ""
 
@@ -85,10 +79,7 @@ class ForestRow:
 def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) -> Any:
     """Draw accuracy against promise, a point a bin that has decisions.
 
-    Parameters
-    ----------
-    rows : sequence of ReliabilityRow
-        Every bin, empty ones included.
+    ``rows`` are every bin, empty ones included.
     """
     filled = _filled_bins(rows)
     source = ColumnDataSource(
@@ -157,8 +148,6 @@ def bin_counts_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) 
 def bin_name(row: ReliabilityRow) -> str:
     """Return the name of a bin.
 
-    Examples
-    --------
     >>> bin_name(ReliabilityRow(low=0.3, high=0.4, n=0, mean_top_probability=None, accuracy=None))
     '0.3 to 0.4'
     """
@@ -298,10 +287,7 @@ def forest_chart(
 ) -> Any:
     """Draw values with their intervals, one a line, the number of decisions at the right.
 
-    Parameters
-    ----------
-    rows : sequence of ForestRow
-        The first is at the top.
+    The first row is at the top.
     """
     places = list(range(len(rows) - 1, -1, -1))
     measures = [Measure(value=row.value, low=row.low, high=row.high, n=row.n) for row in rows]
@@ -376,8 +362,6 @@ def slice_rows(
 def slice_text(row: ForestRow) -> str:
     """Return the measure of a slice with its interval, or that it has too few decisions.
 
-    Examples
-    --------
     >>> slice_text(ForestRow("tier = gold", 1.0, 0.44, 1.0, 3))
     'too few (n = 3)'
     """

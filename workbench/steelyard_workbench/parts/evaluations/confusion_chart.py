@@ -26,10 +26,7 @@ def confusion_chart(
 
     Each cell has its count, and its share of the decisions of its line.
 
-    Parameters
-    ----------
-    open_ : callable, optional
-        Called with the right outcome and the answered one of a cell.
+    ``open_`` is called with the right outcome and the answered one of a cell.
     """
     places = shown_outcomes(matrix)
     names = [matrix.outcomes[i] for i in places]

@@ -66,10 +66,7 @@ class Listed:
 class EvaluationList(Viewer):
     """The evaluations of a dataset.
 
-    Parameters
-    ----------
-    open_ : callable
-        Called with the id of the one to open.
+    ``open_`` is called with the id of the one to open.
     """
 
     def __init__(

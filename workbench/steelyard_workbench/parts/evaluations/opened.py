@@ -62,10 +62,8 @@ SECTIONS = {
 class OpenedEvaluation(Viewer):
     """The figures of an evaluation.
 
-    Parameters
-    ----------
-    on_read : callable
-        Called with the place in the dataset of the row that is read; ``None`` once none is.
+    ``on_read`` is called with the place in the dataset of the row that is read; ``None`` once none
+    is.
     """
 
     def __init__(

@@ -70,10 +70,8 @@ _SCHEMA = {
 class RecordBrowser(Viewer):
     """The scored decisions of one evaluation.
 
-    Parameters
-    ----------
-    on_read : callable
-        Called with the place in the dataset of the row that is read; ``None`` once none is.
+    ``on_read`` is called with the place in the dataset of the row that is read; ``None`` once none
+    is.
     """
 
     def __init__(

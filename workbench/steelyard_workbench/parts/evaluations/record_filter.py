@@ -17,19 +17,12 @@ _KEY = "records"
 
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
-    """Scored decisions that all of this holds for; the worst of all of them by default.
+    """Scored decisions that all of this holds for; the worst of all of them by default."""
 
-    Parameters
-    ----------
-    decision : str
-        Id of the decision; empty for every one. So for the others.
-    target, top : str
-        The right outcome, and the answered one.
-    order : {"row", "loss", "surest", "least_sure"}
-    """
-
+    #: Id of the decision; empty for every one. So for the others.
     decision: str = ""
     wrong: bool = False
+    #: The right outcome, and the answered one.
     target: str = ""
     top: str = ""
     p_from: float | None = None
@@ -60,8 +53,6 @@ class RecordFilter:
     def words(self) -> str:
         """Return it in words, as after ``decisions:``; empty when it is all.
 
-        Examples
-        --------
         >>> RecordFilter(decision="team", wrong=True, p_from=0.5, p_to=0.6).words()
         'decision team, answered wrong, top probability above 0.5 and up to 0.6'
         """

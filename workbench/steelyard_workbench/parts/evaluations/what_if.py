@@ -177,10 +177,7 @@ class WhatIf(Viewer):
     def _action_costs(self) -> Costs:
         """Return the cost of each action under each outcome.
 
-        Raises
-        ------
-        ValueError
-            When the text is no such table.
+        Raise ``ValueError`` when the text is no such table.
         """
         if self._is_binary():
             return {
@@ -379,8 +376,6 @@ def show_policy(report: PolicyReport) -> Viewable:
 def share_of(count: int, n: int) -> Measure:
     """Return a share of decisions with its exact interval, which takes them as independent.
 
-    Examples
-    --------
     >>> measure_text(share_of(9, 10))
     '0.900 (0.596 to 0.982, n = 10)'
     """

@@ -69,15 +69,10 @@ _MARKS: dict[Status, str] = {"good": "✓", "bad": "✗", "unsure": "?", "runnin
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A fine-tune of a family, and the model that it made.
-
-    Parameters
-    ----------
-    model : AnyModelVersion or None
-        ``None`` while it made none.
-    """
+    """A fine-tune of a family, and the model that it made."""
 
     job: FamilyJob
+    #: ``None`` while it made none.
     model: AnyModelVersion | None
 
     @property

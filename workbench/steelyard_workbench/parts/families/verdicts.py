@@ -23,18 +23,12 @@ _UNSURE = frozenset({INCONCLUSIVE, EARLIER_INCONCLUSIVE, TOO_FEW})
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """A verdict as it is shown.
-
-    Parameters
-    ----------
-    status : {"good", "bad", "unsure"}
-    word : {"passed", "failed", "inconclusive"}
-    settles : str
-        What would settle an inconclusive one, as a sentence; empty for the others.
-    """
+    """A verdict as it is shown."""
 
     status: Status
+    #: One of "passed", "failed", "inconclusive".
     word: str
+    #: What would settle an inconclusive one, as a sentence; empty for the others.
     settles: str = ""
 
 

@@ -73,12 +73,8 @@ def view_behind(alarm: Alarm) -> View:
 class AlarmBand(Viewer):
     """One alarm.
 
-    Parameters
-    ----------
-    open_ : callable
-        Called with the filter of the decisions behind it.
-    on_known : callable
-        Called once it was acknowledged.
+    ``open_`` is called with the filter of the decisions behind it. ``on_known`` is called once it
+    was acknowledged.
     """
 
     def __init__(

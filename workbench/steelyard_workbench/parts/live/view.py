@@ -55,21 +55,14 @@ class RowFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The view of the page; all of it is in the address.
+    """The view of the page; all of it is in the address."""
 
-    Parameters
-    ----------
-    window_s : int
-        Seconds up to now.
-    model, decision : str
-        The one model and the one decision; empty for all.
-    named : str
-        The named decision, or its version, that requests name; empty for all requests.
-    """
-
+    #: Seconds up to now.
     window_s: int = 604_800
+    #: The one model and the one decision; empty for all.
     model: str = ""
     decision: str = ""
+    #: The named decision, or its version, that requests name; empty for all requests.
     named: str = ""
     rows: RowFilter = field(default_factory=RowFilter)
 

@@ -34,18 +34,11 @@ _MOST_SUMMED = 20
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A named decision, the version in production and one beside it, its last week, and its past.
-
-    Parameters
-    ----------
-    versions : sequence of NamedVersion
-        The newest first.
-    summary, of_version, of_beside : DecisionSummary
-        The last week of all of it, of production's version and of the one beside.
-    """
+    """A named decision, the version in production and one beside it, its last week, and its past."""
 
     decision: NamedDecision
     version: NamedVersion
+    #: The last week of all of it, of production's version and of the one beside.
     summary: DecisionSummary
     of_version: DecisionSummary
     cost_usd: Decimal
@@ -53,6 +46,7 @@ class Looked:
     drafts: Sequence[DraftSummary]
     comparisons: Sequence[NamedComparison]
     moves: Sequence[AliasMove]
+    #: The newest first.
     versions: Sequence[NamedVersion]
     beside: NamedVersion | None = None
     of_beside: DecisionSummary | None = None
@@ -85,10 +79,7 @@ class Step:
 def look_at(client: Client, name: str, beside: int = 0) -> Looked:
     """Fetch the data of a named decision; it blocks.
 
-    Parameters
-    ----------
-    beside : int
-        The version to show beside production; 0: the one that is to replace it.
+    ``beside``: the version to show beside production; 0: the one that is to replace it.
     """
     named = client.named_decisions
     decision, version = named.get(name), named.version(name, PRODUCTION)

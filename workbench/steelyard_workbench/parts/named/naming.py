@@ -22,10 +22,7 @@ def open_new(
 ) -> None:
     """Open the form of a new decision with some content.
 
-    Parameters
-    ----------
-    dataset : str
-        Id of the dataset of its rows; empty for none.
+    ``dataset``: id of the dataset of its rows; empty for none.
     """
     session.wording = {"content": dict(content), "dataset": dataset, "name": name}
     session.open("decisions", view=NEW, named="")

@@ -78,10 +78,7 @@ class FilterBar(Viewer):
     def offer(self, outcomes: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
         """Offer the outcomes of decisions.
 
-        Parameters
-        ----------
-        outcomes : mapping
-            Decisions to names to the outcomes of the version that are under each.
+        ``outcomes``: decisions to names to the outcomes of the version that are under each.
         """
         self._choices = {
             f"{decision} is {name}": (decision, members)

@@ -21,25 +21,18 @@ _STEP = re.compile(r"[0-9a-v]{1,6}")
 class RowFilter:
     """A choice of rows; everything that is given must hold.
 
-    Parameters
-    ----------
-    expected : tuple of (str, str)
-        Decisions and outcomes that the labels of the version expect; of one decision, any of them.
-    side : {"", "training", "evaluation"}
-    places : tuple of int
-        Places in the dataset, ascending; at most as many as a filter of the server takes.
-
-    Examples
-    --------
     >>> RowFilter(side="training").where
     {'type': 'side', 'side': 'training'}
     """
 
     words: str = ""
+    #: Decisions and outcomes that the labels of the version expect; of one decision, any of them.
     expected: tuple[tuple[str, str], ...] = ()
+    #: One of "", "training", "evaluation".
     side: str = ""
     at_least: int | None = None
     at_most: int | None = None
+    #: Places in the dataset, ascending; at most as many as a filter of the server takes.
     places: tuple[int, ...] = ()
 
     @property
@@ -80,11 +73,8 @@ class RowFilter:
     ) -> tuple[tuple[str, RowFilter], ...]:
         """Return its parts, as ``parts``, in the words of a draft.
 
-        Parameters
-        ----------
-        names : mapping
-            Decisions and outcomes of the version to what a draft calls them; those that are merged
-            are one part.
+        ``names``: decisions and outcomes of the version to what a draft calls them; those that are
+        merged are one part.
         """
         filter_parts: list[tuple[str, RowFilter]] = []
         if self.text:
@@ -131,8 +121,6 @@ class RowFilter:
 def read_query(text: str) -> tuple[RowFilter, str]:
     """Read the filter and the queue of an address; unreadable parts are ignored.
 
-    Examples
-    --------
     >>> read_query('{"queue": "suspect", "side": "training"}')[1]
     'suspect'
     """
@@ -170,8 +158,6 @@ def write_query(chosen: RowFilter, queue: str) -> str:
 def _pack(places: tuple[int, ...]) -> str:
     """Return places as a short text: the steps from each to the next, in base 32.
 
-    Examples
-    --------
     >>> _pack((3, 4, 40)), _unpack("3.1.14")
     ('3.1.14', (3, 4, 40))
     """

@@ -29,10 +29,7 @@ class RowReview:
     def offer(self, evaluation_id: str, row: int) -> Viewable:
         """Return the button that opens a row in review.
 
-        Parameters
-        ----------
-        row : int
-            Its place among the evaluation rows, as the records of the evaluation have it.
+        ``row``: its place among the evaluation rows, as the records of the evaluation have it.
         """
         problem = pn.Column(sizing_mode="stretch_width")
         button = pmui.Button(label=SEND, variant="outlined", size="small")
@@ -64,10 +61,7 @@ def draft_at(client: Client, evaluation_id: str, row: int) -> tuple[int, Draft |
     It is the newest open draft of the dataset's newest version, or else a new one: what was sealed
     since could not be kept by a draft of an older version.
 
-    Raises
-    ------
-    NotFoundError
-        When a later version has the row no more.
+    Raise ``NotFoundError`` when a later version has the row no more.
     """
     scored = client.evaluations.get(evaluation_id)
     search, dataset_id = client.datasets.search, scored.dataset_id
