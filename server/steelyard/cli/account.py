@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.local_state import (
-    LocalAccounts,
-    account_options,
-    show_json,
-    show_table,
-    show_time,
-)
+from steelyard.cli.local_state import LocalAccounts, account_options, show_json, show_rows
 
 if TYPE_CHECKING:
     from steelyard.people.roles import Role
@@ -54,19 +48,10 @@ def list_accounts(*, local: LocalAccounts) -> None:
     if local.as_json:
         show_json(entries)
         return
-    show_table(
-        ("ID", "NAME", "MADE", "BALANCE (USD)", "AVAILABLE", "RESERVED"),
-        [
-            (
-                entry.id,
-                entry.name,
-                show_time(entry.created_at),
-                entry.wallet.balance_usd,
-                entry.wallet.available_usd,
-                entry.wallet.reserved_usd,
-            )
-            for entry in entries
-        ],
+    show_rows(
+        entries,
+        "ID:id, NAME:name, MADE:created_at, BALANCE (USD):wallet.balance_usd, "
+        "AVAILABLE:wallet.available_usd, RESERVED:wallet.reserved_usd",
     )
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from steelyard.alarms.budget import WATCHES
-from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.local_state import show_rows, show_table, show_time
+from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from steelyard.alarms.budget import Watch
     from steelyard.alarms.wire import Alarm, AlarmDetail, AlarmRule, AlarmRules
+    from steelyard.client import Client
     from steelyard.wire.measures import Measure
 
 _MOST = 200
@@ -33,44 +34,33 @@ Examples:
 """
 
 
-@click.group("alarm", epilog=_EPILOG)
+@click.group("alarm", cls=Noun, epilog=_EPILOG)
 def command() -> None:
     """Show models whose decisions have changed, and the metrics that are watched."""
 
 
-@command.command("list", epilog=_EPILOG)
+@command.asks("list")
 @click.option("--all", "is_every", is_flag=True, help="Those that have cleared too.")
 @click.option("--model", help="Of this model alone.")
-@server_options
-def list_alarms(*, is_every: bool, model: str | None, server: Server) -> None:
+def list_alarms(client: Client, *, is_every: bool, model: str | None) -> Shown:
     """List the alarms that have not cleared, the newest first, 200 at most."""
     states = None if is_every else ("raised", "acknowledged")
-    with server.connected() as client:
-        alarms = list(islice(client.alarms.list(state=states, model=model), _MOST))
-    server.show(alarms, _show_alarms)
+    return list(islice(client.alarms.list(state=states, model=model), _MOST)), _show_alarms
 
 
-@command.command("show", epilog=_EPILOG)
-@click.argument("alarm")
-@server_options
-def show(*, alarm: str, server: Server) -> None:
+@command.asks("show", "alarm")
+def show(client: Client, alarm: str) -> Shown:
     """Show ALARM with its evidence, and how its figure is now."""
-    with server.connected() as client:
-        answer = client.alarms.get(alarm)
-    server.show(answer, _show_detail)
+    return client.alarms.get(alarm), _show_detail
 
 
-@command.command("acknowledge", epilog=_EPILOG)
-@click.argument("alarm")
-@server_options
-def acknowledge(*, alarm: str, server: Server) -> None:
+@command.asks("acknowledge", "alarm")
+def acknowledge(client: Client, alarm: str) -> Shown:
     """Note that somebody knows of ALARM; it clears by itself."""
-    with server.connected() as client:
-        answer = client.alarms.acknowledge(alarm)
-    server.show([answer], _show_alarms)
+    return [client.alarms.acknowledge(alarm)], _show_alarms
 
 
-@command.command("rules", epilog=_EPILOG)
+@command.asks("rules")
 @click.option(
     "--set", "model", metavar="MODEL", help="Set the rule of MODEL; 'default' of all others."
 )
@@ -97,8 +87,8 @@ def acknowledge(*, alarm: str, server: Server) -> None:
     metavar="SINCE UNTIL",
     help="The window, in UTC, whose stored answers it is held against.",
 )
-@server_options
 def rules(
+    client: Client,
     *,
     model: str | None,
     removed: str | None,
@@ -107,30 +97,27 @@ def rules(
     false_alarms: float | None,
     evaluation: str | None,
     window: tuple[dt.datetime, dt.datetime] | None,
-    server: Server,
-) -> None:
+) -> Shown:
     """Show the watched metrics of each model, or set or remove a rule; the changed model's alarms clear."""
     if model is not None and removed is not None:
         raise click.UsageError("--set and --remove exclude each other; give one of them.")
     if model is None and (watches or evaluation or window or false_alarms or not enabled):
         raise click.UsageError("--set names no model; give one, or 'default'.")
-    with server.connected() as client:
-        if removed is not None:
-            answer = client.alarms.remove_rule(None if removed == "default" else removed)
-        elif model is None:
-            answer = client.alarms.rules()
-        else:
-            since, until = (None, None) if window is None else map(_seconds, window)
-            answer = client.alarms.set_rule(
-                None if model == "default" else model,
-                enabled=enabled,
-                watches=watches or None,
-                false_alarms=false_alarms,
-                evaluation_id=evaluation,
-                since=since,
-                until=until,
-            )
-    server.show(answer, _show_rules)
+    if removed is not None:
+        return client.alarms.remove_rule(None if removed == "default" else removed), _show_rules
+    if model is None:
+        return client.alarms.rules(), _show_rules
+    since, until = (None, None) if window is None else map(_seconds, window)
+    changed = client.alarms.set_rule(
+        None if model == "default" else model,
+        enabled=enabled,
+        watches=watches or None,
+        false_alarms=false_alarms,
+        evaluation_id=evaluation,
+        since=since,
+        until=until,
+    )
+    return changed, _show_rules
 
 
 def _seconds(at: dt.datetime) -> float:
@@ -138,20 +125,11 @@ def _seconds(at: dt.datetime) -> float:
 
 
 def _show_alarms(alarms: Sequence[Alarm]) -> None:
-    show_table(
-        ("ID", "MODEL", "DECISION", "WATCH", "STATE", "RAISED", "CLEARED"),
-        [
-            (
-                alarm.id,
-                alarm.version or alarm.model,
-                alarm.decision,
-                alarm.watch,
-                alarm.state,
-                show_time(alarm.raised_at),
-                show_time(alarm.cleared_at),
-            )
-            for alarm in alarms
-        ],
+    show_rows(
+        alarms,
+        "ID:id, MODEL:version, DECISION:decision, WATCH:watch, STATE:state, RAISED:raised_at, "
+        "CLEARED:cleared_at",
+        version=lambda alarm: alarm.version or alarm.model,
     )
     for alarm in alarms:
         click.echo(printable(f"{alarm.id}: {alarm.message}"))
@@ -181,32 +159,28 @@ def _show_detail(alarm_detail: AlarmDetail) -> None:
 
 
 def _show_rules(alarm_rules: AlarmRules) -> None:
-    show_table(
-        ("MODEL", "ON", "WATCHES", "FALSE ALARMS", "AGAINST"),
-        [
-            (
-                rule.model or "every other",
-                "yes" if rule.enabled else "no",
-                "all" if len(rule.watches) == len(WATCHES) else ", ".join(rule.watches),
-                f"{rule.false_alarms:g}",
-                _against(rule),
-            )
-            for rule in alarm_rules.data
-        ],
+    show_rows(
+        alarm_rules.data,
+        "MODEL:model, ON:enabled, WATCHES:watches, FALSE ALARMS:false_alarms, AGAINST:reference",
+        model=lambda rule: rule.model or "every other",
+        watches=lambda rule: (
+            "all" if len(rule.watches) == len(WATCHES) else ", ".join(rule.watches)
+        ),
+        false_alarms=lambda rule: f"{rule.false_alarms:g}",
+        reference=_against,
     )
     click.echo()
+    references = [watched.reference for watched in alarm_rules.watched]
     show_table(
         ("WATCHED", "ANSWERS", "AGAINST", "N"),
         [
             (
                 watched.version or watched.model,
                 watched.answers,
-                None
-                if watched.reference is None
-                else watched.reference.evaluation_id or "stored answers",
-                None if watched.reference is None else watched.reference.n,
+                None if of is None else of.evaluation_id or "stored answers",
+                None if of is None else of.n,
             )
-            for watched in alarm_rules.watched
+            for watched, of in zip(alarm_rules.watched, references, strict=True)
         ],
     )
 

@@ -13,8 +13,8 @@ from steelyard.cli.local_state import (
     account_options,
     local_state,
     show_json,
+    show_rows,
     show_table,
-    show_time,
 )
 
 if TYPE_CHECKING:
@@ -95,19 +95,8 @@ def parked(*, clear: str | None, local: LocalAccounts) -> None:
     if local.as_json:
         show_json(events)
         return
-    show_table(
-        ("EVENT", "PROVIDER", "PURCHASE", "RECEIVED", "WHY"),
-        [
-            (
-                event.id,
-                event.provider,
-                event.purchase_id,
-                show_time(event.received_at),
-                event.reason,
-            )
-            for event in events
-        ],
-    )
+    columns = "EVENT:id, PROVIDER:provider, PURCHASE:purchase_id, RECEIVED:received_at, WHY:reason"
+    show_rows(events, columns)
 
 
 @command.command("balance", epilog=_EPILOG)

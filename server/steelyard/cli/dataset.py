@@ -15,7 +15,8 @@ from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.importing import command as import_command
 from steelyard.cli.importing import lines_of, rows_of
-from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.local_state import show_rows, show_table
+from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import origin_option, setting_option
 from steelyard.cli.table_files import (
     FileReading,
@@ -32,6 +33,7 @@ from steelyard.cli.transfers import bytes_bar
 if TYPE_CHECKING:
     import datetime as dt
 
+    from steelyard.client import Client
     from steelyard.client.dataset_calls import FoundRowsAnswer
     from steelyard.client.row_sources import Progress
     from steelyard.datasets.wire import Dataset, DatasetVersions
@@ -63,7 +65,7 @@ _file = click.argument(
 )
 
 
-@click.group("dataset", epilog=_EPILOG)
+@click.group("dataset", cls=Noun, epilog=_EPILOG)
 def command() -> None:
     """Make, list, read and delete the datasets of a running server.
 
@@ -110,6 +112,8 @@ def create(
     rows.exit_where_much_is_left_out()
 
 
+command.repeats_examples = False
+command.connect = connected  # type: ignore[method-assign]
 command.add_command(import_command)
 
 
@@ -158,7 +162,7 @@ def add(
     rows.exit_where_much_is_left_out()
 
 
-@command.command("from-feedback")
+@command.asks("from-feedback")
 @click.option("--name", help="Name of a new dataset; give it or --dataset.")
 @click.option("--dataset", help="The dataset to add to, as its next version.")
 @click.option(
@@ -174,63 +178,41 @@ def add(
 )
 @origin_option
 @fraction_option
-@server_options
 def from_feedback(
+    client: Client,
     *,
     name: str | None,
     dataset: str | None,
     since: dt.datetime | None,
     until: dt.datetime | None,
-    model: str | None,
-    named: str | None,
     decisions: tuple[str, ...],
-    by: Any,
-    evaluation_fraction: float | None,
-    server: Server,
-) -> None:
+    **given: Any,
+) -> Shown:
     """Make rows of stored decisions that got feedback: the outcome that really happened is the label.
 
     They are a new dataset, or the next version of one; a dataset takes each stored decision once.
     """
     if (name is None) == (dataset is None):
         raise click.UsageError("Give --name for a new dataset, or --dataset to add to one.")
-    with connected(server) as client:
-        made = client.datasets.from_feedback(
-            name=name,
-            dataset_id=dataset,
-            since=seconds_of(since),
-            until=seconds_of(until),
-            model=model,
-            named=named,
-            decisions=decisions or None,
-            by=by,
-            evaluation_fraction=evaluation_fraction,
-        )
-    server.show(made, show_from_feedback)
+    given.update(since=seconds_of(since), until=seconds_of(until), decisions=decisions or None)
+    made = client.datasets.from_feedback(name=name, dataset_id=dataset, **given)
+    return made, show_from_feedback
 
 
-@command.command("list")
+@command.asks("list")
 @click.option("--archived", is_flag=True, help="Archived datasets instead of the others.")
-@server_options
-def list_datasets(*, archived: bool, server: Server) -> None:
+def list_datasets(client: Client, *, archived: bool) -> Shown:
     """List datasets, the most recently used first."""
-    with connected(server) as client:
-        datasets = list(client.datasets.iterate(archived=archived))
-    server.show(datasets, _show_datasets)
+    return list(client.datasets.iterate(archived=archived)), _show_datasets
 
 
-@command.command("show")
-@click.argument("dataset")
-@server_options
-def show(*, dataset: str, server: Server) -> None:
+@command.asks("show", "dataset")
+def show(client: Client, dataset: str) -> Shown:
     """Show a dataset, its decisions and how often each outcome is right."""
-    with connected(server) as client:
-        answer = client.datasets.get(dataset)
-    server.show(answer, _show_detail)
+    return client.datasets.get(dataset), _show_detail
 
 
-@command.command("rows")
-@click.argument("dataset")
+@command.asks("rows", "dataset")
 @click.option(
     "--offset",
     type=click.IntRange(min=0),
@@ -244,33 +226,15 @@ def show(*, dataset: str, server: Server) -> None:
 @click.option("--text", help="Only rows with these words in the context.")
 @_partition
 @_version
-@server_options
-def rows(
-    *,
-    dataset: str,
-    offset: int,
-    limit: int,
-    text: str | None,
-    partition: Any,
-    version: int | None,
-    server: Server,
-) -> None:
+def rows(client: Client, dataset: str, **which: Any) -> Shown:
     """Show a page of rows: contexts and labels."""
-    with connected(server) as client:
-        page = client.datasets.search(
-            dataset, text=text, partition=partition, version=version, offset=offset, limit=limit
-        )
-    server.show(page, _show_rows)
+    return client.datasets.search(dataset, **which), _show_rows
 
 
-@command.command("versions")
-@click.argument("dataset")
-@server_options
-def versions(*, dataset: str, server: Server) -> None:
+@command.asks("versions", "dataset")
+def versions(client: Client, dataset: str) -> Shown:
     """List the versions, the newest first."""
-    with connected(server) as client:
-        answer = client.datasets.versions(dataset)
-    server.show(answer, _show_versions)
+    return client.datasets.versions(dataset), _show_versions
 
 
 @command.command("download")
@@ -343,25 +307,16 @@ def export(
         )
 
 
-@command.command("rename")
-@click.argument("dataset")
-@click.argument("name")
-@server_options
-def rename(*, dataset: str, name: str, server: Server) -> None:
+@command.asks("rename", "dataset", "name")
+def rename(client: Client, dataset: str, name: str) -> Shown:
     """Rename a dataset."""
-    with connected(server) as client:
-        renamed = client.datasets.rename(dataset, name)
-    server.show(renamed, show_dataset)
+    return client.datasets.rename(dataset, name), show_dataset
 
 
-@command.command("restore")
-@click.argument("dataset")
-@server_options
-def restore(*, dataset: str, server: Server) -> None:
+@command.asks("restore", "dataset")
+def restore(client: Client, dataset: str) -> Shown:
     """Take a dataset out of the archive."""
-    with connected(server) as client:
-        restored = client.datasets.restore(dataset)
-    server.show(restored, show_dataset)
+    return client.datasets.restore(dataset), show_dataset
 
 
 @command.command("archive")
@@ -440,29 +395,19 @@ def _progress(file: Path) -> AbstractContextManager[Progress]:
 
 
 def _show_datasets(datasets: Sequence[Dataset]) -> None:
-    columns = ("ID", "NAME", "VERSION", "ROWS", "TRAINING", "EVALUATION", "METHOD", "MADE")
-    rows = []
-    for dataset in datasets:
-        counts = (dataset.version, dataset.rows, dataset.split.training, dataset.split.evaluation)
-        rows.append(
-            (dataset.id, dataset.name, *counts, dataset.method, show_time(dataset.created_at))
-        )
-    show_table(columns, rows)
+    show_rows(
+        datasets,
+        "ID:id, NAME:name, VERSION:version, ROWS:rows, TRAINING:split.training, "
+        "EVALUATION:split.evaluation, METHOD:method, MADE:created_at",
+    )
 
 
 def _show_versions(dataset_versions: DatasetVersions) -> None:
-    rows = [
-        (
-            item.version,
-            item.rows,
-            item.added,
-            item.added_via,
-            show_time(item.created_at),
-            item.sha256[:12],
-        )
-        for item in dataset_versions.data
-    ]
-    show_table(("VERSION", "ROWS", "ADDED", "VIA", "MADE", "SHA-256"), rows)
+    show_rows(
+        dataset_versions.data,
+        "VERSION:version, ROWS:rows, ADDED:added, VIA:added_via, MADE:created_at, SHA-256:sha256",
+        sha256=lambda version: version.sha256[:12],
+    )
 
 
 def _show_rows(page: FoundRowsAnswer) -> None:

@@ -15,7 +15,8 @@ from steelyard.cli.decision_grow import find_growth, show_growth
 from steelyard.cli.decision_new import FOLDER, folder_option, write_text
 from steelyard.cli.decision_new import command as new
 from steelyard.cli.failures import FAILED
-from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.local_state import show_rows, show_table, show_time
+from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.shares_shown import describe_share, show_shares
 from steelyard.cli.terminal import printable
 
@@ -42,7 +43,7 @@ Examples:
 """
 
 
-@click.group("decision", epilog=_EPILOG)
+@click.group("decision", cls=Noun, epilog=_EPILOG)
 def command() -> None:
     """Keep decisions under names, in versions that aliases point to.
 
@@ -62,78 +63,56 @@ _at_option = click.option(
 )
 
 
-@command.command("list", epilog=_EPILOG)
+@command.asks("list")
 @click.option("--archived", is_flag=True, help="Those that are archived instead.")
-@server_options
-def list_decisions(*, archived: bool, server: Server) -> None:
+def list_decisions(client: Client, *, archived: bool) -> Shown:
     """List the account's named decisions, the newest first."""
-    with server.connected() as client:
-        decisions = list(client.named_decisions.list(archived=archived))
-    server.show(decisions, _show_decisions)
+    return list(client.named_decisions.list(archived=archived)), _show_decisions
 
 
-@command.command("show", epilog=_EPILOG)
-@click.argument("decision")
-@server_options
-def show(*, decision: str, server: Server) -> None:
+@command.asks("show", "decision")
+def show(client: Client, decision: str) -> Shown:
     """Show DECISION (NAME, NAME@ALIAS or NAME@7) as a file has it."""
     name, _, at = decision.partition("@")
-    with server.connected() as client:
-        of_name = client.named_decisions.get(name)
-        version = client.named_decisions.version(name, at or "production")
-        growth = find_growth(client, name)
-        moves = client.named_decisions.history(name)
-        last = next((move for move in moves if move.alias == "production"), None)
+    of_name = client.named_decisions.get(name)
+    version = client.named_decisions.version(name, at or "production")
+    growth = find_growth(client, name)
+    moves = client.named_decisions.history(name)
+    last = next((move for move in moves if move.alias == "production"), None)
 
     def show_all(version: NamedVersion) -> None:
         _show_version(of_name, version, last)
         if growth is not None:
             show_growth(growth)
 
-    server.show(version, show_all)
+    return version, show_all
 
 
-@command.command("history", epilog=_EPILOG)
-@click.argument("name")
-@server_options
-def history(*, name: str, server: Server) -> None:
+@command.asks("history", "name")
+def history(client: Client, name: str) -> Shown:
     """List the moves of NAME's aliases, the newest first."""
-    with server.connected() as client:
-        moves = list(client.named_decisions.history(name))
-    lines = [
-        [
-            show_time(move.created_at),
-            move.alias,
-            move.from_version,
-            move.to_version,
-            move.moved_by,
-            move.verdict,
-            f"overruled: {move.overruled}" if move.overruled else move.reason,
-        ]
-        for move in moves
-    ]
-    headings = ("AT", "ALIAS", "FROM", "TO", "BY", "VERDICT", "WHY")
-    server.show(moves, lambda _: show_table(headings, lines))
+    return list(client.named_decisions.history(name)), lambda moves: show_rows(
+        moves,
+        "AT:created_at, ALIAS:alias, FROM:from_version, TO:to_version, BY:moved_by, "
+        "VERDICT:verdict, WHY:reason",
+        reason=lambda move: f"overruled: {move.overruled}" if move.overruled else move.reason,
+    )
 
 
-@command.command("push", epilog=_EPILOG)
+@command.asks("push")
 @_files
 @click.option("--alias", help="Point this alias to what was pushed.")
 @click.option("--note", help="What changed, for people; also why the alias moves.")
-@server_options
-def push(*, files: tuple[Path, ...], alias: str | None, note: str | None, server: Server) -> None:
+def push(client: Client, *, files: tuple[Path, ...], alias: str | None, note: str | None) -> Shown:
     """Send FILES to the server: each makes a decision, or a version where its content is new.
 
     Without FILES, every file of decisions/. A description, an owner or a dataset that a file leaves
     out stays; an empty text removes it.
     """
-    with server.connected() as client:
-        pushed = [_push(client, _read(path), alias, note) for path in _paths(files)]
+    pushed = [_push(client, _read(path), alias, note) for path in _paths(files)]
     lines = [[decision.name, version.version, _aliases(decision)] for decision, version in pushed]
-    server.show(
-        [version for _, version in pushed],
-        lambda _: show_table(("NAME", "VERSION", "ALIASES"), lines),
-    )
+    versions = [version for _, version in pushed]
+    return versions, lambda _: show_table(("NAME", "VERSION", "ALIASES"), lines)
 
 
 @command.command("pull", epilog=_EPILOG)
@@ -306,12 +285,10 @@ def move(
             if not server.as_json:
                 show_comparison(comparison)
             moved = named.move(name, alias, version, reason=reason)
-    server.show(moved, lambda decision: _show_decisions([decision]))
+    server.show(moved, _show_decision)
 
 
-@command.command("share", epilog=_EPILOG)
-@click.argument("name")
-@click.argument("to")
+@command.asks("share", "name", "to")
 @click.option(
     "--share",
     type=click.FloatRange(0, 0.9),
@@ -335,39 +312,29 @@ def move(
     help="Hours from one step to the next.",
 )
 @click.option("--reason", help="Why, for people.")
-@server_options
-def share(*, name: str, to: str, share: float, server: Server, **given: Any) -> None:
+def share(client: Client, name: str, to: str, share: float, **given: Any) -> Shown:
     """Send a share of NAME's requests to the alias TO, the same ones in every process.
 
     Where feedback shows that it is right less often, the server ends it; with steps, for an alarm and
     a comparison that refuses it too.
     """
-    with server.connected() as client:
-        changed = client.named_decisions.share(name, to, share, **given)
-    server.show(changed, lambda decision: show_shares(decision.shares))
+    changed = client.named_decisions.share(name, to, share, **given)
+    return changed, lambda decision: show_shares(decision.shares)
 
 
-@command.command("rollback", epilog=_EPILOG)
-@click.argument("name")
+@command.asks("rollback", "name")
 @click.argument("alias", default="production")
 @click.option("--reason", help="Why, for people.")
-@server_options
-def rollback(*, name: str, alias: str, reason: str | None, server: Server) -> None:
+def rollback(client: Client, name: str, alias: str, reason: str | None) -> Shown:
     """Point ALIAS of NAME, production by default, to where it was before its last move."""
-    with server.connected() as client:
-        moved = client.named_decisions.roll_back(name, alias, reason=reason)
-    server.show(moved, lambda decision: _show_decisions([decision]))
+    return client.named_decisions.roll_back(name, alias, reason=reason), _show_decision
 
 
-@command.command("archive", epilog=_EPILOG)
-@click.argument("name")
+@command.asks("archive", "name")
 @click.option("--undo", is_flag=True, help="Bring it back.")
-@server_options
-def archive(*, name: str, undo: bool, server: Server) -> None:
+def archive(client: Client, name: str, *, undo: bool) -> Shown:
     """Archive NAME, which then answers no requests."""
-    with server.connected() as client:
-        archived = client.named_decisions.archive(name, archived=not undo)
-    server.show(archived, lambda decision: _show_decisions([decision]))
+    return client.named_decisions.archive(name, archived=not undo), _show_decision
 
 
 def _paths(files: Sequence[Path]) -> Sequence[Path]:
@@ -438,19 +405,15 @@ def _aliases(decision: NamedDecision) -> str:
     return ", ".join(f"{alias.alias} {alias.version}" for alias in decision.aliases)
 
 
+def _show_decision(decision: NamedDecision) -> None:
+    _show_decisions([decision])
+
+
 def _show_decisions(decisions: Sequence[NamedDecision]) -> None:
-    show_table(
-        ("NAME", "LATEST", "ALIASES", "OWNER", "MADE"),
-        [
-            [
-                decision.name,
-                decision.latest,
-                _aliases(decision),
-                decision.owner,
-                show_time(decision.created_at),
-            ]
-            for decision in decisions
-        ],
+    show_rows(
+        decisions,
+        "NAME:name, LATEST:latest, ALIASES:aliases, OWNER:owner, MADE:created_at",
+        aliases=_aliases,
     )
 
 

@@ -11,7 +11,8 @@ import click
 from steelyard.cli.connecting import Server, dataset_id_of, server_options
 from steelyard.cli.failures import FAILED
 from steelyard.cli.importing import FileRows, lines_of, rows_of
-from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.local_state import show_rows, show_table
+from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.table_files import FileReading, has_rows, is_table, read_options
 from steelyard.cli.terminal import printable
 
@@ -47,7 +48,7 @@ _by = click.option(
 )
 
 
-class StartsByDefault(click.Group):
+class StartsByDefault(Noun):
     """A group whose first argument may be a dataset's id instead of a command's name."""
 
     def resolve_command(
@@ -150,15 +151,11 @@ def _store_file(
     return rows, stored.id
 
 
-@command.command("list", epilog=_EPILOG)
-@click.argument("dataset")
+@command.asks("list", "dataset")
 @click.option("--status", "statuses", multiple=True, help="Only these; may be repeated.")
-@server_options
-def list_evaluations(*, dataset: str, statuses: tuple[str, ...], server: Server) -> None:
+def list_evaluations(client: Client, dataset: str, statuses: tuple[str, ...]) -> Shown:
     """List the evaluations of DATASET, the newest first."""
-    with server.connected() as client:
-        evaluations = list(client.evaluations.list(dataset, status=statuses))
-    server.show(evaluations, _show_evaluations)
+    return list(client.evaluations.list(dataset, status=statuses)), _show_evaluations
 
 
 @command.command("show", epilog=_EPILOG)
@@ -185,14 +182,10 @@ def show(*, evaluation: str, by: str | None, server: Server) -> None:
     server.show(detail, _show_detail)
 
 
-@command.command("cancel", epilog=_EPILOG)
-@click.argument("evaluation")
-@server_options
-def cancel(*, evaluation: str, server: Server) -> None:
+@command.asks("cancel", "evaluation")
+def cancel(client: Client, evaluation: str) -> Shown:
     """Stop EVALUATION; its predictions are kept."""
-    with server.connected() as client:
-        answer = client.evaluations.cancel(evaluation)
-    server.show(answer, _show_evaluation)
+    return client.evaluations.cancel(evaluation), _show_evaluation
 
 
 @command.command("retry", epilog=_EPILOG)
@@ -211,22 +204,17 @@ def retry(*, evaluation: str, follow: bool, server: Server) -> None:
         raise click.exceptions.Exit(FAILED)
 
 
-@command.command("compare", epilog=_EPILOG)
-@click.argument("before")
-@click.argument("after")
+@command.asks("compare", "before", "after")
 @_by
-@server_options
-def compare(*, before: str, after: str, by: str | None, server: Server) -> None:
+def compare(client: Client, before: str, after: str, by: str | None) -> Shown:
     """Compare evaluation AFTER with BEFORE on the decisions that both scored.
 
     With --by on those whose labels came from there alone.
     """
-    with server.connected() as client:
-        comparison = client.evaluations.compare(before, after)
+    comparison = client.evaluations.compare(before, after)
     if by is not None:
-        server.show(_slice_of(comparison.groups, by), lambda slice_: _show_paired(slice_.metrics))
-        return
-    server.show(comparison, _show_comparison)
+        return _slice_of(comparison.groups, by), lambda slice_: _show_paired(slice_.metrics)
+    return comparison, _show_comparison
 
 
 def _show_followed(evaluations: Sequence[Evaluation]) -> None:
@@ -243,19 +231,12 @@ def _show_evaluation(evaluation: Evaluation) -> None:
 def _show_evaluations(evaluations: Sequence[Evaluation]) -> None:
     from steelyard.client.display_evaluations import show_metrics
 
-    show_table(
-        ("ID", "MODEL", "STATUS", "ROWS", "ASKED", "METRICS"),
-        [
-            (
-                evaluation.id,
-                evaluation.model_label,
-                evaluation.status,
-                f"{evaluation.completed_rows} of {evaluation.evaluation_rows}",
-                show_time(evaluation.created_at),
-                show_metrics(evaluation),
-            )
-            for evaluation in evaluations
-        ],
+    show_rows(
+        evaluations,
+        "ID:id, MODEL:model_label, STATUS:status, ROWS:completed_rows, ASKED:created_at, "
+        "METRICS:metrics",
+        completed_rows=lambda each: f"{each.completed_rows} of {each.evaluation_rows}",
+        metrics=show_metrics,
     )
 
 
@@ -329,8 +310,22 @@ def _show_origin(by: str, slice_: SliceMeasures) -> None:
 
 
 def _show_comparison(comparison: EvaluationComparison) -> None:
+    from steelyard.client.display_evaluations import flip_cells
+
     _show_paired(comparison.overall)
-    _show_flipped(comparison)
+    if not comparison.flipped:
+        return
+    click.echo()
+    show_table(
+        ("CONTEXT", "DECISION", "FLIP", "RIGHT", "BEFORE", "AFTER"),
+        [
+            (flip.context_sha256[:12], *flip_cells(flip))
+            for flip in comparison.flipped[:_SHOWN_FLIPS]
+        ],
+    )
+    left = comparison.flipped_total - min(len(comparison.flipped), _SHOWN_FLIPS)
+    if left:
+        click.echo(printable(f"and {left} more; --json shows them"))
 
 
 def _show_paired(overall: PairedMeasures) -> None:
@@ -349,24 +344,6 @@ def _show_paired(overall: PairedMeasures) -> None:
             if (change := change_of(overall, name)) is not None
         ],
     )
-
-
-def _show_flipped(comparison: EvaluationComparison) -> None:
-    from steelyard.client.display_evaluations import flip_cells
-
-    if not comparison.flipped:
-        return
-    click.echo()
-    show_table(
-        ("CONTEXT", "DECISION", "FLIP", "RIGHT", "BEFORE", "AFTER"),
-        [
-            (flip.context_sha256[:12], *flip_cells(flip))
-            for flip in comparison.flipped[:_SHOWN_FLIPS]
-        ],
-    )
-    left = comparison.flipped_total - min(len(comparison.flipped), _SHOWN_FLIPS)
-    if left:
-        click.echo(printable(f"and {left} more; --json shows them"))
 
 
 def _block() -> str:

@@ -11,14 +11,15 @@ import click
 from steelyard.cli import distill, family_bound, family_dossier, family_novelty
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import REFUSED, is_problem, show_failure
-from steelyard.cli.job import show_job
-from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.job import FINE_TUNES
+from steelyard.cli.local_state import show_rows, show_table, show_time
+from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
     from steelyard.errors import SteelyardError
-    from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
+    from steelyard.families.fine_tune_wire import FineTuneEstimate
     from steelyard.families.wire import Family
     from steelyard.models.wire import Model
     from steelyard.shadows.wire import ShadowReport
@@ -36,6 +37,17 @@ Examples:
   steelyard family switch router@3 on
   steelyard family rollback router router@2
 """
+
+
+#: Options of a fine-tune that are one field of its request.
+_HYPERPARAMETERS = ("seed", "lora_rank", "heads", "learning_rate", "steps", "judged_by")
+
+
+def _starting(command: _Command) -> _Command:
+    """Add the options of a new family."""
+    method = click.option("--method", type=click.Choice(["sft", "reward"]), help="[default: sft]")
+    first = click.option("--from", "start_from", help="A base model, or a model's number.")
+    return first(method(command))
 
 
 def _training_options(command: _Command) -> _Command:
@@ -86,7 +98,7 @@ _switch_off = click.option(
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
-@click.group("family", epilog=_EPILOG)
+@click.group("family", cls=Noun, epilog=_EPILOG)
 def command() -> None:
     """Grow, switch and roll back families: named lineages of models, each grown on one dataset.
 
@@ -102,99 +114,62 @@ command.add_command(family_novelty.command)
 command.add_command(family_dossier.command)
 
 
-@command.command("list", epilog=_EPILOG)
-@server_options
-def list_families(*, server: Server) -> None:
+@command.asks("list")
+def list_families(client: Client) -> Shown:
     """List every family: its switch, the model it serves, and whether it can be continued."""
     from steelyard.client.display_families import FAMILY_COLUMNS, family_rows
 
-    with _connected(server) as client:
-        families = client.families.list()
     columns = [column.upper() for column in FAMILY_COLUMNS]
-    server.show(families, lambda page: show_table(columns, family_rows(page.data)))
+    return client.families.list(), lambda page: show_table(columns, family_rows(page.data))
 
 
-@command.command("show", epilog=_EPILOG)
-@click.argument("name")
-@server_options
-def show(*, name: str, server: Server) -> None:
+@command.asks("show", "name")
+def show(client: Client, name: str) -> Shown:
     """Show NAME: its models, its fine-tunes, and the effect of continuing it now."""
-    with _connected(server) as client:
-        family = client.families.get(name)
-    server.show(family, _show_family)
+    return client.families.get(name), _show_family
 
 
-@command.command("estimate", epilog=_EPILOG)
+@command.asks("estimate")
 @click.argument("name")
 @click.argument("dataset", required=False)
-@click.option("--from", "start_from", help="A base model, or a model's number.")
-@click.option("--method", type=click.Choice(["sft", "reward"]), help="[default: sft]")
+@_starting
 @_base
 @_training_options
-@server_options
 def estimate(
+    client: Client,
     *,
     name: str,
     dataset: str | None,
     start_from: str | None,
     method: str | None,
     base: str | None,
-    dataset_version: int | None,
-    server: Server,
-    **training: Any,
-) -> None:
+    **given: Any,
+) -> Shown:
     """Show the price of starting NAME on DATASET now; without DATASET, of continuing it."""
     if dataset is None and (start_from is not None or method is not None):
         raise click.UsageError("--from and --method are for a new family; name its dataset.")
     if dataset is not None and base is not None:
         raise click.UsageError("--base is for a family that there is; a new one starts --from it.")
-    given: dict[str, Any] = {
-        "hyperparameters": _given(training),
-        "dataset_version": dataset_version,
-    }
-    with _connected(server) as client:
-        if dataset is None:
-            answer = client.families.estimate_continue(name, base=base, **given)
-        else:
-            answer = client.families.estimate(
-                name, dataset, start_from=start_from, method=method, **given
-            )
-    server.show(answer, _show_estimate)
+    fields = _fields(given)
+    if dataset is None:
+        return client.families.estimate_continue(name, base=base, **fields), _show_estimate
+    answer = client.families.estimate(name, dataset, start_from=start_from, method=method, **fields)
+    return answer, _show_estimate
 
 
 @command.command("create", epilog=_EPILOG)
 @click.argument("name")
 @click.argument("dataset")
-@click.option("--from", "start_from", help="A base model, or a model's number.")
-@click.option("--method", type=click.Choice(["sft", "reward"]), help="[default: sft]")
+@_starting
 @_training_options
 @_max_price
 @_follow
 @server_options
-def create(
-    *,
-    name: str,
-    dataset: str,
-    start_from: str | None,
-    method: str | None,
-    dataset_version: int | None,
-    max_price_usd: str | None,
-    follow: bool,
-    server: Server,
-    **training: Any,
-) -> None:
+def create(*, name: str, dataset: str, follow: bool, server: Server, **given: Any) -> None:
     """Start a family NAME: queue its first fine-tune on DATASET."""
     with _connected(server) as client:
-        job = client.families.create(
-            name,
-            dataset,
-            start_from=start_from,
-            method=method,
-            hyperparameters=_given(training),
-            dataset_version=dataset_version,
-            max_price_usd=max_price_usd,
-        )
-        _show_queued(client, job, server, follow=follow)
+        job = client.families.create(name, dataset, **_fields(given))
+        FINE_TUNES.begun(client, job, server, follow=follow)
 
 
 @command.command("continue", epilog=_EPILOG)
@@ -204,66 +179,41 @@ def create(
 @_max_price
 @_follow
 @server_options
-def continue_family(
-    *,
-    name: str,
-    base: str | None,
-    dataset_version: int | None,
-    max_price_usd: str | None,
-    follow: bool,
-    server: Server,
-    **training: Any,
-) -> None:
+def continue_family(*, name: str, follow: bool, server: Server, **given: Any) -> None:
     """Queue the next fine-tune of NAME, on the rows that its dataset gained."""
     with _connected(server) as client:
-        job = client.families.continue_(
-            name,
-            hyperparameters=_given(training),
-            dataset_version=dataset_version,
-            base=base,
-            max_price_usd=max_price_usd,
-        )
-        _show_queued(client, job, server, follow=follow)
+        job = client.families.continue_(name, **_fields(given))
+        FINE_TUNES.begun(client, job, server, follow=follow)
 
 
-@command.command("switch", epilog=_EPILOG)
+@command.asks("switch")
 @click.argument("name")
 @_state
 @_switch_off
-@server_options
-def switch(*, name: str, state: str, switch_off: tuple[str, ...], server: Server) -> None:
+def switch(client: Client, *, name: str, state: str, switch_off: tuple[str, ...]) -> Shown:
     """Switch NAME, a family or a model's number, on or off."""
     others = switch_off or None
-    with _connected(server) as client:
-        if "@" in name:
-            model = client.models.switch(name, state == "on", switch_off=others)
-            server.show(model, _show_model)
-        else:
-            answer = client.families.switch(name, state == "on", switch_off=others)
-            server.show(answer, _show_family)
+    if "@" in name:
+        return client.models.switch(name, state == "on", switch_off=others), _show_model
+    return client.families.switch(name, state == "on", switch_off=others), _show_family
 
 
-@command.command("keep-warm", epilog=_EPILOG)
+@command.asks("keep-warm")
 @click.argument("name")
 @_state
 @_max_price
 @_switch_off
-@server_options
 def keep_warm(
-    *, name: str, state: str, max_price_usd: str | None, switch_off: tuple[str, ...], server: Server
-) -> None:
+    client: Client, *, name: str, state: str, switch_off: tuple[str, ...], **price: Any
+) -> Shown:
     """Keep the model of NAME loaded between calls, or stop; an hour's price is held at a time."""
-    given: dict[str, Any] = {"max_price_usd": max_price_usd, "switch_off": switch_off or None}
-    with _connected(server) as client:
-        if "@" in name:
-            model = client.models.keep_warm(name, state == "on", **given)
-            server.show(model, _show_model)
-        else:
-            answer = client.families.keep_warm(name, state == "on", **given)
-            server.show(answer, _show_family)
+    price["switch_off"] = switch_off or None
+    if "@" in name:
+        return client.models.keep_warm(name, state == "on", **price), _show_model
+    return client.families.keep_warm(name, state == "on", **price), _show_family
 
 
-@command.command("shadow", epilog=_EPILOG)
+@command.asks("shadow")
 @click.argument("name")
 @click.argument("model", required=False)
 @click.option(
@@ -274,29 +224,21 @@ def keep_warm(
     help="Of the stored answers that MODEL scores too.",
 )
 @click.option("--off", is_flag=True, help="End the shadow; what it answered stays.")
-@server_options
-def shadow(*, name: str, model: str | None, share: float, off: bool, server: Server) -> None:
+def shadow(client: Client, *, name: str, model: str | None, share: float, off: bool) -> Shown:
     """Score a share of NAME's requests with MODEL, unseen by callers; without MODEL, compare them."""
     if off and model is not None:
         raise click.UsageError("Give MODEL or --off.")
-    with _connected(server) as client:
-        if off:
-            server.show(client.families.end_shadow(name), lambda _: click.echo("Ended."))
-        elif model is not None:
-            server.show(
-                client.families.shadow(name, model, share),
-                lambda made: click.echo(
-                    f"{made.model} scores {made.share:.0%} of what {name} answers from now on. Compare "
-                    f"them: steelyard family shadow {name}"
-                ),
-            )
-        else:
-            server.show(client.families.compare_shadow(name), _show_shadow)
+    if off:
+        return client.families.end_shadow(name), lambda _: click.echo("Ended.")
+    if model is None:
+        return client.families.compare_shadow(name), _show_shadow
+    return client.families.shadow(name, model, share), lambda made: click.echo(
+        f"{made.model} scores {made.share:.0%} of what {name} answers from now on. Compare them: "
+        f"steelyard family shadow {name}"
+    )
 
 
-@command.command("rollback", epilog=_EPILOG)
-@click.argument("name")
-@click.argument("to")
+@command.asks("rollback", "name", "to")
 @click.option(
     "--discard",
     multiple=True,
@@ -304,29 +246,23 @@ def shadow(*, name: str, model: str | None, share: float, off: bool, server: Ser
     help="Exactly the newer models; may be repeated. [default: those that are there, after asking]",
 )
 @_yes
-@server_options
-def rollback(*, name: str, to: str, discard: tuple[str, ...], yes: bool, server: Server) -> None:
+def rollback(client: Client, name: str, to: str, *, discard: tuple[str, ...], yes: bool) -> Shown:
     """Take NAME back to the older model TO, such as router@2, and discard the newer for good."""
-    with _connected(server) as client:
-        names = list(discard) or _newer(client.families.get(name), to)
-        if not yes and names:
-            click.confirm(f"Discard {', '.join(map(printable, names))} for good?", abort=True)
-        answer = client.families.roll_back(name, to, names)
-    server.show(answer, _show_family)
+    names = list(discard) or _newer(client.families.get(name), to)
+    if not yes and names:
+        click.confirm(f"Discard {', '.join(map(printable, names))} for good?", abort=True)
+    return client.families.roll_back(name, to, names), _show_family
 
 
-@command.command("delete", epilog=_EPILOG)
-@click.argument("name")
+@command.asks("delete", "name")
 @_yes
-@server_options
-def delete(*, name: str, yes: bool, server: Server) -> None:
+def delete(client: Client, name: str, *, yes: bool) -> Shown:
     """Delete NAME for good: a family with its whole lineage, or one model by its number."""
     what = "" if "@" in name else " and every model of its lineage"
     if not yes:
         click.confirm(f"Delete {printable(name)}{what} for good?", abort=True)
-    with _connected(server) as client:
-        deleted = client.models.delete(name) if "@" in name else client.families.delete(name)
-    server.show(deleted, lambda deleted: click.echo(f"{printable(deleted.id)} is deleted."))
+    deleted = client.models.delete(name) if "@" in name else client.families.delete(name)
+    return deleted, lambda deleted: click.echo(f"{printable(deleted.id)} is deleted.")
 
 
 @contextmanager
@@ -343,6 +279,9 @@ def _connected(server: Server) -> Iterator[Client]:
             show_failure(error)
             _show_obstacles(error)
             raise SystemExit(REFUSED) from None
+
+
+command.connect = _connected  # type: ignore[method-assign]
 
 
 def _show_obstacles(error: SteelyardError) -> None:
@@ -363,9 +302,11 @@ def _show_obstacles(error: SteelyardError) -> None:
                 click.echo(printable(f"  {name}: {line}"), err=True)
 
 
-def _given(training: dict[str, Any]) -> dict[str, Any] | None:
-    given = {name: value for name, value in training.items() if value not in (None, ())}
-    return given or None
+def _fields(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a fine-tune as its request has them."""
+    training = {name: given.pop(name) for name in _HYPERPARAMETERS}
+    chosen = {name: value for name, value in training.items() if value not in (None, ())}
+    return {**given, "hyperparameters": chosen or None}
 
 
 def _newer(family: Family, to: str) -> list[str]:
@@ -377,26 +318,15 @@ def _newer(family: Family, to: str) -> list[str]:
     return [model.ref for model in newer if model.status == "ready"]
 
 
-def _show_queued(client: Client, job: Job, server: Server, *, follow: bool) -> None:
-    from steelyard.cli.job import FINE_TUNES
-
-    if follow:
-        FINE_TUNES.follow(client, job, server)
-    else:
-        server.show(job, show_job)
-
-
 def _show_estimate(shown: FineTuneEstimate) -> None:
     minimum = ", the least that one costs" if shown.minimum_applied else ""
+    steps = f"{shown.steps}, {shown.passes:.3g} passes over {shown.train_rows} rows"
     show_table(
         ("FIELD", "VALUE"),
         [
             ("price", f"{shown.price_usd} {shown.currency}{minimum}"),
             ("trained tokens", shown.trained_tokens),
-            (
-                "steps",
-                f"{shown.steps}, {shown.passes:.3g} passes over {shown.train_rows} rows",
-            ),
+            ("steps", steps),
             ("new rows", shown.rows.new),
             ("earlier rows", shown.rows.earlier),
             ("evaluation rows", shown.rows.evaluation),
@@ -423,20 +353,10 @@ def _show_family(family: Family) -> None:
         family_novelty.show_novelty(family)
     if family.jobs is not UNSET and family.jobs:
         click.echo()
-        show_table(
-            ("FINE-TUNE", "STATUS", "OUTCOME", "VERSION", "USD", "QUEUED", "REASON"),
-            [
-                (
-                    job.id,
-                    job.status,
-                    job.outcome,
-                    job.dataset_version,
-                    job.price_usd,
-                    show_time(job.created_at),
-                    job.reason,
-                )
-                for job in family.jobs
-            ],
+        show_rows(
+            family.jobs,
+            "FINE-TUNE:id, STATUS:status, OUTCOME:outcome, VERSION:dataset_version, USD:price_usd, "
+            "QUEUED:created_at, REASON:reason",
         )
     if family.continue_ is not UNSET and family.continue_ is not None:
         continuation = family.continue_
@@ -456,20 +376,11 @@ def _show_shadow(report: ShadowReport) -> None:
         return
     made = report.shadow
     click.echo(f"{made.model} beside {made.family}: {report.answers} answers of both")
-    show_table(
-        ("DECISION", "ANSWERS", "AGREE", "OBSERVED", "FAMILY RIGHT", "SHADOW RIGHT"),
-        [
-            (
-                name,
-                decision.n,
-                f"{decision.agreement.value:.1%}",
-                decision.observed,
-                decision.both_right + decision.family_right,
-                decision.both_right + decision.shadow_right,
-            )
-            for name, decision in report.decisions.items()
-        ],
-    )
+    lines = []
+    for name, each in report.decisions.items():
+        right = (each.both_right + each.family_right, each.both_right + each.shadow_right)
+        lines.append((name, each.n, f"{each.agreement.value:.1%}", each.observed, *right))
+    show_table(("DECISION", "ANSWERS", "AGREE", "OBSERVED", "FAMILY RIGHT", "SHADOW RIGHT"), lines)
 
 
 def _show_model(model: Model) -> None:

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.job_commands import JobCommands
-from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.local_state import show_rows, show_table, show_time
+from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
+    from steelyard.client import Client
     from steelyard.evaluations.gate_wire import Gate
-    from steelyard.families.fine_tune_wire import Job, JobEvents
+    from steelyard.families.fine_tune_wire import Job
     from steelyard.wire.jobs import AnyJob, JobSummary
 
 _EPILOG = """\b
@@ -25,7 +26,7 @@ Examples:
 _STATUSES = ("queued", "running", "cancelling", "succeeded", "review_ready", "failed", "cancelled")
 
 
-@click.group("job", epilog=_EPILOG)
+@click.group("job", cls=Noun, epilog=_EPILOG)
 def command() -> None:
     """List, follow and stop jobs: fine-tunes, evaluations, labeling, comparisons, tuning and maps.
 
@@ -34,27 +35,17 @@ def command() -> None:
     """
 
 
-@command.command("list", epilog=_EPILOG)
+@command.asks("list")
 @click.option(
-    "--status",
-    "statuses",
-    multiple=True,
-    type=click.Choice(_STATUSES),
-    help="Only these; may be repeated.",
+    "--status", multiple=True, type=click.Choice(_STATUSES), help="Only these; may be repeated."
 )
-@click.option(
-    "--kind", "kinds", multiple=True, help="Only these, such as fine_tune; may be repeated."
-)
+@click.option("--kind", multiple=True, help="Only these, such as fine_tune; may be repeated.")
 @click.option("--dataset", help="Only those on this dataset.")
-@server_options
-def list_jobs(
-    *, statuses: tuple[str, ...], kinds: tuple[str, ...], dataset: str | None, server: Server
-) -> None:
+def list_jobs(client: Client, *, dataset: str | None, **which: Any) -> Shown:
     """List jobs of all kinds, the newest first."""
-    with server.connected() as client:
-        jobs = list(client.jobs.all(kind=kinds, status=statuses, dataset_id=dataset))
+    jobs = list(client.jobs.all(dataset_id=dataset, **which))
     columns = ("ID", "KIND", "OF", "STATUS", "PROGRESS", "QUEUED")
-    server.show(jobs, lambda jobs: show_table(columns, [_row(job) for job in jobs]))
+    return jobs, lambda jobs: show_table(columns, [_row(job) for job in jobs])
 
 
 def _row(job: JobSummary) -> tuple[str | None, ...]:
@@ -63,24 +54,11 @@ def _row(job: JobSummary) -> tuple[str | None, ...]:
     return job.id, job.noun, job.of, job.ended or job.status, progress, show_time(job.created_at)
 
 
-@command.command("events", epilog=_EPILOG)
-@click.argument("job")
-@server_options
-def events(*, job: str, server: Server) -> None:
+@command.asks("events", "job")
+def events(client: Client, job: str) -> Shown:
     """List the events of a fine-tune, the oldest first."""
-    with server.connected() as client:
-        answer = client.jobs.events(job)
-    server.show(answer, _show_events)
-
-
-def _show_events(events: JobEvents) -> None:
-    show_table(
-        ("", "AT", "TYPE", "MESSAGE"),
-        [
-            (event.seq, show_time(event.created_at), event.type, event.message)
-            for event in events.data
-        ],
-    )
+    columns = ":seq, AT:created_at, TYPE:type, MESSAGE:message"
+    return client.jobs.events(job), lambda answer: show_rows(answer.data, columns)
 
 
 def show_job(job: Job | AnyJob) -> None:
@@ -103,8 +81,6 @@ def show_job(job: Job | AnyJob) -> None:
 #: Jobs of all kinds; fine-tunes are followed by what queues them too.
 FINE_TUNES: JobCommands[Any] = JobCommands(
     of=lambda client: client.jobs,
-    metavar="JOB",
-    epilog=_EPILOG,
     show=show_job,
     is_done=lambda job: getattr(job, "has_joined", job.status in {"succeeded", "review_ready"}),
 )

@@ -10,6 +10,7 @@ import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
+from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -24,11 +25,17 @@ class JobCommands(Generic[Job]):
 
     #: Returns the part of a client that has its calls.
     of: Callable[[Client], Any]
-    metavar: str
-    epilog: str
     show: Callable[[Job], None]
     #: Whether a job that is over made what it was waited for.
     is_done: Callable[[Job], bool]
+    metavar: str = "JOB"
+
+    def begun(self, client: Client, job: Any, server: Server, *, follow: bool) -> None:
+        """Print a job that was queued, or follow it."""
+        if follow:
+            self.follow(client, job, server)
+        else:
+            server.show(job, self.show)
 
     def follow(
         self, client: Client, job: Any, server: Server, *, timeout_s: float | None = None
@@ -41,19 +48,17 @@ class JobCommands(Generic[Job]):
         if not self.is_done(answer):
             raise click.exceptions.Exit(FAILED)
 
-    def add_to(self, group: click.Group, *, show: str, follow: str, cancel: str) -> None:
+    def add_to(self, noun: Noun, *, show: str, follow: str, cancel: str) -> None:
         """Add the commands to those of a kind of job, each with its help."""
+        job_argument = click.argument("job", metavar=self.metavar)
 
-        @group.command("show", help=show, epilog=self.epilog)
-        @click.argument("job", metavar=self.metavar)
-        @server_options
-        def show_job(*, job: str, server: Server) -> None:
-            with server.connected() as client:
-                answer = self.of(client).get(job)
-            server.show(answer, self.show)
+        @noun.asks("show", help=show)
+        @job_argument
+        def show_job(client: Client, job: str) -> Shown:
+            return self.of(client).get(job), self.show
 
-        @group.command("follow", help=follow, epilog=self.epilog)
-        @click.argument("job", metavar=self.metavar)
+        @noun.command("follow", help=follow, epilog=noun.epilog)
+        @job_argument
         @click.option(
             "--timeout", "timeout_s", type=float, help="Seconds to wait. [default: no end]"
         )
@@ -62,10 +67,7 @@ class JobCommands(Generic[Job]):
             with server.connected() as client:
                 self.follow(client, job, server, timeout_s=timeout_s)
 
-        @group.command("cancel", help=cancel, epilog=self.epilog)
-        @click.argument("job", metavar=self.metavar)
-        @server_options
-        def cancel_job(*, job: str, server: Server) -> None:
-            with server.connected() as client:
-                answer = self.of(client).cancel(job)
-            server.show(answer, self.show)
+        @noun.asks("cancel", help=cancel)
+        @job_argument
+        def cancel_job(client: Client, job: str) -> Shown:
+            return self.of(client).cancel(job), self.show

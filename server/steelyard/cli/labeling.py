@@ -12,7 +12,8 @@ from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.job_commands import JobCommands
 from steelyard.cli.json_input import read_list
-from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.local_state import show_rows, show_table
+from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.stored_queries import MAX_QUERIES, read_window, unsure_queries
 from steelyard.cli.table_files import FileReading, has_rows, is_table, read_options
 from steelyard.cli.terminal import printable
@@ -20,7 +21,7 @@ from steelyard.cli.terminal import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from steelyard.datasets.wire import Dataset
+    from steelyard.client import Client
     from steelyard.labeling.wire import LabelingJob, LabelingResult, LabelingSource, TeacherList
     from steelyard.wire.measures import Measure
 
@@ -40,7 +41,7 @@ _SHOWN_CHARACTERS = 60
 _FIRST_BYTES = 1 << 16
 
 
-@click.group("labeling", epilog=_EPILOG)
+@click.group("labeling", cls=Noun, epilog=_EPILOG)
 def command() -> None:
     """Ask other models to label rows, and make datasets of those that you accept.
 
@@ -51,13 +52,10 @@ def command() -> None:
 command.add_command(next_rows.command)
 
 
-@command.command("teachers", epilog=_EPILOG)
-@server_options
-def teachers(*, server: Server) -> None:
+@command.asks("teachers")
+def teachers(client: Client) -> Shown:
     """List the models that may label rows."""
-    with server.connected() as client:
-        answer = client.labeling.teachers()
-    server.show(answer, _show_teachers)
+    return client.labeling.teachers(), _show_teachers
 
 
 @command.command("upload", epilog=_EPILOG)
@@ -109,7 +107,7 @@ def _has_contexts(file: Path) -> bool:
         return b'"context"' in lines.readline(_FIRST_BYTES) or has_rows(file)
 
 
-@command.command("from-log", epilog=_EPILOG)
+@command.asks("from-log")
 @click.option("--name", required=True, help="Name of the source.")
 @click.option(
     "--since",
@@ -136,36 +134,27 @@ def _has_contexts(file: Path) -> bool:
     show_default=True,
     help="Queries at most.",
 )
-@server_options
-def from_log(*, name: str, server: Server, **given: Any) -> None:
+def from_log(client: Client, *, name: str, **given: Any) -> Shown:
     """Make a source of stored answers that were unsure and got no feedback, the newest first."""
-    with server.connected() as client:
-        queries = unsure_queries(client, **given)
-        if not queries:
-            raise click.ClickException(
-                "No stored answer matches; raise --unsure, or take a longer --since."
-            )
-        source = client.labeling.upload(name, queries)
-    server.show([source], _show_sources)
+    queries = unsure_queries(client, **given)
+    if not queries:
+        raise click.ClickException(
+            "No stored answer matches; raise --unsure, or take a longer --since."
+        )
+    return [client.labeling.upload(name, queries)], _show_sources
 
 
-@command.command("sources", epilog=_EPILOG)
-@server_options
-def sources(*, server: Server) -> None:
+@command.asks("sources")
+def sources(client: Client) -> Shown:
     """List the sources, the newest first."""
-    with server.connected() as client:
-        listed = list(client.labeling.sources())
-    server.show(listed, _show_sources)
+    return list(client.labeling.sources()), _show_sources
 
 
-@command.command("delete", epilog=_EPILOG)
-@click.argument("source")
-@server_options
-def delete(*, source: str, server: Server) -> None:
+@command.asks("delete", "source")
+def delete(client: Client, source: str) -> Shown:
     """Delete SOURCE and its teachers' answers for good; its datasets stay."""
-    with server.connected() as client:
-        deleted = client.labeling.delete_source(source)
-    server.show(deleted, lambda source_row: click.echo(f"Deleted {printable(source_row.id)}."))
+    deleted = client.labeling.delete_source(source)
+    return deleted, lambda row: click.echo(f"Deleted {printable(row.id)}.")
 
 
 @command.command("start", epilog=_EPILOG)
@@ -201,74 +190,48 @@ def start(
         job = client.labeling.create(
             source, teacher_models=teacher_models or None, decisions=decision_list, **given
         )
-        if follow:
-            _COMMANDS.follow(client, job, server)
-        else:
-            server.show(job, _show_job)
+        _COMMANDS.begun(client, job, server, follow=follow)
 
 
-@command.command("list", epilog=_EPILOG)
+@command.asks("list")
 @click.option("--status", "statuses", multiple=True, help="Only these; may be repeated.")
-@server_options
-def list_jobs(*, statuses: tuple[str, ...], server: Server) -> None:
+def list_jobs(client: Client, statuses: tuple[str, ...]) -> Shown:
     """List labeling jobs, the newest first."""
-    with server.connected() as client:
-        jobs = list(client.labeling.list(status=statuses))
-    server.show(jobs, _show_jobs)
+    return list(client.labeling.list(status=statuses)), _show_jobs
 
 
-@command.command("results", epilog=_EPILOG)
-@click.argument("job")
+@command.asks("results", "job")
 @click.option("--disagreements", is_flag=True, help="Only rows on which teachers differ.")
-@server_options
-def results(*, job: str, disagreements: bool, server: Server) -> None:
+def results(client: Client, job: str, *, disagreements: bool) -> Shown:
     """List the rows of JOB with each teacher's answers."""
-    with server.connected() as client:
-        job_results = [
-            result
-            for result in client.labeling.results(job)
-            if not (disagreements and result.agreement)
-        ]
-    server.show(job_results, _show_results)
+    every = client.labeling.results(job)
+    return [row for row in every if not (disagreements and row.agreement)], _show_results
 
 
-@command.command("discard", epilog=_EPILOG)
-@click.argument("job")
-@server_options
-def discard(*, job: str, server: Server) -> None:
+@command.asks("discard", "job")
+def discard(client: Client, job: str) -> Shown:
     """Drop JOB, whose labels are ready, without a dataset."""
-    with server.connected() as client:
-        answer = client.labeling.discard(job)
-    server.show(answer, _show_job)
+    return client.labeling.discard(job), _show_job
 
 
-@command.command("finalize", epilog=_EPILOG)
-@click.argument("job")
+@command.asks("finalize", "job")
 @click.option("--row", "chosen", type=int, multiple=True, help="A row by its index; repeated.")
 @click.option("--agreed", is_flag=True, help="Every row on which all teachers agree.")
 @click.option("--all", "is_all", is_flag=True, help="Every row that has labels.")
 @click.option("--evaluation-fraction", type=float, help="Share put aside. [default: 0.2]")
-@server_options
 def finalize(
-    *,
-    job: str,
-    chosen: tuple[int, ...],
-    agreed: bool,
-    is_all: bool,
-    evaluation_fraction: float | None,
-    server: Server,
-) -> None:
+    client: Client, job: str, *, chosen: tuple[int, ...], agreed: bool, is_all: bool, **given: Any
+) -> Shown:
     """Make a dataset of accepted rows of JOB; the same rows again are the same dataset."""
     if bool(chosen) + agreed + is_all != 1:
         raise click.UsageError("Choose rows with one of --row, --agreed and --all.")
-    with server.connected() as client:
-        indices = list(chosen) or [
-            result.index
-            for result in client.labeling.results(job)
-            if result.valid and (is_all or result.agreement)
-        ]
-        dataset = client.labeling.finalize(job, indices, evaluation_fraction=evaluation_fraction)
-    server.show(dataset, _show_dataset)
+    indices = list(chosen) or [
+        result.index
+        for result in client.labeling.results(job)
+        if result.valid and (is_all or result.agreement)
+    ]
+    dataset = client.labeling.finalize(job, indices, **given)
+    return dataset, lambda dataset: show_rows([dataset], "ID:id, NAME:name, ROWS:rows")
 
 
 def _show_teachers(teacher_list: TeacherList) -> None:
@@ -283,35 +246,16 @@ def _show_teachers(teacher_list: TeacherList) -> None:
 
 
 def _show_sources(labeling_sources: Sequence[LabelingSource]) -> None:
-    show_table(
-        ("ID", "NAME", "ROWS", "UPLOADED"),
-        [
-            (
-                labeling_source.id,
-                labeling_source.name,
-                labeling_source.rows,
-                show_time(labeling_source.created_at),
-            )
-            for labeling_source in labeling_sources
-        ],
-    )
+    show_rows(labeling_sources, "ID:id, NAME:name, ROWS:rows, UPLOADED:created_at")
 
 
 def _show_jobs(labeling_jobs: Sequence[LabelingJob]) -> None:
-    show_table(
-        ("ID", "NAME", "STATUS", "ROWS", "AGREED", "TEACHERS", "USD"),
-        [
-            (
-                labeling_job.id,
-                labeling_job.name,
-                labeling_job.status,
-                f"{labeling_job.completed_rows} of {labeling_job.rows}",
-                labeling_job.agreement_rows,
-                ", ".join(labeling_job.teacher_models),
-                labeling_job.price_usd,
-            )
-            for labeling_job in labeling_jobs
-        ],
+    show_rows(
+        labeling_jobs,
+        "ID:id, NAME:name, STATUS:status, ROWS:rows, AGREED:agreement_rows, "
+        "TEACHERS:teacher_models, USD:price_usd",
+        rows=lambda job: f"{job.completed_rows} of {job.rows}",
+        teacher_models=lambda job: ", ".join(job.teacher_models),
     )
 
 
@@ -326,50 +270,36 @@ def _show_job(job: LabelingJob) -> None:
     if job.decisions is UNSET or job.teachers is UNSET:
         return
     click.echo()
-    show_table(
-        ("DECISION", "ALPHA", "ROWS AGREED"),
-        [
-            (decision.decision_id, _measure_text(decision.alpha), _measure_text(decision.agreement))
-            for decision in job.decisions
-        ],
+    show_rows(
+        job.decisions,
+        "DECISION:decision_id, ALPHA:alpha, ROWS AGREED:agreement",
+        alpha=lambda decision: _measure_text(decision.alpha),
+        agreement=lambda decision: _measure_text(decision.agreement),
     )
     click.echo()
-    show_table(
-        ("TEACHER", "ANSWERED", "ERRORS", "WITH OTHERS"),
-        [
-            (teacher.model, teacher.answered, teacher.errors, _measure_text(teacher.with_others))
-            for teacher in job.teachers
-        ],
+    show_rows(
+        job.teachers,
+        "TEACHER:model, ANSWERED:answered, ERRORS:errors, WITH OTHERS:with_others",
+        with_others=lambda teacher: _measure_text(teacher.with_others),
     )
 
 
 def _show_results(labeling_results: Sequence[LabelingResult]) -> None:
-    from msgspec import UNSET
-
-    show_table(
-        ("ROW", "AGREED", "LABELS", "CONTEXT"),
-        [
-            (
-                labeling_result.index,
-                "yes" if labeling_result.agreement else "no",
-                "; ".join(
-                    f"{teacher.model}: "
-                    + (
-                        "failed"
-                        if teacher.labels is UNSET
-                        else ", ".join(f"{name}={label}" for name, label in teacher.labels.items())
-                    )
-                    for teacher in labeling_result.teachers
-                ),
-                str(labeling_result.context)[:_SHOWN_CHARACTERS],
-            )
-            for labeling_result in labeling_results
-        ],
+    show_rows(
+        labeling_results,
+        "ROW:index, AGREED:agreement, LABELS:teachers, CONTEXT:context",
+        teachers=lambda result: "; ".join(map(_labels_text, result.teachers)),
+        context=lambda result: str(result.context)[:_SHOWN_CHARACTERS],
     )
 
 
-def _show_dataset(dataset: Dataset) -> None:
-    show_table(("ID", "NAME", "ROWS"), [(dataset.id, dataset.name, dataset.rows)])
+def _labels_text(teacher: Any) -> str:
+    from msgspec import UNSET
+
+    if teacher.labels is UNSET:
+        return f"{teacher.model}: failed"
+    labels = ", ".join(f"{name}={label}" for name, label in teacher.labels.items())
+    return f"{teacher.model}: {labels}"
 
 
 def _measure_text(measure: Measure | None) -> str:
@@ -380,8 +310,6 @@ def _measure_text(measure: Measure | None) -> str:
 
 _COMMANDS: JobCommands[LabelingJob] = JobCommands(
     of=lambda client: client.labeling,
-    metavar="JOB",
-    epilog=_EPILOG,
     show=_show_job,
     is_done=lambda job: job.status in {"review_ready", "finalized"},
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -109,6 +110,22 @@ def show_table(columns: Sequence[str], lines: Sequence[Sequence[object]]) -> Non
     for line in [list(columns), *cells]:
         padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         click.echo("  ".join(padded).rstrip())
+
+
+def show_rows(rows: Iterable[object], columns: str, /, **cells: Callable[[Any], object]) -> None:
+    """Print a line for each row under columns such as ``ID:id, TRAINING:split.training``.
+
+    Each names an attribute of the rows; ``cells`` return what attributes do not say.
+    """
+    named = [column.partition(":")[::2] for column in columns.split(", ")]
+    lines = [[cells.get(name, attrgetter(name))(row) for _, name in named] for row in rows]
+    for line in lines:
+        for place, (_, name) in enumerate(named):
+            if isinstance(line[place], bool):
+                line[place] = "yes" if line[place] else "no"
+            elif isinstance(line[place], float) and name.endswith(("_at", "_since")):
+                line[place] = show_time(line[place])
+    show_table([heading for heading, _ in named], lines)
 
 
 def show_time(at: float | None) -> str | None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.job_commands import JobCommands
-from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.local_state import show_rows
+from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from steelyard.client import Client
     from steelyard.maps.wire import DatasetMap
 
 _EPILOG = """\b
@@ -26,7 +28,7 @@ Examples:
 """
 
 
-@click.group("map", epilog=_EPILOG)
+@click.group("map", cls=Noun, epilog=_EPILOG)
 def command() -> None:
     """Lay out the rows of datasets as points: rows whose contexts are alike lie near each other.
 
@@ -40,32 +42,24 @@ def command() -> None:
 @click.option("--model", help="Whose vectors are compared. [default: the default base model]")
 @click.option("--follow", is_flag=True, help="Wait until it has its points.")
 @server_options
-def start(
-    *, dataset: str, version: int | None, model: str | None, follow: bool, server: Server
-) -> None:
+def start(*, dataset: str, follow: bool, server: Server, **given: Any) -> None:
     """Lay out the rows of DATASET, or show the map that is there.
 
     One that was cancelled goes on from what it has, and one that failed begins anew.
     """
     with server.connected() as client:
-        answer = client.maps.create(dataset, version=version, model=model)
-        if follow:
-            _COMMANDS.follow(client, answer, server)
-        else:
-            server.show(answer, _show)
+        job = client.maps.create(dataset, **given)
+        _COMMANDS.begun(client, job, server, follow=follow)
 
 
-@command.command("list", epilog=_EPILOG)
+@command.asks("list")
 @click.option("--dataset", "dataset_id", help="Only those of this dataset.")
 @click.option(
     "--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Maps at most."
 )
-@server_options
-def list_maps(*, dataset_id: str | None, limit: int, server: Server) -> None:
+def list_maps(client: Client, *, dataset_id: str | None, limit: int) -> Shown:
     """List maps, the newest first."""
-    with server.connected() as client:
-        maps = list(islice(client.maps.list(dataset_id=dataset_id), limit))
-    server.show(maps, _show_maps)
+    return list(islice(client.maps.list(dataset_id=dataset_id), limit)), _show_maps
 
 
 @command.command("export", epilog=_EPILOG)
@@ -104,21 +98,11 @@ def _show(dataset_map: DatasetMap) -> None:
 
 
 def _show_maps(dataset_maps: Sequence[DatasetMap]) -> None:
-    show_table(
-        ("ID", "DATASET", "VERSION", "MODEL", "STATUS", "POINTS", "DONE", "ASKED FOR"),
-        [
-            (
-                dataset_map.id,
-                dataset_map.dataset_id,
-                dataset_map.dataset_version,
-                dataset_map.model,
-                dataset_map.status,
-                dataset_map.points,
-                _done(dataset_map),
-                show_time(dataset_map.created_at),
-            )
-            for dataset_map in dataset_maps
-        ],
+    show_rows(
+        dataset_maps,
+        "ID:id, DATASET:dataset_id, VERSION:dataset_version, MODEL:model, STATUS:status, "
+        "POINTS:points, DONE:progress, ASKED FOR:created_at",
+        progress=_done,
     )
 
 
@@ -130,7 +114,6 @@ def _done(dataset_map: DatasetMap) -> str:
 _COMMANDS: JobCommands[DatasetMap] = JobCommands(
     of=lambda client: client.maps,
     metavar="MAP",
-    epilog=_EPILOG,
     show=_show,
     is_done=lambda job: job.status == "succeeded",
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.local_state import home_folder, show_table
+from steelyard.cli.local_state import home_folder, show_rows
 from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable, progress_bar
 
@@ -124,16 +124,11 @@ def _show(report: StressReport) -> None:
     from steelyard.client.display_evaluations import show_measure
 
     click.echo(f"{report.model}, {report.contexts:,} contexts; share of answers that flip:")
-    show_table(
-        ("PRESSURE", "FLIPPED", "BEYOND THE NOISE", "ANSWERS", "WHAT IS DONE"),
-        [
-            (
-                line.pressure,
-                show_measure(line.flipped),
-                None if line.beyond_noise is None else show_measure(line.beyond_noise),
-                None if line.flipped is None else line.flipped.n,
-                line.description,
-            )
-            for line in report.lines
-        ],
+    show_rows(
+        report.lines,
+        "PRESSURE:pressure, FLIPPED:flipped, BEYOND THE NOISE:beyond_noise, ANSWERS:n, "
+        "WHAT IS DONE:description",
+        flipped=lambda line: show_measure(line.flipped),
+        beyond_noise=lambda line: line.beyond_noise and show_measure(line.beyond_noise),
+        n=lambda line: line.flipped and line.flipped.n,
     )

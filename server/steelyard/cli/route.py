@@ -155,19 +155,11 @@ def list_routes(*, as_json: bool, home: str | None) -> None:
     if as_json:
         show_json(routes)
         return
-    show_table(
-        ("NAME", "MODELS", "DATASET", "VERSION", "ADDED"),
-        [
-            (
-                name,
-                ", ".join(route.models),
-                route.dataset or None,
-                route.version or None,
-                route.added,
-            )
-            for name, route in routes.items()
-        ],
-    )
+    lines = [
+        (name, ", ".join(route.models), route.dataset or None, route.version or None, route.added)
+        for name, route in routes.items()
+    ]
+    show_table(("NAME", "MODELS", "DATASET", "VERSION", "ADDED"), lines)
 
 
 @command.command("show", epilog=_EPILOG)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.cli.local_state import show_table
+from steelyard.cli.local_state import show_rows, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,17 +14,11 @@ if TYPE_CHECKING:
 
 def show_templates(templates: Sequence[Template]) -> None:
     """Print each template's use, and how well models answer its rows."""
-    show_table(
-        ("TEMPLATE", "ROWS", "NEEDS", "FOR"),
-        [
-            [
-                each.name,
-                len(each.examples),
-                "another model" if each.needs_more else None,
-                each.description,
-            ]
-            for each in templates
-        ],
+    show_rows(
+        templates,
+        "TEMPLATE:name, ROWS:examples, NEEDS:needs_more, FOR:description",
+        examples=lambda each: len(each.examples),
+        needs_more=lambda each: "another model" if each.needs_more else None,
     )
     lines = [
         [

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.job_commands import JobCommands
-from steelyard.cli.local_state import show_table
+from steelyard.cli.local_state import show_rows
+from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from steelyard.prompt_tuning.wire import Effort, PromptTuningJob, TuningResult
+    from steelyard.client import Client
+    from steelyard.prompt_tuning.wire import PromptTuningJob, TuningResult
 
 _EPILOG = """\b
 Examples:
@@ -25,7 +27,7 @@ Examples:
 """
 
 
-@click.group("tune", epilog=_EPILOG)
+@click.group("tune", cls=Noun, epilog=_EPILOG)
 def command() -> None:
     """Rewrite a decision's wording on a dataset's rows, and prove it on rows put aside.
 
@@ -46,64 +48,34 @@ def command() -> None:
 @click.option("--max-price", "max_price_usd", metavar="USD", help="Refuse a higher price.")
 @click.option("--follow", is_flag=True, help="Wait until it has ended.")
 @server_options
-def start(
-    *,
-    dataset: str,
-    decision: str | None,
-    model: str | None,
-    effort: Effort,
-    max_price_usd: str | None,
-    follow: bool,
-    server: Server,
-) -> None:
+def start(*, dataset: str, follow: bool, server: Server, **given: Any) -> None:
     """Tune a decision's wording on DATASET; its price is held, and charged for an improvement."""
     with server.connected() as client:
-        job = client.prompt_tuning.create(
-            dataset, decision=decision, model=model, effort=effort, max_price_usd=max_price_usd
-        )
-        if follow:
-            _COMMANDS.follow(client, job, server)
-        else:
-            server.show(job, _show_job)
+        job = client.prompt_tuning.create(dataset, **given)
+        _COMMANDS.begun(client, job, server, follow=follow)
 
 
-@command.command("list", epilog=_EPILOG)
+@command.asks("list")
 @click.option("--dataset", "dataset_id", help="Only those on this dataset.")
 @click.option("--status", "statuses", multiple=True, help="Only these; may be repeated.")
-@server_options
-def list_jobs(*, dataset_id: str | None, statuses: tuple[str, ...], server: Server) -> None:
+def list_jobs(client: Client, *, dataset_id: str | None, statuses: tuple[str, ...]) -> Shown:
     """List the jobs, the newest first."""
-    with server.connected() as client:
-        jobs = list(client.prompt_tuning.list(dataset_id=dataset_id, status=statuses))
-    server.show(jobs, _show_jobs)
+    return list(client.prompt_tuning.list(dataset_id=dataset_id, status=statuses)), _show_jobs
 
 
-@command.command("dismiss", epilog=_EPILOG)
-@click.argument("job")
+@command.asks("dismiss", "job")
 @click.option("--undo", is_flag=True, help="List them again.")
-@server_options
-def dismiss(*, job: str, undo: bool, server: Server) -> None:
+def dismiss(client: Client, job: str, *, undo: bool) -> Shown:
     """Take the labels that JOB doubts off the dataset's list; its result keeps them."""
-    with server.connected() as client:
-        answer = client.prompt_tuning.dismiss_label_issues(job, dismissed=not undo)
-    server.show(answer, _show_job)
+    return client.prompt_tuning.dismiss_label_issues(job, dismissed=not undo), _show_job
 
 
 def _show_jobs(prompt_tuning_jobs: Sequence[PromptTuningJob]) -> None:
-    show_table(
-        ("ID", "DATASET", "DECISION", "MODEL", "STATUS", "VERDICT", "USD"),
-        [
-            (
-                prompt_tuning_job.id,
-                prompt_tuning_job.dataset_id,
-                prompt_tuning_job.decision,
-                prompt_tuning_job.model,
-                prompt_tuning_job.status,
-                None if prompt_tuning_job.result is None else prompt_tuning_job.result.verdict,
-                prompt_tuning_job.price_usd,
-            )
-            for prompt_tuning_job in prompt_tuning_jobs
-        ],
+    show_rows(
+        prompt_tuning_jobs,
+        "ID:id, DATASET:dataset_id, DECISION:decision, MODEL:model, STATUS:status, "
+        "VERDICT:result, USD:price_usd",
+        result=lambda job: None if job.result is None else job.result.verdict,
     )
 
 
@@ -123,10 +95,7 @@ def _show_result(result: TuningResult) -> None:
         click.echo(printable(reason))
     if result.changes:
         click.echo()
-        show_table(
-            ("PART", "BEFORE", "AFTER"),
-            [(change.part, change.before, change.after) for change in result.changes],
-        )
+        show_rows(result.changes, "PART:part, BEFORE:before, AFTER:after")
     if result.test is not None:
         test = result.test
         click.echo()
@@ -138,16 +107,11 @@ def _show_result(result: TuningResult) -> None:
         )
     if result.label_issues:
         click.echo()
-        show_table(
-            ("LABEL TO CHECK", "WHY"),
-            [(label_issue.row, label_issue.reason) for label_issue in result.label_issues],
-        )
+        show_rows(result.label_issues, "LABEL TO CHECK:row, WHY:reason")
 
 
 _COMMANDS: JobCommands[PromptTuningJob] = JobCommands(
     of=lambda client: client.prompt_tuning,
-    metavar="JOB",
-    epilog=_EPILOG,
     show=_show_job,
     is_done=lambda job: job.status == "succeeded",
 )

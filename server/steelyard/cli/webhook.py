@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
-from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.local_state import show_rows
+from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
 from steelyard.outbox.names import EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from steelyard.client import Client
     from steelyard.outbox.names import Event
-    from steelyard.webhooks.wire import DeletedWebhook, Delivery, Webhook
+    from steelyard.webhooks.wire import Delivery, Webhook
 
 #: Seconds that ``test`` waits for what became of it, and between two looks.
 _WAIT_S, _POLL_S = 30.0, 0.1
@@ -33,7 +35,7 @@ Examples:
 """
 
 
-@click.group("webhook", epilog=_EPILOG)
+@click.group("webhook", cls=Noun, epilog=_EPILOG)
 def command() -> None:
     """Deliver events of an account to endpoints of other programs, signed and in order.
 
@@ -50,31 +52,25 @@ _event_option = click.option(
 )
 
 
-@command.command("add", epilog=_EPILOG)
+@command.asks("add")
 @click.argument("address", metavar="URL")
 @_event_option
 @click.option("--description", help="For people.")
-@server_options
 def add(
-    *, address: str, events: tuple[Event, ...], description: str | None, server: Server
-) -> None:
+    client: Client, *, address: str, events: tuple[Event, ...], description: str | None
+) -> Shown:
     """Send events, all of them by default, to URL; its secret is shown once."""
-    with server.connected() as client:
-        made = client.webhooks.create(address, events or EVENTS, description=description)
-    server.show(made, _show_made)
+    made = client.webhooks.create(address, events or EVENTS, description=description)
+    return made, _show_made
 
 
-@command.command("list", epilog=_EPILOG)
-@server_options
-def list_webhooks(*, server: Server) -> None:
+@command.asks("list")
+def list_webhooks(client: Client) -> Shown:
     """List the account's webhooks, the newest first."""
-    with server.connected() as client:
-        webhooks = list(client.webhooks.list())
-    server.show(webhooks, _show_webhooks)
+    return list(client.webhooks.list()), _show_webhooks
 
 
-@command.command("change", epilog=_EPILOG)
-@click.argument("webhook")
+@command.asks("change", "webhook")
 @click.option("--to", metavar="URL", help="Another address.")
 @_event_option
 @click.option("--description", help="For people.")
@@ -82,42 +78,22 @@ def list_webhooks(*, server: Server) -> None:
 @click.option(
     "--rotate-secret", is_flag=True, help="Make a new secret; the old one signs a day more."
 )
-@server_options
 def change(
-    *,
-    webhook: str,
-    to: str | None,
-    events: tuple[Event, ...],
-    description: str | None,
-    enabled: bool | None,
-    rotate_secret: bool,
-    server: Server,
-) -> None:
+    client: Client, webhook: str, to: str | None, events: tuple[Event, ...], **fields: Any
+) -> Shown:
     """Change WEBHOOK; fields left out stay."""
-    with server.connected() as client:
-        changed = client.webhooks.change(
-            webhook,
-            url=to,
-            events=events or None,
-            description=description,
-            enabled=enabled,
-            rotate_secret=rotate_secret,
-        )
-    server.show(changed, _show_made)
+    changed = client.webhooks.change(webhook, url=to, events=events or None, **fields)
+    return changed, _show_made
 
 
-@command.command("remove", epilog=_EPILOG)
-@click.argument("webhook")
-@server_options
-def remove(*, webhook: str, server: Server) -> None:
+@command.asks("remove", "webhook")
+def remove(client: Client, webhook: str) -> Shown:
     """Remove WEBHOOK and its deliveries."""
-    with server.connected() as client:
-        removed = client.webhooks.delete(webhook)
-    server.show(removed, _show_removed)
+    removed = client.webhooks.delete(webhook)
+    return removed, lambda removed: click.echo(f"Removed {printable(removed.id)}.")
 
 
-@command.command("deliveries", epilog=_EPILOG)
-@click.argument("webhook")
+@command.asks("deliveries", "webhook")
 @click.option(
     "--status",
     "statuses",
@@ -125,23 +101,15 @@ def remove(*, webhook: str, server: Server) -> None:
     type=click.Choice(("waiting", "delivered", "failed")),
     help="Only these; may be repeated.",
 )
-@server_options
-def deliveries(*, webhook: str, statuses: tuple[str, ...], server: Server) -> None:
+def deliveries(client: Client, webhook: str, statuses: tuple[str, ...]) -> Shown:
     """List the deliveries to WEBHOOK of the last 30 days, the newest first."""
-    with server.connected() as client:
-        listed = list(client.webhooks.deliveries(webhook, status=statuses))
-    server.show(listed, _show_deliveries)
+    return list(client.webhooks.deliveries(webhook, status=statuses)), _show_deliveries
 
 
-@command.command("redeliver", epilog=_EPILOG)
-@click.argument("webhook")
-@click.argument("delivery")
-@server_options
-def redeliver(*, webhook: str, delivery: str, server: Server) -> None:
+@command.asks("redeliver", "webhook", "delivery")
+def redeliver(client: Client, webhook: str, delivery: str) -> Shown:
     """Deliver the event of DELIVERY to WEBHOOK once more."""
-    with server.connected() as client:
-        answer = client.webhooks.redeliver(webhook, delivery)
-    server.show(answer, _show_delivery)
+    return client.webhooks.redeliver(webhook, delivery), _show_delivery
 
 
 @command.command("test", epilog=_EPILOG)
@@ -170,44 +138,21 @@ def _show_made(webhook: Webhook) -> None:
 
 
 def _show_webhooks(webhooks: Sequence[Webhook]) -> None:
-    show_table(
-        ("ID", "URL", "EVENTS", "ON", "FAILING SINCE"),
-        [
-            (
-                webhook.id,
-                webhook.url,
-                "all" if len(webhook.events) == len(EVENTS) else ", ".join(webhook.events),
-                "yes" if webhook.enabled else "no",
-                show_time(webhook.failing_since),
-            )
-            for webhook in webhooks
-        ],
+    show_rows(
+        webhooks,
+        "ID:id, URL:url, EVENTS:events, ON:enabled, FAILING SINCE:failing_since",
+        events=lambda each: "all" if len(each.events) == len(EVENTS) else ", ".join(each.events),
     )
     for webhook in webhooks:
         if webhook.disabled_reason is not None:
             click.echo(printable(f"{webhook.id} is off: {webhook.disabled_reason}"))
 
 
-def _show_removed(removed: DeletedWebhook) -> None:
-    click.echo(f"Removed {printable(removed.id)}.")
-
-
 def _show_deliveries(listed: Sequence[Delivery]) -> None:
-    show_table(
-        ("ID", "EVENT", "SUBJECT", "STATUS", "TRIES", "ANSWER", "MADE", "NEXT TRY"),
-        [
-            (
-                delivery.id,
-                delivery.event,
-                delivery.subject,
-                delivery.status,
-                delivery.attempts,
-                delivery.response_status,
-                show_time(delivery.created_at),
-                show_time(delivery.next_try_at),
-            )
-            for delivery in listed
-        ],
+    show_rows(
+        listed,
+        "ID:id, EVENT:event, SUBJECT:subject, STATUS:status, TRIES:attempts, "
+        "ANSWER:response_status, MADE:created_at, NEXT TRY:next_try_at",
     )
 
 
