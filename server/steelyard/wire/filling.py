@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from typing import Any, TypeVar
-
-import msgspec
 
 _Filled = TypeVar("_Filled")
 
@@ -19,12 +15,5 @@ def filled(cls: type[_Filled], source: object, /, **others: Any) -> _Filled:
     >>> filled(Violation, SimpleNamespace(message="Remove it.", type="unknown"), path=("body",))
     Violation(path=('body',), message='Remove it.', type='unknown')
     """
-    copies = {name: getattr(source, name) for name in _fields(cls) if name not in others}
-    return cls(**copies, **others)
-
-
-@functools.cache
-def _fields(cls: Any) -> tuple[str, ...]:
-    if issubclass(cls, msgspec.Struct):
-        return cls.__struct_fields__
-    return tuple(field.name for field in dataclasses.fields(cls) if field.init)
+    names: Any = getattr(cls, "__struct_fields__", None) or getattr(cls, "__dataclass_fields__", ())
+    return cls(**{name: getattr(source, name) for name in names if name not in others}, **others)
