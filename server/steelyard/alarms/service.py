@@ -11,23 +11,12 @@ import msgspec
 from sqlalchemy import Connection, Row
 
 from steelyard.alarms import store as rows
+from steelyard.alarms import wire
 from steelyard.alarms.budget import WATCHES
 from steelyard.alarms.telling import OF_FEEDBACK, measure_of
 from steelyard.alarms.tracking import CLEAR_AFTER, estimate
 from steelyard.alarms.watched import DEFAULT_RULE, Watched
 from steelyard.alarms.watching import MOST_WATCHED, clear
-from steelyard.alarms.wire import (
-    Alarm,
-    AlarmDetail,
-    AlarmEvidence,
-    AlarmPage,
-    AlarmRule,
-    AlarmRules,
-    AlarmsQuery,
-    FeedbackSelection,
-    PutAlarmRule,
-    WatchedModel,
-)
 from steelyard.calibration.sequences import BUCKET
 from steelyard.caller import Caller
 from steelyard.decision_log.store import AnswerCriteria, feedback_of_answers, newest_answers
@@ -46,8 +35,8 @@ MAX_RULES = 200
 _LOOKED, _AT_ONCE = 5_000, 500
 
 _encode = msgspec.json.Encoder().encode
-_decode_rule = decoder_of(AlarmRule).decode
-_decode_evidence = decoder_of(AlarmEvidence).decode
+_decode_rule = decoder_of(wire.AlarmRule).decode
+_decode_evidence = decoder_of(wire.AlarmEvidence).decode
 _decode_watched = decoder_of(Watched).decode
 
 
@@ -68,11 +57,11 @@ class Alarms:
         self._writes = writes
         self._now = now
 
-    async def rules(self, caller: Caller) -> AlarmRules:
+    async def rules(self, caller: Caller) -> wire.AlarmRules:
         """Return an account's rules, and the models that they watch."""
         return await self._state.read(lambda connection: _rules(connection, caller.account_id))
 
-    async def put_rule(self, write: Write, request: PutAlarmRule) -> AlarmRules:
+    async def put_rule(self, write: Write, request: wire.PutAlarmRule) -> wire.AlarmRules:
         """Replace the rule of a model or the general rule, and clear the alarms of its models."""
         account_id, now = write.caller.account_id, self._now()
         model = request.model or ""
@@ -80,9 +69,9 @@ class Alarms:
         watches = [
             watch for watch in WATCHES if request.watches is None or watch in request.watches
         ]
-        rule = filled(AlarmRule, request, watches=watches, updated_at=now)
+        rule = filled(wire.AlarmRule, request, watches=watches, updated_at=now)
 
-        def work(connection: Connection) -> AlarmRules:
+        def work(connection: Connection) -> wire.AlarmRules:
             chosen = request.reference
             if chosen is not None and chosen.evaluation_id is not None:
                 _require_evaluation(connection, account_id, chosen.evaluation_id)
@@ -96,11 +85,11 @@ class Alarms:
 
         return await self._writes.once(write, work)
 
-    async def remove_rule(self, write: Write, model: str | None) -> AlarmRules:
+    async def remove_rule(self, write: Write, model: str | None) -> wire.AlarmRules:
         """Remove the rule of a model or the general rule, and clear the alarms of its models."""
         account_id, now = write.caller.account_id, self._now()
 
-        def work(connection: Connection) -> AlarmRules:
+        def work(connection: Connection) -> wire.AlarmRules:
             own = {row.model for row in rows.all_rules(connection, [account_id])}
             if (model or "") not in own:
                 of = "No general rule" if model is None else f"No rule of {model[:60]!r}"
@@ -111,7 +100,7 @@ class Alarms:
 
         return await self._writes.once(write, work)
 
-    async def page(self, caller: Caller, query: AlarmsQuery) -> AlarmPage:
+    async def page(self, caller: Caller, query: wire.AlarmsQuery) -> wire.AlarmPage:
         """Return a page of an account's alarms."""
         page = await self._state.read(
             lambda connection: rows.page_of_alarms(
@@ -123,30 +112,32 @@ class Alarms:
                 cursor=query.cursor,
             )
         )
-        return AlarmPage(
+        return wire.AlarmPage(
             data=[_to_wire(row) for row in page.rows],
             has_more=page.next_cursor is not None,
             next_cursor=page.next_cursor,
         )
 
-    async def get(self, caller: Caller, alarm_id: str) -> AlarmDetail:
+    async def get(self, caller: Caller, alarm_id: str) -> wire.AlarmDetail:
         """Return an alarm, and how its figure is now."""
 
-        def read(connection: Connection) -> AlarmDetail:
+        def read(connection: Connection) -> wire.AlarmDetail:
             row = _find(connection, caller.account_id, alarm_id)
             alarm = _to_wire(row)
             selection = None
             if alarm.watch in OF_FEEDBACK:
                 selection = _selection(connection, caller.account_id, alarm)
-            return AlarmDetail(alarm=alarm, now=_now(connection, row, alarm), selection=selection)
+            return wire.AlarmDetail(
+                alarm=alarm, now=_now(connection, row, alarm), selection=selection
+            )
 
         return await self._state.read(read)
 
-    async def acknowledge(self, write: Write, alarm_id: str) -> Alarm:
+    async def acknowledge(self, write: Write, alarm_id: str) -> wire.Alarm:
         """Acknowledge an alarm; it still clears by itself."""
         caller, now = write.caller, self._now()
 
-        def work(connection: Connection) -> Alarm:
+        def work(connection: Connection) -> wire.Alarm:
             row = _find(connection, caller.account_id, alarm_id)
             if row.state == "raised":
                 rows.change_alarm(
@@ -170,14 +161,14 @@ def _clear_alarms(
             clear(connection, alarm, "rules_changed", now)
 
 
-def _rules(connection: Connection, account_id: str) -> AlarmRules:
+def _rules(connection: Connection, account_id: str) -> wire.AlarmRules:
     rules = {row.model: _decode_rule(row.body) for row in rows.all_rules(connection, [account_id])}
     general = rules.pop("", DEFAULT_RULE)
     watched = []
     for row in rows.watches_of_account(connection, account_id, MOST_WATCHED):
         watch = _decode_watched(row.body)
         watched.append(
-            WatchedModel(
+            wire.WatchedModel(
                 model=row.model,
                 version=row.version or None,
                 answers=row.counted,
@@ -185,10 +176,10 @@ def _rules(connection: Connection, account_id: str) -> AlarmRules:
                 looked_at=row.updated_at,
             )
         )
-    return AlarmRules(data=[general, *rules.values()], watched=watched)
+    return wire.AlarmRules(data=[general, *rules.values()], watched=watched)
 
 
-def _now(connection: Connection, row: Row[Any], alarm: Alarm) -> Measure | None:
+def _now(connection: Connection, row: Row[Any], alarm: wire.Alarm) -> Measure | None:
     key = (row.account_id, row.model, row.version)
     body = rows.find_watches(connection, [key]).get(key)
     if body is None:
@@ -205,7 +196,9 @@ def _now(connection: Connection, row: Row[Any], alarm: Alarm) -> Measure | None:
     return None
 
 
-def _selection(connection: Connection, account_id: str, alarm: Alarm) -> FeedbackSelection:
+def _selection(
+    connection: Connection, account_id: str, alarm: wire.Alarm
+) -> wire.FeedbackSelection:
     behind = alarm.evidence.decisions
     criteria = AnswerCriteria(
         account_id=account_id, since=behind.since, until=behind.until, model=behind.model
@@ -221,7 +214,7 @@ def _selection(connection: Connection, account_id: str, alarm: Alarm) -> Feedbac
                 has_feedback = alarm.decision in observed.get(row.id, {})
                 tops[has_feedback].append(result.p_top)
     every = tops[False] + tops[True]
-    return FeedbackSelection(
+    return wire.FeedbackSelection(
         decisions=len(every),
         with_feedback=share(len(tops[True]), len(every)),
         mean_p_top=sum(every) / len(every) if every else None,
@@ -243,7 +236,7 @@ def _require_evaluation(connection: Connection, account_id: str, evaluation_id: 
         raise _refused("reference", message, "unknown_evaluation")
 
 
-def _check_reference(request: PutAlarmRule) -> None:
+def _check_reference(request: wire.PutAlarmRule) -> None:
     chosen = request.reference
     if chosen is None:
         return
@@ -259,9 +252,9 @@ def _refused(field: str, message: str, code: str) -> InvalidRequestError:
     return InvalidRequestError(violations=[Violation((*BODY, field), message, code)])
 
 
-def _to_wire(row: Row[Any]) -> Alarm:
+def _to_wire(row: Row[Any]) -> wire.Alarm:
     return filled(
-        Alarm,
+        wire.Alarm,
         row,
         version=row.version or None,
         decision=row.decision or None,

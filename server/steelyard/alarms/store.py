@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    delete,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from steelyard.alarms.tables import (
     alarm_feedback,
@@ -45,38 +34,40 @@ _SHORT: tuple[Any, ...] = (
 )
 
 
-def all_rules(connection: Connection, account_ids: Iterable[str]) -> Sequence[Row[Any]]:
+def all_rules(connection: sa.Connection, account_ids: Iterable[str]) -> Sequence[sa.Row[Any]]:
     """Return the rules of some accounts."""
     of_accounts = alarm_rules.c.account_id.in_(list(account_ids))
     return connection.execute(
-        select(alarm_rules).where(of_accounts).order_by(alarm_rules.c.model)
+        sa.select(alarm_rules).where(of_accounts).order_by(alarm_rules.c.model)
     ).all()
 
 
-def delete_rule(connection: Connection, account_id: str, model: str) -> None:
+def delete_rule(connection: sa.Connection, account_id: str, model: str) -> None:
     """Remove a rule."""
     where = (alarm_rules.c.account_id == account_id, alarm_rules.c.model == model)
-    connection.execute(delete(alarm_rules).where(*where))
+    connection.execute(sa.delete(alarm_rules).where(*where))
 
 
-def put_rule(connection: Connection, account_id: str, model: str, body: bytes, at: float) -> None:
+def put_rule(
+    connection: sa.Connection, account_id: str, model: str, body: bytes, at: float
+) -> None:
     """Store a rule in place of the one before."""
     delete_rule(connection, account_id, model)
     connection.execute(
-        insert(alarm_rules).values(account_id=account_id, model=model, body=body, updated_at=at)
+        sa.insert(alarm_rules).values(account_id=account_id, model=model, body=body, updated_at=at)
     )
 
 
-def find_look(connection: Connection, name: str) -> Row[Any]:
+def find_look(connection: sa.Connection, name: str) -> sa.Row[Any]:
     """Return how far the last look came."""
-    return connection.execute(select(alarm_looks).where(alarm_looks.c.name == name)).one()
+    return connection.execute(sa.select(alarm_looks).where(alarm_looks.c.name == name)).one()
 
 
-def move_look(connection: Connection, before: Row[Any], at: float, last_id: str = "") -> bool:
+def move_look(connection: sa.Connection, before: sa.Row[Any], at: float, last_id: str = "") -> bool:
     """Store how far a look came; return whether no other process did so first."""
     table = alarm_looks.c
     moved = connection.execute(
-        update(alarm_looks)
+        sa.update(alarm_looks)
         .where(table.name == before.name, table.at == before.at, table.last_id == before.last_id)
         .values(at=at, last_id=last_id)
     )
@@ -84,16 +75,16 @@ def move_look(connection: Connection, before: Row[Any], at: float, last_id: str 
 
 
 def next_answers(
-    connection: Connection, after: tuple[float, str], until: float, limit: int
-) -> Sequence[Row[Any]]:
+    connection: sa.Connection, after: tuple[float, str], until: float, limit: int
+) -> Sequence[sa.Row[Any]]:
     """Return stored answers of every account without their requests, the oldest first."""
     at, last_id = after
     table = decisions.c
     return connection.execute(
-        select(*_SHORT)
+        sa.select(*_SHORT)
         .where(
             table.created_at >= at,
-            or_(table.created_at > at, table.id > last_id),
+            sa.or_(table.created_at > at, table.id > last_id),
             table.created_at < until,
         )
         .order_by(table.created_at, table.id)
@@ -101,21 +92,21 @@ def next_answers(
     ).all()
 
 
-def requests_of(connection: Connection, ids: Sequence[str]) -> dict[str, bytes]:
+def requests_of(connection: sa.Connection, ids: Sequence[str]) -> dict[str, bytes]:
     """Return the requests of answers, by answer id."""
     rows = connection.execute(
-        select(decisions.c.id, decisions.c.request).where(decisions.c.id.in_(ids))
+        sa.select(decisions.c.id, decisions.c.request).where(decisions.c.id.in_(ids))
     )
     return {row.id: bytes(row.request) for row in rows}
 
 
 def next_feedback(
-    connection: Connection, since: float, until: float, limit: int
-) -> Sequence[Row[Any]]:
+    connection: sa.Connection, since: float, until: float, limit: int
+) -> Sequence[sa.Row[Any]]:
     """Return feedback that was not counted, the oldest first, with the answer's results."""
     table, counted = feedback.c, alarm_feedback.c
     return connection.execute(
-        select(feedback, *_SHORT[1:])
+        sa.select(feedback, *_SHORT[1:])
         .join(decisions, decisions.c.id == table.decision_id)
         .outerjoin(
             alarm_feedback,
@@ -128,26 +119,26 @@ def next_feedback(
     ).all()
 
 
-def note_feedback(connection: Connection, feedback_rows: Sequence[Row[Any]]) -> None:
+def note_feedback(connection: sa.Connection, feedback_rows: Sequence[sa.Row[Any]]) -> None:
     """Store that feedback on decisions that are still stored was counted."""
     ids = {row.decision_id for row in feedback_rows}
-    stored = set(connection.scalars(select(decisions.c.id).where(decisions.c.id.in_(ids))))
+    stored = set(connection.scalars(sa.select(decisions.c.id).where(decisions.c.id.in_(ids))))
     values = [
         {"decision_id": row.decision_id, "name": row.name}
         for row in feedback_rows
         if row.decision_id in stored
     ]
     if values:
-        connection.execute(insert(alarm_feedback), values)
+        connection.execute(sa.insert(alarm_feedback), values)
 
 
 def failed_operations(
-    connection: Connection, since: float, until: float
+    connection: sa.Connection, since: float, until: float
 ) -> list[tuple[str, str, int]]:
     """Return account, model and number of the decisions that failed after they had begun."""
     table = operations.c
     rows = connection.execute(
-        select(table.account_id, table.model, func.count())
+        sa.select(table.account_id, table.model, sa.func.count())
         .where(
             table.state == "failed",
             table.accepted_at >= since,
@@ -160,7 +151,7 @@ def failed_operations(
 
 
 def window_answers(
-    connection: Connection,
+    connection: sa.Connection,
     account_id: str,
     model: str,
     version: str,
@@ -168,11 +159,11 @@ def window_answers(
     since: float,
     until: float,
     limit: int,
-) -> Sequence[Row[Any]]:
+) -> Sequence[sa.Row[Any]]:
     """Return the newest stored answers of a model in a window, without their requests."""
     table = decisions.c
     return connection.execute(
-        select(*_SHORT)
+        sa.select(*_SHORT)
         .where(
             table.account_id == account_id,
             table.created_at >= since,
@@ -186,8 +177,8 @@ def window_answers(
 
 
 def find_reference(
-    connection: Connection, account_id: str, *, label: str, evaluation_id: str | None
-) -> Row[Any] | None:
+    connection: sa.Connection, account_id: str, *, label: str, evaluation_id: str | None
+) -> sa.Row[Any] | None:
     """Return an evaluation that was chosen, or the one that a fine-tune made of its model."""
     table = evaluations.c
     of = (
@@ -196,7 +187,7 @@ def find_reference(
         else (table.id == evaluation_id,)
     )
     return connection.execute(
-        select(evaluations)
+        sa.select(evaluations)
         .where(
             table.account_id == account_id,
             table.status == "succeeded",
@@ -209,13 +200,13 @@ def find_reference(
 
 
 def find_watches(
-    connection: Connection, keys: Iterable[tuple[str, str, str]]
+    connection: sa.Connection, keys: Iterable[tuple[str, str, str]]
 ) -> dict[tuple[str, str, str], bytes]:
     """Return the stored state of some models, by account, model and version."""
     distinct_keys = set(keys)
     table = alarm_watches.c
     rows = connection.execute(
-        select(alarm_watches).where(
+        sa.select(alarm_watches).where(
             table.account_id.in_({key[0] for key in distinct_keys}),
             table.model.in_({key[1] for key in distinct_keys}),
         )
@@ -224,22 +215,24 @@ def find_watches(
     return {key: body for key, body in by_key.items() if key in distinct_keys}
 
 
-def watches_of_account(connection: Connection, account_id: str, limit: int) -> Sequence[Row[Any]]:
+def watches_of_account(
+    connection: sa.Connection, account_id: str, limit: int
+) -> Sequence[sa.Row[Any]]:
     """Return the stored state of an account's models, those that answered last first."""
     table = alarm_watches.c
     return connection.execute(
-        select(alarm_watches)
+        sa.select(alarm_watches)
         .where(table.account_id == account_id)
         .order_by(table.updated_at.desc(), table.model, table.version)
         .limit(limit)
     ).all()
 
 
-def newest_version(connection: Connection, account_id: str, model: str) -> str | None:
+def newest_version(connection: sa.Connection, account_id: str, model: str) -> str | None:
     """Return the version of a model that answered last; ``None`` where none is watched."""
     table = alarm_watches.c
     return connection.scalar(
-        select(table.version)
+        sa.select(table.version)
         .where(table.account_id == account_id, table.model == model)
         .order_by(table.updated_at.desc())
         .limit(1)
@@ -247,15 +240,15 @@ def newest_version(connection: Connection, account_id: str, model: str) -> str |
 
 
 def put_watch(
-    connection: Connection, key: Sequence[str], body: bytes, *, counted: int, at: float
+    connection: sa.Connection, key: Sequence[str], body: bytes, *, counted: int, at: float
 ) -> None:
     """Store the state of a model, and when it answered last."""
     account_id, model, version = key
     table = alarm_watches.c
     where = (table.account_id == account_id, table.model == model, table.version == version)
-    connection.execute(delete(alarm_watches).where(*where))
+    connection.execute(sa.delete(alarm_watches).where(*where))
     connection.execute(
-        insert(alarm_watches).values(
+        sa.insert(alarm_watches).values(
             account_id=account_id,
             model=model,
             version=version,
@@ -266,52 +259,36 @@ def put_watch(
     )
 
 
-def insert_alarm(connection: Connection, values: Mapping[str, Any]) -> None:
+def insert_alarm(connection: sa.Connection, values: Mapping[str, Any]) -> None:
     """Add an alarm that is raised."""
-    connection.execute(insert(alarms), {"state": "raised", **values})
+    connection.execute(sa.insert(alarms), {"state": "raised", **values})
 
 
 def active_alarms(
-    connection: Connection, account_id: str, model: str | None = None, **equal: str
-) -> Sequence[Row[Any]]:
+    connection: sa.Connection, account_id: str, model: str | None = None, **equal: str
+) -> Sequence[sa.Row[Any]]:
     """Return alarms that have not cleared, by model and further columns."""
     where = [alarms.c.account_id == account_id, alarms.c.state.in_(ACTIVE)]
     if model is not None:
         where.append(alarms.c.model == model)
     where += [alarms.c[name] == value for name, value in equal.items()]
-    return connection.execute(select(alarms).where(*where)).all()
+    return connection.execute(sa.select(alarms).where(*where)).all()
 
 
-def alarm_on_answers(
-    connection: Connection, account_id: str, named: str, since: float
-) -> str | None:
-    """Return what an active alarm says that was raised since a time on a model of a version's answers."""
-    of = decisions.c
-    of_version = (of.account_id == account_id, of.named == named, of.created_at >= since)
-    raised = select(alarms.c.message).where(
-        alarms.c.account_id == account_id,
-        alarms.c.state.in_(ACTIVE),
-        alarms.c.created_at >= since,
-        select(of.id).where(*of_version, of.model == alarms.c.model).exists(),
-    )
-    message: str | None = connection.scalar(raised.order_by(alarms.c.created_at).limit(1))
-    return message
-
-
-def find_alarm(connection: Connection, account_id: str, alarm_id: str) -> Row[Any] | None:
+def find_alarm(connection: sa.Connection, account_id: str, alarm_id: str) -> sa.Row[Any] | None:
     """Return an alarm of an account."""
     return connection.execute(
-        select(alarms).where(alarms.c.account_id == account_id, alarms.c.id == alarm_id)
+        sa.select(alarms).where(alarms.c.account_id == account_id, alarms.c.id == alarm_id)
     ).first()
 
 
-def change_alarm(connection: Connection, alarm_id: str, **values: Any) -> None:
+def change_alarm(connection: sa.Connection, alarm_id: str, **values: Any) -> None:
     """Write columns of an alarm."""
-    connection.execute(update(alarms).where(alarms.c.id == alarm_id).values(**values))
+    connection.execute(sa.update(alarms).where(alarms.c.id == alarm_id).values(**values))
 
 
 def page_of_alarms(
-    connection: Connection,
+    connection: sa.Connection,
     account_id: str,
     *,
     states: Sequence[str],
@@ -320,9 +297,9 @@ def page_of_alarms(
     cursor: str | None,
 ) -> RowPage:
     """Return a page of an account's alarms, the newest first."""
-    where: list[ColumnElement[bool]] = [alarms.c.state.in_(states)] if states else []
+    where: list[sa.ColumnElement[bool]] = [alarms.c.state.in_(states)] if states else []
     if model is not None:
-        where.append(or_(alarms.c.model == model, alarms.c.version == model))
+        where.append(sa.or_(alarms.c.model == model, alarms.c.version == model))
     return newest_first(
         connection,
         alarms,
@@ -333,10 +310,10 @@ def page_of_alarms(
     )
 
 
-def count_by_state(connection: Connection) -> dict[str, int]:
+def count_by_state(connection: sa.Connection) -> dict[str, int]:
     """Return how many alarms of every account are in each state that is not cleared."""
     rows = connection.execute(
-        select(alarms.c.state, func.count())
+        sa.select(alarms.c.state, sa.func.count())
         .where(alarms.c.state.in_(ACTIVE))
         .group_by(alarms.c.state)
     )
@@ -344,14 +321,14 @@ def count_by_state(connection: Connection) -> dict[str, int]:
     return {state: counts.get(state, 0) for state in ACTIVE}
 
 
-def sweep(connection: Connection, now: float) -> Sequence[Row[Any]]:
+def sweep(connection: sa.Connection, now: float) -> Sequence[sa.Row[Any]]:
     """Remove the state of models that no longer answer, and old alarms.
 
     Return the alarms of models of which nothing is kept, which are to be cleared.
     """
-    connection.execute(delete(alarm_watches).where(alarm_watches.c.updated_at < now - IDLE_S))
+    connection.execute(sa.delete(alarm_watches).where(alarm_watches.c.updated_at < now - IDLE_S))
     old = alarms.c.cleared_at < now - CLEARED_S
-    connection.execute(delete(alarms).where(alarms.c.state == "cleared", old))
+    connection.execute(sa.delete(alarms).where(alarms.c.state == "cleared", old))
     table, watch = alarms.c, alarm_watches.c
     is_watched = (
         (watch.account_id == table.account_id)
@@ -359,5 +336,5 @@ def sweep(connection: Connection, now: float) -> Sequence[Row[Any]]:
         & (watch.version == table.version)
     )
     return connection.execute(
-        select(alarms).where(table.state.in_(ACTIVE), ~exists().where(is_watched))
+        sa.select(alarms).where(table.state.in_(ACTIVE), ~sa.exists().where(is_watched))
     ).all()

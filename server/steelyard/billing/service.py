@@ -9,40 +9,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from steelyard.billing import applying, referrals, serializers
+from steelyard import errors
+from steelyard.billing import applying, referrals, serializers, wire
 from steelyard.billing import store as rows
 from steelyard.billing.amounts import LEAST, MOST, read_amount, refused
 from steelyard.billing.notices import Begun, Notice
 from steelyard.billing.providers import Provider
-from steelyard.billing.wire import (
-    Billing,
-    CreatePurchase,
-    EndedTopUp,
-    NewPurchase,
-    ParkedNotice,
-    Purchase,
-    PurchasePage,
-    PurchasesQuery,
-    ReceivedEvent,
-    RedeemedReferral,
-    RedeemReferral,
-    Referral,
-    SetTopUp,
-    TopUp,
-    TransactionPage,
-    TransactionsQuery,
-)
 from steelyard.caller import Caller
-from steelyard.errors import (
-    AccountsOffError,
-    ConsoleOnlyError,
-    IdempotencyConflictError,
-    InvalidRequestError,
-    NoPaymentMethodError,
-    NotFoundError,
-    PurchaseStateError,
-    Violation,
-)
 from steelyard.ids import new_id
 from steelyard.ledger.money import to_usd
 from steelyard.ledger.store import available, balances_of
@@ -68,7 +41,7 @@ def may_change_money(caller: Caller) -> str:
     """
     session = caller.session
     if not (session.role in _ROLES if session else caller.is_operator):
-        raise ConsoleOnlyError(
+        raise errors.ConsoleOnlyError(
             "An API key reads an account's money and does not change it; ask whoever runs this "
             "server, or do it in the console."
         )
@@ -100,11 +73,11 @@ class PurchaseService:
         """Register the function that records who changed an account's money."""
         self._note = note
 
-    async def billing(self, caller: Caller) -> Billing:
+    async def billing(self, caller: Caller) -> wire.Billing:
         """Return an account's money."""
         account_id = self._reading(caller)
 
-        def work(connection: Connection) -> Billing:
+        def work(connection: Connection) -> wire.Billing:
             return serializers.billing(
                 balances_of(connection, account_id),
                 provider=self.provider.name,
@@ -116,18 +89,20 @@ class PurchaseService:
 
         return await self._state.read(work)
 
-    async def transactions(self, caller: Caller, query: TransactionsQuery) -> TransactionPage:
+    async def transactions(
+        self, caller: Caller, query: wire.TransactionsQuery
+    ) -> wire.TransactionPage:
         """Return a page of an account's ledger, the newest line first."""
         account_id = self._reading(caller)
         before = _line(query.cursor)
 
-        def work(connection: Connection) -> TransactionPage:
+        def work(connection: Connection) -> wire.TransactionPage:
             lines = rows.page_transactions(
                 connection, account_id, limit=query.limit + 1, before=before
             )
             page = lines[: query.limit]
             has_more = len(lines) > query.limit
-            return TransactionPage(
+            return wire.TransactionPage(
                 data=[serializers.transaction(row) for row in page],
                 has_more=has_more,
                 next_cursor=str(page[-1].id) if has_more else None,
@@ -150,19 +125,19 @@ class PurchaseService:
             yield serializers.csv_lines(lines)
             before = lines[-1].id
 
-    async def purchases(self, caller: Caller, query: PurchasesQuery) -> PurchasePage:
+    async def purchases(self, caller: Caller, query: wire.PurchasesQuery) -> wire.PurchasePage:
         """Return a page of an account's purchases, the newest first."""
         account_id = self._reading(caller)
 
-        def work(connection: Connection) -> PurchasePage:
+        def work(connection: Connection) -> wire.PurchasePage:
             page = rows.PURCHASES.page(
                 connection, account_id, limit=query.limit, cursor=query.cursor
             )
-            return page.to_wire(PurchasePage, [serializers.purchase(row) for row in page.rows])
+            return page.to_wire(wire.PurchasePage, [serializers.purchase(row) for row in page.rows])
 
         return await self._state.read(work)
 
-    async def purchase(self, caller: Caller, purchase_id: str) -> Purchase:
+    async def purchase(self, caller: Caller, purchase_id: str) -> wire.Purchase:
         """Return one purchase of an account."""
         account_id = self._reading(caller)
         return serializers.purchase(
@@ -176,7 +151,7 @@ class PurchaseService:
         def work(connection: Connection) -> bytes:
             row = _get(connection, purchase_id, account_id)
             if row.paid_at is None:
-                raise PurchaseStateError(
+                raise errors.PurchaseStateError(
                     f"The purchase is {row.state}; there is a receipt once it is paid."
                 )
             account = rows.find_account(connection, account_id)
@@ -184,7 +159,7 @@ class PurchaseService:
 
         return await self._state.read(work)
 
-    async def create(self, write: Write, request: CreatePurchase) -> NewPurchase:
+    async def create(self, write: Write, request: wire.CreatePurchase) -> wire.NewPurchase:
         """Begin a purchase; its credit comes when the provider says that it is paid.
 
         The purchase is durable under its key before the provider hears of it, so that a crash in
@@ -198,21 +173,21 @@ class PurchaseService:
         )
         begun = await asyncio.to_thread(self.provider.begin, applying.ask_of(purchase))
 
-        def answer(connection: Connection) -> NewPurchase:
+        def answer(connection: Connection) -> wire.NewPurchase:
             rows.PURCHASES.change(
                 connection,
                 purchase.id,
                 reference=begun.reference,
                 checkout_url=begun.checkout_url,
             )
-            return NewPurchase(
+            return wire.NewPurchase(
                 purchase=serializers.purchase(_get(connection, purchase.id, account_id)),
                 checkout_url=begun.checkout_url,
             )
 
         return await self._writes.once(write, answer, window_s=self.provider.lifetime_s)
 
-    async def set_top_up(self, write: Write, request: SetTopUp) -> TopUp:
+    async def set_top_up(self, write: Write, request: wire.SetTopUp) -> wire.TopUp:
         """Set the balance below which an account buys credit by itself."""
         account_id = self._changing(write.caller)
         values = {
@@ -225,10 +200,10 @@ class PurchaseService:
         if values["monthly_cap_nano"] < values["amount_nano"]:
             raise refused("monthly_cap_usd", "is less than one purchase; give at least amount_usd.")
 
-        def work(connection: Connection) -> TopUp:
+        def work(connection: Connection) -> wire.TopUp:
             card = rows.find_card(connection, account_id, self.provider.name)
             if self.provider.needs_card and card is None:
-                raise NoPaymentMethodError(
+                raise errors.NoPaymentMethodError(
                     "The account has no saved card; buy credit once, which saves one."
                 )
             rows.put_top_up(
@@ -240,26 +215,26 @@ class PurchaseService:
 
         return await self._writes.once(write, work)
 
-    async def end_top_up(self, write: Write) -> EndedTopUp:
+    async def end_top_up(self, write: Write) -> wire.EndedTopUp:
         """End automatic purchases; a purchase in progress continues."""
         account_id = self._changing(write.caller)
 
-        def work(connection: Connection) -> EndedTopUp:
+        def work(connection: Connection) -> wire.EndedTopUp:
             ended = rows.delete_top_up(connection, account_id)
             if ended:
                 self._noted(connection, write, "top_up.ended", "")
-            return EndedTopUp(ended=ended)
+            return wire.EndedTopUp(ended=ended)
 
         return await self._writes.once(write, work)
 
-    async def referral(self, caller: Caller) -> Referral:
+    async def referral(self, caller: Caller) -> wire.Referral:
         """Return an account's own code, which is made when it is first asked for."""
         account_id = self._reading(caller)
 
-        def work(connection: Connection) -> Referral:
+        def work(connection: Connection) -> wire.Referral:
             code = referrals.code_of(connection, account_id, self._now())
             redeemed, earned = referrals.earned(connection, account_id)
-            return Referral(
+            return wire.Referral(
                 code=code,
                 referral_usd=to_usd(self._referral_nano),
                 redeemed=redeemed,
@@ -268,35 +243,35 @@ class PurchaseService:
 
         return await self._state.write(work)
 
-    async def redeem(self, write: Write, request: RedeemReferral) -> RedeemedReferral:
+    async def redeem(self, write: Write, request: wire.RedeemReferral) -> wire.RedeemedReferral:
         """Note whose code an account redeems with its first purchase."""
         account_id = self._changing(write.caller)
         now = self._now()
 
-        def work(connection: Connection) -> RedeemedReferral:
+        def work(connection: Connection) -> wire.RedeemedReferral:
             referrals.redeem(connection, account_id, request.code, now)
             self._noted(connection, write, "referral.redeemed", request.code)
-            return RedeemedReferral(referral_usd=to_usd(self._referral_nano), redeemed_at=now)
+            return wire.RedeemedReferral(referral_usd=to_usd(self._referral_nano), redeemed_at=now)
 
         return await self._writes.once(write, work)
 
     async def receive(
         self, provider: str, body: bytes, headers: Mapping[str, str]
-    ) -> ReceivedEvent:
+    ) -> wire.ReceivedEvent:
         """Verify a provider's event and apply it once."""
         self._require_accounts()
         if provider != self.provider.name:
-            raise NotFoundError(
+            raise errors.NotFoundError(
                 f"This server takes payments by {self.provider.name}; send events there."
             )
         event = self.provider.read(body, headers)
         notice = event.notice
         if notice is None:
-            return ReceivedEvent(outcome="ignored")
+            return wire.ReceivedEvent(outcome="ignored")
         outcome = await self._state.write(
             lambda connection: self.take(connection, event.id, notice)
         )
-        return ReceivedEvent(outcome=outcome)
+        return wire.ReceivedEvent(outcome=outcome)
 
     def take(self, connection: Connection, event_id: str, notice: Notice) -> applying.Outcome:
         """Apply a notice, once for each event."""
@@ -319,17 +294,17 @@ class PurchaseService:
 
         self._state.write_now(work)
 
-    def confirm(self, purchase_id: str) -> Purchase:
+    def confirm(self, purchase_id: str) -> wire.Purchase:
         """Note that the money of a bank transfer came, blocking; a second time changes nothing."""
 
-        def work(connection: Connection) -> Purchase:
+        def work(connection: Connection) -> wire.Purchase:
             row = _get(connection, purchase_id)
             if row.provider != "manual":
-                raise PurchaseStateError(
+                raise errors.PurchaseStateError(
                     f"The purchase is paid by {row.provider}, which says itself when it is paid."
                 )
             if row.state not in {"pending", "paid"}:
-                raise PurchaseStateError(
+                raise errors.PurchaseStateError(
                     f"The purchase is {row.state}; if its money came after all, add it with "
                     "steelyard account credit."
                 )
@@ -346,34 +321,36 @@ class PurchaseService:
 
         return self._state.write_now(work)
 
-    def refund(self, purchase_id: str, *, even_if_spent: bool = False) -> Purchase:
+    def refund(self, purchase_id: str, *, even_if_spent: bool = False) -> wire.Purchase:
         """Refund a purchase, blocking; a second call changes nothing."""
         row = self._state.read_now(lambda connection: _get(connection, purchase_id))
         if row.state == "refunded":
             return serializers.purchase(row)
         if row.state != "paid":
-            raise PurchaseStateError(f"The purchase is {row.state}; only a paid one is refunded.")
+            raise errors.PurchaseStateError(
+                f"The purchase is {row.state}; only a paid one is refunded."
+            )
         if row.provider != self.provider.name:
-            raise PurchaseStateError(
+            raise errors.PurchaseStateError(
                 f"The purchase was paid by {row.provider}, and the setting payments is "
                 f"{self.provider.name}; set it to {row.provider} for this."
             )
         has = self._state.read_now(lambda connection: available(connection, row.account_id))
         if has < row.amount_nano and not even_if_spent:
-            raise PurchaseStateError(
+            raise errors.PurchaseStateError(
                 f"The account has {to_usd(max(has, 0))} USD available, less than the purchase's "
                 f"{to_usd(row.amount_nano)} USD; with --even-if-spent it owes the rest."
             )
         notice = self.provider.refund(applying.ask_of(row))
 
-        def work(connection: Connection) -> Purchase:
+        def work(connection: Connection) -> wire.Purchase:
             if notice is not None:
                 self.take(connection, f"refund {row.id}", notice)
             return serializers.purchase(_get(connection, purchase_id))
 
         return self._state.write_now(work)
 
-    def parked(self) -> list[ParkedNotice]:
+    def parked(self) -> list[wire.ParkedNotice]:
         """Return events that contradict their purchase, the oldest first, blocking."""
         return self._state.read_now(
             lambda connection: [
@@ -387,7 +364,7 @@ class PurchaseService:
         def work(connection: Connection) -> None:
             event = rows.find_event(connection, self.provider.name, event_id)
             if event is None or event.outcome != "parked":
-                raise NotFoundError(
+                raise errors.NotFoundError(
                     f"No event {event_id!r} of {self.provider.name} is parked; steelyard billing "
                     "parked lists them."
                 )
@@ -401,7 +378,7 @@ class PurchaseService:
         def work(connection: Connection) -> dict[str, str]:
             row = rows.find_account(connection, account)
             if row is None:
-                raise NotFoundError(
+                raise errors.NotFoundError(
                     f"There is no account {account!r}; steelyard account list shows their ids and "
                     "names."
                 )
@@ -418,13 +395,13 @@ class PurchaseService:
             known = rows.find_keyed(connection, account_id, key)
             if known is not None:
                 if known.amount_nano != amount:
-                    raise IdempotencyConflictError(
+                    raise errors.IdempotencyConflictError(
                         "This Idempotency-Key was used with another request; send a new key with "
                         "this one."
                     )
                 if known.state != "pending":
                     # Its page at the provider may be open still: what is paid there has no credit.
-                    raise PurchaseStateError(
+                    raise errors.PurchaseStateError(
                         f"The purchase of this Idempotency-Key is {known.state}; send a new key to "
                         "buy again."
                     )
@@ -450,7 +427,7 @@ class PurchaseService:
 
     def _require_accounts(self) -> None:
         if not self._accounts_enabled:
-            raise AccountsOffError(
+            raise errors.AccountsOffError(
                 "This server has no accounts, so nothing is bought; start it with accounts on "
                 "(STEELYARD_ACCOUNTS=on)."
             )
@@ -470,13 +447,15 @@ def _line(cursor: str | None) -> int | None:
     if cursor.isascii() and cursor.isdigit() and int(cursor) < 2**63:
         return int(cursor)
     message = "cursor names no line of this ledger; start without one."
-    raise InvalidRequestError(
-        violations=[Violation(("query", "cursor"), message, "unknown_cursor")]
+    raise errors.InvalidRequestError(
+        violations=[errors.Violation(("query", "cursor"), message, "unknown_cursor")]
     )
 
 
 def _get(connection: Connection, purchase_id: str, account_id: str | None = None) -> Row[Any]:
     row = rows.find_purchase(connection, purchase_id, account_id)
     if row is None:
-        raise NotFoundError(f"There is no purchase {purchase_id!r}; list them to see their ids.")
+        raise errors.NotFoundError(
+            f"There is no purchase {purchase_id!r}; list them to see their ids."
+        )
     return row

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from sanic import Request
 
+from steelyard.decision_log import wire
 from steelyard.decision_log.feedback import FeedbackService
 from steelyard.decision_log.service import DecisionLog
 from steelyard.decision_log.traffic import share
-from steelyard.decision_log.wire import (
-    DecisionSummary,
-    DecisionSummaryQuery,
-    ExportDecisionsQuery,
-    ServerErrors,
-)
 from steelyard.errors import IdempotencyConflictError, NotFoundError, RequestInProgressError
 from steelyard.exports import MEDIA_TYPES
 from steelyard.http.access import is_from_this_machine
@@ -24,7 +19,7 @@ from steelyard.http.routing import Access, Call, Route, row
 _DECIDING = frozenset({"/v1/decide", "/v1/systemone", "/v1/decisions"})
 
 
-async def get_summary(request: Request, call: Call) -> DecisionSummary:
+async def get_summary(request: Request, call: Call) -> wire.DecisionSummary:
     """Return figures of a window."""
     # Who may read /metrics may know how everybody's requests ended.
     is_operator = call.caller.is_operator or is_from_this_machine(request)
@@ -34,17 +29,17 @@ async def get_summary(request: Request, call: Call) -> DecisionSummary:
 
 async def get_export(request: Request, call: Call) -> None:
     """Send stored decisions as a Parquet file, as CSV or as a folder of ``datasets``."""
-    query: ExportDecisionsQuery = call.query
+    query: wire.ExportDecisionsQuery = call.query
     pieces = await call.service(DecisionLog).export(call.caller, query)
     await send_stream(request, pieces, MEDIA_TYPES[query.format])
 
 
-def _errors(metrics: Metrics) -> ServerErrors:
+def _errors(metrics: Metrics) -> wire.ServerErrors:
     counts = metrics.count_statuses(_DECIDING)
     n = sum(counts.values())
     refused = sum(count for status, count in counts.items() if 400 <= status < 500)
     failed = sum(count for status, count in counts.items() if status >= 500)
-    return ServerErrors(
+    return wire.ServerErrors(
         since=metrics.started_at,
         requests=n,
         refused=refused,
@@ -70,7 +65,7 @@ ROUTES = (
         summary="Export the stored decisions as Parquet, CSV or a folder of Hugging Face datasets.",
         access=Access.KEYED,
         tags=_TAGS,
-        query=ExportDecisionsQuery,
+        query=wire.ExportDecisionsQuery,
         media_type=MEDIA_TYPES["parquet"],
         also_answers=("text/csv", MEDIA_TYPES["hf"]),
     ),
@@ -89,8 +84,8 @@ ROUTES = (
         summary="Sum up the stored answers of a window: rates, accuracy on feedback, latency.",
         access=Access.KEYED,
         tags=_TAGS,
-        query=DecisionSummaryQuery,
-        response=DecisionSummary,
+        query=wire.DecisionSummaryQuery,
+        response=wire.DecisionSummary,
     ),
     row(
         "GET /v1/decisions/series",

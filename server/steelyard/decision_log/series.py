@@ -20,7 +20,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from steelyard.calibration.metrics import decision_brier_scores
-from steelyard.calibration.true_rates import true_rate
+from steelyard.decision_log import wire
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.costs import costs_between
 from steelyard.decision_log.store import (
@@ -29,13 +29,6 @@ from steelyard.decision_log.store import (
     feedback_of_answers,
 )
 from steelyard.decision_log.traffic import did_abstain, is_right, quantile, share
-from steelyard.decision_log.wire import (
-    MOST_BY_CHANCE,
-    DecisionSeries,
-    DecisionSeriesQuery,
-    SeriesOutcome,
-    SeriesPoint,
-)
 from steelyard.ledger.money import to_usd
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.measures import Measure
@@ -91,7 +84,7 @@ class Series:
         account_id: str,
         since: float,
         until: float,
-        query: DecisionSeriesQuery,
+        query: wire.DecisionSeriesQuery,
         answers: StoredAnswers | None = None,
     ) -> None:
         self._account_id, self._query = account_id, query
@@ -103,7 +96,7 @@ class Series:
         self._is_sampled = False
         self._has_cost = query.decision is None and "@" not in (query.model or "")
 
-    def read(self, connection: Connection) -> DecisionSeries:
+    def read(self, connection: Connection) -> wire.DecisionSeries:
         """Return the series."""
         n_slices = max(1, _SLICES // len(self._points))
         slice_s = self._width / n_slices
@@ -222,16 +215,16 @@ class Series:
                     point.right += is_right(result.top, outcomes[name])
                     point.squares.append(_squared_error(result.probabilities, outcomes[name]))
 
-    def _to_wire(self, checked: _Checked) -> DecisionSeries:
+    def _to_wire(self) -> wire.DecisionSeries:
         tops = sum((point.tops for point in self._points), Counter[tuple[str, str]]())
         # Of those as common as each other by name: answers are read in no order.
         most = sorted(tops, key=lambda key: (-tops[key], key))[:MAX_OUTCOMES]
-        return DecisionSeries(
+        return wire.DecisionSeries(
             since=self._since,
             until=self._until,
             bucket_s=self._width,
             is_sampled=self._is_sampled,
-            outcomes=[self._outcome_to_wire(tops, key, checked.get(key[0], ())) for key in most],
+            outcomes=[wire.SeriesOutcome(decision=decision, outcome=top) for decision, top in most],
             outcomes_left_out=len(tops) - len(most),
             data=[
                 self._point_to_wire(point, float(self._first + place * self._width), most)
@@ -270,12 +263,12 @@ class Series:
 
     def _point_to_wire(
         self, point: _Point, start: float, outcomes: Sequence[tuple[str, str]]
-    ) -> SeriesPoint:
+    ) -> wire.SeriesPoint:
         by_decision: Counter[str] = Counter()
         for (decision, _), n in point.tops.items():
             by_decision[decision] += n
         times = np.array(point.times, dtype=np.float64)
-        return SeriesPoint(
+        return wire.SeriesPoint(
             start=start,
             answers=point.answers,
             answers_read=point.read,

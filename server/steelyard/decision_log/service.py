@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType, structs
 from sqlalchemy import Connection
 
 from steelyard.caller import Caller
+from steelyard.decision_log import wire
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.exports import export_table, outcome_names
 from steelyard.decision_log.series import Series
@@ -29,26 +30,6 @@ from steelyard.decision_log.store import (
     sources_of_feedback,
 )
 from steelyard.decision_log.traffic import Traffic, did_abstain, is_right
-from steelyard.decision_log.wire import (
-    DEFAULT_WINDOW_S,
-    MAX_BUCKETS,
-    MAX_POINTS,
-    MOST_BY_CHANCE,
-    SERIES_WINDOW_S,
-    DecisionLogFilter,
-    DecisionLogPage,
-    DecisionLogQuery,
-    DecisionSeries,
-    DecisionSeriesQuery,
-    DecisionSummary,
-    DecisionSummaryQuery,
-    ExportDecisionsQuery,
-    FeedbackReport,
-    LoggedDecision,
-    LoggedResult,
-    ServerErrors,
-    StoredAnswer,
-)
 from steelyard.decisions.wire import DecisionResult, Kind, NamedUse
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.exports import export_pieces
@@ -95,7 +76,7 @@ class DecisionLog:
         # A summary looks at every answer of its window: of the threads that read, it is to have one.
         self._adding_up = SerialExecutor()
 
-    async def page(self, caller: Caller, query: DecisionLogQuery) -> DecisionLogPage:
+    async def page(self, caller: Caller, query: wire.DecisionLogQuery) -> wire.DecisionLogPage:
         """Return a page of stored answers, the newest first.
 
         A filter that looks into answers reads at most 20,000 of them for a page: a page may then be
@@ -104,7 +85,7 @@ class DecisionLog:
         _check_ranges(query)
         since = max(query.since or 0.0, self._oldest())
 
-        def read(connection: Connection) -> DecisionLogPage:
+        def read(connection: Connection) -> wire.DecisionLogPage:
             page = _page(connection, self._answers, caller, query, since)
             texts = self._answers.beginnings(connection, caller.account_id, page.data)
             data = [structs.replace(logged, text=texts.get(logged.id, "")) for logged in page.data]
@@ -112,7 +93,7 @@ class DecisionLog:
 
         return await self._state.read(read)
 
-    async def export(self, caller: Caller, query: ExportDecisionsQuery) -> Iterator[bytes]:
+    async def export(self, caller: Caller, query: wire.ExportDecisionsQuery) -> Iterator[bytes]:
         """Return stored decisions in a format, in pieces that are made as they are read.
 
         Answers stored after the export began are left out.
@@ -141,7 +122,7 @@ class DecisionLog:
                     return
                 criteria = replace(criteria, after=page[-1].place)
 
-        def is_exported(name: str, result: LoggedResult) -> bool:
+        def is_exported(name: str, result: wire.LoggedResult) -> bool:
             return query.decision in {None, name} and _matches_result(result, query)
 
         # Labels of a folder are named before its rows, so all are looked at for them once.
@@ -153,14 +134,14 @@ class DecisionLog:
         table = export_table(pages, is_exported, names)
         return export_pieces(table, query.format)
 
-    async def get(self, caller: Caller, decision_id: str) -> StoredAnswer:
+    async def get(self, caller: Caller, decision_id: str) -> wire.StoredAnswer:
         """Return a stored answer in full."""
 
-        def read(connection: Connection) -> StoredAnswer:
+        def read(connection: Connection) -> wire.StoredAnswer:
             stored = self._answers.find(connection, caller.account_id, decision_id, self._oldest())
             metadata = {} if stored.metadata is None else msgspec.json.decode(stored.metadata)
             return filled(
-                StoredAnswer,
+                wire.StoredAnswer,
                 stored,
                 expires_at=stored.created_at + self._retention_s,
                 request=msgspec.json.decode(stored.request),
@@ -174,12 +155,15 @@ class DecisionLog:
         return await self._state.read(read)
 
     async def summary(
-        self, caller: Caller, query: DecisionSummaryQuery, server: ServerErrors | None = None
-    ) -> DecisionSummary:
+        self,
+        caller: Caller,
+        query: wire.DecisionSummaryQuery,
+        server: wire.ServerErrors | None = None,
+    ) -> wire.DecisionSummary:
         """Return figures of the stored answers of a window, one window at a time."""
         until = self._now() if query.until is None else query.until
-        since = max(until - DEFAULT_WINDOW_S if query.since is None else query.since, 0.0)
-        _check_window(query, since, until, MAX_BUCKETS)
+        since = max(until - wire.DEFAULT_WINDOW_S if query.since is None else query.since, 0.0)
+        _check_window(query, since, until, wire.MAX_BUCKETS)
         # What is older than the oldest that is kept cannot be there.
         since = min(max(since, self._oldest()), until)
         traffic = Traffic(since, until, query.bucket_s)
@@ -192,11 +176,11 @@ class DecisionLog:
         )
         return traffic.summary(server)
 
-    async def series(self, caller: Caller, query: DecisionSeriesQuery) -> DecisionSeries:
+    async def series(self, caller: Caller, query: wire.DecisionSeriesQuery) -> wire.DecisionSeries:
         """Return figures of stored answers over time, one window at a time, as for a summary."""
         until = self._now() if query.until is None else query.until
-        since = max(until - SERIES_WINDOW_S if query.since is None else query.since, 0.0)
-        _check_window(query, since, until, MAX_POINTS)
+        since = max(until - wire.SERIES_WINDOW_S if query.since is None else query.since, 0.0)
+        _check_window(query, since, until, wire.MAX_POINTS)
         since = min(max(since, self._oldest()), until)
         series = Series(caller.account_id, since, until, query, self._answers)
         return await self._adding_up.take(lambda: self._state.read(series.read))
@@ -224,15 +208,15 @@ def _page(
     connection: Connection,
     answers: StoredAnswers,
     caller: Caller,
-    query: DecisionLogQuery,
+    query: wire.DecisionLogQuery,
     since: float,
-) -> DecisionLogPage:
+) -> wire.DecisionLogPage:
     sought = (query.abstained, query.wrong, query.p_from, query.p_to)
     # The database itself finds those that have feedback.
     is_selected = query.has_feedback or (query.has_feedback is None and query.decision is None)
     looks_into = not is_selected or any(condition is not None for condition in sought)
     size = _AT_A_TIME if looks_into else query.limit + 1
-    logged_decisions: list[LoggedDecision] = []
+    logged_decisions: list[wire.LoggedDecision] = []
     n_looked = 0
     criteria = AnswerCriteria(
         account_id=caller.account_id,
@@ -262,48 +246,36 @@ def _page(
             if looks_into and not _matches(logged, query):
                 continue
             if len(logged_decisions) == query.limit:
-                return DecisionLogPage(
+                return wire.DecisionLogPage(
                     data=logged_decisions, has_more=True, next_cursor=logged_decisions[-1].id
                 )
             logged_decisions.append(logged)
         n_looked += len(rows)
         if len(rows) < size:
-            return DecisionLogPage(data=logged_decisions, has_more=False, next_cursor=None)
+            return wire.DecisionLogPage(data=logged_decisions, has_more=False, next_cursor=None)
         criteria = replace(criteria, after=(rows[-1].created_at, rows[-1].id))
         if n_looked >= _MAX_LOOKED:
-            return DecisionLogPage(data=logged_decisions, has_more=True, next_cursor=rows[-1].id)
+            return wire.DecisionLogPage(
+                data=logged_decisions, has_more=True, next_cursor=rows[-1].id
+            )
 
 
-def _page_by_chance(
-    connection: Connection,
-    answers: StoredAnswers,
-    criteria: AnswerCriteria,
-    query: DecisionLogQuery,
-) -> DecisionLogPage:
-    if query.cursor is not None:
-        message = "goes with the order newest; check the answers of the first page, then ask again."
-        raise InvalidRequestError(violations=[_violation("cursor", message)])
-    rows = answers.by_chance(connection, criteria, MOST_BY_CHANCE)
-    observed = feedback_of_answers(connection, [row.id for row in rows], by=query.by)
-    all_logged = (_to_wire(row, observed.get(row.id, {})) for row in rows)
-    data = list(islice((one for one in all_logged if _matches(one, query)), query.limit))
-    return DecisionLogPage(data=data, has_more=False, next_cursor=None)
-
-
-def _reports(connection: Connection, decision_id: str) -> dict[str, FeedbackReport]:
+def _reports(connection: Connection, decision_id: str) -> dict[str, wire.FeedbackReport]:
     sources = sources_of_feedback(connection, [decision_id]).get(decision_id, {})
-    return {name: convert(source._asdict(), FeedbackReport) for name, source in sources.items()}
+    return {
+        name: convert(source._asdict(), wire.FeedbackReport) for name, source in sources.items()
+    }
 
 
-def _to_wire(row: ShortRow, observed: dict[str, Any]) -> LoggedDecision:
-    return LoggedDecision(
+def _to_wire(row: ShortRow, observed: dict[str, Any]) -> wire.LoggedDecision:
+    return wire.LoggedDecision(
         id=row.id,
         created_at=row.created_at,
         model=row.model,
         version=row.version,
         total_ms=row.total_ms,
         decisions={
-            name: LoggedResult(
+            name: wire.LoggedResult(
                 kind=result.kind,
                 top=result.top,
                 p_top=result.p_top,
@@ -316,14 +288,14 @@ def _to_wire(row: ShortRow, observed: dict[str, Any]) -> LoggedDecision:
     )
 
 
-def _matches(logged: LoggedDecision, query: DecisionLogQuery) -> bool:
+def _matches(logged: wire.LoggedDecision, query: wire.DecisionLogQuery) -> bool:
     if query.decision is not None:
         result = logged.decisions.get(query.decision)
         return result is not None and _matches_result(result, query)
     return any(_matches_result(result, query) for result in logged.decisions.values())
 
 
-def _matches_result(result: LoggedResult, query: DecisionLogFilter) -> bool:
+def _matches_result(result: wire.LoggedResult, query: wire.DecisionLogFilter) -> bool:
     if query.has_feedback not in {None, result.feedback is not None}:
         return False
     if query.abstained not in {None, result.abstained}:
@@ -340,7 +312,7 @@ def _matches_result(result: LoggedResult, query: DecisionLogFilter) -> bool:
 def _add_up(
     connection: Connection,
     account_id: str,
-    query: DecisionSummaryQuery,
+    query: wire.DecisionSummaryQuery,
     traffic: Traffic,
     answers: StoredAnswers,
 ) -> None:
@@ -375,7 +347,7 @@ def _add_up(
             traffic.add_answer(at, total_ms)
 
 
-def _check_ranges(query: DecisionLogFilter) -> None:
+def _check_ranges(query: wire.DecisionLogFilter) -> None:
     violations = []
     if query.since is not None and query.until is not None and query.until <= query.since:
         violations.append(_violation("until", "until is not after since; give a later time."))
@@ -386,7 +358,10 @@ def _check_ranges(query: DecisionLogFilter) -> None:
 
 
 def _check_window(
-    query: DecisionSummaryQuery | DecisionSeriesQuery, since: float, until: float, most: int
+    query: wire.DecisionSummaryQuery | wire.DecisionSeriesQuery,
+    since: float,
+    until: float,
+    most: int,
 ) -> None:
     if until <= since:
         name = "since" if query.until is None else "until"

@@ -11,19 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Row,
-    and_,
-    cast,
-    delete,
-    func,
-    insert,
-    or_,
-    select,
-)
+import sqlalchemy as sa
 
 from steelyard.caller import Caller
 from steelyard.decision_log.tables import decisions, feedback
@@ -52,7 +40,7 @@ _SHORT = (
     decisions.c.total_ms,
     decisions.c.results,
 )
-_INSERT_DECISION = Statement(insert(decisions), decisions.c.keys())
+_INSERT_DECISION = Statement(sa.insert(decisions), decisions.c.keys())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +74,7 @@ class ShortAnswer(NamedTuple):
     results: bytes
 
 
-ShortRow: TypeAlias = Row[str, float, str, str | None, float | None, bytes] | ShortAnswer
+ShortRow: TypeAlias = sa.Row[str, float, str, str | None, float | None, bytes] | ShortAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +118,7 @@ class ObservedDecision:
         return self.decision.created_at, self.decision.id
 
 
-def insert_decision(connection: Connection, decision: StoredDecision) -> None:
+def insert_decision(connection: sa.Connection, decision: StoredDecision) -> None:
     """Keep an answer."""
     values = {
         "id": decision.id,
@@ -151,7 +139,7 @@ def insert_decision(connection: Connection, decision: StoredDecision) -> None:
 
 
 def find_decision(
-    connection: Connection, account_id: str, decision_id: str, not_before: float
+    connection: sa.Connection, account_id: str, decision_id: str, not_before: float
 ) -> StoredDecision:
     """Return an answer that the database has; raise ``NotFoundError`` when it has none."""
     stored = look_for(connection, account_id, decision_id, not_before)
@@ -161,11 +149,11 @@ def find_decision(
 
 
 def look_for(
-    connection: Connection, account_id: str, decision_id: str, not_before: float
+    connection: sa.Connection, account_id: str, decision_id: str, not_before: float
 ) -> StoredDecision | None:
     """Return an answer that the database has, or ``None``."""
     row = connection.execute(
-        select(decisions).where(
+        sa.select(decisions).where(
             decisions.c.id == decision_id,
             decisions.c.account_id == account_id,
             decisions.c.created_at >= not_before,
@@ -182,21 +170,21 @@ def not_stored(decision_id: str) -> NotFoundError:
     )
 
 
-def time_of(connection: Connection, account_id: str, decision_id: str) -> float | None:
+def time_of(connection: sa.Connection, account_id: str, decision_id: str) -> float | None:
     """Return when an answer that the database has was given."""
     of_account = (decisions.c.id == decision_id, decisions.c.account_id == account_id)
-    return connection.scalar(select(decisions.c.created_at).where(*of_account))
+    return connection.scalar(sa.select(decisions.c.created_at).where(*of_account))
 
 
-def counts_as_observed(by: str | None = None) -> ColumnElement[bool]:
+def counts_as_observed(by: str | None = None) -> sa.ColumnElement[bool]:
     """Return the condition of feedback from one origin; without it, of all that was observed."""
     if by is not None:
         return feedback.c.origin == by
-    return or_(feedback.c.origin.is_(None), feedback.c.origin.not_in(INFERRED))
+    return sa.or_(feedback.c.origin.is_(None), feedback.c.origin.not_in(INFERRED))
 
 
 def put_feedback(
-    connection: Connection,
+    connection: sa.Connection,
     decision_id: str,
     outcomes: Mapping[str, Any],
     *,
@@ -209,7 +197,7 @@ def put_feedback(
     replaces what somebody observed.
     """
     if source is not None and source.by in INFERRED:
-        observed = select(feedback.c.name).where(
+        observed = sa.select(feedback.c.name).where(
             feedback.c.decision_id == decision_id, counts_as_observed()
         )
         protected = set(connection.scalars(observed))
@@ -217,12 +205,12 @@ def put_feedback(
     if not outcomes:
         return []
     connection.execute(
-        delete(feedback).where(
+        sa.delete(feedback).where(
             feedback.c.decision_id == decision_id, feedback.c.name.in_(list(outcomes))
         )
     )
     connection.execute(
-        insert(feedback),
+        sa.insert(feedback),
         [
             {
                 "decision_id": decision_id,
@@ -238,36 +226,39 @@ def put_feedback(
     return list(outcomes)
 
 
-def count_decisions(connection: Connection, criteria: AnswerCriteria) -> int:
+def count_decisions(connection: sa.Connection, criteria: AnswerCriteria) -> int:
     """Count the matching answers."""
     return connection.execute(
-        select(func.count()).select_from(decisions).where(*in_window(criteria))
+        sa.select(sa.func.count()).select_from(decisions).where(*in_window(criteria))
     ).scalar_one()
 
 
-def count_observed(connection: Connection, criteria: AnswerCriteria) -> int:
+def count_observed(connection: sa.Connection, criteria: AnswerCriteria) -> int:
     """Count the observed outcomes of matching answers."""
     joined = feedback.join(decisions, feedback.c.decision_id == decisions.c.id)
     where = (*in_window(criteria), counts_as_observed(criteria.by))
-    counted = select(func.count()).select_from(joined).where(*where)
+    counted = sa.select(sa.func.count()).select_from(joined).where(*where)
     return connection.execute(counted).scalar_one()
 
 
 def page_observed(
-    connection: Connection, criteria: AnswerCriteria, limit: int
+    connection: sa.Connection, criteria: AnswerCriteria, limit: int
 ) -> list[ObservedDecision]:
     """Return a page of the matching answers that have feedback."""
     of_answer = feedback.c.decision_id == decisions.c.id
-    observed = select(feedback.c.name).where(of_answer, counts_as_observed(criteria.by))
+    observed = sa.select(feedback.c.name).where(of_answer, counts_as_observed(criteria.by))
     return page_answers(connection, criteria, limit, observed.exists())
 
 
 def page_answers(
-    connection: Connection, criteria: AnswerCriteria, limit: int, *further: ColumnElement[bool]
+    connection: sa.Connection,
+    criteria: AnswerCriteria,
+    limit: int,
+    *further: sa.ColumnElement[bool],
 ) -> list[ObservedDecision]:
     """Return a page of matching answers in the order of the criteria, with their outcomes."""
     rows = connection.execute(
-        select(decisions)
+        sa.select(decisions)
         .where(*in_window(criteria), *_beyond(criteria), *further)
         .order_by(*_order(criteria))
         .limit(limit)
@@ -281,20 +272,20 @@ def page_answers(
     ]
 
 
-def delete_decisions_before(connection: Connection, before: float, *, limit: int) -> int:
+def delete_decisions_before(connection: sa.Connection, before: float, *, limit: int) -> int:
     """Remove answers older than a time, with their feedback."""
-    old = select(decisions.c.id).where(decisions.c.created_at < before).limit(limit)
-    return connection.execute(delete(decisions).where(decisions.c.id.in_(old))).rowcount
+    old = sa.select(decisions.c.id).where(decisions.c.created_at < before).limit(limit)
+    return connection.execute(sa.delete(decisions).where(decisions.c.id.in_(old))).rowcount
 
 
-def in_window(criteria: AnswerCriteria) -> list[ColumnElement[bool]]:
+def in_window(criteria: AnswerCriteria) -> list[sa.ColumnElement[bool]]:
     """Return the conditions of matching answers, wherever a page of them begins."""
     of = decisions.c
     where = [of.account_id == criteria.account_id, of.created_at >= criteria.since]
     if criteria.until is not None:
         where.append(of.created_at < criteria.until)
     if criteria.model is not None:
-        where.append(or_(of.model == criteria.model, of.version == criteria.model))
+        where.append(sa.or_(of.model == criteria.model, of.version == criteria.model))
     if criteria.ids is not None:
         where.append(of.id.in_(criteria.ids))
     if criteria.key is not None:
@@ -304,29 +295,29 @@ def in_window(criteria: AnswerCriteria) -> list[ColumnElement[bool]]:
     return where
 
 
-def is_of_named(column: ColumnElement[Any], named: str) -> ColumnElement[bool]:
+def is_of_named(column: sa.ColumnElement[Any], named: str) -> sa.ColumnElement[bool]:
     """Return whether a column has a named decision, or that version of it."""
-    return or_(column == named, column.startswith(f"{named}@", autoescape=True))
+    return sa.or_(column == named, column.startswith(f"{named}@", autoescape=True))
 
 
-def _beyond(criteria: AnswerCriteria) -> list[ColumnElement[bool]]:
+def _beyond(criteria: AnswerCriteria) -> list[sa.ColumnElement[bool]]:
     """Return the conditions of the answers after one, which may be gone; an index finds the first."""
     if criteria.after is None:
         return []
     at, id_ = decisions.c.created_at, decisions.c.id
     last_at, last_id = criteria.after
     if criteria.newest_first:
-        return [at <= last_at, or_(at < last_at, and_(at == last_at, id_ < last_id))]
-    return [at >= last_at, or_(at > last_at, and_(at == last_at, id_ > last_id))]
+        return [at <= last_at, sa.or_(at < last_at, sa.and_(at == last_at, id_ < last_id))]
+    return [at >= last_at, sa.or_(at > last_at, sa.and_(at == last_at, id_ > last_id))]
 
 
-def _order(criteria: AnswerCriteria) -> list[ColumnElement[Any]]:
-    order: list[ColumnElement[Any]] = [decisions.c.created_at, decisions.c.id]
+def _order(criteria: AnswerCriteria) -> list[sa.ColumnElement[Any]]:
+    order: list[sa.ColumnElement[Any]] = [decisions.c.created_at, decisions.c.id]
     return [condition.desc() for condition in order] if criteria.newest_first else order
 
 
 def newest_answers(
-    connection: Connection,
+    connection: sa.Connection,
     criteria: AnswerCriteria,
     limit: int,
     *,
@@ -337,58 +328,48 @@ def newest_answers(
     where = in_window(criteria) + _beyond(criteria)
     if is_observed:
         of_answer = feedback.c.decision_id == decisions.c.id
-        observed = select(feedback.c.name).where(of_answer, counts_as_observed(criteria.by))
+        observed = sa.select(feedback.c.name).where(of_answer, counts_as_observed(criteria.by))
         if observed_of is not None:
             observed = observed.where(feedback.c.name == observed_of)
         where.append(observed.exists())
     return connection.execute(
-        select(*_SHORT).where(*where).order_by(*_order(criteria)).limit(limit)
+        sa.select(*_SHORT).where(*where).order_by(*_order(criteria)).limit(limit)
     ).all()
 
 
-def ids_by_chance(connection: Connection, criteria: AnswerCriteria, limit: int) -> Sequence[str]:
-    """Return ids of matching answers, the first in the order of their random part."""
-    by_chance = func.substr(decisions.c.id, CHANCE_AT + 1)
-    found = (
-        select(decisions.c.id)
-        .where(*in_window(criteria))
-        .order_by(by_chance, decisions.c.id)
-        .limit(limit)
-    )
-    return connection.scalars(found).all()
-
-
-def answers_between(connection: Connection, criteria: AnswerCriteria) -> Iterator[ShortRow]:
+def answers_between(connection: sa.Connection, criteria: AnswerCriteria) -> Iterator[ShortRow]:
     """Yield every matching answer, in no order, as ``newest_answers`` returns them."""
     streaming = connection.execution_options(yield_per=_AT_A_TIME)
-    yield from streaming.execute(select(*_SHORT).where(*in_window(criteria)))
+    yield from streaming.execute(sa.select(*_SHORT).where(*in_window(criteria)))
 
 
 def count_between(
-    connection: Connection, criteria: AnswerCriteria, *, first: float, width: float
+    connection: sa.Connection, criteria: AnswerCriteria, *, first: float, width: float
 ) -> dict[int, int]:
     """Return how many stored answers there are in each stretch after ``first`` that has some."""
     place = stretch_of(connection, decisions.c.created_at, first, width)
     rows = connection.execute(
-        select(place, func.count()).where(*in_window(criteria)).group_by(place)
+        sa.select(place, sa.func.count()).where(*in_window(criteria)).group_by(place)
     )
     return {int(at): n for at, n in rows}
 
 
 def stretch_of(
-    connection: Connection, at: ColumnElement[float], first: float, width: float
-) -> ColumnElement[int]:
+    connection: sa.Connection, at: sa.ColumnElement[float], first: float, width: float
+) -> sa.ColumnElement[int]:
     """Return in which stretch after ``first`` a time is."""
     passed = (at - first) / width
     # SQLite may have no floor(), and cuts off where PostgreSQL rounds.
     is_cut = connection.dialect.name == "sqlite"
-    return cast(passed if is_cut else func.floor(passed), BigInteger).label("place")
+    return sa.cast(passed if is_cut else sa.func.floor(passed), sa.BigInteger).label("place")
 
 
-def feedback_between(connection: Connection, criteria: AnswerCriteria) -> dict[str, dict[str, Any]]:
+def feedback_between(
+    connection: sa.Connection, criteria: AnswerCriteria
+) -> dict[str, dict[str, Any]]:
     """Return the outcomes observed of matching answers, by answer and decision id."""
     rows = connection.execute(
-        select(feedback.c.decision_id, feedback.c.name, feedback.c.outcome)
+        sa.select(feedback.c.decision_id, feedback.c.name, feedback.c.outcome)
         .join(decisions, decisions.c.id == feedback.c.decision_id)
         .where(*in_window(criteria), counts_as_observed(criteria.by))
     )
@@ -396,13 +377,13 @@ def feedback_between(connection: Connection, criteria: AnswerCriteria) -> dict[s
 
 
 def feedback_of_answers(
-    connection: Connection, ids: Sequence[str], *, by: str | None = None
+    connection: sa.Connection, ids: Sequence[str], *, by: str | None = None
 ) -> dict[str, dict[str, Any]]:
     """Return the outcomes observed of some answers, by answer and then in order of decision id."""
     if not ids:
         return {}
     rows = connection.execute(
-        select(feedback.c.decision_id, feedback.c.name, feedback.c.outcome)
+        sa.select(feedback.c.decision_id, feedback.c.name, feedback.c.outcome)
         .where(feedback.c.decision_id.in_(ids), counts_as_observed(by))
         .order_by(feedback.c.name)
     )
@@ -410,13 +391,13 @@ def feedback_of_answers(
 
 
 def sources_of_feedback(
-    connection: Connection, ids: Sequence[str]
+    connection: sa.Connection, ids: Sequence[str]
 ) -> dict[str, dict[str, FeedbackSource]]:
     """Return where the feedback on some answers came from, by answer and decision id, as reported."""
     if not ids:
         return {}
     reports = connection.execute(
-        select(feedback)
+        sa.select(feedback)
         .where(feedback.c.decision_id.in_(ids), feedback.c.origin.is_not(None))
         .order_by(feedback.c.name)
     )
@@ -434,7 +415,7 @@ def _by_answer(rows: Any) -> dict[str, dict[str, Any]]:
     return by_answer
 
 
-def _stored(row: Row[Any]) -> StoredDecision:
+def _stored(row: sa.Row[Any]) -> StoredDecision:
     return filled(
         StoredDecision,
         row,
@@ -447,7 +428,7 @@ def _stored(row: Row[Any]) -> StoredDecision:
 
 def record_answer(
     caller: Caller, at: float, request: ValidRequest, answer: DecideResponse
-) -> Callable[[Connection], None]:
+) -> Callable[[sa.Connection], None]:
     """Return the write that stores an answer, for the transaction that settles it."""
     values: dict[str, Any] = {
         "context": request.context,

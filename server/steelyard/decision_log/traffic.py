@@ -17,13 +17,7 @@ from numpy.typing import NDArray
 
 from steelyard.calibration.bins import N_BINS, FloatArray, bin_totals
 from steelyard.calibration.intervals import proportion_interval
-from steelyard.decision_log.wire import (
-    DecisionBucket,
-    DecisionGroup,
-    DecisionSummary,
-    ServerErrors,
-    TopProbabilityRow,
-)
+from steelyard.decision_log import wire
 from steelyard.decisions.wire import ABSTAIN
 from steelyard.wire.measures import Measure, ReliabilityRow
 
@@ -81,7 +75,7 @@ class Traffic:
         self._n_known += 1
         self._n_unstated += probability > _MORE_LIKELY
 
-    def summary(self, server: ServerErrors | None) -> DecisionSummary:
+    def summary(self, server: wire.ServerErrors | None) -> wire.DecisionSummary:
         """Return the figures of the added answers."""
         columns = np.array(self._decisions, dtype=np.float64).reshape(-1, 6).T
         answers = np.array(self._answers, dtype=np.float64).reshape(-1, 2)
@@ -94,7 +88,7 @@ class Traffic:
 
         decisions = _Columns(bucket_of(columns[0]), columns[1].astype(np.intp), *columns[2:])
         seen = decisions.seen > 0
-        return DecisionSummary(
+        return wire.DecisionSummary(
             since=self.since,
             until=self.until,
             bucket_s=self.bucket_s,
@@ -119,14 +113,14 @@ class Traffic:
 
 def _buckets(
     decisions: _Columns, answers: IntArray, first: int, bucket_s: int, n: int
-) -> list[DecisionBucket]:
+) -> list[wire.DecisionBucket]:
     """Return every bucket in order of time, empty ones included."""
     sums = [
         np.bincount(decisions.bucket, of, n) for of in (None, decisions.abstained, decisions.seen)
     ]
     columns = [np.bincount(answers, None, n), *sums]
     return [
-        DecisionBucket(
+        wire.DecisionBucket(
             start=float(first + place * bucket_s),
             answers=n_answers,
             decisions=n_decisions,
@@ -145,14 +139,14 @@ def _place(group: tuple[GroupKey, list[int]]) -> tuple[int, str, str, str]:
     return -n, model, version or "", decision
 
 
-def _groups(decisions: _Columns, keys: list[GroupKey]) -> list[DecisionGroup]:
+def _groups(decisions: _Columns, keys: list[GroupKey]) -> list[wire.DecisionGroup]:
     """Return the groups with the most decisions, ``MAX_GROUPS`` at most."""
     weights = (None, decisions.abstained, decisions.seen, decisions.right)
     columns = [np.bincount(decisions.group, of, len(keys)) for of in weights]
     counts = np.stack(columns, axis=1).astype(int).tolist()
     most = sorted(zip(keys, counts, strict=True), key=_place)
     return [
-        DecisionGroup(
+        wire.DecisionGroup(
             model=model,
             version=version,
             decision=decision,
@@ -181,14 +175,14 @@ def _reliability(p_top: FloatArray, hits: FloatArray) -> list[ReliabilityRow]:
     ]
 
 
-def _top_probabilities(decisions: _Columns) -> list[TopProbabilityRow]:
+def _top_probabilities(decisions: _Columns) -> list[wire.TopProbabilityRow]:
     """Return the hundredths of top probability that have decisions."""
     # What is 0.07 in floating point is in the hundredth that ends there.
     places = np.maximum(np.ceil(np.round(decisions.p_top * 100, 9)).astype(np.intp), 1) - 1
     weights = (None, decisions.seen, decisions.seen - decisions.right)
     columns = [np.bincount(places, of, 100) for of in weights]
     return [
-        TopProbabilityRow(
+        wire.TopProbabilityRow(
             low=place / 100, high=(place + 1) / 100, n=n, with_feedback=n_seen, wrong=n_wrong
         )
         for place, (n, n_seen, n_wrong) in enumerate(np.stack(columns, axis=1).astype(int).tolist())

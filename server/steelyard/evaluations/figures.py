@@ -28,7 +28,7 @@ from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import decode_example
 from steelyard.datasets.versions import Manifest
-from steelyard.evaluations import predictions
+from steelyard.evaluations import predictions, wire
 from steelyard.evaluations.exports import Piece, export_table
 from steelyard.evaluations.measures.comparison import compare_evaluations
 from steelyard.evaluations.measures.curves import binary_cost_curve
@@ -65,14 +65,6 @@ from steelyard.evaluations.queries_wire import (
 from steelyard.evaluations.rows import slices_of
 from steelyard.evaluations.service import EvaluationService
 from steelyard.evaluations.thresholds_wire import OutcomeThreshold, ThresholdTrial
-from steelyard.evaluations.wire import (
-    CostCurve,
-    EvaluationComparison,
-    EvaluationRecord,
-    EvaluationRecordPage,
-    Measures,
-    PolicyReport,
-)
 from steelyard.exports import export_pieces
 from steelyard.jobs.serial_executor import SerialExecutor
 from steelyard.storage.frame_store import FrameStore
@@ -94,7 +86,7 @@ _NEAR = 256
 class OverallDetail(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of an ``EvaluationDetail`` that cover all decisions together."""
 
-    overall: Measures
+    overall: wire.Measures
     input_tokens: int | None = None
 
 
@@ -137,7 +129,7 @@ class EvaluationFigures:
 
     async def records(
         self, caller: Caller, evaluation_id: str, query: RecordsQuery
-    ) -> EvaluationRecordPage:
+    ) -> wire.EvaluationRecordPage:
         """Return a page of scored decisions."""
         _check_query(query)
         row = await self._succeeded(caller, evaluation_id)
@@ -192,7 +184,7 @@ class EvaluationFigures:
             chosen = np.flatnonzero(_chosen(scored, query))
             yield Piece(scored.records, scored.measures, scored.rows, chosen)
 
-    async def compare(self, caller: Caller, query: ComparisonQuery) -> EvaluationComparison:
+    async def compare(self, caller: Caller, query: ComparisonQuery) -> wire.EvaluationComparison:
         """Compare two evaluations on the decisions that both scored."""
         first = await self._succeeded(caller, query.before)
         second = await self._succeeded(caller, query.after)
@@ -206,12 +198,14 @@ class EvaluationFigures:
 
     async def try_policy(
         self, caller: Caller, evaluation_id: str, trial: PolicyTrial
-    ) -> PolicyReport:
+    ) -> wire.PolicyReport:
         """Return the actions of a policy on the scored decisions."""
         row = await self._succeeded(caller, evaluation_id)
         return await self._resampling.take(lambda: asyncio.to_thread(self._try_policy, row, trial))
 
-    async def cost_curve(self, caller: Caller, evaluation_id: str, trial: CostTrial) -> CostCurve:
+    async def cost_curve(
+        self, caller: Caller, evaluation_id: str, trial: CostTrial
+    ) -> wire.CostCurve:
         """Return the mean cost of acting by threshold."""
         _check_costs(trial)
         row = await self._succeeded(caller, evaluation_id)
@@ -250,17 +244,17 @@ class EvaluationFigures:
             )
         return row
 
-    def _page(self, row: Row[Any], query: RecordsQuery) -> EvaluationRecordPage:
+    def _page(self, row: Row[Any], query: RecordsQuery) -> wire.EvaluationRecordPage:
 
         scored = self._scored(row)
         indexes = _ordered(scored, np.flatnonzero(_chosen(scored, query)), query.order)
         shown = indexes[query.offset : query.offset + query.limit].tolist()
         data = [
-            EvaluationRecord(row=int(scored.rows[index]), **msgspec.structs.asdict(record))
+            wire.EvaluationRecord(row=int(scored.rows[index]), **msgspec.structs.asdict(record))
             for index in shown
             for record in job_records(scored.records, scored.measures, start=index, stop=index + 1)
         ]
-        return EvaluationRecordPage(
+        return wire.EvaluationRecordPage(
             data=data,
             total=len(indexes),
             offset=query.offset,
@@ -280,13 +274,13 @@ class EvaluationFigures:
             )
         return values
 
-    def _compare(self, before: Row[Any], after: Row[Any]) -> EvaluationComparison:
+    def _compare(self, before: Row[Any], after: Row[Any]) -> wire.EvaluationComparison:
 
         old, new = self._scored(before), self._scored(after)
         with _measured():
             return compare_evaluations(old.records, new.records, groups=new.slices)
 
-    def _try_policy(self, row: Row[Any], trial: PolicyTrial) -> PolicyReport:
+    def _try_policy(self, row: Row[Any], trial: PolicyTrial) -> wire.PolicyReport:
 
         scored = self._scored(row)
         with _measured():
@@ -298,7 +292,7 @@ class EvaluationFigures:
                 measures=scored.measures,
             )
 
-    def _cost_curve(self, row: Row[Any], trial: CostTrial) -> CostCurve:
+    def _cost_curve(self, row: Row[Any], trial: CostTrial) -> wire.CostCurve:
 
         scored = self._scored(row)
         _check_has_targets(row)

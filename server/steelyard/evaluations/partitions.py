@@ -13,18 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    and_,
-    delete,
-    exists,
-    func,
-    insert,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from steelyard.evaluations.tables import evaluation_partitions, evaluation_parts, evaluations
 from steelyard.jobs import store as jobs
@@ -44,19 +33,19 @@ _is_open = _partition.sha256.is_(None)
 class Share:
     """The rows that a run scores: a range of the evaluation's, and the parts that it has of them."""
 
-    row: Row[Any]  # the evaluation's
+    row: sa.Row[Any]  # the evaluation's
     first: int
     rows: int
     done: int
     parts: Sequence[str]
 
 
-def split(connection: Connection, evaluation_id: str, n_rows: int, size: int) -> None:
+def split(connection: sa.Connection, evaluation_id: str, n_rows: int, size: int) -> None:
     """Split an evaluation that is queued; one that fits a partition is left whole."""
     if n_rows <= size:
         return
     connection.execute(
-        insert(evaluation_partitions),
+        sa.insert(evaluation_partitions),
         [
             {
                 "evaluation_id": evaluation_id,
@@ -70,7 +59,7 @@ def split(connection: Connection, evaluation_id: str, n_rows: int, size: int) ->
     )
 
 
-def pending(connection: Connection) -> list[PendingJob]:
+def pending(connection: sa.Connection) -> list[PendingJob]:
     """Return the runs to start: whole evaluations, and of divided ones the partitions to work on.
 
     Those are the partitions that runs have and the first free one, or the evaluation itself when
@@ -92,35 +81,35 @@ def pending(connection: Connection) -> list[PendingJob]:
     return pending_jobs
 
 
-def _open_partitions(connection: Connection) -> dict[str, list[Row[Any]]]:
+def _open_partitions(connection: sa.Connection) -> dict[str, list[sa.Row[Any]]]:
     """Return the partitions that runs have and the first free one, by evaluation."""
-    unfinished = select(evaluations.c.id).where(evaluations.c.status.in_(UNFINISHED))
+    unfinished = sa.select(evaluations.c.id).where(evaluations.c.status.in_(UNFINISHED))
     first_free = (
-        select(_partition.evaluation_id, func.min(_partition.number).label("number"))
+        sa.select(_partition.evaluation_id, sa.func.min(_partition.number).label("number"))
         .where(_is_open, _partition.runner.is_(None), _partition.evaluation_id.in_(unfinished))
         .group_by(_partition.evaluation_id)
     )
     free = first_free.subquery()
-    of_free = and_(
+    of_free = sa.and_(
         _partition.evaluation_id == free.c.evaluation_id, _partition.number == free.c.number
     )
-    is_running = and_(
+    is_running = sa.and_(
         _is_open, _partition.runner.is_not(None), _partition.evaluation_id.in_(unfinished)
     )
-    by_evaluation: dict[str, list[Row[Any]]] = {}
+    by_evaluation: dict[str, list[sa.Row[Any]]] = {}
     for query in (
-        select(evaluation_partitions).where(is_running).order_by(_partition.number),
-        select(evaluation_partitions).join(free, of_free),
+        sa.select(evaluation_partitions).where(is_running).order_by(_partition.number),
+        sa.select(evaluation_partitions).join(free, of_free),
     ):
         for row in connection.execute(query):
             by_evaluation.setdefault(row.evaluation_id, []).append(row)
     return by_evaluation
 
 
-def claim(connection: Connection, job: PendingJob, at: float) -> None:
+def claim(connection: sa.Connection, job: PendingJob, at: float) -> None:
     """Write that a partition is scored."""
     taken = connection.execute(
-        update(evaluations)
+        sa.update(evaluations)
         .where(
             evaluations.c.id == job.id,
             evaluations.c.generation == job.generation,
@@ -130,13 +119,13 @@ def claim(connection: Connection, job: PendingJob, at: float) -> None:
     )
     if taken.rowcount:
         connection.execute(
-            update(evaluation_partitions)
+            sa.update(evaluation_partitions)
             .where(_is_of(job), _is_open)
             .values(runner=job.runner, attempt=job.attempt)
         )
 
 
-def find_share(connection: Connection, job: PendingJob) -> Share | None:
+def find_share(connection: sa.Connection, job: PendingJob) -> Share | None:
     """Return the rows for a run to score; ``None`` when another run has them or the job has ended."""
     if job.partition is None:
         row = jobs.find_running(connection, evaluations, job)
@@ -145,13 +134,13 @@ def find_share(connection: Connection, job: PendingJob) -> Share | None:
         parts = [part.sha256 for part in _parts(connection, job)]
         return Share(row, 0, row.evaluation_rows, row.completed_rows, parts)
     row = connection.execute(
-        select(evaluations).where(
+        sa.select(evaluations).where(
             evaluations.c.id == job.id,
             evaluations.c.status == "running",
             evaluations.c.generation == job.generation,
         )
     ).first()
-    partition = connection.execute(select(evaluation_partitions).where(_is_mine(job))).first()
+    partition = connection.execute(sa.select(evaluation_partitions).where(_is_mine(job))).first()
     if row is None or partition is None:
         return None
     listed = list(_parts(connection, job))
@@ -159,61 +148,61 @@ def find_share(connection: Connection, job: PendingJob) -> Share | None:
     return Share(row, partition.first, partition.rows, done, [part.sha256 for part in listed])
 
 
-def is_claimed(job: PendingJob) -> ColumnElement[bool]:
+def is_claimed(job: PendingJob) -> sa.ColumnElement[bool]:
     """Return the condition that a run still has its partition."""
-    return exists().where(_is_mine(job))
+    return sa.exists().where(_is_mine(job))
 
 
-def note_progress(connection: Connection, job: PendingJob) -> None:
+def note_progress(connection: sa.Connection, job: PendingJob) -> None:
     """Reset the attempts of a partition that made progress."""
-    connection.execute(update(evaluation_partitions).where(_is_of(job)).values(attempt=1))
+    connection.execute(sa.update(evaluation_partitions).where(_is_of(job)).values(attempt=1))
 
 
-def finish(connection: Connection, job: PendingJob, sha256: str) -> bool:
+def finish(connection: sa.Connection, job: PendingJob, sha256: str) -> bool:
     """Keep the predictions of a partition in place of its parts; returns whether the run counted."""
-    is_running = exists().where(
+    is_running = sa.exists().where(
         evaluations.c.id == job.id,
         evaluations.c.status == "running",
         evaluations.c.generation == job.generation,
     )
     updated = connection.execute(
-        update(evaluation_partitions)
+        sa.update(evaluation_partitions)
         .where(_is_mine(job), is_running)
         .values(sha256=sha256, runner=None)
     )
     if updated.rowcount:
-        connection.execute(delete(evaluation_parts).where(*_of_parts(job)))
+        connection.execute(sa.delete(evaluation_parts).where(*_of_parts(job)))
     return updated.rowcount > 0
 
 
-def finished(connection: Connection, evaluation_id: str) -> list[str]:
+def finished(connection: sa.Connection, evaluation_id: str) -> list[str]:
     """Return the hashes of the predictions of an evaluation's partitions, in the order of its rows."""
     rows = connection.execute(
-        select(_partition.sha256)
+        sa.select(_partition.sha256)
         .where(_partition.evaluation_id == evaluation_id, _partition.sha256.is_not(None))
         .order_by(_partition.number)
     )
     return list(rows.scalars())
 
 
-def let_go(connection: Connection, job: PendingJob) -> bool:
+def let_go(connection: sa.Connection, job: PendingJob) -> bool:
     """Release a partition that stops; return whether no run has another of the evaluation."""
     connection.execute(
-        update(evaluation_partitions).where(_is_mine(job)).values(runner=None, attempt=1)
+        sa.update(evaluation_partitions).where(_is_mine(job)).values(runner=None, attempt=1)
     )
     return not _runners(connection, job.id)
 
 
-def free(connection: Connection, evaluation_id: str) -> None:
+def free(connection: sa.Connection, evaluation_id: str) -> None:
     """Release every partition, so that a retry can claim them."""
     connection.execute(
-        update(evaluation_partitions)
+        sa.update(evaluation_partitions)
         .where(_partition.evaluation_id == evaluation_id)
         .values(runner=None, attempt=1)
     )
 
 
-def status_once_stopped(connection: Connection, state: State, row: Row[Any]) -> str:
+def status_once_stopped(connection: sa.Connection, state: State, row: sa.Row[Any]) -> str:
     """Return the status of an unfinished evaluation that is to stop; living runners end it first."""
     runners = _runners(connection, row.id)
     if row.status != "queued" and any(state.is_alive(connection, runner) for runner in runners):
@@ -221,31 +210,31 @@ def status_once_stopped(connection: Connection, state: State, row: Row[Any]) -> 
     return jobs.status_once_stopped(connection, state, row)
 
 
-def _runners(connection: Connection, evaluation_id: str) -> list[str]:
+def _runners(connection: sa.Connection, evaluation_id: str) -> list[str]:
     rows = connection.execute(
-        select(_partition.runner)
+        sa.select(_partition.runner)
         .where(_partition.evaluation_id == evaluation_id, _is_open, _partition.runner.is_not(None))
         .distinct()
     )
     return list(rows.scalars())
 
 
-def _parts(connection: Connection, job: PendingJob) -> Iterator[Row[Any]]:
+def _parts(connection: sa.Connection, job: PendingJob) -> Iterator[sa.Row[Any]]:
     yield from connection.execute(
-        select(evaluation_parts).where(*_of_parts(job)).order_by(evaluation_parts.c.number)
+        sa.select(evaluation_parts).where(*_of_parts(job)).order_by(evaluation_parts.c.number)
     )
 
 
-def _of_parts(job: PendingJob) -> tuple[ColumnElement[bool], ...]:
+def _of_parts(job: PendingJob) -> tuple[sa.ColumnElement[bool], ...]:
     return (
         evaluation_parts.c.evaluation_id == job.id,
         evaluation_parts.c.partition == job.partition,  # of a whole one it is null
     )
 
 
-def _is_of(job: PendingJob) -> ColumnElement[bool]:
-    return and_(_partition.evaluation_id == job.id, _partition.number == job.partition)
+def _is_of(job: PendingJob) -> sa.ColumnElement[bool]:
+    return sa.and_(_partition.evaluation_id == job.id, _partition.number == job.partition)
 
 
-def _is_mine(job: PendingJob) -> ColumnElement[bool]:
-    return and_(_is_of(job), _is_open, _partition.runner == job.runner)
+def _is_mine(job: PendingJob) -> sa.ColumnElement[bool]:
+    return sa.and_(_is_of(job), _is_open, _partition.runner == job.runner)

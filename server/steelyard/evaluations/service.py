@@ -19,17 +19,10 @@ from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import find_dataset, mark_dataset_used
 from steelyard.datasets.version_service import DatasetAt
-from steelyard.evaluations import partitions
+from steelyard.evaluations import partitions, wire
 from steelyard.evaluations import store as rows
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
 from steelyard.evaluations.queries_wire import CreateEvaluation, EvaluationsQuery
-from steelyard.evaluations.wire import (
-    Evaluation,
-    EvaluationError,
-    EvaluationMetrics,
-    EvaluationPage,
-    EvaluationSubmission,
-)
 from steelyard.house import House
 from steelyard.ids import new_id
 from steelyard.job_frame.queue import JobQueue
@@ -40,15 +33,15 @@ from steelyard.wire.decoding import decoder_of
 from steelyard.wire.jobs import UNFINISHED
 from steelyard.wire.violations import BODY, Violations
 
-_decode_metrics = decoder_of(EvaluationMetrics).decode
-_decode_error = decoder_of(EvaluationError).decode
+_decode_metrics = decoder_of(wire.EvaluationMetrics).decode
+_decode_error = decoder_of(wire.EvaluationError).decode
 
 
-class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
+class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
     """The evaluations of every account."""
 
     jobs = rows.EVALUATIONS
-    page_type = EvaluationPage
+    page_type = wire.EvaluationPage
     bound = "{}"
 
     def __init__(
@@ -65,7 +58,7 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
         self._dataset_files = house.frames("datasets")
         self.partition_rows = partition_rows
 
-    async def create(self, write: Write, request: CreateEvaluation) -> EvaluationSubmission:
+    async def create(self, write: Write, request: CreateEvaluation) -> wire.EvaluationSubmission:
         """Queue evaluations of models on a dataset's evaluation rows."""
         await self._writes.replay_known(write)
         caller = write.caller
@@ -81,7 +74,7 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
         n_decisions = sum(definition.evaluation for definition in definitions)
         queued: list[EvaluatedModel] = []
 
-        def work(connection: Connection) -> EvaluationSubmission:
+        def work(connection: Connection) -> wire.EvaluationSubmission:
             # In the transaction, so that no dataset is deleted under an evaluation that waits.
             require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
             lock_account(connection, caller.account_id)
@@ -106,7 +99,7 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
                 mark_dataset_used(connection, at.dataset_id, self._now())
             for model in missing:
                 scored[model.id] = self._queue(connection, caller, at, model, n_decisions)
-            return EvaluationSubmission(
+            return wire.EvaluationSubmission(
                 dataset_id=at.dataset_id,
                 data=[self.to_wire(row) for row in scored.values() if row is not None],
                 queued=len(missing),
@@ -152,13 +145,13 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
         status = partitions.status_once_stopped(connection, self._state, row)
         self.jobs.move(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
 
-    async def retry(self, write: Write, evaluation_id: str) -> Evaluation:
+    async def retry(self, write: Write, evaluation_id: str) -> wire.Evaluation:
         """Resume an evaluation that failed or was cancelled; its stored predictions stay."""
         caller = write.caller
         evaluation = await self.find(caller, evaluation_id)
         current_key = await self._models.key_of(caller.account_id, evaluation.model_id)
 
-        def work(connection: Connection) -> Evaluation:
+        def work(connection: Connection) -> wire.Evaluation:
             lock_account(connection, caller.account_id)
             row = self.jobs.require(connection, caller, evaluation_id)
             if row.status not in rows.RETRYABLE:
@@ -246,10 +239,10 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
         return self.jobs.require(connection, caller, evaluation_id)
 
     @staticmethod
-    def to_wire(row: Row[Any]) -> Evaluation:
+    def to_wire(row: Row[Any]) -> wire.Evaluation:
         """Return an evaluation as the wire has it."""
-        values = {name: row._mapping[name] for name in Evaluation.__struct_fields__}
+        values = {name: row._mapping[name] for name in wire.Evaluation.__struct_fields__}
         values["named"] = UNSET if row.named is None else row.named
         values["metrics"] = None if row.metrics is None else _decode_metrics(row.metrics)
         values["error"] = None if row.error is None else _decode_error(row.error)
-        return Evaluation(**values)
+        return wire.Evaluation(**values)

@@ -12,14 +12,9 @@ import numpy as np
 from msgspec import UNSET, to_builtins
 from sqlalchemy import Connection
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
-from steelyard.errors import (
-    BoundNotCertifiedError,
-    FamilyEmptyError,
-    ModelUnavailableError,
-    NoveltyUnknownError,
-)
 from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.families.lineage.draft import LineageChange, LineageDraft
 from steelyard.families.lineage.lineage import (
@@ -89,7 +84,9 @@ class FamilyBounds:
         served = state.lineage.families[name].served
         sha256 = state.artifacts.get(model.adapter)
         if sha256 is None:
-            raise ModelUnavailableError(f"The files of {model.ref} are not here; continue {name}.")
+            raise errors.ModelUnavailableError(
+                f"The files of {model.ref} are not here; continue {name}."
+            )
         await asyncio.to_thread(self._check_novelty, model, sha256, request.false_alarms)
         return await self._set(write, name, served, false_alarms=request.false_alarms)
 
@@ -103,12 +100,12 @@ class FamilyBounds:
 
         training = TrainingTexts.load(self._artifacts.fetch(sha256))
         if training is None:
-            raise NoveltyUnknownError(
+            raise errors.NoveltyUnknownError(
                 f"{model.ref} keeps no vectors of its training rows; continue the family on a base "
                 "model that has vectors of texts, with this version of Steelyard."
             )
         if training.limit(false_alarms) is None:
-            raise NoveltyUnknownError(
+            raise errors.NoveltyUnknownError(
                 f"{len(training.evaluation)} held-out contexts of {model.ref} cannot tell {false_alarms:g} "
                 f"of false alarms; allow more, or have {math.ceil(1 / false_alarms) - 1} contexts for "
                 "evaluation and continue the family."
@@ -124,7 +121,7 @@ class FamilyBounds:
         is_counted = measures.counted[measures.right]
         n = int(is_counted.sum())
         if not n:
-            raise BoundNotCertifiedError(
+            raise errors.BoundNotCertifiedError(
                 f"{model.ref} has no held-out answers; add evaluation rows and continue the family."
             )
         certified = await asyncio.to_thread(
@@ -185,20 +182,22 @@ def _serving(lineage: Lineage, name: str, served: Guard, what: str) -> FamilyMod
     adapter = family.served
     latest = latest_of(lineage, family) if adapter is None else lineage.models[adapter]
     if latest is None:
-        raise FamilyEmptyError(f"The family {name} has no model yet; {what} once it has one.")
+        raise errors.FamilyEmptyError(
+            f"The family {name} has no model yet; {what} once it has one."
+        )
     return latest
 
 
 def _uncertified(
     model: FamilyModel, nearest: CertifiedThreshold, request: BoundFamily, n_rows: int
-) -> BoundNotCertifiedError:
+) -> errors.BoundNotCertifiedError:
     more = (
         "While that is so, no number of rows would certify it; allow more errors, or train a better "
         "model."
         if nearest.missing_rows is None
         else f"Answered alike, {nearest.missing_rows:,} more evaluation rows would certify it."
     )
-    return BoundNotCertifiedError(
+    return errors.BoundNotCertifiedError(
         f"{n_rows:,} held-out rows cannot certify that answers of {model.ref} are wrong in at most "
         f"{request.error:g} with a confidence of {request.confidence:g}. From a top probability of "
         f"{nearest.threshold:.4f} on, {nearest.error:.4f} of {nearest.n_contexts:,} contexts' answers are "

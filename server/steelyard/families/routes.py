@@ -8,17 +8,9 @@ from __future__ import annotations
 import functools
 
 from steelyard import errors
+from steelyard.families import wire
 from steelyard.families.bounds import FamilyBounds
 from steelyard.families.service import FamilyService
-from steelyard.families.wire import (
-    Continue,
-    ContinueFamily,
-    ContinueQuery,
-    EstimateContinue,
-    EstimateFamily,
-    KeepWarm,
-    StartFamily,
-)
 from steelyard.http.routing import Access, Call, row
 from steelyard.ledger.max_price import priced
 from steelyard.review.seal import DraftSeals
@@ -73,7 +65,7 @@ _OF_FAMILY = (errors.NotFoundError, errors.FamilyDeletedError)
 _LOAD_ERRORS = (errors.ModelUnavailableError, errors.ModelWarmingError, errors.WarmCapacityError)
 
 
-async def _forecast(call: Call) -> Continue:
+async def _forecast(call: Call) -> wire.Continue:
     """Return the effect of continuing a family, with a draft sealed as the next version."""
     draft = call.query.draft
     ahead = await call.service(DraftSeals).preview(call.caller, draft) if draft else None
@@ -90,7 +82,7 @@ ROUTES = (
             FamilyService.start,
             summary,
             tags=tags,
-            read=priced(StartFamily),
+            read=priced(wire.StartFamily),
             alias_of="/v1/families",
             errors=(*_ROWS_ERRORS, *_ORIGIN_ERRORS, *_QUEUE_ERRORS),
         )
@@ -109,7 +101,7 @@ ROUTES = (
             FamilyService.estimate,
             summary,
             tags=tags,
-            read=priced(EstimateFamily),
+            read=priced(wire.EstimateFamily),
             errors=(*_ROWS_ERRORS, *_ORIGIN_ERRORS),
         )
         for path, summary, tags in (
@@ -164,7 +156,7 @@ ROUTES = (
         "POST /v1/families/{family}/keep-warm",
         FamilyService.keep_warm,
         "Keep the model that a family serves loaded between calls, or stop.",
-        read=priced(KeepWarm),
+        read=priced(wire.KeepWarm),
         errors=(
             *_OF_FAMILY,
             errors.FamilyOffError,
@@ -240,7 +232,7 @@ ROUTES = (
         "GET /v1/families/{family}/continue",
         _forecast,
         "Return what continuing a family would do now, or once a draft was sealed.",
-        query=ContinueQuery,
+        query=wire.ContinueQuery,
         errors=(
             *_OF_FAMILY,
             errors.DatasetArchivedError,
@@ -256,14 +248,14 @@ ROUTES = (
         "POST /v1/families/{family}/continue",
         FamilyService.continue_,
         "Queue a family's next fine-tune, on the rows that its dataset gained.",
-        read=priced(ContinueFamily),
+        read=priced(wire.ContinueFamily),
         errors=(*_ROWS_ERRORS, *_GROWTH_ERRORS, *_QUEUE_ERRORS),
     ),
     _route(
         "POST /v1/families/{family}/continue/estimate",
         FamilyService.estimate_continue,
         "Return what continuing a family would cost now; nothing is queued or held.",
-        read=priced(EstimateContinue),
+        read=priced(wire.EstimateContinue),
         errors=(*_ROWS_ERRORS, *_GROWTH_ERRORS),
     ),
 )

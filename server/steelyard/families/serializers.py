@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from steelyard.evaluations.wire import Evaluation
+from steelyard.families import wire
 from steelyard.families.fine_tune_wire import Job, JobLimits, JobMetrics, JobProgress
 from steelyard.families.lineage.continuing import Growth, continue_to_wire
 from steelyard.families.lineage.lineage import (
@@ -22,16 +23,6 @@ from steelyard.families.lineage.lineage import (
     models_of,
 )
 from steelyard.families.lineage.moving import waiting_move
-from steelyard.families.wire import (
-    DeletedModelVersion,
-    DiscardedModelVersion,
-    Family,
-    FamilyJob,
-    FamilyNovelty,
-    ModelVersion,
-    Moved,
-    Window,
-)
 from steelyard.ledger.money import to_usd
 from steelyard.wire.filling import filled
 from steelyard.wire.training import CurvePoint
@@ -47,7 +38,7 @@ def family_to_wire(
     *,
     growth: Growth | UnsetType | None = UNSET,
     with_jobs: bool = False,
-) -> Family:
+) -> wire.Family:
     """Return a family as the wire tells it."""
     served = None if family.served is None else lineage.models[family.served]
     latest = latest_of(lineage, family)
@@ -58,7 +49,7 @@ def family_to_wire(
         else growth
     )
     moved = family.moved
-    return Family(
+    return wire.Family(
         id=family.name,
         switched_on=family.switch.is_on,
         used_at=family.created_at if family.switch.used_at is None else family.switch.used_at,
@@ -75,11 +66,11 @@ def family_to_wire(
         keep_warm_window=_window_to_wire(window),
         keep_warm_stopped_at=family.keep_warm_stopped_at,
         move=waiting_move(lineage, family, conditions),
-        moved=None if moved is None else Moved(at=moved.at, from_=moved.from_ref),
+        moved=None if moved is None else wire.Moved(at=moved.at, from_=moved.from_ref),
         bound=UNSET if family.bound is None else family.bound.shown,
         novelty=UNSET
         if family.false_alarms is None
-        else FamilyNovelty(false_alarms=family.false_alarms),
+        else wire.FamilyNovelty(false_alarms=family.false_alarms),
         continue_=continues,
         jobs=_jobs_to_wire(lineage, family) if with_jobs else UNSET,
     )
@@ -87,21 +78,21 @@ def family_to_wire(
 
 def model_to_wire(
     lineage: Lineage, model: FamilyModel, conditions: Conditions
-) -> ModelVersion | DiscardedModelVersion | DeletedModelVersion:
+) -> wire.ModelVersion | wire.DiscardedModelVersion | wire.DeletedModelVersion:
     """Return a model as the wire has it, whatever became of it."""
     if model.status == "deleted":
-        return filled(DeletedModelVersion, model, deleted_at=_time(model.deleted_at))
+        return filled(wire.DeletedModelVersion, model, deleted_at=_time(model.deleted_at))
     if model.status == "discarded":
         members = _members(lineage, model, conditions)
-        return DiscardedModelVersion(**members, discarded_at=_time(model.discarded_at))
+        return wire.DiscardedModelVersion(**members, discarded_at=_time(model.discarded_at))
     return ready_model_to_wire(lineage, model, conditions)
 
 
 def ready_model_to_wire(
     lineage: Lineage, model: FamilyModel, conditions: Conditions
-) -> ModelVersion:
+) -> wire.ModelVersion:
     """Return a model that still is as the wire tells it."""
-    return ModelVersion(**_members(lineage, model, conditions))
+    return wire.ModelVersion(**_members(lineage, model, conditions))
 
 
 def fine_tune_to_wire(
@@ -148,23 +139,23 @@ def _members(lineage: Lineage, model: FamilyModel, conditions: Conditions) -> di
     }
 
 
-def _window_to_wire(window: WarmHour | None) -> Window | None:
+def _window_to_wire(window: WarmHour | None) -> wire.Window | None:
     if window is None:
         return None
-    return Window(
+    return wire.Window(
         started_at=window.started_at,
         ends_at=window.ends_at,
         reserved_usd=to_usd(window.reserved_nano),
     )
 
 
-def _jobs_to_wire(lineage: Lineage, family: TunedFamily) -> list[FamilyJob]:
+def _jobs_to_wire(lineage: Lineage, family: TunedFamily) -> list[wire.FamilyJob]:
     listed = []
     for job_id in reversed(family.jobs):
         job = lineage.jobs[job_id]
         listed.append(
             filled(
-                FamilyJob,
+                wire.FamilyJob,
                 job,
                 reason=job.reason if job.outcome in _UNMADE else None,
                 price_usd=to_usd(job.price_nano),

@@ -17,13 +17,7 @@ from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset
 from steelyard.datasets.store import mark_dataset_used
 from steelyard.datasets.versions import Manifest
-from steelyard.errors import (
-    EngineUnavailableError,
-    InvalidReferenceError,
-    InvalidRequestError,
-    SteelyardError,
-    Violation,
-)
+from steelyard.families import wire
 from steelyard.families.fine_tune_store import FINE_TUNES
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.fine_tuning.rows import TuningRows
@@ -55,21 +49,6 @@ from steelyard.families.lineage.warmth import keep_family_warm
 from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.lineage_writes import LineageWrites
 from steelyard.families.serializers import family_to_wire, fine_tune_to_wire
-from steelyard.families.wire import (
-    Continue,
-    ContinueFamily,
-    DeletedFamily,
-    DeleteFamily,
-    EstimateContinue,
-    EstimateFamily,
-    Family,
-    FamilyList,
-    Hyperparameters,
-    KeepWarm,
-    Rollback,
-    StartFamily,
-    SwitchFamily,
-)
 from steelyard.ids import new_id
 from steelyard.ledger.money import to_usd
 from steelyard.operations.idempotency import SECONDS_A_DAY
@@ -99,7 +78,7 @@ class FamilyService:
         self._bases = bases
         self._tariff = tariff or Tariff()
 
-    async def start(self, write: Write, request: StartFamily) -> Job:
+    async def start(self, write: Write, request: wire.StartFamily) -> Job:
         """Make a family and queue its first fine-tune."""
         await self._writes.replay_known(write)
         plan, origin = await self._plan_start(write.caller, request)
@@ -117,12 +96,12 @@ class FamilyService:
 
         return await self._queue(write, command, order)
 
-    async def estimate(self, caller: Caller, request: EstimateFamily) -> FineTuneEstimate:
+    async def estimate(self, caller: Caller, request: wire.EstimateFamily) -> FineTuneEstimate:
         """Return the price of starting a family."""
         plan, _ = await self._plan_start(caller, request)
         return self._estimate_to_wire(plan)
 
-    async def continue_(self, write: Write, name: str, request: ContinueFamily) -> Job:
+    async def continue_(self, write: Write, name: str, request: wire.ContinueFamily) -> Job:
         """Queue a family's next fine-tune."""
         await self._writes.replay_known(write)
         plan, growth = await self._plan_continue(write.caller, name, request)
@@ -142,13 +121,13 @@ class FamilyService:
         return await self._queue(write, command, order)
 
     async def estimate_continue(
-        self, caller: Caller, name: str, request: EstimateContinue
+        self, caller: Caller, name: str, request: wire.EstimateContinue
     ) -> FineTuneEstimate:
         """Return the price of continuing a family."""
         plan, _ = await self._plan_continue(caller, name, request)
         return self._estimate_to_wire(plan)
 
-    async def page(self, caller: Caller) -> FamilyList:
+    async def page(self, caller: Caller) -> wire.FamilyList:
         """Return every family of the account by name, without counts of rows."""
         lineage = (await self._lineages.read(caller.account_id)).lineage
         families = [lineage.families[name] for name in sorted(lineage.families)]
@@ -160,14 +139,14 @@ class FamilyService:
             )
         )
         conditions = self._lineages.view()
-        return FamilyList(
+        return wire.FamilyList(
             data=[
                 family_to_wire(lineage, family, conditions, growth=growth)
                 for family, growth in zip(families, grown, strict=True)
             ]
         )
 
-    async def get(self, caller: Caller, name: str) -> Family:
+    async def get(self, caller: Caller, name: str) -> wire.Family:
         """Return a family with its fine-tunes, and the price of continuing it."""
         lineage = (await self._lineages.read(caller.account_id)).lineage
         family = find_family(lineage, name)
@@ -176,7 +155,7 @@ class FamilyService:
         growth = structs.replace(growth, price_nano=price_nano)
         return family_to_wire(lineage, family, self._lineages.view(), growth=growth, with_jobs=True)
 
-    async def forecast(self, caller: Caller, name: str, ahead: Manifest | None) -> Continue:
+    async def forecast(self, caller: Caller, name: str, ahead: Manifest | None) -> wire.Continue:
         """Return the effect of continuing a family now, or with a next version of its dataset."""
         lineage = (await self._lineages.read(caller.account_id)).lineage
         family = find_family(lineage, name)
@@ -188,7 +167,7 @@ class FamilyService:
         growth = await self._plans.growth(caller, _basis_of(lineage, family), ahead=ahead)
         return continue_to_wire(lineage, family, growth, self._lineages.view())
 
-    async def switch(self, write: Write, name: str, request: SwitchFamily) -> Family:
+    async def switch(self, write: Write, name: str, request: wire.SwitchFamily) -> wire.Family:
         """Switch a family on or off.
 
         A model that it is to serve is loaded and probed first.
@@ -206,7 +185,7 @@ class FamilyService:
 
         return await self._change_family(write, name, command)
 
-    async def keep_warm(self, write: Write, name: str, request: KeepWarm) -> Family:
+    async def keep_warm(self, write: Write, name: str, request: wire.KeepWarm) -> wire.Family:
         """Keep the model that a family serves loaded, or stop."""
 
         def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
@@ -222,7 +201,7 @@ class FamilyService:
 
         return await self._change_family(write, name, command)
 
-    async def roll_back(self, write: Write, name: str, request: Rollback) -> Family:
+    async def roll_back(self, write: Write, name: str, request: wire.Rollback) -> wire.Family:
         """Take a family back to an older model and discard the newer ones."""
 
         def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
@@ -232,7 +211,9 @@ class FamilyService:
 
         return await self._change_family(write, name, command)
 
-    async def delete(self, write: Write, name: str, request: DeleteFamily) -> DeletedFamily:
+    async def delete(
+        self, write: Write, name: str, request: wire.DeleteFamily
+    ) -> wire.DeletedFamily:
         """Delete a family with its models, for good."""
 
         def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
@@ -240,7 +221,7 @@ class FamilyService:
                 lineage, name, conditions, dataset_id=request.dataset_id, latest=request.latest
             )
 
-        return await self._writes.once(write, command, lambda *_: DeletedFamily(id=name))
+        return await self._writes.once(write, command, lambda *_: wire.DeletedFamily(id=name))
 
     def tick(self) -> None:
         """Do due work on every account, blocking; see ``LineageStore.tick``."""
@@ -252,7 +233,7 @@ class FamilyService:
         return "a fine-tune" if FINE_TUNES.has_unfinished(connection, dataset_id) else None
 
     async def _plan_start(
-        self, caller: Caller, request: StartFamily | EstimateFamily
+        self, caller: Caller, request: wire.StartFamily | wire.EstimateFamily
     ) -> tuple[TuningPlan, str]:
         lineage = (await self._lineages.read(caller.account_id)).lineage
         origin = request.from_ or self._bases.default.name
@@ -273,7 +254,7 @@ class FamilyService:
         return plan, origin
 
     async def _plan_continue(
-        self, caller: Caller, name: str, request: ContinueFamily | EstimateContinue
+        self, caller: Caller, name: str, request: wire.ContinueFamily | wire.EstimateContinue
     ) -> tuple[TuningPlan, Growth]:
         lineage = (await self._lineages.read(caller.account_id)).lineage
         family = find_family(lineage, name)
@@ -317,17 +298,17 @@ class FamilyService:
                 f"not moved from there; start a new family from {base}."
             )
         if refused is not None:
-            raise InvalidReferenceError(refused, path=(*BODY, "base"))
+            raise errors.InvalidReferenceError(refused, path=(*BODY, "base"))
 
-    def _check_connected(self, name: str, given: Hyperparameters | None) -> None:
+    def _check_connected(self, name: str, given: wire.Hyperparameters | None) -> None:
         """Refuse a route, LoRA on a base of another server, and one that would not answer now."""
         base = self._bases.get(name)
         if not base.is_connected:
             return
         if base.is_route:
-            raise InvalidRequestError(
+            raise errors.InvalidRequestError(
                 violations=[
-                    Violation(
+                    errors.Violation(
                         (*BODY, "from"),
                         f"from is {name!r}, a route, which has no answers of its own to train on; "
                         "start from one of its models.",
@@ -336,9 +317,9 @@ class FamilyService:
                 ]
             )
         if given is not None and given.lora_rank:
-            raise InvalidRequestError(
+            raise errors.InvalidRequestError(
                 violations=[
-                    Violation(
+                    errors.Violation(
                         (*BODY, "hyperparameters", "lora_rank"),
                         f"lora_rank is {given.lora_rank}, and {name} answers on another server, where "
                         "it cannot be adapted; leave lora_rank out: heads are trained on its answers.",
@@ -347,7 +328,7 @@ class FamilyService:
                 ]
             )
         if not base.can_answer:
-            raise EngineUnavailableError(
+            raise errors.EngineUnavailableError(
                 f"The server of {name} did not answer a short while ago; look at it with "
                 f"'steelyard model check {name}', and start the fine-tune again."
             )
@@ -366,7 +347,7 @@ class FamilyService:
             "retry",
         }:
             return None
-        with suppress(SteelyardError, TimeoutError):
+        with suppress(errors.SteelyardError, TimeoutError):
             async with asyncio.timeout(_PRICE_WAIT_S):
                 plan = await self._plans.plan(caller, _basis_of(lineage, family))
             return self._fee(plan).price_nano
@@ -403,8 +384,8 @@ class FamilyService:
 
         return await self._writes.once(write, command, tell, window_s=SECONDS_A_DAY)
 
-    async def _change_family(self, write: Write, name: str, command: Command) -> Family:
-        def tell(_: Connection, applied: Applied) -> Family:
+    async def _change_family(self, write: Write, name: str, command: Command) -> wire.Family:
+        def tell(_: Connection, applied: Applied) -> wire.Family:
             family = applied.lineage.families[name]
             return family_to_wire(applied.lineage, family, applied.conditions)
 

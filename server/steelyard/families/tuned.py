@@ -20,12 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from steelyard.errors import (
-    EngineUnavailableError,
-    ModelUnavailableError,
-    ModelWarmingError,
-    StorageUnavailableError,
-)
+from steelyard import errors
 from steelyard.families.connected import ConnectedBase, HeadsQueue
 from steelyard.families.lineage.lineage import FamilyModel
 from steelyard.families.wire import LoadState
@@ -45,7 +40,7 @@ FAILED_S = 60.0
 #: Seconds that closing waits for a load that runs.
 _LOADING_S = 10.0
 #: Faults of the surroundings and not of the artifact: the next call may try again.
-_PASSING = (StorageUnavailableError, OSError, MemoryError)
+_PASSING = (errors.StorageUnavailableError, OSError, MemoryError)
 _PROBE = {
     "context": "",
     "decisions": [{"id": "probe", "kind": "binary", "question": "Is this a question?"}],
@@ -88,9 +83,9 @@ class _Slot:
         return "loaded" if self.ready.done() else "loading"
 
 
-def without_base(model: FamilyModel) -> ModelUnavailableError:
+def without_base(model: FamilyModel) -> errors.ModelUnavailableError:
     """Return the refusal of a model whose base is not here."""
-    return ModelUnavailableError(
+    return errors.ModelUnavailableError(
         f"The base model {model.base} of {model.ref} is not here; start the server with the setting "
         "base_models that it was trained under, or connect it again with 'steelyard model add'."
     )
@@ -218,7 +213,7 @@ class TunedModels:
     def _begin(self, model: FamilyModel, artifact_sha256: str) -> _Slot:
         """Return a model's slot, and start to load it where there is none; called with the lock."""
         if self._is_closed:
-            raise EngineUnavailableError(
+            raise errors.EngineUnavailableError(
                 "The service is stopping; send the request to another instance.", retry_after_s=1.0
             )
         self._forget_failures()
@@ -332,7 +327,7 @@ class TunedModels:
         model = slot.model
         base = self._base_of(model)
         if slot.is_let_go:
-            raise EngineUnavailableError(f"The model {model.ref} is no longer asked for.")
+            raise errors.EngineUnavailableError(f"The model {model.ref} is no longer asked for.")
         folder = self._artifacts.fetch(slot.artifact_sha256)
         slot.scorer = self._load_tuned(
             folder, base.scorer, threads=self._threads, adapter=model.adapter
@@ -359,9 +354,9 @@ class TunedModels:
         adapter, ref = slot.model.adapter, slot.model.ref
         if not slot.is_let_go:
             _log.error("The model %s (%s) could not be loaded.", ref, adapter, exc_info=error)
-        failure = EngineUnavailableError(
+        failure = errors.EngineUnavailableError(
             f"The model {ref} could not be loaded. {error}"
-            if isinstance(error, (EngineUnavailableError, ModelUnavailableError))
+            if isinstance(error, (errors.EngineUnavailableError, errors.ModelUnavailableError))
             else f"The model {ref} could not be loaded; the server's log says why."
         )
         failure.__cause__ = error
@@ -393,9 +388,9 @@ def tuned_evaluation_key(artifact_sha256: str, base_key: str) -> str:
     return hashlib.sha256(f"{artifact_sha256}\n{base_key}".encode()).hexdigest()
 
 
-def warming(ref: str) -> ModelWarmingError:
+def warming(ref: str) -> errors.ModelWarmingError:
     """Return the refusal of a call to a model that is still loading."""
-    return ModelWarmingError(
+    return errors.ModelWarmingError(
         f"The model {ref} is still loading; send the request again after Retry-After."
     )
 
@@ -411,7 +406,7 @@ def _result_of(slot: _Slot) -> HostedModel:
     if error is None:
         return slot.ready.result()
     # A fresh one for everyone who waits: an error that is raised twice keeps both tracebacks.
-    raise EngineUnavailableError(str(error)) from error
+    raise errors.EngineUnavailableError(str(error)) from error
 
 
 async def _is_done(future: Future[Any], wait_s: float) -> bool:

@@ -24,6 +24,7 @@ from steelyard.evaluations.wire import Change
 from steelyard.families.bounds import FamilyBounds
 from steelyard.families.service import FamilyService
 from steelyard.families.wire import AbstainOnNovel, Continue, ContinueFamily, Family, StartFamily
+from steelyard.growth import wire
 from steelyard.growth.evidence import measure_error, put_sure_answers, read_sides
 from steelyard.growth.learning import (
     ENOUGH,
@@ -32,13 +33,6 @@ from steelyard.growth.learning import (
     estimate,
 )
 from steelyard.growth.state import MOST_STEPS, Candidate, State, subject_of
-from steelyard.growth.wire import (
-    GrowthComparison,
-    GrowthStage,
-    GrowthStep,
-    LearningEstimate,
-    SetGrowth,
-)
 from steelyard.house import House
 from steelyard.named.compare_service import NamedComparisons
 from steelyard.named.comparison_wire import CompareVersions, NamedComparison
@@ -70,7 +64,7 @@ class Turn:
         house: House,
         caller: Caller,
         name: str,
-        policy: SetGrowth,
+        policy: wire.SetGrowth,
         state: State,
         now: float,
     ) -> None:
@@ -168,7 +162,7 @@ class Turn:
         return True
 
     async def _start(
-        self, dataset_id: str, family: Family | None, estimated: LearningEstimate
+        self, dataset_id: str, family: Family | None, estimated: wire.LearningEstimate
     ) -> None:
         families = self._house.get(FamilyService)
         price = self._policy.max_price_usd
@@ -211,7 +205,7 @@ class Turn:
 
     async def _estimate(
         self, dataset_id: str, n_rows: int, production: NamedVersion
-    ) -> LearningEstimate | None:
+    ) -> wire.LearningEstimate | None:
         """Return the learning curve's estimate; ``None``, with the reason to wait, where there is none yet."""
         last = self._state.estimate
         if last is not None and n_rows < last.rows * _ANEW and last.chance < ENOUGH:
@@ -362,7 +356,7 @@ class Turn:
             (lower_end(each.change, _low(each), n_comparisons), each.change) for each in changes
         ]
         low, change = min(lows, default=(-1.0, -1.0))
-        judged = GrowthComparison(
+        judged = wire.GrowthComparison(
             comparison_id=comparison.id,
             verdict=result.verdict,
             right_change=change,
@@ -442,7 +436,7 @@ class Turn:
 
     # Words
 
-    def _wait(self, stage: GrowthStage, why: str) -> None:
+    def _wait(self, stage: wire.GrowthStage, why: str) -> None:
         self._state.stage, self._state.waits_for = stage, why
 
     def _wait_for_move(self, candidate: Candidate) -> None:
@@ -454,8 +448,8 @@ class Turn:
     def _wait_for_drift(self) -> None:
         self._wait("moved", "New rows and alarms of drift, which send it back.")
 
-    def _step(self, stage: GrowthStage, message: str) -> None:
-        step = GrowthStep(at=self._now, stage=stage, message=message[:1_000])
+    def _step(self, stage: wire.GrowthStage, message: str) -> None:
+        step = wire.GrowthStep(at=self._now, stage=stage, message=message[:1_000])
         self._state.stage = stage
         self._state.steps = [step, *self._state.steps][:MOST_STEPS]
         self._state.n_steps += 1
@@ -466,12 +460,12 @@ def _new_rows(family: Family) -> int:
     return growth.rows.new if isinstance(growth, Continue) and growth.rows is not None else 0
 
 
-def _unless_ended(stage: GrowthStage) -> GrowthStage:
+def _unless_ended(stage: wire.GrowthStage) -> wire.GrowthStage:
     """Return a stage that says why it gathers rows, or that it does."""
     return stage if stage in {"refused", "demoted", "proposed"} else "gathering"
 
 
-def _waits_for_rows(estimated: LearningEstimate) -> str:
+def _waits_for_rows(estimated: wire.LearningEstimate) -> str:
     if estimated.more_rows is None:
         why = "No number of rows would do by its learning curve"
     else:

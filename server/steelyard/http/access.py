@@ -18,19 +18,8 @@ from urllib.parse import urlsplit
 
 from sanic import Request
 
+from steelyard import errors
 from steelyard.caller import LOCAL_ACCOUNT, Caller
-from steelyard.errors import (
-    AccountsOffError,
-    ConfirmSignInError,
-    ConsoleOnlyError,
-    CrossSiteError,
-    InvalidApiKeyError,
-    KeyScopeError,
-    MisdirectedRequestError,
-    MissingApiKeyError,
-    NotSignedInError,
-    RoleForbiddenError,
-)
 from steelyard.http.browsers import ACCOUNT_HEADER, Browser, check_console_header
 from steelyard.http.routing import Access, Route, Services
 from steelyard.settings import InvalidSettingError, Settings
@@ -71,13 +60,13 @@ async def admit(request: Request, route: Route, services: Services) -> Caller:
         return await _admit_session(request, route, services)
     try:
         caller = await services.accounts.authenticate(authorization, address)
-    except (InvalidApiKeyError, MissingApiKeyError):
+    except (errors.InvalidApiKeyError, errors.MissingApiKeyError):
         # Guesses are counted like any call without a key, so that they cannot be many.
         await services.limits.take_public(address_group(address))
         raise
     request.ctx.caller = caller  # so that the log names it when the scope refuses it
     if route.access is Access.CONSOLE and not route.takes_keys:
-        raise ConsoleOnlyError(
+        raise errors.ConsoleOnlyError(
             "An API key reads its account but never changes it; do this in the console, signed in."
         )
     check_scope(caller, route)
@@ -87,7 +76,7 @@ async def admit(request: Request, route: Route, services: Services) -> Caller:
 
 def _check_accounts(services: Services) -> None:
     if services.settings.accounts == "off":
-        raise AccountsOffError(
+        raise errors.AccountsOffError(
             "This server has no accounts: nobody signs in, and nothing is bought or charged. Start "
             "it with --accounts on (STEELYARD_ACCOUNTS=on) to use the console."
         )
@@ -116,7 +105,7 @@ async def _admit_session(request: Request, route: Route, services: Services) -> 
     address = client_address(request)
     try:
         caller, renewed = await services.sessions.authenticate(browser.token, account, address)
-    except NotSignedInError:
+    except errors.NotSignedInError:
         await services.limits.take_public(address_group(address))
         raise
     request.ctx.caller = caller
@@ -125,17 +114,17 @@ async def _admit_session(request: Request, route: Route, services: Services) -> 
     session = caller.session
     if session is None or session.role not in route.session_roles:
         role = "nobody's member" if session is None or session.role is None else session.role
-        raise RoleForbiddenError(
+        raise errors.RoleForbiddenError(
             f"Your role here ({role}) does not cover {route.method} {route.path}, which is for "
             f"{_named(route.session_roles)}; ask an owner of the account."
         )
     if route.confirms and not session.is_confirmed:
-        raise ConfirmSignInError(
+        raise errors.ConfirmSignInError(
             "This needs a code or a passkey given within the last 15 minutes; sign in again with "
             "POST /v1/auth/email, and then repeat it."
         )
     if route.for_operators and not session.is_operator:
-        raise RoleForbiddenError(
+        raise errors.RoleForbiddenError(
             "This is for the operators of the server alone; one is made with steelyard account "
             "operator ADDRESS, or by the setting operators."
         )
@@ -155,14 +144,14 @@ def check_scope(caller: Caller, route: Route) -> None:
     """
     if route.access is Access.OPERATOR:
         if not caller.is_operator:
-            raise KeyScopeError(
+            raise errors.KeyScopeError(
                 f"{route.path} is for whoever runs this server: call it from its own machine, or "
                 f"with a key of scope full of the account {LOCAL_ACCOUNT}."
             )
         return
     may = {"full": True, "read": route.method == "GET", "inference": route.is_inference}
     if not may[caller.scope]:
-        raise KeyScopeError(
+        raise errors.KeyScopeError(
             f"A key of scope {caller.scope} may not call {route.method} {route.path}; use a key of "
             "a wider scope."
         )
@@ -306,7 +295,7 @@ class Origins:
         name = host_of(request.headers.get("host", ""))
         if self._takes_any or name in self._names or is_loopback(name):
             return
-        raise MisdirectedRequestError(
+        raise errors.MisdirectedRequestError(
             f"This server is not called {show(name)}; call it 127.0.0.1 or localhost, or add the "
             "name to the setting hosts (STEELYARD_HOSTS)."
         )
@@ -318,7 +307,7 @@ class Origins:
         origin = request.headers.get("origin")
         is_foreign = origin is not None and not self._is_own(request, origin)
         if is_foreign or request.headers.get("sec-fetch-site") == "cross-site":
-            raise CrossSiteError(
+            raise errors.CrossSiteError(
                 f"A page of {show(origin) if origin else 'another site'} may not write here; call "
                 "this route from a program, or add the page's host to the setting hosts "
                 "(STEELYARD_HOSTS)."
@@ -329,7 +318,7 @@ class Origins:
         origin = request.headers.get("origin")
         site = request.headers.get("sec-fetch-site", "same-origin")
         if site not in {"same-origin", "none"} or not self._is_same(request, origin):
-            raise CrossSiteError(
+            raise errors.CrossSiteError(
                 f"A page of {show(origin) if origin else 'another site'} may not use the console of "
                 "this server; open its own pages, or add the page's host to the setting hosts "
                 "(STEELYARD_HOSTS)."

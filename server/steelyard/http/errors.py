@@ -16,16 +16,7 @@ from sanic import HTTPResponse, Request
 from sanic import exceptions as sanic_errors
 from sanic.http import Http
 
-from steelyard.errors import (
-    DeadlineExceededError,
-    InternalError,
-    MalformedRequestError,
-    MethodNotAllowedError,
-    NotFoundError,
-    PayloadTooLargeError,
-    RequestTimeoutError,
-    SteelyardError,
-)
+from steelyard import errors
 from steelyard.http.bodies import json_response
 from steelyard.http.logs import get_request_id, is_typesafe, request_id_headers
 from steelyard.http.routing import route_of
@@ -33,17 +24,19 @@ from steelyard.http.routing import route_of
 _log = logging.getLogger(__name__)
 
 
-def _not_found(request: Request, _: BaseException) -> SteelyardError:
-    return NotFoundError(
+def _not_found(request: Request, _: BaseException) -> errors.SteelyardError:
+    return errors.NotFoundError(
         f"There is no route {request.path}; look at the path, which never ends with a slash."
     )
 
 
-def _method_not_allowed(request: Request, error: BaseException) -> SteelyardError:
+def _method_not_allowed(request: Request, error: BaseException) -> errors.SteelyardError:
     if request.path.endswith("/"):  # the router looks at the method before the slash
         return _not_found(request, error)
     allowed = " or ".join(_allowed_methods(request))
-    return MethodNotAllowedError(f"{request.path} does not take {request.method}; use {allowed}.")
+    return errors.MethodNotAllowedError(
+        f"{request.path} does not take {request.method}; use {allowed}."
+    )
 
 
 def _allowed_methods(request: Request) -> list[str]:
@@ -57,35 +50,41 @@ def _allowed_methods(request: Request) -> list[str]:
     return allowed
 
 
-def _too_large(request: Request, error: BaseException) -> SteelyardError:
+def _too_large(request: Request, error: BaseException) -> errors.SteelyardError:
     # The bound of a body is the reader's; what comes here is the head, or a body nobody reads.
     if "header" in str(error):
         limit = request.app.config.REQUEST_MAX_HEADER_SIZE
-        return PayloadTooLargeError(f"The headers are longer than {limit} bytes; send fewer.")
+        return errors.PayloadTooLargeError(
+            f"The headers are longer than {limit} bytes; send fewer."
+        )
     limit = request.app.config.REQUEST_MAX_SIZE
-    return PayloadTooLargeError(f"The body is longer than {limit} bytes; send a shorter one.")
+    return errors.PayloadTooLargeError(
+        f"The body is longer than {limit} bytes; send a shorter one."
+    )
 
 
-def _malformed(_: Request, error: BaseException) -> SteelyardError:
-    return MalformedRequestError(
+def _malformed(_: Request, error: BaseException) -> errors.SteelyardError:
+    return errors.MalformedRequestError(
         f"The request cannot be read as HTTP/1.1 ({error}); correct its head or its framing."
     )
 
 
-def _not_received(_: Request, __: BaseException) -> SteelyardError:
-    return RequestTimeoutError("The request did not arrive in time; send it again.")
+def _not_received(_: Request, __: BaseException) -> errors.SteelyardError:
+    return errors.RequestTimeoutError("The request did not arrive in time; send it again.")
 
 
-def _not_answered(request: Request, error: BaseException) -> SteelyardError:
+def _not_answered(request: Request, error: BaseException) -> errors.SteelyardError:
     stream = request.stream
     if isinstance(stream, Http) and stream.request_body:
         # The rest of the body never came. Sanic would go on waiting for it after the answer.
         stream.request_body = None
         return _not_received(request, error)
-    return DeadlineExceededError("No answer by the deadline; nothing was charged. Send it again.")
+    return errors.DeadlineExceededError(
+        "No answer by the deadline; nothing was charged. Send it again."
+    )
 
 
-Translation = Callable[[Request, BaseException], SteelyardError]
+Translation = Callable[[Request, BaseException], errors.SteelyardError]
 
 #: Sanic's exceptions and what each becomes; the first that fits is used.
 TRANSLATIONS: tuple[tuple[type[BaseException], Translation], ...] = (
@@ -101,14 +100,14 @@ TRANSLATIONS: tuple[tuple[type[BaseException], Translation], ...] = (
 )
 
 
-def translate(request: Request, error: BaseException) -> SteelyardError:
+def translate(request: Request, error: BaseException) -> errors.SteelyardError:
     """Return our error for an exception; ``InternalError`` for an unexpected one."""
-    if isinstance(error, SteelyardError):
+    if isinstance(error, errors.SteelyardError):
         return error
     for kind, translation in TRANSLATIONS:
         if isinstance(error, kind):
             return translation(request, error)
-    return InternalError(
+    return errors.InternalError(
         "This server failed and logged why under this request id; tell whoever runs it."
     )
 
@@ -118,7 +117,7 @@ async def answer_error(request: Request, error: BaseException) -> HTTPResponse:
     request_id = get_request_id(request)
     ours = translate(request, error)
     request.ctx.error_code = ours.code
-    if isinstance(ours, InternalError):
+    if isinstance(ours, errors.InternalError):
         _log.error(
             "request %s: %s %s failed", request_id, request.method, request.path, exc_info=error
         )
@@ -129,12 +128,12 @@ async def answer_error(request: Request, error: BaseException) -> HTTPResponse:
         response = json_response(route.error_body(ours, request_id), ours.status)
     response.headers.update(request_id_headers(request))
     response.headers.update(_headers(request, ours))
-    if isinstance(ours, MethodNotAllowedError):
+    if isinstance(ours, errors.MethodNotAllowedError):
         response.headers["Allow"] = ", ".join(_allowed_methods(request))
     return response
 
 
-def _headers(request: Request, error: SteelyardError) -> dict[str, str]:
+def _headers(request: Request, error: errors.SteelyardError) -> dict[str, str]:
     """Return a refusal's headers: when to retry, how to authenticate, and the running operation."""
     headers = {}
     if error.status == 401:

@@ -13,17 +13,11 @@ from msgspec import Struct
 from sqlalchemy import Connection, Row
 
 from steelyard import errors
+from steelyard.datasets import wire
 from steelyard.datasets.canonical import canonical_json
 from steelyard.datasets.ingesting import MadeRows, SentRows, read_sent
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.uploads import Upload
-from steelyard.datasets.wire import (
-    DEFAULT_FRACTION,
-    CreateDataset,
-    Dataset,
-    InputReceipt,
-    LabelingLineage,
-)
 from steelyard.house import House
 from steelyard.labeling.service import read_results, require_ready, teachers_of
 from steelyard.labeling.sources import require_source
@@ -44,7 +38,7 @@ _METHODS: dict[str, Literal["mean_one_hot_teacher_votes", "mean_teacher_probabil
     "probabilities": "mean_teacher_probabilities",
 }
 
-_decode_receipt = decoder_of(InputReceipt).decode
+_decode_receipt = decoder_of(wire.InputReceipt).decode
 
 
 class _FinalizedError(Exception):
@@ -80,7 +74,7 @@ class LabelingFinalizer:
             sent_fields["evaluation_fraction"] = f"{request.evaluation_fraction:.17f}"
         with Upload("jsonl", sent_fields) as upload:
             await asyncio.to_thread(self._write, upload, job, source, request)
-            sent = await asyncio.to_thread(read_sent, upload, CreateDataset)
+            sent = await asyncio.to_thread(read_sent, upload, wire.CreateDataset)
             sent = dataclasses.replace(
                 sent, labeling=_lineage_of(job, source, selection), used_at=job.created_at
             )
@@ -89,7 +83,7 @@ class LabelingFinalizer:
     async def _create(
         self, write: Write, job: Row[Any], sent: SentRows, selection: bytes
     ) -> Struct:
-        def answer(connection: Connection, dataset: Dataset) -> Dataset:
+        def answer(connection: Connection, dataset: wire.Dataset) -> wire.Dataset:
             moved = JOBS.move(
                 connection,
                 job.id,
@@ -111,7 +105,7 @@ class LabelingFinalizer:
             )
             return await self._made(write, finalized_job, selection)
 
-    async def _made(self, write: Write, job: Row[Any], selection: bytes) -> Dataset:
+    async def _made(self, write: Write, job: Row[Any], selection: bytes) -> wire.Dataset:
         """Return the dataset of a job that was finalized with the same selection."""
         if _explicit(job.selection) != _explicit(selection):
             raise errors.JobFinalizedError(
@@ -185,11 +179,11 @@ def _explicit(selection: bytes) -> dict[str, Any]:
     """Return a selection with the default share of its evaluation rows written out."""
     chosen: dict[str, Any] = msgspec.json.decode(selection)
     if "row_indices" in chosen and chosen["evaluation_fraction"] is None:
-        chosen["evaluation_fraction"] = DEFAULT_FRACTION
+        chosen["evaluation_fraction"] = wire.DEFAULT_FRACTION
     return chosen
 
 
-def _lineage_of(job: Row[Any], source: Row[Any], selection: bytes) -> LabelingLineage:
+def _lineage_of(job: Row[Any], source: Row[Any], selection: bytes) -> wire.LabelingLineage:
     teachers = teachers_of(job)
     spec = [
         [(teacher.name, teacher.evaluation_key) for teacher in teachers],
@@ -198,7 +192,7 @@ def _lineage_of(job: Row[Any], source: Row[Any], selection: bytes) -> LabelingLi
         PROMPT_VERSION,
     ]
     chosen: dict[str, Sequence[int] | None] = msgspec.json.decode(selection)
-    return LabelingLineage(
+    return wire.LabelingLineage(
         job_id=job.id,
         source_id=source.id,
         source_sha256=source.sha256,

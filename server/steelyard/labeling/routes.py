@@ -14,19 +14,12 @@ from steelyard.datasets.wire import Dataset
 from steelyard.http.bodies import media_type_of, read_stream
 from steelyard.http.routing import REVIEWERS, Access, Call, Form, row
 from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
+from steelyard.labeling import wire
 from steelyard.labeling.finalizing import LabelingFinalizer, read_finalize
 from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
-from steelyard.labeling.wire import (
-    CreateLabelingJob,
-    JobsQuery,
-    LabelingJob,
-    LabelingJobPage,
-    LabelingSource,
-    UploadQuery,
-)
 from steelyard.ledger.max_price import priced
 from steelyard.serving.routes import UNCALLABLE
 
@@ -49,9 +42,9 @@ _JOB_ROUTES = job_routes(
     "/v1/labeling/jobs",
     "labeling_job",
     tag="labeling",
-    job=LabelingJob,
-    page=LabelingJobPage,
-    query=JobsQuery,
+    job=wire.LabelingJob,
+    page=wire.LabelingJobPage,
+    query=wire.JobsQuery,
     summaries=(
         "Page the account's labeling jobs, the newest first.",
         "Return a job: how far it is, and how far teachers agree once labels are ready.",
@@ -70,7 +63,7 @@ ROUTES = (
         "POST /v1/labeling/sources",
         handler=_upload,
         summary="Upload queries to be labelled: rows without targets, one a line.",
-        query=UploadQuery,
+        query=wire.UploadQuery,
         forms=(
             Form(
                 NDJSON,
@@ -81,7 +74,7 @@ ROUTES = (
             ),
         ),
         max_body="upload",
-        response=LabelingSource,
+        response=wire.LabelingSource,
         errors=(
             *KEYED_ERRORS,
             errors.UnsupportedMediaTypeError,
@@ -118,7 +111,7 @@ ROUTES = (
         "POST /v1/labeling/jobs",
         LabelingJobs.create,
         "Ask teachers to label a source; the price is held, and charged once labels are ready.",
-        read=priced(CreateLabelingJob),
+        read=priced(wire.CreateLabelingJob),
         errors=(
             *KEYED_ERRORS,
             *UNCALLABLE,

@@ -19,22 +19,13 @@ from steelyard.house import House
 from steelyard.ids import new_id
 from steelyard.job_frame.queue import JobQueue
 from steelyard.jobs.failures import Failure
-from steelyard.labeling import files
+from steelyard.labeling import files, wire
 from steelyard.labeling import store as rows
 from steelyard.labeling.judging import verdict_of
 from steelyard.labeling.reading import count_tokens, decisions_json
 from steelyard.labeling.sources import require_source
 from steelyard.labeling.summary import Summary
 from steelyard.labeling.teachers import JobTeacher, Teachers
-from steelyard.labeling.wire import (
-    CreateLabelingJob,
-    LabelingJob,
-    LabelingJobPage,
-    LabelingResult,
-    LabelingResults,
-    ResultsQuery,
-    TeacherJudgment,
-)
 from steelyard.ledger.max_price import check_price
 from steelyard.ledger.money import to_usd
 from steelyard.model_use import ModelUse
@@ -58,11 +49,11 @@ _decode_error = decoder_of(Failure).decode
 _COUNTS = ("completed_rows", "valid_rows", "agreement_rows", "error_rows")
 
 
-class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
+class LabelingJobs(JobQueue[wire.LabelingJob, wire.LabelingJobPage]):
     """The labeling jobs of every account."""
 
     jobs = rows.JOBS
-    page_type = LabelingJobPage
+    page_type = wire.LabelingJobPage
 
     def __init__(
         self,
@@ -74,7 +65,7 @@ class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
         self._store = house.frames("labeling")
         self._teachers, self._counter = teachers, counter
 
-    async def create(self, write: Write, request: CreateLabelingJob) -> LabelingJob:
+    async def create(self, write: Write, request: wire.CreateLabelingJob) -> wire.LabelingJob:
         """Ask teachers to label a source; the price is held with it, in one transaction."""
         await self._writes.replay_known(write)
         caller = write.caller
@@ -87,7 +78,7 @@ class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
             decisions = decisions_json(msgspec.to_builtins(request.decisions))
             task_tokens = await asyncio.to_thread(count_tokens, self._counter, decisions)
 
-        def work(connection: Connection) -> LabelingJob:
+        def work(connection: Connection) -> wire.LabelingJob:
             source = require_source(connection, caller, request.source_id)
             _check_decisions(source, decisions)
             tokens = source.tokens + source.open_rows * task_tokens
@@ -118,12 +109,12 @@ class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
         return await self.queue(write, work, window_s=SECONDS_A_DAY)
 
     @staticmethod
-    def to_wire(row: Row[Any]) -> LabelingJob:
+    def to_wire(row: Row[Any]) -> wire.LabelingJob:
         """Return a job as the wire has it."""
         summary = None if row.summary is None else _decode_summary(row.summary)
         error = None if row.error is None else _decode_error(row.error)
         return filled(
-            LabelingJob,
+            wire.LabelingJob,
             row,
             teacher_models=[teacher.name for teacher in teachers_of(row)],
             price_usd=to_usd(row.price_nano),
@@ -134,7 +125,9 @@ class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
             teachers=UNSET if summary is None else summary.teachers,
         )
 
-    async def results(self, caller: Caller, job_id: str, query: ResultsQuery) -> LabelingResults:
+    async def results(
+        self, caller: Caller, job_id: str, query: wire.ResultsQuery
+    ) -> wire.LabelingResults:
         """Return a page of rows with the teachers' answers."""
 
         def find(connection: Connection) -> tuple[Row[Any], Row[Any]]:
@@ -146,7 +139,7 @@ class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
         results = await asyncio.to_thread(
             read_results, self._store, job, source, query.offset, query.limit
         )
-        return LabelingResults(
+        return wire.LabelingResults(
             data=results,
             total=job.rows,
             offset=query.offset,
@@ -154,10 +147,10 @@ class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
             has_more=query.offset + len(results) < job.rows,
         )
 
-    async def discard(self, write: Write, job_id: str) -> LabelingJob:
+    async def discard(self, write: Write, job_id: str) -> wire.LabelingJob:
         """Drop a job whose labels are ready, without a dataset; they stay until its source goes."""
 
-        def work(connection: Connection) -> LabelingJob:
+        def work(connection: Connection) -> wire.LabelingJob:
             row = self.jobs.require(connection, write.caller, job_id)
             if row.status == "finalized":
                 raise errors.JobFinalizedError(
@@ -205,7 +198,7 @@ def teachers_of(job: Row[Any]) -> list[JobTeacher]:
 
 def read_results(
     store: FrameStore, job: Row[Any], source: Row[Any], offset: int = 0, limit: int | None = None
-) -> list[LabelingResult]:
+) -> list[wire.LabelingResult]:
     """Return rows with the teachers' answers; it blocks."""
     teachers = teachers_of(job)
     n = len(teachers)
@@ -224,12 +217,12 @@ def read_results(
         verdict = verdict_of(judgments, job.weighting)
         messages = [judgment.error for judgment in judgments if judgment.error]
         results.append(
-            LabelingResult(
+            wire.LabelingResult(
                 index=offset + place,
                 context=sent["context"],
                 decisions=decisions,
                 teachers=[
-                    TeacherJudgment(
+                    wire.TeacherJudgment(
                         model=teacher.name,
                         labels=judgment.labels or UNSET,
                         probabilities=judgment.probabilities or UNSET,

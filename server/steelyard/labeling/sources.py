@@ -17,20 +17,9 @@ from steelyard.datasets.wire import InputReceipt
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.house import House
 from steelyard.ids import new_id
-from steelyard.labeling import files
+from steelyard.labeling import files, wire
 from steelyard.labeling import store as rows
 from steelyard.labeling.reading import read_source
-from steelyard.labeling.wire import (
-    MAX_ROWS,
-    DeletedSource,
-    LabelingSource,
-    LabelingSourcePage,
-    PageQuery,
-    ResultsQuery,
-    SourceRow,
-    SourceRowPage,
-    UploadQuery,
-)
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write, payload_sha256
 from steelyard.waiting import PASSES
@@ -52,7 +41,9 @@ class LabelingSources:
         self._state, self._store, self._writes = house.state, house.frames("labeling"), house.writes
         self._counter, self._wake, self._now = counter, house.wake, house.now
 
-    async def upload(self, write: Write, query: UploadQuery, file: UploadedFile) -> LabelingSource:
+    async def upload(
+        self, write: Write, query: wire.UploadQuery, file: UploadedFile
+    ) -> wire.LabelingSource:
         """Keep queries; their file is durable before the state names it."""
         violations = Violations()
         if not query.name.strip():
@@ -62,7 +53,7 @@ class LabelingSources:
         await self._writes.replay_known(write)
         chunks = PASSES.after(file.chunks())
         account = write.caller.account_id
-        read = await parse(account, read_source, chunks, self._counter, max_rows=MAX_ROWS)
+        read = await parse(account, read_source, chunks, self._counter, max_rows=wire.MAX_ROWS)
         sha256 = await asyncio.to_thread(files.write_rows, self._store, read.rows)
         receipt = InputReceipt(format="jsonl", sha256=file.sha256, bytes=file.n_bytes)
         values: dict[str, Any] = {
@@ -77,28 +68,30 @@ class LabelingSources:
             "created_at": self._now(),
         }
 
-        def work(connection: Connection) -> LabelingSource:
+        def work(connection: Connection) -> wire.LabelingSource:
             rows.SOURCES.insert(connection, values)
             return to_wire(require_source(connection, write.caller, values["id"]))
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
-    async def page(self, caller: Caller, query: PageQuery) -> LabelingSourcePage:
+    async def page(self, caller: Caller, query: wire.PageQuery) -> wire.LabelingSourcePage:
         """Return a page of the account's sources, the newest first."""
         page = await self._state.read(
             lambda connection: rows.page_of_sources(
                 connection, caller.account_id, limit=query.limit, cursor=query.cursor
             )
         )
-        return page.to_wire(LabelingSourcePage, [to_wire(row) for row in page.rows])
+        return page.to_wire(wire.LabelingSourcePage, [to_wire(row) for row in page.rows])
 
-    async def get(self, caller: Caller, source_id: str) -> LabelingSource:
+    async def get(self, caller: Caller, source_id: str) -> wire.LabelingSource:
         """Return a source."""
         return to_wire(
             await self._state.read(lambda connection: require_source(connection, caller, source_id))
         )
 
-    async def rows(self, caller: Caller, source_id: str, query: ResultsQuery) -> SourceRowPage:
+    async def rows(
+        self, caller: Caller, source_id: str, query: wire.ResultsQuery
+    ) -> wire.SourceRowPage:
         """Return a page of a source's queries."""
         row = await self._state.read(
             lambda connection: require_source(connection, caller, source_id)
@@ -106,9 +99,9 @@ class LabelingSources:
         row_texts = await asyncio.to_thread(
             files.read_rows, self._store, row.sha256, query.offset, query.limit
         )
-        return SourceRowPage(
+        return wire.SourceRowPage(
             data=[
-                SourceRow(index=query.offset + place, **msgspec.json.decode(text))
+                wire.SourceRow(index=query.offset + place, **msgspec.json.decode(text))
                 for place, text in enumerate(row_texts)
             ],
             total=row.rows,
@@ -117,13 +110,13 @@ class LabelingSources:
             has_more=query.offset + len(row_texts) < row.rows,
         )
 
-    async def delete(self, write: Write, source_id: str) -> DeletedSource:
+    async def delete(self, write: Write, source_id: str) -> wire.DeletedSource:
         """Delete a source for good, with what teachers said of it; datasets made of it stay."""
 
-        def work(connection: Connection) -> DeletedSource:
+        def work(connection: Connection) -> wire.DeletedSource:
             require_source(connection, write.caller, source_id)
             rows.erase_source(connection, source_id, self._now())
-            return DeletedSource(id=source_id)
+            return wire.DeletedSource(id=source_id)
 
         deleted = await self._writes.once(write, work, window_s=SECONDS_A_DAY)
         self._wake()
@@ -144,6 +137,6 @@ def require_source(connection: Connection, caller: Caller, source_id: str) -> Ro
     return row
 
 
-def to_wire(row: Row[Any]) -> LabelingSource:
+def to_wire(row: Row[Any]) -> wire.LabelingSource:
     """Return a source as the wire has it."""
-    return filled(LabelingSource, row, input=_decode_receipt(row.receipt))
+    return filled(wire.LabelingSource, row, input=_decode_receipt(row.receipt))

@@ -30,18 +30,10 @@ from steelyard.ids import new_id
 from steelyard.job_frame.queue import JobQueue
 from steelyard.jobs.failures import Failure
 from steelyard.maps import store as rows
+from steelyard.maps import wire
 from steelyard.maps.points import read_points
 from steelyard.maps.progress import Made, decode_made
 from steelyard.maps.values import answered_outcomes, expected_outcomes, most_frequent, places_of
-from steelyard.maps.wire import (
-    MAX_POINTS,
-    CreateMap,
-    DatasetMap,
-    MapPage,
-    MapPoints,
-    MapValues,
-    MapValuesQuery,
-)
 from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage.rows import lock_account
@@ -53,11 +45,11 @@ _PREDICTED = ["row", "decision_id", "outcomes", "probabilities", "labels"]
 _decode_error = decoder_of(Failure).decode
 
 
-class DatasetMaps(JobQueue[DatasetMap, MapPage]):
+class DatasetMaps(JobQueue[wire.DatasetMap, wire.MapPage]):
     """The maps of every account."""
 
     jobs = rows.MAPS
-    page_type = MapPage
+    page_type = wire.MapPage
 
     def __init__(
         self,
@@ -72,7 +64,7 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
         self._dataset_files = house.frames("datasets")
         self._rows = RowStore(self._dataset_files)
 
-    async def create(self, write: Write, request: CreateMap) -> DatasetMap:
+    async def create(self, write: Write, request: wire.CreateMap) -> wire.DatasetMap:
         """Queue the map of a version, or return the one that exists or is on its way."""
         await self._writes.replay_known(write)
         caller = write.caller
@@ -84,7 +76,7 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
                 "it; name a base model that this server runs itself."
             )
 
-        def work(connection: Connection) -> DatasetMap:
+        def work(connection: Connection) -> wire.DatasetMap:
             require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
             lock_account(connection, caller.account_id)
             existing = rows.find_of(connection, at.dataset_id, at.version, model.evaluation_key)
@@ -108,7 +100,7 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
                 "model": model.name,
                 "model_sha256": model.evaluation_key,
                 "rows": at.manifest.rows,
-                "points": min(at.manifest.rows, MAX_POINTS),
+                "points": min(at.manifest.rows, wire.MAX_POINTS),
             }
             self.jobs.add(connection, values)
             return self.to_wire(self.jobs.require(connection, caller, str(values["id"])))
@@ -116,13 +108,13 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
         return await self.queue(write, work)
 
     @staticmethod
-    def to_wire(row: Row[Any]) -> DatasetMap:
+    def to_wire(row: Row[Any]) -> wire.DatasetMap:
         """Return a map as the wire has it."""
         error = None if row.error is None else _decode_error(row.error)
         made = Made() if row.progress is None else decode_made(row.progress)
         is_run = row.status in ("running", "cancelling")
         return filled(
-            DatasetMap,
+            wire.DatasetMap,
             row,
             object="dataset.map",
             progress=made.to_wire(row.points) if is_run else None,
@@ -130,12 +122,14 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
             error_code=None if error is None else error.code,
         )
 
-    async def points(self, caller: Caller, map_id: str) -> MapPoints:
+    async def points(self, caller: Caller, map_id: str) -> wire.MapPoints:
         """Return the points of a map."""
         row = await self._ready(caller, map_id)
         return await asyncio.to_thread(self._points, row)
 
-    async def values(self, caller: Caller, map_id: str, query: MapValuesQuery) -> MapValues:
+    async def values(
+        self, caller: Caller, map_id: str, query: wire.MapValuesQuery
+    ) -> wire.MapValues:
         """Return the values of each point: its label, and the answer of an evaluation's model."""
         row = await self._ready(caller, map_id)
         at = await self._datasets.dataset_at(
@@ -164,11 +158,11 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
             )
         return row
 
-    def _points(self, row: Row[Any]) -> MapPoints:
+    def _points(self, row: Row[Any]) -> wire.MapPoints:
         frame = read_points(self._store, row.result_sha256)
         # Encoded here: a server that encodes so many numbers as it answers answers nobody else.
         columns = {name: Raw(_encode_column(frame[name])) for name in frame.columns}
-        return MapPoints(map=row.id, **cast("dict[str, Any]", columns))
+        return wire.MapPoints(map=row.id, **cast("dict[str, Any]", columns))
 
     def _values(
         self,
@@ -176,7 +170,7 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
         manifest: Manifest,
         decision: str,
         scored: tuple[Row[Any], Manifest] | None,
-    ) -> MapValues:
+    ) -> wire.MapValues:
         indexes = read_points(self._store, row.result_sha256, ["index"])["index"].to_numpy()
         expected = expected_outcomes(self._dataset_files, manifest, decision, indexes)
         answers = None if scored is None else self._answers(*scored, decision, indexes)
@@ -189,7 +183,7 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
                 "is_right": Raw(_encode_column(answers["is_right"])),
                 "confidence": Raw(_encode_column(answers["confidence"])),
             }
-        return MapValues(
+        return wire.MapValues(
             map=row.id,
             decision=decision,
             outcomes=outcomes,

@@ -14,13 +14,7 @@ from steelyard.families.lineage.lineage import Conditions, FamilyModel, Lineage
 from steelyard.families.serializers import model_to_wire
 from steelyard.families.store import StoredLineage
 from steelyard.families.tuned import tuned_evaluation_key
-from steelyard.models.wire import (
-    AvailabilityReason,
-    EvaluatedDataset,
-    EvaluationSet,
-    Model,
-    ModelReadiness,
-)
+from steelyard.models import wire
 from steelyard.serving.registry import HostedModel, ModelRegistry
 
 
@@ -36,7 +30,7 @@ class TunedDirectory:
         model: FamilyModel,
         conditions: Conditions,
         datasets: Mapping[str, DatasetRow],
-    ) -> Model:
+    ) -> wire.Model:
         """Return a model in wire form, whatever its state."""
         base = self._bases.find(model.base)
         wire_model = model_to_wire(stored.lineage, model, conditions)
@@ -44,7 +38,7 @@ class TunedDirectory:
         max_tokens = 0 if base is None else base.max_input_tokens
         state = conditions.state_of(model.adapter)
         reason = _unavailable(model, base, state)
-        return Model(
+        return wire.Model(
             id=model.ref,
             name=model.ref,
             status=model.status if reason is None else "unavailable",
@@ -83,17 +77,19 @@ class TunedDirectory:
             keep_warm_stopped_at=model.keep_warm_stopped_at,
         )
 
-    def readiness(self, name: str, model: FamilyModel, conditions: Conditions) -> ModelReadiness:
+    def readiness(
+        self, name: str, model: FamilyModel, conditions: Conditions
+    ) -> wire.ModelReadiness:
         """Return whether a call that means a model would be answered now; nothing is loaded."""
         base = self._bases.find(model.base)
         state = conditions.state_of(model.adapter)
         if base is None or state == "failed":
-            return ModelReadiness(model=name, ready=False, reason="no_adapter_engine")
+            return wire.ModelReadiness(model=name, ready=False, reason="no_adapter_engine")
         if state != "loaded":
-            return ModelReadiness(model=name, ready=False, reason="model_not_ready")
+            return wire.ModelReadiness(model=name, ready=False, reason="model_not_ready")
         if base.hangs or base.is_away:
-            return ModelReadiness(model=name, ready=False, reason="engine_unavailable")
-        return ModelReadiness(model=name, ready=True)
+            return wire.ModelReadiness(model=name, ready=False, reason="engine_unavailable")
+        return wire.ModelReadiness(model=name, ready=True)
 
     @staticmethod
     def _evaluation_key(stored: StoredLineage, model: FamilyModel, base: HostedModel | None) -> str:
@@ -115,7 +111,7 @@ def datasets_of(
 
 def _unavailable(
     model: FamilyModel, base: HostedModel | None, state: str
-) -> AvailabilityReason | None:
+) -> wire.AvailabilityReason | None:
     if model.status != "ready":
         return None
     if base is None:
@@ -127,12 +123,12 @@ def _unavailable(
 
 def _evaluation_set(
     lineage: Lineage, model: FamilyModel, datasets: Mapping[str, DatasetRow]
-) -> EvaluationSet:
+) -> wire.EvaluationSet:
     job = lineage.jobs[model.job_id]
     row = datasets.get(job.dataset_id)
     is_deleted = row is None or row.deleted_at is not None
-    return EvaluationSet(
-        dataset=EvaluatedDataset(
+    return wire.EvaluationSet(
+        dataset=wire.EvaluatedDataset(
             id=job.dataset_id,
             name=None if row is None or is_deleted else row.name,
             archived_at=None if row is None else row.archived_at,

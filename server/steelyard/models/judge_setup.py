@@ -13,15 +13,10 @@ from pathlib import Path
 
 import msgspec
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
-from steelyard.errors import (
-    InvalidRequestError,
-    ModelUnavailableError,
-    NotFoundError,
-    Violation,
-)
 from steelyard.models.judge_wire import (
     CalibrateJudge,
     Judge,
@@ -142,7 +137,7 @@ class JudgeSetup:
             report = check_model(self._hosted(name).queue.submit, model.timeout_s)
             self._checks[name] = filled(JudgeCheck, report)
             if report.failures:
-                raise ModelUnavailableError(report.failures[0])
+                raise errors.ModelUnavailableError(report.failures[0])
 
         self._tasks.start(name, "check", work)
         return await self._judge(name)
@@ -188,7 +183,7 @@ class JudgeSetup:
         judges = await self.list()
         judge = next((judge for judge in judges.data if judge.name == name), None)
         if judge is None:
-            raise NotFoundError(f"No judge and no connected model is called {name[:60]!r}.")
+            raise errors.NotFoundError(f"No judge and no connected model is called {name[:60]!r}.")
         return judge
 
     def _list(self) -> JudgeList:
@@ -254,7 +249,7 @@ class JudgeSetup:
         entry = _entry(name)
         file = self._file(entry)
         if file is None:
-            raise ModelUnavailableError(f"{name} is not downloaded yet; download it first.")
+            raise errors.ModelUnavailableError(f"{name} is not downloaded yet; download it first.")
         if isinstance(entry, ReaderEntry):
             with self._tasks.file_lock:
                 declare_reader(self._home, name, file)
@@ -262,10 +257,10 @@ class JudgeSetup:
         try:
             header = read_header(file)
         except InvalidSettingError as error:
-            raise ModelUnavailableError(f"{error} Download it again.") from error
+            raise errors.ModelUnavailableError(f"{error} Download it again.") from error
         seen, remedy = examine_judge(name, file, CONTEXT_TOKENS, CONCURRENCY)
         if remedy is not None:
-            raise ModelUnavailableError(f"{seen}. {remedy}")
+            raise errors.ModelUnavailableError(f"{seen}. {remedy}")
         model = ConnectedModel(
             wire="gguf",
             file=str(file),
@@ -279,7 +274,7 @@ class JudgeSetup:
         with self._tasks.file_lock:
             declared = self._tasks.declared()
             if name in declared.routes:
-                raise ModelUnavailableError(
+                raise errors.ModelUnavailableError(
                     f"A route is named {name} already; remove the route, or give it another name."
                 )
             if name not in declared.models:
@@ -312,7 +307,7 @@ class JudgeSetup:
             declared = self._tasks.declared()
             model = self._declared().models.get(name)
             if model is None:
-                raise NotFoundError(f"The model {name!r} was disconnected meanwhile.")
+                raise errors.NotFoundError(f"The model {name!r} was disconnected meanwhile.")
             calibration = Calibration(
                 number=1 + len(model.calibrations),
                 dataset=dataset_id,
@@ -327,28 +322,30 @@ class JudgeSetup:
     def _connected(self, name: str) -> ConnectedModel:
         model = self._declared().models.get(name)
         if model is None:
-            raise NotFoundError(f"No model {name!r} is connected; connect it first.")
+            raise errors.NotFoundError(f"No model {name!r} is connected; connect it first.")
         return model
 
     def _hosted(self, name: str) -> HostedModel:
         until = time.monotonic() + _APPEARS_S
         while (model := self._models.find(name)) is None:
             if time.monotonic() > until:
-                raise ModelUnavailableError(
+                raise errors.ModelUnavailableError(
                     f"The server does not have {name!r} yet; its log says why. Try again."
                 )
             time.sleep(0.1)
         return model
 
 
-def _refused_route(message: str, code: str) -> InvalidRequestError:
-    return InvalidRequestError(violations=[Violation((*BODY, "route"), message, code)])
+def _refused_route(message: str, code: str) -> errors.InvalidRequestError:
+    return errors.InvalidRequestError(
+        violations=[errors.Violation((*BODY, "route"), message, code)]
+    )
 
 
 def _entry(name: str) -> CatalogueEntry | ReaderEntry:
     catalogue: dict[str, CatalogueEntry | ReaderEntry] = {**read_readers(), **read_catalogue()}
     if name not in catalogue:
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"No model of the catalogue is called {name!r}: {', '.join(catalogue)}."
         )
     return catalogue[name]

@@ -11,35 +11,30 @@ from steelyard import errors
 from steelyard.families.wire import DeletedModel, KeepModelWarm
 from steelyard.http.routing import REVIEWERS, Access, Call, row
 from steelyard.ledger.max_price import priced
+from steelyard.models import wire
 from steelyard.models.base_models import describe_base, list_bases, readiness_of_base
 from steelyard.models.service import FamilyModels
 from steelyard.models.stress_reports import StressReports
-from steelyard.models.wire import (
-    GONE,
-    DeleteModelQuery,
-    Model,
-    ModelList,
-    ModelName,
-    ModelReadiness,
-)
 from steelyard.serving.registry import ModelRegistry
 
 
-async def get_models(call: Call) -> ModelList:
+async def get_models(call: Call) -> wire.ModelList:
     """Return every model."""
     tuned = await call.service(FamilyModels).models(call.caller)
     listed = list_bases(call.service(ModelRegistry), call.services.settings.max_decisions)
     named = [
-        ModelName(name=model.id, description=model.description, release_date=model.release_date)
+        wire.ModelName(
+            name=model.id, description=model.description, release_date=model.release_date
+        )
         for model in tuned
-        if model.status not in GONE
+        if model.status not in wire.GONE
     ]
     data = [*listed.data, *tuned]
     data = await asyncio.to_thread(call.service(StressReports).add_to, data)
     return structs.replace(listed, data=data, models=[*listed.models, *named])
 
 
-async def get_model(call: Call) -> Model:
+async def get_model(call: Call) -> wire.Model:
     """Return one model."""
     name = call.path["model"]
     hosted = call.service(ModelRegistry).find(name)
@@ -52,7 +47,7 @@ async def get_model(call: Call) -> Model:
     return model
 
 
-async def get_model_ready(call: Call) -> ModelReadiness:
+async def get_model_ready(call: Call) -> wire.ModelReadiness:
     """Return whether a call to the model would be answered now."""
     name = call.path["model"]
     hosted = call.service(ModelRegistry).find(name)
@@ -63,7 +58,7 @@ async def get_model_ready(call: Call) -> ModelReadiness:
 
 async def delete_model(call: Call) -> DeletedModel:
     """Delete a model of a family."""
-    query: DeleteModelQuery = call.query
+    query: wire.DeleteModelQuery = call.query
     models = call.service(FamilyModels)
     return await models.delete_model(call.write, call.path["model"], query.adapter)
 
@@ -101,7 +96,7 @@ ROUTES = (
         "DELETE /v1/models/{model}",
         delete_model,
         "Delete a family's model for good, by its number.",
-        query=DeleteModelQuery,
+        query=wire.DeleteModelQuery,
         errors=(
             *_OF_NUMBER,
             errors.LatestModelError,

@@ -9,40 +9,16 @@ from typing import Any, TypeVar
 import msgspec
 from sqlalchemy import Connection, Row
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.store import find_dataset, ids_of_name
 from steelyard.decisions.named import PRODUCTION
-from steelyard.errors import (
-    AliasChangedError,
-    ComparisonNeededError,
-    InvalidReferenceError,
-    MoveRefusedError,
-    NamedDecisionExistsError,
-    NamedDecisionLimitError,
-    NotFoundError,
-    NothingToRollBackError,
-)
 from steelyard.ids import new_id
 from steelyard.named import store as rows
+from steelyard.named import wire
 from steelyard.named.content import encode, fields_of
 from steelyard.named.serializers import all_to_wire, move_to_wire, to_wire, version_to_wire
 from steelyard.named.served import ServedDecisions, unknown_decision, unknown_version
-from steelyard.named.wire import (
-    AddNamedVersion,
-    AliasMovePage,
-    AliasName,
-    ArchiveNamedDecision,
-    ChangeNamedDecision,
-    CreateNamedDecision,
-    MoveAlias,
-    NamedDecision,
-    NamedDecisionPage,
-    NamedDecisionsQuery,
-    NamedPageQuery,
-    NamedVersion,
-    NamedVersionPage,
-    RollBackAlias,
-)
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.outbox.publishing import publish
@@ -76,20 +52,20 @@ class NamedDecisions:
         self._served = served
         self._now = now
 
-    async def create(self, write: Write, request: CreateNamedDecision) -> NamedDecision:
+    async def create(self, write: Write, request: wire.CreateNamedDecision) -> wire.NamedDecision:
         """Make a named decision with its first version, to which ``production`` points."""
         account_id, now = write.caller.account_id, self._now()
         named_id = new_id("nd")
 
-        def work(connection: Connection) -> NamedDecision:
+        def work(connection: Connection) -> wire.NamedDecision:
             lock_account(connection, account_id)
             if rows.find_decision(connection, account_id, request.name) is not None:
-                raise NamedDecisionExistsError(
+                raise errors.NamedDecisionExistsError(
                     f"There is a named decision {request.name!r} already; add a version to it with "
                     f"POST /v1/named-decisions/{request.name}/versions, or take another name."
                 )
             if rows.DECISIONS.count(connection, account_id) >= MAX_DECISIONS:
-                raise NamedDecisionLimitError(
+                raise errors.NamedDecisionLimitError(
                     f"The account has {MAX_DECISIONS} named decisions, and may have no more."
                 )
             values = {
@@ -109,10 +85,10 @@ class NamedDecisions:
 
         return await self.apply(write, request.name, work)
 
-    async def page(self, caller: Caller, query: NamedDecisionsQuery) -> NamedDecisionPage:
+    async def page(self, caller: Caller, query: wire.NamedDecisionsQuery) -> wire.NamedDecisionPage:
         """Return a page of the account's named decisions."""
 
-        def read(connection: Connection) -> NamedDecisionPage:
+        def read(connection: Connection) -> wire.NamedDecisionPage:
             page = rows.page_of_decisions(
                 connection,
                 caller.account_id,
@@ -120,11 +96,11 @@ class NamedDecisions:
                 limit=query.limit,
                 cursor=query.cursor,
             )
-            return page.to_wire(NamedDecisionPage, all_to_wire(connection, page.rows))
+            return page.to_wire(wire.NamedDecisionPage, all_to_wire(connection, page.rows))
 
         return await self._state.read(read)
 
-    async def get(self, caller: Caller, name: str) -> NamedDecision:
+    async def get(self, caller: Caller, name: str) -> wire.NamedDecision:
         """Return a named decision."""
         return await self._state.read(
             lambda connection: to_wire(
@@ -132,7 +108,9 @@ class NamedDecisions:
             )
         )
 
-    async def change(self, write: Write, name: str, request: ChangeNamedDecision) -> NamedDecision:
+    async def change(
+        self, write: Write, name: str, request: wire.ChangeNamedDecision
+    ) -> wire.NamedDecision:
         """Change a named decision's description or owner."""
         given = {
             field: value or None
@@ -140,7 +118,7 @@ class NamedDecisions:
             if value is not None
         }
 
-        def work(connection: Connection) -> NamedDecision:
+        def work(connection: Connection) -> wire.NamedDecision:
             account_id = write.caller.account_id
             row = find_decision(connection, account_id, name)
             changes = dict(given)
@@ -153,12 +131,12 @@ class NamedDecisions:
         return await self.apply(write, name, work)
 
     async def archive(
-        self, write: Write, name: str, request: ArchiveNamedDecision
-    ) -> NamedDecision:
+        self, write: Write, name: str, request: wire.ArchiveNamedDecision
+    ) -> wire.NamedDecision:
         """Archive a named decision, which then answers no requests, or bring it back."""
         account_id, now = write.caller.account_id, self._now()
 
-        def work(connection: Connection) -> NamedDecision:
+        def work(connection: Connection) -> wire.NamedDecision:
             row = find_decision(connection, account_id, name)
             if request.archived != (row.archived_at is not None):
                 at = now if request.archived else None
@@ -167,11 +145,13 @@ class NamedDecisions:
 
         return await self.apply(write, name, work)
 
-    async def add_version(self, write: Write, name: str, request: AddNamedVersion) -> NamedVersion:
+    async def add_version(
+        self, write: Write, name: str, request: wire.AddNamedVersion
+    ) -> wire.NamedVersion:
         """Add a version; where one has the same content, return that one."""
         account_id, now = write.caller.account_id, self._now()
 
-        def work(connection: Connection) -> NamedVersion:
+        def work(connection: Connection) -> wire.NamedVersion:
             lock_account(connection, account_id)
             row = find_decision(connection, account_id, name)
             same = rows.find_equal(connection, row.id, encode(fields_of(request))[1])
@@ -179,7 +159,7 @@ class NamedDecisions:
                 return version_to_wire(name, same)
             number = rows.latest_numbers(connection, [row.id])[row.id] + 1
             if number > MAX_VERSIONS:
-                raise NamedDecisionLimitError(
+                raise errors.NamedDecisionLimitError(
                     f"{name!r} has {MAX_VERSIONS} versions, and may have no more; make another."
                 )
             self._insert_version(connection, row.id, number, request, write.caller, now)
@@ -187,10 +167,10 @@ class NamedDecisions:
 
         return await self.apply(write, name, work)
 
-    async def version(self, caller: Caller, name: str, at: str) -> NamedVersion:
+    async def version(self, caller: Caller, name: str, at: str) -> wire.NamedVersion:
         """Return a version by its number, or that to which an alias points."""
 
-        def read(connection: Connection) -> NamedVersion:
+        def read(connection: Connection) -> wire.NamedVersion:
             row = find_decision(connection, caller.account_id, name)
             if at.isascii() and at.isdigit() and len(at) <= 9:
                 return version_to_wire(name, _find_version(connection, row, int(at)))
@@ -201,46 +181,52 @@ class NamedDecisions:
 
         return await self._state.read(read)
 
-    async def versions(self, caller: Caller, name: str, query: NamedPageQuery) -> NamedVersionPage:
+    async def versions(
+        self, caller: Caller, name: str, query: wire.NamedPageQuery
+    ) -> wire.NamedVersionPage:
         """Return a page of versions."""
 
-        def read(connection: Connection) -> NamedVersionPage:
+        def read(connection: Connection) -> wire.NamedVersionPage:
             row = find_decision(connection, caller.account_id, name)
             page = rows.VERSIONS.page(connection, row.id, limit=query.limit, cursor=query.cursor)
             return page.to_wire(
-                NamedVersionPage, [version_to_wire(name, version) for version in page.rows]
+                wire.NamedVersionPage, [version_to_wire(name, version) for version in page.rows]
             )
 
         return await self._state.read(read)
 
-    async def history(self, caller: Caller, name: str, query: NamedPageQuery) -> AliasMovePage:
+    async def history(
+        self, caller: Caller, name: str, query: wire.NamedPageQuery
+    ) -> wire.AliasMovePage:
         """Return a page of the moves of its aliases."""
 
-        def read(connection: Connection) -> AliasMovePage:
+        def read(connection: Connection) -> wire.AliasMovePage:
             row = find_decision(connection, caller.account_id, name)
             page = rows.MOVES.page(connection, row.id, limit=query.limit, cursor=query.cursor)
-            return page.to_wire(AliasMovePage, [move_to_wire(move) for move in page.rows])
+            return page.to_wire(wire.AliasMovePage, [move_to_wire(move) for move in page.rows])
 
         return await self._state.read(read)
 
-    async def move(self, write: Write, name: str, alias: str, request: MoveAlias) -> NamedDecision:
+    async def move(
+        self, write: Write, name: str, alias: str, request: wire.MoveAlias
+    ) -> wire.NamedDecision:
         """Point an alias to a version; one that does so already stays as it is."""
         account_id, now = write.caller.account_id, self._now()
         check_alias(alias)
 
-        def work(connection: Connection) -> NamedDecision:
+        def work(connection: Connection) -> wire.NamedDecision:
             lock_account(connection, account_id)
             row = find_decision(connection, account_id, name)
             _find_version(connection, row, request.version)
             before = rows.alias_number(connection, row.id, alias)
             if request.expected not in {None, before}:
                 is_now = "does not exist" if before is None else f"points to version {before}"
-                raise AliasChangedError(
+                raise errors.AliasChangedError(
                     f"The alias {alias!r} of {name!r} {is_now}, not to version "
                     f"{request.expected}; look at it again."
                 )
             if before is None and len(rows.aliases_of(connection, [row.id])) >= MAX_ALIASES:
-                raise NamedDecisionLimitError(
+                raise errors.NamedDecisionLimitError(
                     f"{name!r} has {MAX_ALIASES} aliases, and may have no more; move one of them."
                 )
             if before != request.version:
@@ -260,19 +246,19 @@ class NamedDecisions:
         return await self.apply(write, name, work)
 
     async def roll_back(
-        self, write: Write, name: str, alias: str, request: RollBackAlias
-    ) -> NamedDecision:
+        self, write: Write, name: str, alias: str, request: wire.RollBackAlias
+    ) -> wire.NamedDecision:
         """Point an alias to the version that it pointed to before its last move."""
         account_id, now = write.caller.account_id, self._now()
 
-        def work(connection: Connection) -> NamedDecision:
+        def work(connection: Connection) -> wire.NamedDecision:
             lock_account(connection, account_id)
             row = find_decision(connection, account_id, name)
             last = rows.last_move(connection, row.id, alias)
             if last is None:
                 raise unknown_version(name, alias[:64])
             if last.from_number is None:
-                raise NothingToRollBackError(
+                raise errors.NothingToRollBackError(
                     f"The alias {alias!r} of {name!r} was never moved; it points to its first version."
                 )
             self._move(
@@ -294,7 +280,7 @@ class NamedDecisions:
         row: Row[Any],
         alias: str,
         before: int | None,
-        request: MoveAlias,
+        request: wire.MoveAlias,
     ) -> dict[str, str | None]:
         """Return the evidence for a move, or refuse a move of ``production`` without evidence."""
         if alias != PRODUCTION or before is None:
@@ -324,7 +310,7 @@ class NamedDecisions:
         connection: Connection,
         named_id: str,
         number: int,
-        request: AddNamedVersion,
+        request: wire.AddNamedVersion,
         caller: Caller,
         now: float,
     ) -> None:
@@ -377,15 +363,15 @@ class NamedDecisions:
 
 def _not_passed(
     name: str, before: int, after: int, comparison: Row[Any] | None
-) -> ComparisonNeededError | MoveRefusedError:
+) -> errors.ComparisonNeededError | errors.MoveRefusedError:
     if comparison is None:
-        return ComparisonNeededError(
+        return errors.ComparisonNeededError(
             f"Version {after} of {name!r} was not compared with version {before} in the last 7 days; "
             f"compare them with POST /v1/named-comparisons, or say in overrule why it moves anyway."
         )
     first, *others = msgspec.json.decode(comparison.result)["sentences"]
     more = f" The comparison has {len(others)} more reasons." if others else ""
-    return MoveRefusedError(
+    return errors.MoveRefusedError(
         f"Version {after} of {name!r} did not pass its comparison with version {before} "
         f"({comparison.id}, {comparison.verdict}). {first}{more} Say in overrule why it moves anyway."
     )
@@ -394,9 +380,9 @@ def _not_passed(
 def check_alias(alias: str) -> None:
     """Refuse a name that no alias can have."""
     try:
-        convert(alias, AliasName)
+        convert(alias, wire.AliasName)
     except msgspec.ValidationError:
-        raise InvalidReferenceError(
+        raise errors.InvalidReferenceError(
             f"{alias[:64]!r} cannot be the name of an alias; use small letters, digits, _ and -, at "
             "most 64, the first a letter.",
             path=("path", "alias"),
@@ -426,11 +412,11 @@ def _find_dataset(connection: Connection, account_id: str, dataset: str | None) 
         return dataset
     ids = ids_of_name(connection, account_id, dataset)
     if not ids:
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"There is no dataset with the id or the name {dataset[:64]!r}; see GET /v1/datasets."
         )
     if len(ids) > 1:
-        raise InvalidReferenceError(
+        raise errors.InvalidReferenceError(
             f"{len(ids)} datasets have the name {dataset[:64]!r}: {', '.join(ids[:5])}; give the id.",
             path=(*BODY, "dataset_id"),
         )

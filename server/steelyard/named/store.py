@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    and_,
-    delete,
-    func,
-    insert,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from steelyard.job_frame.store import JobStore
 from steelyard.named.comparison_wire import COMPARISON
@@ -44,22 +33,22 @@ COMPARISONS = JobStore(
 )
 
 
-def change_decision(connection: Connection, named_id: str, values: Mapping[str, Any]) -> None:
+def change_decision(connection: sa.Connection, named_id: str, values: Mapping[str, Any]) -> None:
     """Change a named decision's description or owner."""
     if values:
         connection.execute(
-            update(named_decisions).where(named_decisions.c.id == named_id).values(dict(values))
+            sa.update(named_decisions).where(named_decisions.c.id == named_id).values(dict(values))
         )
 
 
-def find_decision(connection: Connection, account_id: str, name: str) -> Row[Any] | None:
+def find_decision(connection: sa.Connection, account_id: str, name: str) -> sa.Row[Any] | None:
     """Return an account's named decision."""
     of_name = (named_decisions.c.account_id == account_id, named_decisions.c.name == name)
-    return connection.execute(select(named_decisions).where(*of_name)).first()
+    return connection.execute(sa.select(named_decisions).where(*of_name)).first()
 
 
 def page_of_decisions(
-    connection: Connection, account_id: str, *, archived: bool, limit: int, cursor: str | None
+    connection: sa.Connection, account_id: str, *, archived: bool, limit: int, cursor: str | None
 ) -> RowPage:
     """Return a page of an account's named decisions, the newest first."""
     at = named_decisions.c.archived_at
@@ -67,36 +56,36 @@ def page_of_decisions(
     return DECISIONS.page(connection, account_id, where=where, limit=limit, cursor=cursor)
 
 
-def latest_numbers(connection: Connection, named_ids: Collection[str]) -> dict[str, int]:
+def latest_numbers(connection: sa.Connection, named_ids: Collection[str]) -> dict[str, int]:
     """Return the number of the newest version of each."""
     numbers = connection.execute(
-        select(named_versions.c.named_id, func.max(named_versions.c.number).label("number"))
+        sa.select(named_versions.c.named_id, sa.func.max(named_versions.c.number).label("number"))
         .where(named_versions.c.named_id.in_(named_ids))
         .group_by(named_versions.c.named_id)
     )
     return {row.named_id: row.number for row in numbers}
 
 
-def aliases_of(connection: Connection, named_ids: Collection[str]) -> list[Row[Any]]:
+def aliases_of(connection: sa.Connection, named_ids: Collection[str]) -> list[sa.Row[Any]]:
     """Return the aliases of some named decisions, by name."""
     return list(
         connection.execute(
-            select(named_aliases)
+            sa.select(named_aliases)
             .where(named_aliases.c.named_id.in_(named_ids))
             .order_by(named_aliases.c.alias)
         ).all()
     )
 
 
-def name_of(connection: Connection, named_id: str) -> str:
+def name_of(connection: sa.Connection, named_id: str) -> str:
     """Return the name of a named decision."""
     of_id = named_decisions.c.id == named_id
-    return str(connection.execute(select(named_decisions.c.name).where(of_id)).scalar_one())
+    return str(connection.execute(sa.select(named_decisions.c.name).where(of_id)).scalar_one())
 
 
 def find_comparison(
-    connection: Connection, named_id: str, before: int, after: int, since: float
-) -> Row[Any] | None:
+    connection: sa.Connection, named_id: str, before: int, after: int, since: float
+) -> sa.Row[Any] | None:
     """Return the newest comparison of two versions that was asked for since, and succeeded."""
     table = named_comparisons.c
     of_versions = (
@@ -106,39 +95,39 @@ def find_comparison(
         table.status == "succeeded",
         table.created_at >= since,
     )
-    newest = select(named_comparisons).where(*of_versions).order_by(table.created_at.desc())
+    newest = sa.select(named_comparisons).where(*of_versions).order_by(table.created_at.desc())
     return connection.execute(newest.limit(1)).first()
 
 
-def find_version(connection: Connection, named_id: str, number: int) -> Row[Any] | None:
+def find_version(connection: sa.Connection, named_id: str, number: int) -> sa.Row[Any] | None:
     """Return a version by its number."""
     of_number = (named_versions.c.named_id == named_id, named_versions.c.number == number)
-    return connection.execute(select(named_versions).where(*of_number)).first()
+    return connection.execute(sa.select(named_versions).where(*of_number)).first()
 
 
-def find_equal(connection: Connection, named_id: str, sha256: str) -> Row[Any] | None:
+def find_equal(connection: sa.Connection, named_id: str, sha256: str) -> sa.Row[Any] | None:
     """Return the version with a content."""
     is_equal = (named_versions.c.named_id == named_id, named_versions.c.sha256 == sha256)
-    return connection.execute(select(named_versions).where(*is_equal)).first()
+    return connection.execute(sa.select(named_versions).where(*is_equal)).first()
 
 
-def alias_number(connection: Connection, named_id: str, alias: str) -> int | None:
+def alias_number(connection: sa.Connection, named_id: str, alias: str) -> int | None:
     """Return the number of the version that an alias points to."""
     of_alias = (named_aliases.c.named_id == named_id, named_aliases.c.alias == alias)
-    return connection.scalar(select(named_aliases.c.number).where(*of_alias))
+    return connection.scalar(sa.select(named_aliases.c.number).where(*of_alias))
 
 
-def move_alias(connection: Connection, move: Mapping[str, Any]) -> None:
+def move_alias(connection: sa.Connection, move: Mapping[str, Any]) -> None:
     """Point an alias to a version, and keep that it was moved."""
-    connection.execute(insert(named_moves), dict(move))
+    connection.execute(sa.insert(named_moves), dict(move))
     named_id, alias = move["named_id"], move["alias"]
     connection.execute(
-        delete(named_aliases).where(
+        sa.delete(named_aliases).where(
             named_aliases.c.named_id == named_id, named_aliases.c.alias == alias
         )
     )
     connection.execute(
-        insert(named_aliases),
+        sa.insert(named_aliases),
         {
             "named_id": named_id,
             "alias": alias,
@@ -148,10 +137,10 @@ def move_alias(connection: Connection, move: Mapping[str, Any]) -> None:
     )
 
 
-def last_move(connection: Connection, named_id: str, alias: str) -> Row[Any] | None:
+def last_move(connection: sa.Connection, named_id: str, alias: str) -> sa.Row[Any] | None:
     """Return the last move of an alias."""
     return connection.execute(
-        select(named_moves)
+        sa.select(named_moves)
         .where(named_moves.c.named_id == named_id, named_moves.c.alias == alias)
         .order_by(named_moves.c.created_at.desc(), named_moves.c.id.desc())
         .limit(1)
@@ -159,11 +148,11 @@ def last_move(connection: Connection, named_id: str, alias: str) -> Row[Any] | N
 
 
 def find_served(
-    connection: Connection, account_id: str, name: str, at: str | int
-) -> Row[Any] | None:
+    connection: sa.Connection, account_id: str, name: str, at: str | int
+) -> sa.Row[Any] | None:
     """Return the version of a reference, in one read; null columns without such a version."""
     decision, version, alias = named_decisions, named_versions, named_aliases
-    columns: tuple[ColumnElement[Any], ...] = (
+    columns: tuple[sa.ColumnElement[Any], ...] = (
         decision.c.id.label("named_id"),
         decision.c.archived_at,
         version.c.id,
@@ -171,46 +160,46 @@ def find_served(
     )
     if isinstance(at, int):
         joined = decision.outerjoin(
-            version, and_(version.c.named_id == decision.c.id, version.c.number == at)
+            version, sa.and_(version.c.named_id == decision.c.id, version.c.number == at)
         )
     else:
         joined = decision.outerjoin(
-            alias, and_(alias.c.named_id == decision.c.id, alias.c.alias == at)
+            alias, sa.and_(alias.c.named_id == decision.c.id, alias.c.alias == at)
         ).outerjoin(
             version,
-            and_(version.c.named_id == decision.c.id, version.c.number == alias.c.number),
+            sa.and_(version.c.named_id == decision.c.id, version.c.number == alias.c.number),
         )
     of_name = (decision.c.account_id == account_id, decision.c.name == name)
-    return connection.execute(select(*columns).select_from(joined).where(*of_name)).first()
+    return connection.execute(sa.select(*columns).select_from(joined).where(*of_name)).first()
 
 
-def shares_of(connection: Connection, named_ids: Collection[str]) -> list[Row[Any]]:
+def shares_of(connection: sa.Connection, named_ids: Collection[str]) -> list[sa.Row[Any]]:
     """Return the shares of some named decisions, the newest first."""
     table = named_shares.c
-    query = select(named_shares).where(table.named_id.in_(named_ids))
+    query = sa.select(named_shares).where(table.named_id.in_(named_ids))
     return list(connection.execute(query.order_by(table.created_at.desc(), table.id)).all())
 
 
-def find_share(connection: Connection, named_id: str, alias: str) -> Row[Any] | None:
+def find_share(connection: sa.Connection, named_id: str, alias: str) -> sa.Row[Any] | None:
     """Return the share of an alias that goes on, with the id of the version that answers it."""
     share, version = named_shares, named_versions
     joined = share.join(
         version,
-        and_(version.c.named_id == share.c.named_id, version.c.number == share.c.to_number),
+        sa.and_(version.c.named_id == share.c.named_id, version.c.number == share.c.to_number),
     )
     where = (share.c.named_id == named_id, share.c.alias == alias, share.c.ended_at.is_(None))
     return connection.execute(
-        select(share, version.c.id.label("version_id")).select_from(joined).where(*where)
+        sa.select(share, version.c.id.label("version_id")).select_from(joined).where(*where)
     ).first()
 
 
-def running_shares(connection: Connection) -> list[Row[Any]]:
+def running_shares(connection: sa.Connection) -> list[sa.Row[Any]]:
     """Return the shares of every account that go on, with the names of their decisions."""
     of = named_decisions.c
     joined = named_shares.join(named_decisions, of.id == named_shares.c.named_id)
     return list(
         connection.execute(
-            select(named_shares, of.account_id, of.name)
+            sa.select(named_shares, of.account_id, of.name)
             .select_from(joined)
             .where(named_shares.c.ended_at.is_(None))
             .order_by(named_shares.c.created_at)
@@ -218,34 +207,30 @@ def running_shares(connection: Connection) -> list[Row[Any]]:
     )
 
 
-def change_share(
-    connection: Connection, share_id: str, values: Mapping[str, Any], *, at: float | None = None
-) -> bool:
-    """Change a share that goes on, and is at a step where one is given; whether it does and is."""
-    is_running = [named_shares.c.id == share_id, named_shares.c.ended_at.is_(None)]
-    if at is not None:
-        is_running.append(named_shares.c.share == at)
-    changed = connection.execute(update(named_shares).where(*is_running).values(dict(values)))
+def change_share(connection: sa.Connection, share_id: str, values: Mapping[str, Any]) -> bool:
+    """Change a share that goes on; whether it does."""
+    is_running = (named_shares.c.id == share_id, named_shares.c.ended_at.is_(None))
+    changed = connection.execute(sa.update(named_shares).where(*is_running).values(dict(values)))
     return changed.rowcount > 0
 
 
 def end_shares(
-    connection: Connection, named_id: str, alias: str, *, at: float, by: str, reason: str
+    connection: sa.Connection, named_id: str, alias: str, *, at: float, by: str, reason: str
 ) -> None:
     """End the running shares from or to an alias."""
     table = named_shares.c
     connection.execute(
-        update(named_shares)
+        sa.update(named_shares)
         .where(
             table.named_id == named_id,
-            or_(table.alias == alias, table.to_alias == alias),
+            sa.or_(table.alias == alias, table.to_alias == alias),
             table.ended_at.is_(None),
         )
         .values(ended_at=at, ended_by=by, ended_reason=reason)
     )
 
 
-def content_of(connection: Connection, version_id: str) -> bytes:
+def content_of(connection: sa.Connection, version_id: str) -> bytes:
     """Return the content of a version."""
     of_id = named_versions.c.id == version_id
-    return bytes(connection.execute(select(named_versions.c.content).where(of_id)).scalar_one())
+    return bytes(connection.execute(sa.select(named_versions.c.content).where(of_id)).scalar_one())

@@ -6,18 +6,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from steelyard.decisions.wire import (
-    MAX_TEMPERATURE,
-    MIN_TEMPERATURE,
-    NAME_PATTERN,
-    DecisionInput,
-    Name,
-)
+from steelyard.decisions import wire
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure
 from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
 
-_Pattern = rf"^{NAME_PATTERN}\Z"
+_Pattern = rf"^{wire.NAME_PATTERN}\Z"
 DecisionName = Annotated[
     str,
     Meta(
@@ -40,15 +34,19 @@ _Short = Annotated[str, Meta(max_length=128, pattern=_NO_NUL)]
 class NamedContent(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The content of a version: its questions with their policies, and its model."""
 
-    decisions: Annotated[list[DecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)]
+    decisions: Annotated[list[wire.DecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)]
     model: Annotated[
-        Name | None,
+        wire.Name | None,
         Meta(description="A base model, judge, route or family; the default where left out."),
     ] = None
     fallback: (
-        Literal["auto", "none"] | Annotated[list[Name], Meta(min_length=1, max_length=16)] | None
+        Literal["auto", "none"]
+        | Annotated[list[wire.Name], Meta(min_length=1, max_length=16)]
+        | None
     ) = None
-    temperature: Annotated[float, Meta(ge=MIN_TEMPERATURE, le=MAX_TEMPERATURE)] | None = None
+    temperature: Annotated[float, Meta(ge=wire.MIN_TEMPERATURE, le=wire.MAX_TEMPERATURE)] | None = (
+        None
+    )
     escalate: Annotated[
         bool | None,
         Meta(

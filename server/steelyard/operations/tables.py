@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Column,
-    Double,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    Table,
-    Text,
-)
+import sqlalchemy as sa
 
 from steelyard.storage.tables import metadata
 
@@ -22,47 +11,47 @@ from steelyard.storage.tables import metadata
 #: process that runs it; without one, a job or an hour of keep warm says when it ends. What was asked
 #: is counted where it was answered;
 #: ``named`` is the version of a named decision, such as ``support_triage@7``.
-operations = Table(
+operations = sa.Table(
     "operations",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("account_id", Text, ForeignKey("accounts.id"), nullable=False),
-    Column("key_id", Text, ForeignKey("api_keys.id")),
-    Column("route", Text, nullable=False),
-    Column("idempotency_key", Text),
-    Column("model", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("instance", Text),
-    Column("lease_until", Double),
-    Column("accepted_at", Double, nullable=False),
-    Column("ended_at", Double),
-    Column("reserved_nano", BigInteger, nullable=False),
-    Column("amount_nano", BigInteger, nullable=False),
-    Column("input_tokens", BigInteger),
-    Column("n_decisions", Integer),
-    Column("named", Text),
-    CheckConstraint(
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("account_id", sa.Text, sa.ForeignKey("accounts.id"), nullable=False),
+    sa.Column("key_id", sa.Text, sa.ForeignKey("api_keys.id")),
+    sa.Column("route", sa.Text, nullable=False),
+    sa.Column("idempotency_key", sa.Text),
+    sa.Column("model", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("instance", sa.Text),
+    sa.Column("lease_until", sa.Double),
+    sa.Column("accepted_at", sa.Double, nullable=False),
+    sa.Column("ended_at", sa.Double),
+    sa.Column("reserved_nano", sa.BigInteger, nullable=False),
+    sa.Column("amount_nano", sa.BigInteger, nullable=False),
+    sa.Column("input_tokens", sa.BigInteger),
+    sa.Column("n_decisions", sa.Integer),
+    sa.Column("named", sa.Text),
+    sa.CheckConstraint(
         "state IN ('pending', 'succeeded', 'failed', 'released', 'credit')", name="state"
     ),
-    Index(None, "state", "accepted_at"),
+    sa.Index(None, "state", "accepted_at"),
 )
 
 #: One row for each idempotency key in use on an account and a route. ``state`` is ``pending``,
 #: ``succeeded`` or ``failed``; ``body`` is the answer, or the error of a failure, until it is
 #: dropped.
-idempotency_keys = Table(
+idempotency_keys = sa.Table(
     "idempotency_keys",
     metadata,
-    Column("account_id", Text, ForeignKey("accounts.id"), primary_key=True),
-    Column("route", Text, primary_key=True),
-    Column("key", Text, primary_key=True),
-    Column("payload_sha256", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("operation_id", Text),
-    Column("body", LargeBinary),
-    Column("replay_until", Double),
-    Column("forget_at", Double, nullable=False),
-    CheckConstraint("state IN ('pending', 'succeeded', 'failed')", name="state"),
-    Index(None, "replay_until"),
-    Index(None, "forget_at"),
+    sa.Column("account_id", sa.Text, sa.ForeignKey("accounts.id"), primary_key=True),
+    sa.Column("route", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("payload_sha256", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("operation_id", sa.Text),
+    sa.Column("body", sa.LargeBinary),
+    sa.Column("replay_until", sa.Double),
+    sa.Column("forget_at", sa.Double, nullable=False),
+    sa.CheckConstraint("state IN ('pending', 'succeeded', 'failed')", name="state"),
+    sa.Index(None, "replay_until"),
+    sa.Index(None, "forget_at"),
 )

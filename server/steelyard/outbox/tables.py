@@ -2,66 +2,60 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Column,
-    Double,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    Table,
-    Text,
-)
+import sqlalchemy as sa
 
 from steelyard.storage.tables import metadata
 
 #: Endpoints of other programs. ``events`` are names with spaces between them. Deliveries are signed
 #: with ``secret``, and with the one before it until ``old_until``: both must be readable.
-webhooks = Table(
+webhooks = sa.Table(
     "webhooks",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("account_id", Text, ForeignKey("accounts.id"), nullable=False),
-    Column("url", Text, nullable=False),
-    Column("description", Text, nullable=False),
-    Column("events", Text, nullable=False),
-    Column("secret", Text, nullable=False),
-    Column("old_secret", Text),
-    Column("old_until", Double),
-    Column("created_at", Double, nullable=False),
-    Column("updated_at", Double, nullable=False),
-    Column("failing_since", Double),
-    Column("disabled_at", Double),
-    Column("disabled_reason", Text),
-    Index(None, "account_id", "created_at"),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("account_id", sa.Text, sa.ForeignKey("accounts.id"), nullable=False),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("events", sa.Text, nullable=False),
+    sa.Column("secret", sa.Text, nullable=False),
+    sa.Column("old_secret", sa.Text),
+    sa.Column("old_until", sa.Double),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("updated_at", sa.Double, nullable=False),
+    sa.Column("failing_since", sa.Double),
+    sa.Column("disabled_at", sa.Double),
+    sa.Column("disabled_reason", sa.Text),
+    sa.Index(None, "account_id", "created_at"),
 )
 
 #: Events on their way to a webhook, in the order of ``number``; ``body`` is sent as it is. The opening
 #: of the state that sends one is its ``runner``.
-webhook_deliveries = Table(
+webhook_deliveries = sa.Table(
     "webhook_deliveries",
     metadata,
-    Column(
-        "number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True
+    sa.Column(
+        "number",
+        sa.BigInteger().with_variant(sa.Integer, "sqlite"),
+        primary_key=True,
+        autoincrement=True,
     ),
-    Column("id", Text, nullable=False, unique=True),
-    Column("webhook_id", Text, ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
-    Column("event_id", Text, nullable=False),
-    Column("event", Text, nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Column("created_at", Double, nullable=False),
-    Column("next_at", Double, nullable=False),
-    Column("ended_at", Double),
-    Column("runner", Text),
-    Column("response_status", Integer),
-    Column("response", Text),
-    Column("error", Text),
-    CheckConstraint("status IN ('waiting', 'delivered', 'failed')", name="status"),
-    Index(None, "webhook_id", "created_at"),
-    Index(None, "status", "webhook_id", "subject", "number"),
+    sa.Column("id", sa.Text, nullable=False, unique=True),
+    sa.Column(
+        "webhook_id", sa.Text, sa.ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False
+    ),
+    sa.Column("event_id", sa.Text, nullable=False),
+    sa.Column("event", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("next_at", sa.Double, nullable=False),
+    sa.Column("ended_at", sa.Double),
+    sa.Column("runner", sa.Text),
+    sa.Column("response_status", sa.Integer),
+    sa.Column("response", sa.Text),
+    sa.Column("error", sa.Text),
+    sa.CheckConstraint("status IN ('waiting', 'delivered', 'failed')", name="status"),
+    sa.Index(None, "webhook_id", "created_at"),
+    sa.Index(None, "status", "webhook_id", "subject", "number"),
 )

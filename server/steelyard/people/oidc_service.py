@@ -8,12 +8,7 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
-from steelyard.errors import (
-    InvalidCodeError,
-    InvalidRequestError,
-    OidcOffError,
-    Violation,
-)
+from steelyard import errors
 from steelyard.http.access import address_group
 from steelyard.people import beginnings, limits
 from steelyard.people.identity_provider import IdentityProvider
@@ -82,7 +77,7 @@ class OidcSignIns:
 
         take = functools.partial(beginnings.take, kind=_KIND, secret=request.state, now=self._now())
         if not await self._state.write(take):
-            raise InvalidCodeError(
+            raise errors.InvalidCodeError(
                 "This sign-in was not begun here, is over, or was used; begin it anew with POST "
                 "/v1/auth/oidc."
             )
@@ -95,7 +90,7 @@ class OidcSignIns:
 
     def _required(self) -> IdentityProvider:
         if self._provider is None:
-            raise OidcOffError(
+            raise errors.OidcOffError(
                 "This server has no identity provider; sign in with POST /v1/auth/email, or have "
                 "whoever runs it set oidc_issuer (STEELYARD_OIDC_ISSUER)."
             )
@@ -109,6 +104,6 @@ class OidcSignIns:
                 "(STEELYARD_HOSTS), or give the page /oidc of a workbench; list one on loopback that "
                 "is not beside this server in the setting workbenches (STEELYARD_WORKBENCHES)."
             )
-            raise InvalidRequestError(
-                violations=[Violation((*BODY, "redirect_uri"), message, "not_allowed")]
+            raise errors.InvalidRequestError(
+                violations=[errors.Violation((*BODY, "redirect_uri"), message, "not_allowed")]
             )

@@ -14,34 +14,18 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
+from steelyard import errors
 from steelyard.accounts.keys import checked_name
 from steelyard.caller import Caller
-from steelyard.errors import (
-    InvalidRequestError,
-    NotFoundError,
-    PasskeyLimitError,
-    PasskeysOffError,
-    Violation,
-)
 from steelyard.http.access import address_group
 from steelyard.ids import new_id
-from steelyard.people import beginnings, limits
+from steelyard.people import beginnings, limits, wire
 from steelyard.people import passkey_ceremonies as ceremonies
 from steelyard.people import passkey_store as rows
 from steelyard.people.own_pages import OwnPages
 from steelyard.people.session_service import session_of
 from steelyard.people.sign_in_service import Proof, SignIns
 from steelyard.people.store import note_for_all
-from steelyard.people.wire import (
-    AddPasskey,
-    Passkey,
-    PasskeyChallenge,
-    PasskeyList,
-    RemovedPasskey,
-    SignedInUser,
-    StartPasskey,
-    VerifyPasskey,
-)
 from steelyard.settings import Settings
 from steelyard.storage import State
 from steelyard.wire.filling import filled
@@ -77,7 +61,7 @@ class Passkeys:
         """Whether passkeys can be added and given here."""
         return ceremonies.is_installed()
 
-    async def start(self, request: StartPasskey, address: str) -> PasskeyChallenge:
+    async def start(self, request: wire.StartPasskey, address: str) -> wire.PasskeyChallenge:
         """Return the options for signing in with a passkey, the same for everybody."""
         self._check_installed()
         challenge, host = _new_challenge(), self._host_of(request.origin)
@@ -92,11 +76,11 @@ class Passkeys:
             )
         )
         options = ceremonies.to_give(challenge, host=host)
-        return PasskeyChallenge(options=options, expires_at=expires_at)
+        return wire.PasskeyChallenge(options=options, expires_at=expires_at)
 
     async def verify(
-        self, request: VerifyPasskey, address: str, *, agent: str, replaced: str | None
-    ) -> SignedInUser:
+        self, request: wire.VerifyPasskey, address: str, *, agent: str, replaced: str | None
+    ) -> wire.SignedInUser:
         """Begin a session for the holder of a passkey, in place of the browser's earlier session."""
         self._check_installed()
         given = request.credential
@@ -131,7 +115,9 @@ class Passkeys:
             prove, address, agent=agent, replaced=replaced, refusal=_REFUSAL
         )
 
-    async def start_adding(self, caller: Caller, request: StartPasskey) -> PasskeyChallenge:
+    async def start_adding(
+        self, caller: Caller, request: wire.StartPasskey
+    ) -> wire.PasskeyChallenge:
         """Return the options for making a passkey of the signed-in user."""
         self._check_installed()
         user, challenge = session_of(caller), _new_challenge()
@@ -155,9 +141,9 @@ class Passkeys:
         options = ceremonies.to_make(
             challenge, host=host, user_id=user.user_id, email=user.email, known=known
         )
-        return PasskeyChallenge(options=options, expires_at=expires_at)
+        return wire.PasskeyChallenge(options=options, expires_at=expires_at)
 
-    async def add(self, caller: Caller, request: AddPasskey) -> Passkey:
+    async def add(self, caller: Caller, request: wire.AddPasskey) -> wire.Passkey:
         """Keep a passkey that a browser made."""
         self._check_installed()
         user, name = session_of(caller), checked_name(request.name)
@@ -165,7 +151,7 @@ class Passkeys:
         host = self._pages.host_of_origin(client_data.origin) or ""
         made = await asyncio.to_thread(ceremonies.read_made, request.credential, client_data, host)
 
-        def work(connection: Connection) -> Passkey | None:
+        def work(connection: Connection) -> wire.Passkey | None:
             now, secret = (
                 self._now(),
                 _bound(client_data.challenge, client_data.origin, user.user_id),
@@ -198,30 +184,30 @@ class Passkeys:
                 "The browser gave no passkey that can be kept here: it is of another page, is here "
                 "already, or its dialog was open for too long; add it anew."
             )
-            raise InvalidRequestError(
-                violations=[Violation((*BODY, "credential"), message, "invalid")]
+            raise errors.InvalidRequestError(
+                violations=[errors.Violation((*BODY, "credential"), message, "invalid")]
             )
         return added
 
-    async def list(self, caller: Caller) -> PasskeyList:
+    async def list(self, caller: Caller) -> wire.PasskeyList:
         """Return the user's passkeys."""
         find = functools.partial(rows.passkeys_of, user_id=session_of(caller).user_id)
-        return PasskeyList(data=[_shown(row) for row in await self._state.read(find)])
+        return wire.PasskeyList(data=[_shown(row) for row in await self._state.read(find)])
 
-    async def remove(self, caller: Caller, passkey_id: str) -> RemovedPasskey:
+    async def remove(self, caller: Caller, passkey_id: str) -> wire.RemovedPasskey:
         """Remove one of the user's passkeys; sessions that it began go on."""
         user_id = session_of(caller).user_id
 
-        def work(connection: Connection) -> RemovedPasskey:
+        def work(connection: Connection) -> wire.RemovedPasskey:
             passkeys = rows.passkeys_of(connection, user_id)
             row = next((passkey for passkey in passkeys if passkey.id == passkey_id), None)
             if row is None:
-                raise NotFoundError(
+                raise errors.NotFoundError(
                     "You have no such passkey; GET /v1/account/passkeys lists yours."
                 )
             rows.PASSKEYS.delete(connection, row.id)
             self._note(connection, caller, "passkey.removed", row.name, self._now())
-            return RemovedPasskey(id=row.id)
+            return wire.RemovedPasskey(id=row.id)
 
         return await self._state.write(work)
 
@@ -233,7 +219,7 @@ class Passkeys:
 
     def _check_installed(self) -> None:
         if not self.are_read:
-            raise PasskeysOffError(
+            raise errors.PasskeysOffError(
                 "This server reads no passkeys; sign in with POST /v1/auth/email, or have whoever "
                 "runs it install them: pip install 'steelyard[passkeys]'."
             )
@@ -253,7 +239,9 @@ class Passkeys:
             )
         else:
             return host
-        raise InvalidRequestError(violations=[Violation((*BODY, "origin"), message, "not_allowed")])
+        raise errors.InvalidRequestError(
+            violations=[errors.Violation((*BODY, "origin"), message, "not_allowed")]
+        )
 
 
 def _new_challenge() -> str:
@@ -267,11 +255,11 @@ def _bound(challenge: str, origin: str, user_id: str = "") -> str:
 
 def _check_room(passkeys: Any) -> None:
     if len(passkeys) >= limits.PASSKEYS:
-        raise PasskeyLimitError(
+        raise errors.PasskeyLimitError(
             f"You have {limits.PASSKEYS} passkeys, and may have no more; remove one with DELETE "
             "/v1/account/passkeys/{passkey}."
         )
 
 
-def _shown(row: Row[Any]) -> Passkey:
-    return filled(Passkey, row)
+def _shown(row: Row[Any]) -> wire.Passkey:
+    return filled(wire.Passkey, row)

@@ -12,18 +12,7 @@ import functools
 import logging
 from collections.abc import Callable
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Table,
-    and_,
-    delete,
-    exists,
-    or_,
-    select,
-    tuple_,
-    update,
-)
+import sqlalchemy as sa
 
 from steelyard.billing.tables import provider_events, purchases
 from steelyard.people.limits import ForwardClock
@@ -47,7 +36,7 @@ class AccountRemoval:
     def tick(self) -> None:
         """Remove every account whose time is over, blocking."""
         now = self._now()
-        over = select(accounts.c.id).where(accounts.c.deletes_at <= now)
+        over = sa.select(accounts.c.id).where(accounts.c.deletes_at <= now)
         for account_id in self._state.read_now(lambda connection: list(connection.scalars(over))):
             self._remove(account_id, now)
 
@@ -62,37 +51,42 @@ class AccountRemoval:
         _log.info("Removed the account %s and all that it had.", account_id)
 
 
-def _lock_out(connection: Connection, account_id: str, now: float) -> bool:
+def _lock_out(connection: sa.Connection, account_id: str, now: float) -> bool:
     """End keys, members and the users without another account; return whether its time is over yet."""
-    is_over = and_(accounts.c.id == account_id, accounts.c.deletes_at <= now)
-    if connection.execute(select(accounts.c.id).where(is_over).with_for_update()).first() is None:
+    is_over = sa.and_(accounts.c.id == account_id, accounts.c.deletes_at <= now)
+    if (
+        connection.execute(sa.select(accounts.c.id).where(is_over).with_for_update()).first()
+        is None
+    ):
         return False
     live = (api_keys.c.account_id == account_id, api_keys.c.revoked_at.is_(None))
-    connection.execute(update(api_keys).where(*live).values(revoked_at=now))
-    own = select(memberships.c.email).where(memberships.c.account_id == account_id)
-    elsewhere = exists().where(
+    connection.execute(sa.update(api_keys).where(*live).values(revoked_at=now))
+    own = sa.select(memberships.c.email).where(memberships.c.account_id == account_id)
+    elsewhere = sa.exists().where(
         memberships.c.email == users.c.email, memberships.c.account_id != account_id
     )
-    leaving = select(users.c.id).where(users.c.email.in_(own), users.c.is_operator == 0, ~elsewhere)
+    leaving = sa.select(users.c.id).where(
+        users.c.email.in_(own), users.c.is_operator == 0, ~elsewhere
+    )
     gone = list(connection.scalars(leaving))
-    connection.execute(delete(sessions).where(sessions.c.user_id.in_(gone)))
-    connection.execute(delete(passkeys).where(passkeys.c.user_id.in_(gone)))
-    connection.execute(delete(users).where(users.c.id.in_(gone)))
-    connection.execute(delete(memberships).where(memberships.c.account_id == account_id))
+    connection.execute(sa.delete(sessions).where(sessions.c.user_id.in_(gone)))
+    connection.execute(sa.delete(passkeys).where(passkeys.c.user_id.in_(gone)))
+    connection.execute(sa.delete(users).where(users.c.id.in_(gone)))
+    connection.execute(sa.delete(memberships).where(memberships.c.account_id == account_id))
     return True
 
 
-def _delete_some(connection: Connection, table: Table, where: ColumnElement[bool]) -> int:
+def _delete_some(connection: sa.Connection, table: sa.Table, where: sa.ColumnElement[bool]) -> int:
     keys = list(table.primary_key)
-    some = select(*keys).where(where).limit(_AT_ONCE)
-    named = keys[0] if len(keys) == 1 else tuple_(*keys)
-    return connection.execute(delete(table).where(named.in_(some))).rowcount
+    some = sa.select(*keys).where(where).limit(_AT_ONCE)
+    named = keys[0] if len(keys) == 1 else sa.tuple_(*keys)
+    return connection.execute(sa.delete(table).where(named.in_(some))).rowcount
 
 
-def _owned(account_id: str) -> list[tuple[Table, ColumnElement[bool]]]:
+def _owned(account_id: str) -> list[tuple[sa.Table, sa.ColumnElement[bool]]]:
     """Return the condition of an account's rows by table, referenced tables last."""
-    owned: list[tuple[Table, ColumnElement[bool]]] = []
-    of_purchases = select(purchases.c.id).where(purchases.c.account_id == account_id)
+    owned: list[tuple[sa.Table, sa.ColumnElement[bool]]] = []
+    of_purchases = sa.select(purchases.c.id).where(purchases.c.account_id == account_id)
     owned.append((provider_events, provider_events.c.purchase_id.in_(of_purchases)))
     conditions = owned_rows(account_id)
     owned += [
@@ -103,9 +97,9 @@ def _owned(account_id: str) -> list[tuple[Table, ColumnElement[bool]]]:
     return owned
 
 
-def owned_rows(account_id: str) -> dict[Table, ColumnElement[bool]]:
+def owned_rows(account_id: str) -> dict[sa.Table, sa.ColumnElement[bool]]:
     """Return an account's rows in each table that has rows of accounts."""
-    conditions: dict[Table, ColumnElement[bool]] = {accounts: accounts.c.id == account_id}
+    conditions: dict[sa.Table, sa.ColumnElement[bool]] = {accounts: accounts.c.id == account_id}
     for table in metadata.sorted_tables:
         if table is accounts:
             continue
@@ -116,10 +110,10 @@ def owned_rows(account_id: str) -> dict[Table, ColumnElement[bool]]:
         ]
         # Rows of a child, such as a version of a dataset, name no account themselves.
         of_parents = [
-            key.parent.in_(select(key.column).where(conditions[key.column.table]))
+            key.parent.in_(sa.select(key.column).where(conditions[key.column.table]))
             for key in table.foreign_keys
             if key.column.table in conditions
         ]
         if own or of_parents:
-            conditions[table] = or_(*(own or of_parents))
+            conditions[table] = sa.or_(*(own or of_parents))
     return conditions

@@ -10,6 +10,7 @@ from steelyard import errors
 from steelyard.http.bodies import send_stream
 from steelyard.http.browsers import Browser
 from steelyard.http.routing import Access, Call, row
+from steelyard.people import wire
 from steelyard.people.account_service import OwnAccount
 from steelyard.people.export_service import AccountExports
 from steelyard.people.key_service import Keys
@@ -20,20 +21,6 @@ from steelyard.people.roles import ANYBODY
 from steelyard.people.session_service import Sessions, session_of
 from steelyard.people.sign_in_service import SignIns
 from steelyard.people.usage_service import UsageService
-from steelyard.people.wire import (
-    Challenge,
-    EndedSessions,
-    OidcSignIn,
-    PasskeyChallenge,
-    SignedInUser,
-    SignInWays,
-    StartOidc,
-    StartPasskey,
-    StartSignIn,
-    VerifyCode,
-    VerifyOidc,
-    VerifyPasskey,
-)
 
 _KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _open = functools.partial(row, access=Access.SIGN_IN, tags=("console",))
@@ -52,29 +39,29 @@ def _browser(call: Call) -> Browser:
     return call.browser
 
 
-async def _ways(call: Call) -> SignInWays:
-    return SignInWays(
+async def _ways(call: Call) -> wire.SignInWays:
+    return wire.SignInWays(
         passkeys=call.service(Passkeys).are_read, issuer=call.service(OidcSignIns).issuer
     )
 
 
-async def _verify(call: Call, by: type[SignIns | OidcSignIns | Passkeys]) -> SignedInUser:
+async def _verify(call: Call, by: type[SignIns | OidcSignIns | Passkeys]) -> wire.SignedInUser:
     browser = _browser(call)
-    signed_in: SignedInUser = await call.service(by).verify(
+    signed_in: wire.SignedInUser = await call.service(by).verify(
         call.body, call.caller.address, agent=browser.agent, replaced=browser.token
     )
     browser.keeps = signed_in.session.token
     return signed_in
 
 
-async def _sign_out(call: Call) -> EndedSessions:
+async def _sign_out(call: Call) -> wire.EndedSessions:
     only = session_of(call.caller).session_id
     ended = await call.service(Sessions).end(call.caller, only=only)
     _browser(call).keeps = ""
     return ended
 
 
-async def _end_others(call: Call) -> EndedSessions:
+async def _end_others(call: Call) -> wire.EndedSessions:
     but = session_of(call.caller).session_id
     return await call.service(Sessions).end(call.caller, but=but)
 
@@ -92,48 +79,48 @@ ROUTES = (
         lambda call: call.service(SignIns).start(call.body, call.caller.address),
         "Send a one-time code to an address.",
         status=202,
-        request=StartSignIn,
-        response=Challenge,
+        request=wire.StartSignIn,
+        response=wire.Challenge,
         errors=(errors.MailUnavailableError,),
     ),
     _open(
         "POST /v1/auth/email/verify",
         lambda call: _verify(call, SignIns),
         "Sign in with the code of a letter; the session's token comes as a cookie too.",
-        request=VerifyCode,
-        response=SignedInUser,
+        request=wire.VerifyCode,
+        response=wire.SignedInUser,
         errors=(errors.InvalidCodeError, errors.SignUpRefusedError),
     ),
     _open(
         "POST /v1/auth/oidc",
         lambda call: call.service(OidcSignIns).start(call.body, call.caller.address),
         "Return the page of the identity provider to sign in at.",
-        request=StartOidc,
-        response=OidcSignIn,
+        request=wire.StartOidc,
+        response=wire.OidcSignIn,
         errors=_OIDC,
     ),
     _open(
         "POST /v1/auth/oidc/verify",
         lambda call: _verify(call, OidcSignIns),
         "Sign in with the code of the identity provider; the token comes as a cookie too.",
-        request=VerifyOidc,
-        response=SignedInUser,
+        request=wire.VerifyOidc,
+        response=wire.SignedInUser,
         errors=(*_OIDC, errors.InvalidCodeError, errors.SignUpRefusedError),
     ),
     _open(
         "POST /v1/auth/passkey",
         lambda call: call.service(Passkeys).start(call.body, call.caller.address),
         "Return what a browser is asked to sign in with a passkey.",
-        request=StartPasskey,
-        response=PasskeyChallenge,
+        request=wire.StartPasskey,
+        response=wire.PasskeyChallenge,
         errors=_PASSKEYS,
     ),
     _open(
         "POST /v1/auth/passkey/verify",
         lambda call: _verify(call, Passkeys),
         "Sign in with what a passkey signed; the session's token comes as a cookie too.",
-        request=VerifyPasskey,
-        response=SignedInUser,
+        request=wire.VerifyPasskey,
+        response=wire.SignedInUser,
         errors=(*_PASSKEYS, errors.InvalidCodeError, errors.SignUpRefusedError),
     ),
     _own(
@@ -145,7 +132,7 @@ ROUTES = (
         "DELETE /v1/account/sessions/{session}",
         lambda call: call.service(Sessions).end(call.caller, only=call.path["session"]),
         "End one of the user's sessions.",
-        response=EndedSessions,
+        response=wire.EndedSessions,
     ),
     _own("DELETE /v1/account/sessions", _end_others, "End all of the user's sessions but this."),
     _own("GET /v1/account/passkeys", Passkeys.list, "List the user's passkeys."),

@@ -10,21 +10,10 @@ from sqlalchemy import Connection, Row
 
 from steelyard.caller import Caller, SignedIn
 from steelyard.errors import NotFoundError, NotSignedInError
-from steelyard.people import limits
+from steelyard.people import limits, wire
 from steelyard.people import store as rows
 from steelyard.people.allowed import read_operators
 from steelyard.people.codes import hash_token, new_rotation_key, rotated_token
-from steelyard.people.wire import (
-    AccountRole,
-    AuditEntry,
-    AuditPage,
-    AuditQuery,
-    CurrentSession,
-    EndedSessions,
-    Session,
-    SessionList,
-    User,
-)
 from steelyard.settings import Settings
 from steelyard.storage import State
 from steelyard.wire.filling import filled
@@ -52,7 +41,7 @@ class Sessions:
             raise _not_signed_in()
         now = self._now()
 
-        def work(connection: Connection) -> tuple[Row[Any] | None, list[AccountRole]]:
+        def work(connection: Connection) -> tuple[Row[Any] | None, list[wire.AccountRole]]:
             row = rows.find_session(connection, sha256, now - limits.ROTATION_S)
             return row, [] if row is None else to_accounts(rows.accounts_of(connection, row.email))
 
@@ -87,20 +76,20 @@ class Sessions:
         chosen_id = NO_ACCOUNT if chosen is None else chosen.id
         return Caller(chosen_id, None, "read", address, session), renewed
 
-    async def current(self, caller: Caller) -> CurrentSession:
+    async def current(self, caller: Caller) -> wire.CurrentSession:
         """Return who is signed in."""
         signed_in = session_of(caller)
 
-        def work(connection: Connection) -> CurrentSession:
+        def work(connection: Connection) -> wire.CurrentSession:
             sessions = rows.live_sessions(connection, signed_in.user_id, self._now())
             row = next(
                 (session for session in sessions if session.id == signed_in.session_id), None
             )
             if row is None:
                 raise _not_signed_in()
-            return CurrentSession(
+            return wire.CurrentSession(
                 session=_shown(row, signed_in),
-                user=User(
+                user=wire.User(
                     id=signed_in.user_id,
                     email=signed_in.email,
                     is_operator=signed_in.is_operator,
@@ -112,20 +101,20 @@ class Sessions:
 
         return await self._state.read(work)
 
-    async def list(self, caller: Caller) -> SessionList:
+    async def list(self, caller: Caller) -> wire.SessionList:
         """Return the user's sessions that live."""
         signed_in = session_of(caller)
         find = functools.partial(rows.live_sessions, user_id=signed_in.user_id, now=self._now())
         sessions = await self._state.read(find)
-        return SessionList(data=[_shown(row, signed_in) for row in sessions])
+        return wire.SessionList(data=[_shown(row, signed_in) for row in sessions])
 
     async def end(
         self, caller: Caller, *, only: str | None = None, but: str | None = None
-    ) -> EndedSessions:
+    ) -> wire.EndedSessions:
         """End one of the user's sessions, or all but one."""
         signed_in = session_of(caller)
 
-        def work(connection: Connection) -> EndedSessions:
+        def work(connection: Connection) -> wire.EndedSessions:
             now = self._now()
             ended = rows.end_sessions(connection, signed_in.user_id, now, only=only, but=but)
             if only is not None and not ended:
@@ -135,19 +124,19 @@ class Sessions:
             if ended and signed_in.role is not None:
                 action = "session.ended" if only is not None else "sessions.ended"
                 note(connection, caller, action, at=now, subject=only)
-            return EndedSessions(ended=ended)
+            return wire.EndedSessions(ended=ended)
 
         return await self._state.write(work)
 
-    async def audit(self, caller: Caller, query: AuditQuery) -> AuditPage:
+    async def audit(self, caller: Caller, query: wire.AuditQuery) -> wire.AuditPage:
         """Return a page of an account's audit."""
         page = await self._state.read(
             lambda connection: rows.AUDIT.page(
                 connection, caller.account_id, limit=query.limit, cursor=query.cursor
             )
         )
-        data = [filled(AuditEntry, row) for row in page.rows]
-        return page.to_wire(AuditPage, data)
+        data = [filled(wire.AuditEntry, row) for row in page.rows]
+        return page.to_wire(wire.AuditPage, data)
 
     def sweep(self) -> None:
         """Remove long expired rows, blocking."""
@@ -213,9 +202,9 @@ def is_operator(row: Row[Any], operators: frozenset[str]) -> bool:
     return bool(row.is_operator) or row.email in operators
 
 
-def to_accounts(account_rows: Iterable[Row[Any, Any, Any]]) -> list[AccountRole]:
+def to_accounts(account_rows: Iterable[Row[Any, Any, Any]]) -> list[wire.AccountRole]:
     """Return a user's accounts as the wire has them."""
-    return [AccountRole(id=row.id, name=row.name, role=row.role) for row in account_rows]
+    return [wire.AccountRole(id=row.id, name=row.name, role=row.role) for row in account_rows]
 
 
 def _lives(row: Row[Any], now: float) -> bool:
@@ -227,8 +216,8 @@ def _successor(row: Row[Any], token: str) -> str | None:
     return None if row.rotation_key is None else rotated_token(token, row.rotation_key)
 
 
-def _shown(row: Row[Any], signed_in: SignedIn) -> Session:
-    return filled(Session, row, is_current=row.id == signed_in.session_id)
+def _shown(row: Row[Any], signed_in: SignedIn) -> wire.Session:
+    return filled(wire.Session, row, is_current=row.id == signed_in.session_id)
 
 
 def _not_signed_in() -> NotSignedInError:

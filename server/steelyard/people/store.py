@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    and_,
-    bindparam,
-    delete,
-    exists,
-    insert,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from steelyard.ids import new_id
 from steelyard.people.tables import (
@@ -40,7 +28,7 @@ CODE = "chal"
 
 
 def challenge_times(
-    connection: Connection,
+    connection: sa.Connection,
     since: float,
     *,
     email: str | None = None,
@@ -54,21 +42,21 @@ def challenge_times(
         where.append(table.email == email)
     if network is not None:
         where.append(table.network == network)
-    return list(connection.scalars(select(table.created_at).where(*where)))
+    return list(connection.scalars(sa.select(table.created_at).where(*where)))
 
 
-def is_known_network(connection: Connection, network: str) -> bool:
+def is_known_network(connection: sa.Connection, network: str) -> bool:
     """Return whether anybody has signed in from a network; whose address it was makes no difference."""
-    known = select(sessions.c.id).where(sessions.c.network == network).limit(1)
+    known = sa.select(sessions.c.id).where(sessions.c.network == network).limit(1)
     return connection.scalar(known) is not None
 
 
-def live_challenges(connection: Connection, email: str, now: float) -> list[Row[Any]]:
+def live_challenges(connection: sa.Connection, email: str, now: float) -> list[sa.Row[Any]]:
     """Return the codes of an address that can still be given, newest first."""
     table = sign_in_challenges.c
     return list(
         connection.execute(
-            select(sign_in_challenges)
+            sa.select(sign_in_challenges)
             .where(
                 table.email == email,
                 table.id.startswith(f"{CODE}_", autoescape=True),
@@ -82,7 +70,7 @@ def live_challenges(connection: Connection, email: str, now: float) -> list[Row[
 
 
 def insert_challenge(
-    connection: Connection,
+    connection: sa.Connection,
     challenge_id: str,
     *,
     email: str,
@@ -93,7 +81,7 @@ def insert_challenge(
 ) -> None:
     """Write a new challenge."""
     connection.execute(
-        insert(sign_in_challenges).values(
+        sa.insert(sign_in_challenges).values(
             id=challenge_id,
             email=email,
             network=network,
@@ -105,11 +93,11 @@ def insert_challenge(
 
 
 def insert_begun(
-    connection: Connection, begun_id: str, *, email: str, network: str, at: float, ends_at: float
+    connection: sa.Connection, begun_id: str, *, email: str, network: str, at: float, ends_at: float
 ) -> None:
     """Write that something was begun that no letter is sent for."""
     connection.execute(
-        insert(sign_in_challenges).values(
+        sa.insert(sign_in_challenges).values(
             id=begun_id,
             email=email,
             network=network,
@@ -120,151 +108,157 @@ def insert_begun(
     )
 
 
-def find_challenge(connection: Connection, challenge_id: str) -> Row[Any] | None:
+def find_challenge(connection: sa.Connection, challenge_id: str) -> sa.Row[Any] | None:
     """Return a challenge that has not ended."""
     table = sign_in_challenges.c
     return connection.execute(
-        select(sign_in_challenges).where(table.id == challenge_id, table.ended_at.is_(None))
+        sa.select(sign_in_challenges).where(table.id == challenge_id, table.ended_at.is_(None))
     ).first()
 
 
-def end_challenges(connection: Connection, challenge_ids: Sequence[str], at: float) -> None:
+def end_challenges(connection: sa.Connection, challenge_ids: Sequence[str], at: float) -> None:
     """Write that codes can no longer be given."""
     connection.execute(
-        update(sign_in_challenges)
+        sa.update(sign_in_challenges)
         .where(sign_in_challenges.c.id.in_(challenge_ids))
         .values(ended_at=at, code_hash=None)
     )
 
 
 def insert_letter(
-    connection: Connection, kind: str, email: str, *, at: float, expires_at: float, **values: Any
+    connection: sa.Connection, kind: str, email: str, *, at: float, expires_at: float, **values: Any
 ) -> None:
     """Queue a letter."""
     row = {"id": new_id("mail"), "kind": kind, "email": email, "tries": 0, **values}
-    connection.execute(insert(letters).values(next_at=at, expires_at=expires_at, **row))
+    connection.execute(sa.insert(letters).values(next_at=at, expires_at=expires_at, **row))
 
 
 #: Asked every second by every server, as a rule in vain.
 _FIRST_DUE_LETTER = Statement(
-    select(letters.c.id)
-    .where(or_(letters.c.next_at <= bindparam("now"), letters.c.expires_at <= bindparam("now")))
+    sa.select(letters.c.id)
+    .where(
+        sa.or_(
+            letters.c.next_at <= sa.bindparam("now"), letters.c.expires_at <= sa.bindparam("now")
+        )
+    )
     .limit(1)
 )
 
 
-def is_letter_due(connection: Connection, now: float) -> bool:
+def is_letter_due(connection: sa.Connection, now: float) -> bool:
     """Return whether a letter is to be sent or dropped."""
     return _FIRST_DUE_LETTER.first(connection, {"now": now}) is not None
 
 
-def take_letter(connection: Connection, now: float, until: float) -> Row[Any] | None:
+def take_letter(connection: sa.Connection, now: float, until: float) -> sa.Row[Any] | None:
     """Lease the letter that waits longest until a time; remove expired ones."""
-    connection.execute(delete(letters).where(letters.c.expires_at <= now))
+    connection.execute(sa.delete(letters).where(letters.c.expires_at <= now))
     row = connection.execute(
-        select(letters).where(letters.c.next_at <= now).order_by(letters.c.next_at).limit(1)
+        sa.select(letters).where(letters.c.next_at <= now).order_by(letters.c.next_at).limit(1)
     ).first()
     if row is not None:
         delay_letter(connection, row.id, until, row.tries + 1)
     return row
 
 
-def delay_letter(connection: Connection, letter_id: str, until: float, tries: int) -> None:
+def delay_letter(connection: sa.Connection, letter_id: str, until: float, tries: int) -> None:
     """Write when a letter is tried again."""
     where = letters.c.id == letter_id
-    connection.execute(update(letters).where(where).values(next_at=until, tries=tries))
+    connection.execute(sa.update(letters).where(where).values(next_at=until, tries=tries))
 
 
-def find_user(connection: Connection, email: str) -> Row[Any] | None:
+def find_user(connection: sa.Connection, email: str) -> sa.Row[Any] | None:
     """Return a user by its address."""
-    return connection.execute(select(users).where(users.c.email == email)).first()
+    return connection.execute(sa.select(users).where(users.c.email == email)).first()
 
 
 def insert_user(
-    connection: Connection, email: str, at: float, *, is_operator: bool = False
-) -> Row[Any]:
+    connection: sa.Connection, email: str, at: float, *, is_operator: bool = False
+) -> sa.Row[Any]:
     """Write a new user."""
     connection.execute(
-        insert(users).values(
+        sa.insert(users).values(
             id=new_id("user"), email=email, is_operator=int(is_operator), created_at=at
         )
     )
-    return connection.execute(select(users).where(users.c.email == email)).one()
+    return connection.execute(sa.select(users).where(users.c.email == email)).one()
 
 
-def make_operator(connection: Connection, email: str) -> None:
+def make_operator(connection: sa.Connection, email: str) -> None:
     """Write that a user is an operator."""
-    connection.execute(update(users).where(users.c.email == email).values(is_operator=1))
+    connection.execute(sa.update(users).where(users.c.email == email).values(is_operator=1))
 
 
-def has_operator(connection: Connection) -> bool:
+def has_operator(connection: sa.Connection) -> bool:
     """Whether a command made anybody an operator."""
-    return bool(connection.scalar(select(exists().where(users.c.is_operator == 1))))
+    return bool(connection.scalar(sa.select(sa.exists().where(users.c.is_operator == 1))))
 
 
-def is_invited(connection: Connection, email: str, now: float) -> bool:
+def is_invited(connection: sa.Connection, email: str, now: float) -> bool:
     """Whether an invitation of an address is open."""
     table = memberships.c
-    open_ = and_(table.email == email, table.joined_at.is_(None), table.expires_at > now)
-    return bool(connection.scalar(select(exists().where(open_))))
+    open_ = sa.and_(table.email == email, table.joined_at.is_(None), table.expires_at > now)
+    return bool(connection.scalar(sa.select(sa.exists().where(open_))))
 
 
-def join(connection: Connection, email: str, now: float) -> None:
+def join(connection: sa.Connection, email: str, now: float) -> None:
     """Turn the open invitations of an address into memberships."""
     table = memberships.c
     connection.execute(
-        update(memberships)
+        sa.update(memberships)
         .where(table.email == email, table.joined_at.is_(None), table.expires_at > now)
         .values(joined_at=now)
     )
 
 
-def accounts_of(connection: Connection, email: str) -> Sequence[Row[str, str, str]]:
+def accounts_of(connection: sa.Connection, email: str) -> Sequence[sa.Row[str, str, str]]:
     """Return the accounts of an address with its roles, that joined first being first."""
     return connection.execute(
-        select(accounts.c.id, accounts.c.name, memberships.c.role)
+        sa.select(accounts.c.id, accounts.c.name, memberships.c.role)
         .join(memberships, memberships.c.account_id == accounts.c.id)
         .where(memberships.c.email == email, memberships.c.joined_at.is_not(None))
         .order_by(memberships.c.joined_at, accounts.c.id)
     ).all()
 
 
-def insert_session(connection: Connection, **values: Any) -> None:
+def insert_session(connection: sa.Connection, **values: Any) -> None:
     """Write a new session; the values are by column of ``tables.sessions``."""
-    connection.execute(insert(sessions).values(must_rotate=0, **values))
+    connection.execute(sa.insert(sessions).values(must_rotate=0, **values))
 
 
-def find_session(connection: Connection, sha256: str, rotated_after: float) -> Row[Any] | None:
+def find_session(
+    connection: sa.Connection, sha256: str, rotated_after: float
+) -> sa.Row[Any] | None:
     """Return a session that was not ended, with its user, by its token's hash or that of just before."""
     table = sessions.c
-    of = or_(
+    of = sa.or_(
         table.sha256 == sha256,
-        and_(table.previous_sha256 == sha256, table.rotated_at > rotated_after),
+        sa.and_(table.previous_sha256 == sha256, table.rotated_at > rotated_after),
     )
     return connection.execute(
-        select(sessions, users.c.email, users.c.is_operator)
+        sa.select(sessions, users.c.email, users.c.is_operator)
         .join(users, users.c.id == table.user_id)
         .where(of, table.ended_at.is_(None))
     ).first()
 
 
 def use_session(
-    connection: Connection, session_id: str, last_used_at: float, idle_until: float
+    connection: sa.Connection, session_id: str, last_used_at: float, idle_until: float
 ) -> None:
     """Write a session's use."""
     connection.execute(
-        update(sessions)
+        sa.update(sessions)
         .where(sessions.c.id == session_id)
         .values(last_used_at=last_used_at, idle_until=idle_until)
     )
 
 
 def rotate_session(
-    connection: Connection, old_sha256: str, new_sha256: str, key: str, at: float
+    connection: sa.Connection, old_sha256: str, new_sha256: str, key: str, at: float
 ) -> None:
     """Replace a session's token."""
     connection.execute(
-        update(sessions)
+        sa.update(sessions)
         .where(sessions.c.sha256 == old_sha256)
         .values(
             sha256=new_sha256,
@@ -276,23 +270,23 @@ def rotate_session(
     )
 
 
-def _live(now: float) -> tuple[ColumnElement[bool], ...]:
+def _live(now: float) -> tuple[sa.ColumnElement[bool], ...]:
     table = sessions.c
     return (table.ended_at.is_(None), table.idle_until > now, table.expires_at > now)
 
 
-def live_sessions(connection: Connection, user_id: str, now: float) -> Sequence[Row[Any]]:
+def live_sessions(connection: sa.Connection, user_id: str, now: float) -> Sequence[sa.Row[Any]]:
     """Return a user's sessions that live, the newest first."""
     table = sessions.c
     return connection.execute(
-        select(sessions)
+        sa.select(sessions)
         .where(table.user_id == user_id, *_live(now))
         .order_by(table.created_at.desc(), table.id.desc())
     ).all()
 
 
 def end_sessions(
-    connection: Connection,
+    connection: sa.Connection,
     user_id: str,
     at: float,
     *,
@@ -305,13 +299,13 @@ def end_sessions(
         where.append(sessions.c.id == only)
     if but is not None:
         where.append(sessions.c.id != but)
-    return connection.execute(update(sessions).where(*where).values(ended_at=at)).rowcount
+    return connection.execute(sa.update(sessions).where(*where).values(ended_at=at)).rowcount
 
 
-def end_session_of_token(connection: Connection, user_id: str, sha256: str, at: float) -> None:
+def end_session_of_token(connection: sa.Connection, user_id: str, sha256: str, at: float) -> None:
     """End the session that a browser had before it signed in anew."""
     connection.execute(
-        update(sessions)
+        sa.update(sessions)
         .where(
             sessions.c.sha256 == sha256,
             sessions.c.user_id == user_id,
@@ -321,18 +315,18 @@ def end_session_of_token(connection: Connection, user_id: str, sha256: str, at: 
     )
 
 
-def must_rotate(connection: Connection, email: str) -> None:
+def must_rotate(connection: sa.Connection, email: str) -> None:
     """Write that the tokens of an address's sessions are replaced at their next use."""
-    of = select(users.c.id).where(users.c.email == email)
+    of = sa.select(users.c.id).where(users.c.email == email)
     connection.execute(
-        update(sessions)
+        sa.update(sessions)
         .where(sessions.c.user_id.in_(of), sessions.c.ended_at.is_(None))
         .values(must_rotate=1)
     )
 
 
 def note(
-    connection: Connection,
+    connection: sa.Connection,
     account_id: str,
     email: str,
     action: str,
@@ -343,7 +337,7 @@ def note(
 ) -> None:
     """Add an entry to an account's audit."""
     connection.execute(
-        insert(audit_entries).values(
+        sa.insert(audit_entries).values(
             id=new_id("audit"),
             account_id=account_id,
             email=email,
@@ -356,7 +350,7 @@ def note(
 
 
 def note_for_all(
-    connection: Connection,
+    connection: sa.Connection,
     email: str,
     action: str,
     *,
@@ -369,21 +363,25 @@ def note_for_all(
         note(connection, account.id, email, action, address=address, at=at, subject=subject)
 
 
-def audit_times(connection: Connection, account_id: str, action: str, since: float) -> list[float]:
+def audit_times(
+    connection: sa.Connection, account_id: str, action: str, since: float
+) -> list[float]:
     """Return when something was done of late in the console of an account."""
     table = audit_entries.c
     of = (table.account_id == account_id, table.action == action, table.created_at > since)
-    return list(connection.scalars(select(table.created_at).where(*of)))
+    return list(connection.scalars(sa.select(table.created_at).where(*of)))
 
 
-def sweep(connection: Connection, *, audit_before: float, before: float) -> None:
+def sweep(connection: sa.Connection, *, audit_before: float, before: float) -> None:
     """Remove challenges and sessions that are long over, and entries past their time."""
-    connection.execute(delete(audit_entries).where(audit_entries.c.created_at < audit_before))
+    connection.execute(sa.delete(audit_entries).where(audit_entries.c.created_at < audit_before))
     table = sign_in_challenges
-    connection.execute(delete(table).where(table.c.expires_at < before))
+    connection.execute(sa.delete(table).where(table.c.expires_at < before))
     connection.execute(
-        delete(sessions).where(or_(sessions.c.expires_at < before, sessions.c.idle_until < before))
+        sa.delete(sessions).where(
+            sa.or_(sessions.c.expires_at < before, sessions.c.idle_until < before)
+        )
     )
     connection.execute(
-        update(sessions).where(sessions.c.rotated_at < before).values(rotation_key=None)
+        sa.update(sessions).where(sessions.c.rotated_at < before).values(rotation_key=None)
     )

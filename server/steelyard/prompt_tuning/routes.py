@@ -8,13 +8,8 @@ from steelyard import errors
 from steelyard.http.routing import Access, row
 from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
 from steelyard.ledger.max_price import priced
+from steelyard.prompt_tuning import wire
 from steelyard.prompt_tuning.service import PromptTunings
-from steelyard.prompt_tuning.wire import (
-    CreatePromptTuning,
-    PromptTuningJob,
-    PromptTuningPage,
-    PromptTuningQuery,
-)
 from steelyard.serving.routes import UNCALLABLE
 
 _route = partial(row, access=Access.KEYED, tags=("prompt tuning",))
@@ -25,9 +20,9 @@ _ROUTES = job_routes(
     _JOBS,
     "prompt_tuning_job",
     tag="prompt tuning",
-    job=PromptTuningJob,
-    page=PromptTuningPage,
-    query=PromptTuningQuery,
+    job=wire.PromptTuningJob,
+    page=wire.PromptTuningPage,
+    query=wire.PromptTuningQuery,
     summaries=(
         "Page the account's prompt-tuning jobs, the newest first.",
         "Return a job: how far it is, and what it proved.",
@@ -40,7 +35,7 @@ ROUTES = (
         f"POST {_JOBS}",
         PromptTunings.create,
         "Tune a decision's wording; the price is held, and charged for an improvement.",
-        read=priced(CreatePromptTuning),
+        read=priced(wire.CreatePromptTuning),
         errors=(
             *KEYED_ERRORS,
             *UNCALLABLE,

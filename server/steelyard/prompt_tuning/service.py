@@ -39,16 +39,9 @@ from steelyard.operations.holds import require_credit
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
 from steelyard.prompt_tuning import store as rows
+from steelyard.prompt_tuning import wire
 from steelyard.prompt_tuning.reading import read_decision, rows_asking
 from steelyard.prompt_tuning.search_state import decode_search, progress_of
-from steelyard.prompt_tuning.wire import (
-    ChangePromptTuning,
-    CreatePromptTuning,
-    Effort,
-    PromptTuningJob,
-    PromptTuningPage,
-    TuningResult,
-)
 from steelyard.serving.registry import HostedModel
 from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
@@ -56,7 +49,7 @@ from steelyard.wire.filling import filled
 from steelyard.wire.violations import BODY, Violations, show
 
 #: A job costs as much as asking the model so many times about each of its rows.
-CALLS_PER_ROW: dict[Effort, int] = {"standard": 16, "thorough": 48}
+CALLS_PER_ROW: dict[wire.Effort, int] = {"standard": 16, "thorough": 48}
 
 _REFUSALS: dict[ReadinessReason, tuple[type[errors.SteelyardError], str]] = {
     "conflicting_decision": (
@@ -85,15 +78,15 @@ _REFUSALS: dict[ReadinessReason, tuple[type[errors.SteelyardError], str]] = {
     ),
 }
 
-_decode_result = decoder_of(TuningResult).decode
+_decode_result = decoder_of(wire.TuningResult).decode
 _decode_error = decoder_of(Failure).decode
 
 
-class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
+class PromptTunings(JobQueue[wire.PromptTuningJob, wire.PromptTuningPage]):
     """The prompt-tuning jobs of every account."""
 
     jobs = rows.JOBS
-    page_type = PromptTuningPage
+    page_type = wire.PromptTuningPage
 
     def __init__(
         self,
@@ -107,7 +100,7 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
         self._models, self._counter = models, default.decide.tokenizer
         self._default_model = default.name
 
-    async def create(self, write: Write, request: CreatePromptTuning) -> PromptTuningJob:
+    async def create(self, write: Write, request: wire.CreatePromptTuning) -> wire.PromptTuningJob:
         """Queue the tuning of a decision's wording and reserve its price, in one transaction."""
         await self._writes.replay_known(write)
         caller = write.caller
@@ -123,7 +116,7 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
         readiness = _choose(definitions, request.decision)
         price_nano = await self._price(caller, at, readiness.decision, model, request.effort)
 
-        def work(connection: Connection) -> PromptTuningJob:
+        def work(connection: Connection) -> wire.PromptTuningJob:
             require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
             self._models.require_ready(connection, caller.account_id, [model.id])
             check_price(price_nano, request.max_price_usd, "The prompt tuning")
@@ -154,13 +147,13 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
         return await self.queue(write, work, window_s=SECONDS_A_DAY)
 
     @staticmethod
-    def to_wire(row: Row[Any]) -> PromptTuningJob:
+    def to_wire(row: Row[Any]) -> wire.PromptTuningJob:
         """Return a job as the wire has it."""
         search = None if row.search is None else decode_search(row.search)
         error = None if row.error is None else _decode_error(row.error)
         is_run = row.status in ("running", "cancelling")
         return filled(
-            PromptTuningJob,
+            wire.PromptTuningJob,
             row,
             object="prompt_tuning.job",
             price_usd=to_usd(row.price_nano),
@@ -172,11 +165,11 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
         )
 
     async def change(
-        self, write: Write, job_id: str, request: ChangePromptTuning
-    ) -> PromptTuningJob:
+        self, write: Write, job_id: str, request: wire.ChangePromptTuning
+    ) -> wire.PromptTuningJob:
         """Dismiss a job's doubts of labels, or take that back."""
 
-        def work(connection: Connection) -> PromptTuningJob:
+        def work(connection: Connection) -> wire.PromptTuningJob:
             row = self.jobs.require(connection, write.caller, job_id)
             if row.status != "succeeded":
                 raise errors.TuningNotSucceededError(
@@ -220,7 +213,7 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
         at: DatasetAt,
         sent: Any,
         model: EvaluatedModel,
-        effort: Effort,
+        effort: wire.Effort,
     ) -> int:
         prices = await self._models.prices_of(caller.account_id, [model.id])
         if not (token_nano := prices.get(model.id, 0)):

@@ -16,27 +16,16 @@ from steelyard.datasets.filters import (
 )
 from steelyard.datasets.wire import DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS
 from steelyard.decisions.wire import Name
+from steelyard.review import wire
 from steelyard.review.duties_wire import MAX_REVIEWERS
-from steelyard.review.wire import (
-    MAX_EDITS,
-    MAX_NOTE,
-    MAX_REVIEWER,
-    BulkAction,
-    CreateDraft,
-    EditRows,
-    Queue,
-    Reviewer,
-    SealDraft,
-    UndoEdit,
-)
 from steelyard.wire.decoding import convert
 from steelyard.wire.payloads import open_payload, read_payload
 from steelyard.wire.queries import MAX_NUMBER
 from steelyard.wire.violations import BODY, Violations
 
 _Text = Annotated[str, Meta(min_length=1, max_length=256)]
-_Name = Annotated[str, Meta(min_length=1, max_length=MAX_REVIEWER)]
-_Note = Annotated[str, Meta(min_length=1, max_length=MAX_NOTE)]
+_Name = Annotated[str, Meta(min_length=1, max_length=wire.MAX_REVIEWER)]
+_Note = Annotated[str, Meta(min_length=1, max_length=wire.MAX_NOTE)]
 _Count = Annotated[int, Meta(ge=0)]
 _OF_FILTER = Meta(description="Over the rows as the version has them; all when left out.")
 _OF_TEXT = Meta(description="Rows with all of its words in the context alone.")
@@ -45,13 +34,13 @@ _OF_TEXT = Meta(description="Rows with all of its words in the context alone.")
 class DraftRowsSearch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which page of which queue."""
 
-    queue: Queue = "all"
+    queue: wire.Queue = "all"
     filter: Annotated[Filter | None, _OF_FILTER] = None
     text: Annotated[_Text | None, _OF_TEXT] = None
     sort: Annotated[Sort | None, Meta(description="The queue's own order when left out.")] = None
     offset: _Count = 0
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_ROWS)] = DEFAULT_PAGE_ROWS
-    reviewer: Reviewer = None
+    reviewer: wire.Reviewer = None
 
     @property
     def where(self) -> Filter | None:
@@ -62,20 +51,20 @@ class DraftRowsSearch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 class BulkEdit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """An edit to every row of a filtered queue: one entry of the log."""
 
-    action: BulkAction
+    action: wire.BulkAction
     expected: Annotated[
         int, Meta(ge=0, description="How many rows the person confirmed; others refuse the call.")
     ]
     filter: Annotated[Filter | None, _OF_FILTER] = None
     text: Annotated[_Text | None, _OF_TEXT] = None
-    queue: Queue = "all"
+    queue: wire.Queue = "all"
     decision: Annotated[Name | None, Meta(description="Of `relabel`.")] = None
     outcome: Annotated[str | None, Meta(description="Of `relabel`.")] = None
     revision: Annotated[
         _Count | None,
         Meta(description="The revision that was seen: rows that another edited since refuse."),
     ] = None
-    reviewer: Reviewer = None
+    reviewer: wire.Reviewer = None
 
     @property
     def where(self) -> Filter | None:
@@ -94,7 +83,7 @@ class AnswerRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Meta(description="Every decision of the row to its outcome; or `exclude`."),
     ] = None
     exclude: Annotated[bool, Meta(description="The row should go.")] = False
-    reviewer: Reviewer = None
+    reviewer: wire.Reviewer = None
 
 
 class ImportedAnswer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -119,7 +108,7 @@ class ImportedAnswer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class ImportAnswers(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Answers that were given elsewhere; all that are about one row come in one call."""
 
-    answers: Annotated[list[ImportedAnswer], Meta(min_length=1, max_length=MAX_EDITS)]
+    answers: Annotated[list[ImportedAnswer], Meta(min_length=1, max_length=wire.MAX_EDITS)]
 
 
 class AssignRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -145,12 +134,12 @@ class AssignRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = 0
     filter: Annotated[Filter | None, _OF_FILTER] = None
     text: Annotated[_Text | None, _OF_TEXT] = None
-    queue: Queue = "to_review"
+    queue: wire.Queue = "to_review"
     limit: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_NUMBER)] | None,
         Meta(description="The most rows, drawn at random; all by default."),
     ] = None
-    reviewer: Reviewer = None
+    reviewer: wire.Reviewer = None
 
     @property
     def where(self) -> Filter | None:
@@ -178,38 +167,38 @@ def read_bulk(payload: object) -> BulkEdit:
     return read_filtered(payload, BulkEdit, {"filter": read_filter}, _check_bulk)
 
 
-def read_edits(payload: object) -> EditRows:
+def read_edits(payload: object) -> wire.EditRows:
     """Read edits of rows; as ``read_rows_search``."""
     violations = Violations()
-    fields = open_payload(payload, EditRows, violations)
+    fields = open_payload(payload, wire.EditRows, violations)
     edits = fields.get("edits")
     for index, edit in enumerate(edits if isinstance(edits, list) else ()):
         if isinstance(edit, dict):
             _check_edit(edit, (*BODY, "edits", index), violations)
     violations.raise_if_any()
-    return convert(fields, EditRows)
+    return convert(fields, wire.EditRows)
 
 
-def read_create(payload: object) -> CreateDraft:
+def read_create(payload: object) -> wire.CreateDraft:
     """Read which version is to be reviewed; as ``read_rows_search``."""
     violations = Violations()
-    fields = open_payload(payload, CreateDraft, violations)
+    fields = open_payload(payload, wire.CreateDraft, violations)
     name = fields.get("name")
     if isinstance(name, str) and name and not name.strip():
         violations.add((*BODY, "name"), "is blank; name the draft, or leave it out.", "blank")
     violations.raise_if_any()
-    return convert(fields, CreateDraft)
+    return convert(fields, wire.CreateDraft)
 
 
-def read_undo(payload: object) -> UndoEdit:
+def read_undo(payload: object) -> wire.UndoEdit:
     """Read the edits to undo or redo; as ``read_rows_search``."""
-    request = read_payload(payload, UndoEdit)
+    request = read_payload(payload, wire.UndoEdit)
     first, last = request.first, request.last
-    if first is not None and (last is None or not first <= last < first + MAX_EDITS):
+    if first is not None and (last is None or not first <= last < first + wire.MAX_EDITS):
         violations = Violations()
         violations.add(
             (*BODY, "first"),
-            f"must be at most `last`, and fewer than {MAX_EDITS} before it; give both, as the "
+            f"must be at most `last`, and fewer than {wire.MAX_EDITS} before it; give both, as the "
             "receipt of one call of edits has them.",
             "conflict",
         )
@@ -217,10 +206,10 @@ def read_undo(payload: object) -> UndoEdit:
     return request
 
 
-def read_seal(payload: object) -> SealDraft:
+def read_seal(payload: object) -> wire.SealDraft:
     """Read how to seal a draft; as ``read_rows_search``."""
     violations = Violations()
-    fields = open_payload(payload, SealDraft, violations)
+    fields = open_payload(payload, wire.SealDraft, violations)
     name = fields.get("name")
     if fields.get("as") == "version" and name is not None:
         violations.add(
@@ -229,7 +218,7 @@ def read_seal(payload: object) -> SealDraft:
     elif isinstance(name, str) and name and not name.strip():
         violations.add((*BODY, "name"), "is blank; name the dataset, or leave it out.", "blank")
     violations.raise_if_any()
-    return convert(fields, SealDraft)
+    return convert(fields, wire.SealDraft)
 
 
 def read_assign(payload: object) -> AssignRows:

@@ -28,6 +28,7 @@ from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.recent import Recent
 from steelyard.review import store as rows
+from steelyard.review import wire
 from steelyard.review.duties import Duties
 from steelyard.review.frames import tasks_of
 from steelyard.review.labels import Originals, outcomes_of, read_label, store_body
@@ -54,16 +55,6 @@ from steelyard.review.serializers import (
 )
 from steelyard.review.service import DraftService, OpenDraft
 from steelyard.review.suspects import SuspectSearch
-from steelyard.review.wire import (
-    MAX_LISTED_ROWS,
-    BlindRow,
-    DraftRow,
-    DraftRowPage,
-    EditReceipt,
-    ExpectedOutcome,
-    Queue,
-    RowNow,
-)
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY, Violations
@@ -77,7 +68,7 @@ CACHED_ROWS, CACHED_ORDERS = 8_000_000, 256
 _WHOLE = 1 - 1e-9
 
 Mask = NDArray[np.bool_]
-_decode_expected = decoder_of(dict[str, ExpectedOutcome]).decode
+_decode_expected = decoder_of(dict[str, wire.ExpectedOutcome]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +109,14 @@ class DraftRows:
         self._writes = writes
         self._orders = _Orders(self._rows)
 
-    async def page(self, caller: Caller, draft_id: str, search: DraftRowsSearch) -> DraftRowPage:
+    async def page(
+        self, caller: Caller, draft_id: str, search: DraftRowsSearch
+    ) -> wire.DraftRowPage:
         """Return a page of a queue."""
         draft = await self._drafts.find(caller, draft_id)
         return await asyncio.to_thread(self._page, draft, search)
 
-    async def bulk(self, write: Write, draft_id: str, request: BulkEdit) -> EditReceipt:
+    async def bulk(self, write: Write, draft_id: str, request: BulkEdit) -> wire.EditReceipt:
         """Edit every row of a queue that a filter holds for."""
         await self._writes.replay_known(write)
         caller = write.caller
@@ -132,7 +125,7 @@ class DraftRows:
         work = await asyncio.to_thread(self._prepare_bulk, caller, draft, request)
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
-    def _page(self, draft: OpenDraft, search: DraftRowsSearch) -> DraftRowPage:
+    def _page(self, draft: OpenDraft, search: DraftRowsSearch) -> wire.DraftRowPage:
         manifest = draft.at.manifest
         progress, suspects = self._suspects.look(manifest, is_requested=search.queue == "suspect")
         chosen = self._choose(
@@ -148,7 +141,7 @@ class DraftRows:
             place: blind_to_wire(duties, place, search.reviewer, originals.renamings)
             for place in places
         }
-        return DraftRowPage(
+        return wire.DraftRowPage(
             data=[
                 _draft_row(place, originals, now[place], suspects, blind[place]) for place in places
             ],
@@ -164,7 +157,7 @@ class DraftRows:
         )
 
     def choose_of(
-        self, draft: OpenDraft, queue: Queue, where: Filter | None, reviewer: str | None
+        self, draft: OpenDraft, queue: wire.Queue, where: Filter | None, reviewer: str | None
     ) -> Chosen:
         """Return the rows of a queue that a filter holds for; it blocks."""
         _, suspects = self._suspects.look(draft.at.manifest, is_requested=queue == "suspect")
@@ -173,7 +166,7 @@ class DraftRows:
     def _choose(
         self,
         draft: OpenDraft,
-        queue: Queue,
+        queue: wire.Queue,
         where: Filter | None,
         sort: Sort | None,
         reviewer: str | None,
@@ -216,7 +209,7 @@ class DraftRows:
 
     def _prepare_bulk(
         self, caller: Caller, draft: OpenDraft, request: BulkEdit
-    ) -> Callable[[Connection], EditReceipt]:
+    ) -> Callable[[Connection], wire.EditReceipt]:
         chosen = self.choose_of(draft, request.queue, request.where, request.reviewer)
         places = np.sort(chosen.places)
         if len(places) != request.expected:
@@ -232,11 +225,11 @@ class DraftRows:
                 ]
             )
         body, same = self._body_of(draft, request, places)
-        listed = places[:MAX_LISTED_ROWS].tolist()
+        listed = places[: wire.MAX_LISTED_ROWS].tolist()
         originals = self._drafts.originals(draft, listed)
         draft_id = str(draft.row.id)
 
-        def work(connection: Connection) -> EditReceipt:
+        def work(connection: Connection) -> wire.EditReceipt:
             row = require_open(lock_draft(connection, caller.account_id, draft_id))
             self._drafts.require_not_apart(connection, draft, places)
             with self._reviews.cached(draft_id, draft.n_places) as review:
@@ -427,10 +420,10 @@ def _audit_of(draft_id: str, places: Places) -> Places:
 def _draft_row(
     place: int,
     originals: Originals,
-    now: RowNow,
+    now: wire.RowNow,
     suspects: SuspectTable | None,
-    blind: BlindRow | None,
-) -> DraftRow:
+    blind: wire.BlindRow | None,
+) -> wire.DraftRow:
     side, row = originals.rows[place]
     # Whoever labels a row apart from another sees no label of it, and nothing that speaks of one.
     is_hidden = blind is not None and blind.is_yours and blind.status == "waiting"
@@ -450,7 +443,7 @@ def _draft_row(
             ("blind", blind),
         )
     }
-    return DraftRow(
+    return wire.DraftRow(
         row=place,
         side=side,
         context=row.context,
@@ -462,9 +455,11 @@ def _draft_row(
     )
 
 
-def _expected_now(doubts: str, now: RowNow, renamings: Renamings) -> dict[str, ExpectedOutcome]:
+def _expected_now(
+    doubts: str, now: wire.RowNow, renamings: Renamings
+) -> dict[str, wire.ExpectedOutcome]:
     """Return the models' expected outcomes, except those that a merge made the label."""
-    expected: dict[str, ExpectedOutcome] = {}
+    expected: dict[str, wire.ExpectedOutcome] = {}
     for decision, doubt in _decode_expected(doubts).items():
         names = renamings.get(decision)
         outcome = doubt.outcome if names is None else names.name_of(doubt.outcome)

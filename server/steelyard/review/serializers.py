@@ -13,23 +13,11 @@ from sqlalchemy import Connection, Row
 from steelyard.datasets.access import require_dataset
 from steelyard.errors import DraftConflictError, DraftSealedError, NotFoundError
 from steelyard.review import store as rows
+from steelyard.review import wire
 from steelyard.review.duties import Duties, agree
 from steelyard.review.labels import Originals
 from steelyard.review.log import STATES, Entry, Review
 from steelyard.review.outcomes import Renamings
-from steelyard.review.wire import (
-    BlindRow,
-    BlindStatus,
-    Draft,
-    DraftConflict,
-    DraftSummary,
-    Edit,
-    EditReceipt,
-    LogEntry,
-    RowAnswer,
-    RowNow,
-    SealedDraft,
-)
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.filling import filled
 from steelyard.wire.violations import show
@@ -37,7 +25,7 @@ from steelyard.wire.violations import show
 #: Reviewers of a row that is labelled apart.
 _TWO = 2
 
-_decode_sealed = decoder_of(SealedDraft).decode
+_decode_sealed = decoder_of(wire.SealedDraft).decode
 
 
 def require_draft(connection: Connection, account_id: str, draft_id: str) -> Row[Any]:
@@ -56,7 +44,7 @@ def lock_draft(connection: Connection, account_id: str, draft_id: str) -> Row[An
     return row
 
 
-def draft_to_wire(row: Row[Any], review: Review | None) -> Draft:
+def draft_to_wire(row: Row[Any], review: Review | None) -> wire.Draft:
     """Return a draft as the wire has it; without a review, of one that has no edits."""
     counts: dict[str, int] = dict.fromkeys(STATES, 0)
     if review is not None:
@@ -66,16 +54,16 @@ def draft_to_wire(row: Row[Any], review: Review | None) -> Draft:
     # A version may have fewer rows than places, and what is not there is not touched.
     counts["untouched"] = row.rows - touched
     noted = 0 if review is None else len(review.notes)
-    return Draft(**structs.asdict(summarise(row)), states=counts, noted=noted)
+    return wire.Draft(**structs.asdict(summarise(row)), states=counts, noted=noted)
 
 
 def rows_now(
     review: Review, rows: Sequence[int], originals: Originals, later: Sequence[Entry] = ()
-) -> dict[int, RowNow]:
+) -> dict[int, wire.RowNow]:
     """Return rows as they stand, by row, with the labels that they have by now."""
     edits = review.last_edits(rows, later)
     return {
-        row: RowNow(
+        row: wire.RowNow(
             row=row,
             state=fold.state,
             labels=originals.labels_now(row, fold.labels),
@@ -96,10 +84,10 @@ def receipt_of(
     n_rows: int,
     originals: Originals,
     undone: int | None = None,
-) -> EditReceipt:
+) -> wire.EditReceipt:
     """Return the changes of an entry, the last of ``later``."""
     last, now = later[-1], rows_now(review, listed, originals, later)
-    return EditReceipt(
+    return wire.EditReceipt(
         draft_id=draft_id,
         edits=n_rows,
         revision=last.number,
@@ -122,7 +110,7 @@ def require_open(row: Row[Any]) -> Row[Any]:
 def check_seen(
     review: Review,
     later: Sequence[Entry],
-    edits: Sequence[Edit],
+    edits: Sequence[wire.Edit],
     reviewer: str | None,
     originals: Originals,
 ) -> None:
@@ -138,7 +126,8 @@ def check_seen(
         return
     now = rows_now(review, moved, originals, later)
     details = [
-        msgspec.to_builtins(DraftConflict(row=row, now=now[row])) for row in dict.fromkeys(moved)
+        msgspec.to_builtins(wire.DraftConflict(row=row, now=now[row]))
+        for row in dict.fromkeys(moved)
     ]
     raise DraftConflictError(
         f"{len(details)} of the rows were edited by another since they were seen, and nothing was "
@@ -149,7 +138,7 @@ def check_seen(
 
 def blind_to_wire(
     duties: Duties, row: int, reviewer: str | None, renamings: Renamings
-) -> BlindRow | None:
+) -> wire.BlindRow | None:
     """Return a row that several label apart as one who asks may see it; ``None`` of any other row."""
     names = duties.reviewers_of(row)
     if len(names) < _TWO:
@@ -157,11 +146,11 @@ def blind_to_wire(
     given = duties.answers_of(row)
     if len(given) < len(names):
         given = [answer for answer in given if answer.reviewer == reviewer]
-        status: BlindStatus = "waiting"
+        status: wire.BlindStatus = "waiting"
     else:
         status = "agreed" if agree(given_answer.answer for given_answer in given) else "disagreed"
     answers = [
-        RowAnswer(
+        wire.RowAnswer(
             reviewer=given_answer.reviewer,
             at=given_answer.at,
             outcomes={
@@ -172,21 +161,21 @@ def blind_to_wire(
         )
         for given_answer in given
     ]
-    return BlindRow(status=status, is_yours=reviewer in names, answers=answers)
+    return wire.BlindRow(status=status, is_yours=reviewer in names, answers=answers)
 
 
-def summarise(row: Row[Any]) -> DraftSummary:
+def summarise(row: Row[Any]) -> wire.DraftSummary:
     """Return a draft as a list has it."""
     return filled(
-        DraftSummary, row, sealed=None if row.sealed is None else _decode_sealed(row.sealed)
+        wire.DraftSummary, row, sealed=None if row.sealed is None else _decode_sealed(row.sealed)
     )
 
 
-def log_entry(row: Row[Any]) -> LogEntry:
+def log_entry(row: Row[Any]) -> wire.LogEntry:
     """Return an entry of a log as the wire has it."""
     entry = rows.read_entry(row)
     return filled(
-        LogEntry,
+        wire.LogEntry,
         entry,
         at=row.at,
         rows=row.rows,

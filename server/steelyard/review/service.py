@@ -29,6 +29,7 @@ from steelyard.ids import new_id
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.review import store as rows
+from steelyard.review import wire
 from steelyard.review.duty_store import duties_after
 from steelyard.review.labels import Originals, read_relabels
 from steelyard.review.log import Entry, EntryBody, Places
@@ -43,21 +44,6 @@ from steelyard.review.serializers import (
     require_draft,
     require_open,
     summarise,
-)
-from steelyard.review.wire import (
-    MAX_LISTED_ROWS,
-    CreateDraft,
-    DeletedDraft,
-    Draft,
-    DraftPage,
-    DraftsQuery,
-    Edit,
-    EditReceipt,
-    EditRows,
-    EntryAction,
-    History,
-    HistoryQuery,
-    UndoEdit,
 )
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
@@ -100,11 +86,11 @@ class DraftService:
         self._reviews = reviews
         self._now = now
 
-    async def create(self, write: Write, request: CreateDraft) -> Draft:
+    async def create(self, write: Write, request: wire.CreateDraft) -> wire.Draft:
         """Begin a review of a version."""
         caller = write.caller
 
-        def work(connection: Connection) -> Draft:
+        def work(connection: Connection) -> wire.Draft:
             dataset = require_dataset(
                 connection, caller.account_id, request.dataset_id, is_new_work=True
             )
@@ -128,7 +114,7 @@ class DraftService:
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
-    async def page(self, caller: Caller, query: DraftsQuery) -> DraftPage:
+    async def page(self, caller: Caller, query: wire.DraftsQuery) -> wire.DraftPage:
         """Return a page of the account's drafts, newest first."""
         page = await self._state.read(
             functools.partial(
@@ -140,9 +126,9 @@ class DraftService:
                 cursor=query.cursor,
             )
         )
-        return page.to_wire(DraftPage, [summarise(row) for row in page.rows])
+        return page.to_wire(wire.DraftPage, [summarise(row) for row in page.rows])
 
-    async def get(self, caller: Caller, draft_id: str) -> Draft:
+    async def get(self, caller: Caller, draft_id: str) -> wire.Draft:
         """Return a draft, the states of its rows counted."""
         draft = await self.find(caller, draft_id)
         return await asyncio.to_thread(self._counted, draft)
@@ -159,19 +145,19 @@ class DraftService:
         )
         return OpenDraft(row, at)
 
-    async def delete(self, write: Write, draft_id: str) -> DeletedDraft:
+    async def delete(self, write: Write, draft_id: str) -> wire.DeletedDraft:
         """Delete a draft and its log. Its sealed dataset stays."""
 
-        def work(connection: Connection) -> DeletedDraft:
+        def work(connection: Connection) -> wire.DeletedDraft:
             require_draft(connection, write.caller.account_id, draft_id)
             rows.delete_draft(connection, draft_id)
-            return DeletedDraft(id=draft_id)
+            return wire.DeletedDraft(id=draft_id)
 
         deleted = await self._writes.once(write, work, window_s=SECONDS_A_DAY)
         self._reviews.forget(draft_id)
         return deleted
 
-    async def edit(self, write: Write, draft_id: str, request: EditRows) -> EditReceipt:
+    async def edit(self, write: Write, draft_id: str, request: wire.EditRows) -> wire.EditReceipt:
         """Edit rows, all of the edits or none."""
         await self._writes.replay_known(write)
         caller = write.caller
@@ -180,7 +166,7 @@ class DraftService:
         bodies, originals = await asyncio.to_thread(self._prepare, draft, request.edits)
         await asyncio.to_thread(self.catch_up, draft)
 
-        def work(connection: Connection) -> EditReceipt:
+        def work(connection: Connection) -> wire.EditReceipt:
             row = require_open(lock_draft(connection, caller.account_id, draft_id))
             self.require_not_apart(connection, draft, [edit.row for edit in request.edits])
             with self._reviews.cached(draft_id, draft.n_places) as review:
@@ -204,26 +190,28 @@ class DraftService:
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
-    async def undo(self, write: Write, draft_id: str, request: UndoEdit) -> EditReceipt:
+    async def undo(self, write: Write, draft_id: str, request: wire.UndoEdit) -> wire.EditReceipt:
         """Undo the reviewer's own last entry, or those named.
 
         What others did to their rows stays.
         """
         return await self._step(write, draft_id, request, action="undo")
 
-    async def redo(self, write: Write, draft_id: str, request: UndoEdit) -> EditReceipt:
+    async def redo(self, write: Write, draft_id: str, request: wire.UndoEdit) -> wire.EditReceipt:
         """Redo the reviewer's last undone edit."""
         return await self._step(write, draft_id, request, action="redo")
 
-    async def history(self, caller: Caller, draft_id: str, query: HistoryQuery) -> History:
+    async def history(
+        self, caller: Caller, draft_id: str, query: wire.HistoryQuery
+    ) -> wire.History:
         """Return a page of a draft's log, newest first."""
 
-        def work(connection: Connection) -> History:
+        def work(connection: Connection) -> wire.History:
             draft = require_draft(connection, caller.account_id, draft_id)
             entries, has_more = rows.page_entries(
                 connection, draft_id, row=query.row, after=query.after, limit=query.limit
             )
-            return History(
+            return wire.History(
                 data=[log_entry(row) for row in entries],
                 has_more=has_more,
                 next_after=entries[-1].number if has_more else None,
@@ -255,7 +243,7 @@ class DraftService:
         raise RowsLabelledApartError(
             f"{len(apart)} of the rows wait for two reviewers who label them apart, and nothing was "
             "changed; leave them out, or answer with POST /v1/drafts/{draft}/answers.",
-            details=[{"row": row} for row in apart[:MAX_LISTED_ROWS].tolist()],
+            details=[{"row": row} for row in apart[: wire.MAX_LISTED_ROWS].tolist()],
         )
 
     def originals(self, draft: OpenDraft, places: Sequence[int]) -> Originals:
@@ -283,12 +271,12 @@ class DraftService:
         """Return the work that reads a dataset, as ``DatasetService.register_reader`` asks."""
         return "an open draft with edits" if rows.has_open(connection, dataset_id) else None
 
-    def _counted(self, draft: OpenDraft) -> Draft:
+    def _counted(self, draft: OpenDraft) -> wire.Draft:
         with self._reviews.current(draft.row.id, draft.n_places) as review:
             return draft_to_wire(draft.row, review)
 
     def _prepare(
-        self, draft: OpenDraft, edits: Sequence[Edit]
+        self, draft: OpenDraft, edits: Sequence[wire.Edit]
     ) -> tuple[list[EntryBody], Originals]:
         """Hold edits against the rows that they are about."""
         originals = self.originals(draft, [edit.row for edit in edits])
@@ -301,8 +289,8 @@ class DraftService:
         return [body for body in bodies if body is not None], originals
 
     async def _step(
-        self, write: Write, draft_id: str, request: UndoEdit, *, action: EntryAction
-    ) -> EditReceipt:
+        self, write: Write, draft_id: str, request: wire.UndoEdit, *, action: wire.EntryAction
+    ) -> wire.EditReceipt:
         await self._writes.replay_known(write)
         draft = await self.find(write.caller, draft_id)
         for _ in range(_TRIES):
@@ -315,8 +303,8 @@ class DraftService:
         )
 
     async def _try_step(
-        self, write: Write, draft: OpenDraft, request: UndoEdit, action: EntryAction
-    ) -> EditReceipt:
+        self, write: Write, draft: OpenDraft, request: wire.UndoEdit, action: wire.EntryAction
+    ) -> wire.EditReceipt:
         """Undo or redo the requested edit, unless it changes meanwhile."""
         draft_id = str(draft.row.id)
         find = functools.partial(_find_targets, draft_id=draft_id, request=request, action=action)
@@ -326,11 +314,11 @@ class DraftService:
             raise _nothing_to(action, request)
         numbers = [target.number for target in targets]
         places = await asyncio.to_thread(rows_of, targets)
-        listed = places[:MAX_LISTED_ROWS].tolist()
+        listed = places[: wire.MAX_LISTED_ROWS].tolist()
         originals = await asyncio.to_thread(self.originals, draft, listed)
         await asyncio.to_thread(self.catch_up, draft)
 
-        def work(connection: Connection) -> EditReceipt:
+        def work(connection: Connection) -> wire.EditReceipt:
             row = require_open(lock_draft(connection, write.caller.account_id, draft_id))
             if [entry.number for entry in find(connection)] != numbers:
                 raise _MovedError
@@ -373,7 +361,7 @@ class _MovedError(Exception):
 
 
 def _find_targets(
-    connection: Connection, draft_id: str, request: UndoEdit, action: EntryAction
+    connection: Connection, draft_id: str, request: wire.UndoEdit, action: wire.EntryAction
 ) -> list[Entry]:
     """Return the entries that a request is to undo or redo, the oldest first."""
     if request.last is not None:
@@ -387,7 +375,7 @@ def _find_targets(
     return [] if entry is None else [entry]
 
 
-def _nothing_to(action: EntryAction, request: UndoEdit) -> NothingToUndoError:
+def _nothing_to(action: wire.EntryAction, request: wire.UndoEdit) -> NothingToUndoError:
     whose = "without a name" if request.reviewer is None else show(request.reviewer)
     which = "" if request.last is None else " of the entries named"
     return NothingToUndoError(f"The reviewer {whose} has nothing{which} to {action} in this draft.")

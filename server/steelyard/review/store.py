@@ -6,18 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    and_,
-    delete,
-    insert,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from steelyard.review.log import Entry, EntryBody, pack_places, unpack_places
 from steelyard.review.tables import draft_duties, draft_entries, drafts
@@ -32,21 +21,23 @@ _STEPS = ("undo", "redo")
 _decode_body = decoder_of(EntryBody).decode
 
 
-def insert_draft(connection: Connection, values: dict[str, Any]) -> None:
+def insert_draft(connection: sa.Connection, values: dict[str, Any]) -> None:
     """Write a new draft, open and with nothing in its log."""
-    connection.execute(insert(drafts), {"status": "open", "revision": 0, "sealed": None, **values})
+    connection.execute(
+        sa.insert(drafts), {"status": "open", "revision": 0, "sealed": None, **values}
+    )
 
 
 def find_draft(
-    connection: Connection, account_id: str, draft_id: str, *, is_locked: bool = False
-) -> Row[Any] | None:
+    connection: sa.Connection, account_id: str, draft_id: str, *, is_locked: bool = False
+) -> sa.Row[Any] | None:
     """Return a draft of an account; locked, no other writer changes it before the transaction ends."""
-    query = select(drafts).where(drafts.c.account_id == account_id, drafts.c.id == draft_id)
+    query = sa.select(drafts).where(drafts.c.account_id == account_id, drafts.c.id == draft_id)
     return connection.execute(query.with_for_update() if is_locked else query).first()
 
 
 def page_drafts(
-    connection: Connection,
+    connection: sa.Connection,
     account_id: str,
     *,
     dataset_id: str | None = None,
@@ -55,7 +46,7 @@ def page_drafts(
     cursor: str | None = None,
 ) -> RowPage:
     """Return a page of an account's drafts, newest first."""
-    where: list[ColumnElement[bool]] = []
+    where: list[sa.ColumnElement[bool]] = []
     if dataset_id is not None:
         where.append(drafts.c.dataset_id == dataset_id)
     if status is not None:
@@ -70,45 +61,45 @@ def page_drafts(
     )
 
 
-def delete_draft(connection: Connection, draft_id: str) -> None:
+def delete_draft(connection: sa.Connection, draft_id: str) -> None:
     """Delete a draft and its logs."""
-    connection.execute(delete(draft_duties).where(draft_duties.c.draft_id == draft_id))
-    connection.execute(delete(draft_entries).where(draft_entries.c.draft_id == draft_id))
-    connection.execute(delete(drafts).where(drafts.c.id == draft_id))
+    connection.execute(sa.delete(draft_duties).where(draft_duties.c.draft_id == draft_id))
+    connection.execute(sa.delete(draft_entries).where(draft_entries.c.draft_id == draft_id))
+    connection.execute(sa.delete(drafts).where(drafts.c.id == draft_id))
 
 
-def erase_logs(connection: Connection, dataset_id: str) -> None:
+def erase_logs(connection: sa.Connection, dataset_id: str) -> None:
     """Delete the logs of a dataset's drafts, which quote its rows; the drafts stay."""
-    reviews = select(drafts.c.id).where(drafts.c.dataset_id == dataset_id)
+    reviews = sa.select(drafts.c.id).where(drafts.c.dataset_id == dataset_id)
     for log in (draft_entries, draft_duties):
-        connection.execute(delete(log).where(log.c.draft_id.in_(reviews)))
+        connection.execute(sa.delete(log).where(log.c.draft_id.in_(reviews)))
 
 
-def has_open(connection: Connection, dataset_id: str) -> bool:
+def has_open(connection: sa.Connection, dataset_id: str) -> bool:
     """Return whether a dataset has a draft with edits that was not sealed."""
     rows = connection.execute(
-        select(drafts.c.id)
+        sa.select(drafts.c.id)
         .where(drafts.c.dataset_id == dataset_id, drafts.c.status == "open", drafts.c.revision > 0)
         .limit(1)
     )
     return rows.first() is not None
 
 
-def seal_draft(connection: Connection, draft_id: str, *, at: float, sealed: bytes) -> None:
+def seal_draft(connection: sa.Connection, draft_id: str, *, at: float, sealed: bytes) -> None:
     """Write the result of a draft, as JSON; the time is in Unix seconds."""
     connection.execute(
-        update(drafts)
+        sa.update(drafts)
         .where(drafts.c.id == draft_id)
         .values(status="sealed", updated_at=at, sealed=sealed)
     )
 
 
 def append_entries(
-    connection: Connection, draft_id: str, entries: Sequence[Entry], *, at: float
+    connection: sa.Connection, draft_id: str, entries: Sequence[Entry], *, at: float
 ) -> None:
     """Write the next entries of a log; the time is in Unix seconds."""
     connection.execute(
-        insert(draft_entries),
+        sa.insert(draft_entries),
         [
             {
                 "draft_id": draft_id,
@@ -127,23 +118,23 @@ def append_entries(
         ],
     )
     connection.execute(
-        update(drafts)
+        sa.update(drafts)
         .where(drafts.c.id == draft_id)
         .values(revision=entries[-1].number, updated_at=at)
     )
 
 
-def entries_after(connection: Connection, draft_id: str, number: int) -> list[Entry]:
+def entries_after(connection: sa.Connection, draft_id: str, number: int) -> list[Entry]:
     """Return the entries of a log that are newer than one, the oldest first."""
     rows = connection.execute(
-        select(draft_entries)
+        sa.select(draft_entries)
         .where(draft_entries.c.draft_id == draft_id, draft_entries.c.number > number)
         .order_by(draft_entries.c.number)
     )
     return [read_entry(row) for row in rows]
 
 
-def read_entry(row: Row[Any]) -> Entry:
+def read_entry(row: sa.Row[Any]) -> Entry:
     """Return an entry of its row."""
     body = _decode_body(row.body)
     return filled(
@@ -155,16 +146,16 @@ def read_entry(row: Row[Any]) -> Entry:
     )
 
 
-def find_undoable(connection: Connection, draft_id: str, reviewer: str | None) -> Entry | None:
+def find_undoable(connection: sa.Connection, draft_id: str, reviewer: str | None) -> Entry | None:
     """Return a reviewer's last entry that holds."""
     newest_first = _standing(draft_id, reviewer, HOLDS).order_by(draft_entries.c.number.desc())
     return _first(connection, newest_first)
 
 
-def find_redoable(connection: Connection, draft_id: str, reviewer: str | None) -> Entry | None:
+def find_redoable(connection: sa.Connection, draft_id: str, reviewer: str | None) -> Entry | None:
     """Return a reviewer's last undone edit that can be redone."""
     undo = draft_entries.alias("undo")
-    is_of_it = and_(
+    is_of_it = sa.and_(
         undo.c.draft_id == draft_entries.c.draft_id, undo.c.target == draft_entries.c.number
     )
     newest_first = (
@@ -177,7 +168,7 @@ def find_redoable(connection: Connection, draft_id: str, reviewer: str | None) -
 
 
 def entries_between(
-    connection: Connection,
+    connection: sa.Connection,
     draft_id: str,
     reviewer: str | None,
     standing: int,
@@ -197,37 +188,39 @@ def entries_between(
     return [read_entry(row) for row in rows]
 
 
-def set_undone(connection: Connection, draft_id: str, numbers: Sequence[int], undone: int) -> None:
+def set_undone(
+    connection: sa.Connection, draft_id: str, numbers: Sequence[int], undone: int
+) -> None:
     """Note whether entries hold."""
     connection.execute(
-        update(draft_entries)
+        sa.update(draft_entries)
         .where(draft_entries.c.draft_id == draft_id, draft_entries.c.number.in_(numbers))
         .values(undone=undone)
     )
 
 
-def drop_redoable(connection: Connection, draft_id: str, reviewer: str | None) -> None:
+def drop_redoable(connection: sa.Connection, draft_id: str, reviewer: str | None) -> None:
     """Clear a reviewer's redo history: they made another edit since."""
     connection.execute(
-        update(draft_entries)
+        sa.update(draft_entries)
         .where(_of(draft_id, reviewer), draft_entries.c.undone == UNDONE)
         .values(undone=GONE)
     )
 
 
 def page_entries(
-    connection: Connection, draft_id: str, *, row: int | None, after: int | None, limit: int
-) -> tuple[list[Row[Any]], bool]:
+    connection: sa.Connection, draft_id: str, *, row: int | None, after: int | None, limit: int
+) -> tuple[list[sa.Row[Any]], bool]:
     """Return a page of a log, newest first, and whether there is more."""
-    rows: list[Row[Any]] = []
+    rows: list[sa.Row[Any]] = []
     while len(rows) <= limit:
         conditions = [draft_entries.c.draft_id == draft_id]
         if after is not None:
             conditions.append(draft_entries.c.number < after)
         if row is not None:
-            conditions.append(or_(draft_entries.c.row == row, draft_entries.c.row.is_(None)))
+            conditions.append(sa.or_(draft_entries.c.row == row, draft_entries.c.row.is_(None)))
         page = connection.execute(
-            select(draft_entries)
+            sa.select(draft_entries)
             .where(*conditions)
             .order_by(draft_entries.c.number.desc())
             .limit(limit + 1)
@@ -240,18 +233,20 @@ def page_entries(
     return rows[:limit], len(rows) > limit
 
 
-def _standing(draft_id: str, reviewer: str | None, standing: int) -> Select[Any]:
-    return select(draft_entries).where(_of(draft_id, reviewer), draft_entries.c.undone == standing)
+def _standing(draft_id: str, reviewer: str | None, standing: int) -> sa.Select[Any]:
+    return sa.select(draft_entries).where(
+        _of(draft_id, reviewer), draft_entries.c.undone == standing
+    )
 
 
-def _first(connection: Connection, statement: Select[Any]) -> Entry | None:
+def _first(connection: sa.Connection, statement: sa.Select[Any]) -> Entry | None:
     row = connection.execute(statement.limit(1)).first()
     return None if row is None else read_entry(row)
 
 
-def _of(draft_id: str, reviewer: str | None) -> ColumnElement[bool]:
+def _of(draft_id: str, reviewer: str | None) -> sa.ColumnElement[bool]:
     theirs = draft_entries.c.reviewer
-    return and_(
+    return sa.and_(
         draft_entries.c.draft_id == draft_id,
         theirs.is_(None) if reviewer is None else theirs == reviewer,
         draft_entries.c.action.not_in(_STEPS),

@@ -18,10 +18,12 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
+from steelyard import errors
 from steelyard.asking.rows import ask_each
 from steelyard.asking.window import RowResult
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.caller import LOCAL_ACCOUNT
+from steelyard.decisions import wire
 from steelyard.decisions.answer import answer_decision, temper_log_probabilities
 from steelyard.decisions.contexts import context_warnings, read_context
 from steelyard.decisions.explaining import Span, effects_of, spans_of, with_readings, without
@@ -34,21 +36,6 @@ from steelyard.decisions.rendering import (
 )
 from steelyard.decisions.tokens import TokenCounter, count_input_tokens
 from steelyard.decisions.validation import ValidRequest, read_request
-from steelyard.decisions.wire import (
-    AnswerWarning,
-    Charge,
-    DecideResponse,
-    DecisionResult,
-    Novelty,
-    TokenizerInfo,
-    Usage,
-)
-from steelyard.errors import (
-    DeadlineExceededError,
-    ImagesNotSupportedError,
-    InternalError,
-    SteelyardError,
-)
 from steelyard.errors.kinds import UnprocessableError
 from steelyard.ids import new_id
 from steelyard.scoring.protocol import ScoredDecision
@@ -80,11 +67,11 @@ class Prepared:
     rendered: RenderedRequest
     model: str
     input_tokens: int
-    tokenizer: TokenizerInfo
+    tokenizer: wire.TokenizerInfo
     render_ms: float
     started: float
     #: What about the context makes the answer less to be trusted.
-    warnings: tuple[AnswerWarning, ...] = ()
+    warnings: tuple[wire.AnswerWarning, ...] = ()
     #: Who it is scored for, where several share an engine.
     share: Share = field(default_factory=Share)
     #: Where an explanation is asked for: the parts of the context, and the request without each.
@@ -114,7 +101,7 @@ class DecideService:
         self._counter = tokenizer
         #: Bounds of a request.
         self.limits = limits or DecideLimits()
-        self._tokenizer = TokenizerInfo(
+        self._tokenizer = wire.TokenizerInfo(
             name=tokenizer.name, revision=tokenizer.revision, sha256=tokenizer.sha256
         )
 
@@ -161,7 +148,7 @@ class DecideService:
         started = perf_counter() if started is None else started
         model = self.model_name
         if request.has_images:
-            raise ImagesNotSupportedError(
+            raise errors.ImagesNotSupportedError(
                 f"The model {model} reads text alone; describe the images in the context and leave "
                 "images out.",
                 path=("body", "images"),
@@ -192,7 +179,7 @@ class DecideService:
                 count_input_tokens(self._counter, text, request.decisions) for text in rest
             )
         render_ms = (perf_counter() - started) * 1000
-        warnings: tuple[AnswerWarning, ...] = ()
+        warnings: tuple[wire.AnswerWarning, ...] = ()
         if self._warns:
             warnings = tuple(context_warnings(read_context(rendered.context), self._counter))
         return Prepared(
@@ -215,11 +202,11 @@ class DecideService:
         *,
         queue_ms: float = 0.0,
         score_ms: float = 0.0,
-    ) -> DecideResponse:
+    ) -> wire.DecideResponse:
         """Turn the scores of a prepared request into its answer."""
         request = prepared.request
         if len(scored) != len(request.decisions):
-            raise InternalError(
+            raise errors.InternalError(
                 f"The engine scored {len(scored)} decisions of {len(request.decisions)}; report it."
             )
         pairs = zip(request.decisions, scored, strict=True)
@@ -239,11 +226,11 @@ class DecideService:
         warnings = list(prepared.warnings)
         if any(score.is_untrained for score in scored):
             warnings.append(untrained(request.decisions, scored))
-        return DecideResponse(
+        return wire.DecideResponse(
             id=new_id("dec"),
             model=self.model_name,
             decisions=results,
-            usage=Usage(
+            usage=wire.Usage(
                 input_tokens=prepared.input_tokens,
                 tokenizer=prepared.tokenizer,
                 decisions=len(results),
@@ -251,10 +238,10 @@ class DecideService:
                 prompt_tokens=prepared.input_tokens,
             ),
             timing_ms={stage: round(value, 3) for stage, value in timing_ms.items()},
-            charge=Charge(operation_id=new_id("op")),
+            charge=wire.Charge(operation_id=new_id("op")),
             temperature=dict.fromkeys(results, float(temperature or 1)) if is_tempered else UNSET,
             warnings=warnings or UNSET,
-            novelty=UNSET if novelty is None else Novelty(share=novelty[0], unlike=novelty[1]),
+            novelty=UNSET if novelty is None else wire.Novelty(share=novelty[0], unlike=novelty[1]),
         )
 
     def left_out_of(
@@ -268,10 +255,10 @@ class DecideService:
     def explain(
         self,
         prepared: Prepared,
-        answer: DecideResponse,
+        answer: wire.DecideResponse,
         whole: Sequence[ScoredDecision],
         scored: Sequence[Sequence[ScoredDecision]],
-    ) -> DecideResponse:
+    ) -> wire.DecideResponse:
         """Add what left-out sentences change, by their scores, and what each question is read as.
 
         ``whole`` are the scores of the request itself.
@@ -318,7 +305,7 @@ class DecideService:
     ) -> list[float]:
         """Return the calibrated probabilities of a decision of a kind and a number of outcomes."""
         if score.logits.shape != (n_outcomes,):
-            raise InternalError(
+            raise errors.InternalError(
                 f"The engine gave logits of shape {score.logits.shape} for {n_outcomes} outcomes; "
                 "report it."
             )
@@ -331,13 +318,15 @@ class DecideService:
                 logs = temperatures.log_probabilities(logits, kind)
                 probabilities = temper_log_probabilities(logs, temperature)
         except ValueError as error:
-            raise InternalError("The engine gave logits that are not finite; report it.") from error
+            raise errors.InternalError(
+                "The engine gave logits that are not finite; report it."
+            ) from error
         # The digits that a float keeps of any decimal: 0.9 is no 0.8999999999999999.
         return [float(f"{probability:.15g}") for probability in probabilities.tolist()]
 
     def _answer(
         self, decision: Decision, score: ScoredDecision, temperature: float | None
-    ) -> DecisionResult:
+    ) -> wire.DecisionResult:
         probabilities = self.probabilities(decision, score, temperature)
         answer = answer_decision(decision, probabilities, score.unstated)
         return msgspec.structs.replace(
@@ -370,7 +359,7 @@ class AnswerService:
         self._queue = queue
         self._deadline_s = deadline_s
 
-    def answer(self, payload: bytes | Mapping[str, Any]) -> DecideResponse:
+    def answer(self, payload: bytes | Mapping[str, Any]) -> wire.DecideResponse:
         """Answer a request, waiting for the engine."""
         prepared = self._decide.prepare(payload)
         submitted = perf_counter()
@@ -381,13 +370,13 @@ class AnswerService:
 
     def answer_many(
         self, payloads: Sequence[Mapping[str, Any]]
-    ) -> list[DecideResponse | UnprocessableError]:
+    ) -> list[wire.DecideResponse | UnprocessableError]:
         """Answer requests of one caller, in their order; an invalid request gets its error.
 
         The longest go first and fill only part of the queue: other callers find room, and each
         pass has texts of like lengths.
         """
-        answers: dict[int, DecideResponse | UnprocessableError] = {}
+        answers: dict[int, wire.DecideResponse | UnprocessableError] = {}
         lengths = [len(str(payload.get("context"))) for payload in payloads]
 
         def requests() -> Iterator[tuple[int, Prepared]]:
@@ -429,14 +418,14 @@ class AnswerService:
     ) -> list[ScoredDecision]:
         try:
             return future.result(timeout=self._deadline_s if wait_s is None else wait_s)
-        except SteelyardError:  # one of them is a TimeoutError too
+        except errors.SteelyardError:  # one of them is a TimeoutError too
             raise
         except TimeoutError:
             raise _late(future, self._deadline_s) from None
 
     def _finish(
         self, prepared: Prepared, scored: list[ScoredDecision], submitted: float, started: float
-    ) -> DecideResponse:
+    ) -> wire.DecideResponse:
         answer = self._decide.finish(
             prepared,
             scored,
@@ -462,7 +451,7 @@ async def wait_for_scores(
         return future.result()
     except concurrent.futures.CancelledError:  # what it was queued for was given up
         raise asyncio.CancelledError from None
-    except SteelyardError:  # one of them is a TimeoutError too
+    except errors.SteelyardError:  # one of them is a TimeoutError too
         raise
     except TimeoutError:
         raise _late(future, wait_s) from None
@@ -470,8 +459,8 @@ async def wait_for_scores(
 
 def _late(
     future: concurrent.futures.Future[list[ScoredDecision]], wait_s: float
-) -> DeadlineExceededError:
+) -> errors.DeadlineExceededError:
     future.cancel()
-    return DeadlineExceededError(
+    return errors.DeadlineExceededError(
         f"No answer within {wait_s:.3g} s; nothing was charged. Try again, or ask less in one request."
     )

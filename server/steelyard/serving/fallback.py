@@ -34,21 +34,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from steelyard import tracing
+from steelyard import errors, tracing
 from steelyard.caller import Caller
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import ABSTAIN, DecideResponse, FallbackReport
-from steelyard.errors import (
-    ContextTooLongError,
-    DeadlineExceededError,
-    EngineUnavailableError,
-    FamilyEmptyError,
-    FamilyOffError,
-    ModelOffError,
-    ModelUnavailableError,
-    ModelWarmingError,
-    SteelyardError,
-)
 from steelyard.serving.decide import Prepared
 from steelyard.serving.registry import HostedModel, ModelRegistry, Scores
 from steelyard.serving.routed.hosting import ModelRoute
@@ -59,9 +48,9 @@ RECENTLY_UNAVAILABLE = "recently_unavailable"
 #: The reason given where the model asked for was not sure, and others decide then.
 UNSURE = "unsure"
 #: What keeps a model from answering for a while: whoever may stand in is tried.
-PASSING = (EngineUnavailableError, DeadlineExceededError, ModelWarmingError)
+PASSING = (errors.EngineUnavailableError, errors.DeadlineExceededError, errors.ModelWarmingError)
 #: That the model asked for is off: who is listed to stand in is tried.
-OFF = (FamilyOffError, FamilyEmptyError, ModelOffError)
+OFF = (errors.FamilyOffError, errors.FamilyEmptyError, errors.ModelOffError)
 #: The convention's names of the shapes that are not this server's own, by route.
 _SYSTEMS = {"POST /v1/systemone": "typesafe", "POST /v1/decisions": "openai"}
 #: Shorter waits than this many seconds are no attempt.
@@ -118,7 +107,7 @@ class OffCall:
 
     failed_recently = hangs = False
 
-    def __init__(self, name: str, base: HostedModel, refusal: SteelyardError) -> None:
+    def __init__(self, name: str, base: HostedModel, refusal: errors.SteelyardError) -> None:
         self.name = name
         self.refusal = refusal
         self._base = base
@@ -167,7 +156,7 @@ NO_TUNED: Mapping[str, Answerer] = MappingProxyType({})
 class UnansweredError(Exception):
     """No model answered."""
 
-    def __init__(self, error: SteelyardError, *, has_begun: bool) -> None:
+    def __init__(self, error: errors.SteelyardError, *, has_begun: bool) -> None:
         super().__init__(str(error))
         self.error = error
         self.has_begun = has_begun
@@ -230,13 +219,13 @@ class Attempts:
         untried = _order(self._candidates)
         put_off = [] if requested in untried else [requested]
         reason = None if untried[0] is requested else RECENTLY_UNAVAILABLE
-        error: SteelyardError | None = None
+        error: errors.SteelyardError | None = None
         while untried:
             model = untried.pop(0)
             left_s = self._deadline - perf_counter()
             try:
                 answer = await self._attempt(model, left_s / 2 if untried else left_s)
-            except (ModelUnavailableError, ContextTooLongError) as failure:
+            except (errors.ModelUnavailableError, errors.ContextTooLongError) as failure:
                 if model is requested:  # it can never answer, and no other model may replace it
                     raise UnansweredError(failure, has_begun=False) from failure
                 if not untried and error is None:  # no other model is left
@@ -264,12 +253,12 @@ class Attempts:
             return msgspec.structs.replace(answer, fallback=report, novelty=novelty), model
         return self._last_resort(error)
 
-    def _last_resort(self, error: SteelyardError | None) -> tuple[DecideResponse, Answerer]:
+    def _last_resort(self, error: errors.SteelyardError | None) -> tuple[DecideResponse, Answerer]:
         """Return the answer that was not sure where no other model gave one, or say why there is none."""
         if self.unsure is not None:
             return self.unsure, self._candidates[0]
         raise UnansweredError(
-            error or DeadlineExceededError("The caller went away; nothing was charged."),
+            error or errors.DeadlineExceededError("The caller went away; nothing was charged."),
             has_begun=self._has_begun,
         )
 
@@ -277,14 +266,14 @@ class Attempts:
         if self._is_abandoned:
             raise asyncio.CancelledError
         if wait_s < _SHORTEST_S:
-            raise DeadlineExceededError(
+            raise errors.DeadlineExceededError(
                 "No answer by the deadline; nothing was charged. Try again, or ask less in one "
                 "request."
             )
         had_begun = self._has_begun
         try:
             return await model.answer(self._prepared, wait_s, on_queued=self._queued)
-        except EngineUnavailableError as failure:
+        except errors.EngineUnavailableError as failure:
             if failure.is_unreached:  # it waited for nothing: no engine ever had it
                 self._has_begun = had_begun
             raise

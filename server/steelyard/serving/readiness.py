@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
+from steelyard import errors
 from steelyard.caller import LOCAL_ACCOUNT
-from steelyard.errors import (
-    DataDamagedError,
-    EngineUnavailableError,
-    SteelyardError,
-    StorageUnavailableError,
-)
 from steelyard.ids import new_id
 from steelyard.operations import store as rows
 from steelyard.scoring.protocol import EngineStatus
@@ -40,7 +35,7 @@ async def check_ready(models: ModelRegistry, state: State, damage: DamageNotes) 
     parts = {"state": "ok"}
     try:
         await state.write(write_probe)
-    except SteelyardError as error:
+    except errors.SteelyardError as error:
         missing["state"] = error.message
     for model in models.hosted:
         if model.is_connected:  # it is another server's to be ready, and asking it may cost
@@ -53,7 +48,7 @@ async def check_ready(models: ModelRegistry, state: State, damage: DamageNotes) 
         parts[part] = "ok"
         try:
             await _score(model)
-        except SteelyardError as error:
+        except errors.SteelyardError as error:
             missing[part] = error.message
         except Exception:  # noqa: BLE001  # logged, and told
             _log.exception("The engine of %s failed a question of its own.", model.name)
@@ -64,11 +59,11 @@ async def check_ready(models: ModelRegistry, state: State, damage: DamageNotes) 
     damaged = damage.found()
     missing.update(damaged)
     if missing:
-        kind: type[SteelyardError] = EngineUnavailableError
+        kind: type[errors.SteelyardError] = errors.EngineUnavailableError
         if "state" in missing:
-            kind = StorageUnavailableError
+            kind = errors.StorageUnavailableError
         if damaged:
-            kind = DataDamagedError
+            kind = errors.DataDamagedError
         raise kind(
             f"This server is not ready: {', '.join(missing)} cannot be used. See details.",
             details=[{"part": part, "message": message} for part, message in missing.items()],
@@ -105,6 +100,6 @@ async def _score(model: HostedModel) -> None:
     # Asked beside what the model keeps of its own failures: a probe of a busy engine must not make
     # it pass for broken.
     if model.hangs:
-        raise EngineUnavailableError(f"The engine of {model.name} hangs.")
+        raise errors.EngineUnavailableError(f"The engine of {model.name} hangs.")
     prepared = model.decide.prepare(_QUESTION)
     await wait_for_scores(model.queue.submit(prepared.rendered, _ENGINE_S), _ENGINE_S)

@@ -20,15 +20,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard import errors
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.decisions.wire import DecideResponse
-from steelyard.errors import (
-    ContextTooLongError,
-    DeadlineExceededError,
-    EngineUnavailableError,
-    ModelWarmingError,
-)
 from steelyard.errors.kinds import UnprocessableError
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
 from steelyard.scoring.remote.engine_host import RemoteHost
@@ -233,7 +228,7 @@ class HostedModel:
 
     def _check_hanging(self) -> None:
         if self.hangs:
-            raise EngineUnavailableError(
+            raise errors.EngineUnavailableError(
                 f"The engine of {self.name} failed recently and has not come back; send the "
                 "request again after Retry-After, or name another model.",
                 retry_after_s=_HUNG_RETRY_S,
@@ -268,27 +263,29 @@ class HostedModel:
                     scored,
                     await self._score_all(left_out, left_s, prepared.share),
                 )
-        except DeadlineExceededError:
+        except errors.DeadlineExceededError:
             self.health.note_late(wait_s, self.queue.running_call)
             raise
-        except EngineUnavailableError as error:
+        except errors.EngineUnavailableError as error:
             self.health.note_failure()
             # A fresh one: an engine may raise the same object for every request.
-            raise EngineUnavailableError(
+            raise errors.EngineUnavailableError(
                 error.message, retry_after_s=error.retry_after_s, is_unreached=error.is_unreached
             ) from error
-        except ModelWarmingError as error:
+        except errors.ModelWarmingError as error:
             self.health.note_failure()
-            raise ModelWarmingError(error.message, retry_after_s=error.retry_after_s) from error
-        except ContextTooLongError as error:  # by the tokens of a connected model
+            raise errors.ModelWarmingError(
+                error.message, retry_after_s=error.retry_after_s
+            ) from error
+        except errors.ContextTooLongError as error:  # by the tokens of a connected model
             path = prepared.request.context_path
-            raise ContextTooLongError(error.message, path=path) from error
+            raise errors.ContextTooLongError(error.message, path=path) from error
         except UnprocessableError:
             raise
         except Exception as error:
             self.health.note_failure()
             _log.exception("The engine of %s failed.", self.name)
-            raise EngineUnavailableError(
+            raise errors.EngineUnavailableError(
                 f"The engine of {self.name} failed on this request; send it again, or name "
                 "another model."
             ) from error

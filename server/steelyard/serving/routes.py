@@ -5,38 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from steelyard import errors
+from steelyard.decisions import wire
 from steelyard.decisions.named import NamedRequest, read_named
 from steelyard.decisions.validation import ValidRequest, read_request
-from steelyard.decisions.wire import (
-    DecideRequest,
-    DecideResponse,
-    NamedDecideRequest,
-    PlaygroundRequest,
-)
-from steelyard.errors import (
-    ContextTooLongError,
-    DeadlineExceededError,
-    EngineUnavailableError,
-    FamilyDeletedError,
-    FamilyEmptyError,
-    FamilyOffError,
-    IdempotencyConflictError,
-    IdempotencyResponseExpiredError,
-    ImagesNotSupportedError,
-    InsufficientCreditError,
-    KeyCapReachedError,
-    ModelDeletedError,
-    ModelDiscardedError,
-    ModelOffError,
-    ModelUnavailableError,
-    ModelWarmingError,
-    NamedDecisionArchivedError,
-    NotFoundError,
-    OutcomeUnknownError,
-    RequestInProgressError,
-    StorageUnavailableError,
-    TooManyTokensError,
-)
 from steelyard.http.access import OPERATIONS, address_group
 from steelyard.http.routing import Access, Call, row
 from steelyard.serving.health_wire import Health, HealthQuery, Readiness
@@ -52,30 +24,30 @@ from steelyard.wire.limits import MAX_DECISIONS, MAX_PLAYGROUND_DECISIONS
 
 #: Why a name that is no base model's answers no calls.
 UNCALLABLE = (
-    FamilyOffError,
-    FamilyEmptyError,
-    FamilyDeletedError,
-    ModelOffError,
-    ModelUnavailableError,
-    ModelDeletedError,
-    ModelDiscardedError,
+    errors.FamilyOffError,
+    errors.FamilyEmptyError,
+    errors.FamilyDeletedError,
+    errors.ModelOffError,
+    errors.ModelUnavailableError,
+    errors.ModelDeletedError,
+    errors.ModelDiscardedError,
 )
 #: What may come of a request that is charged, besides what any may.
 PAID_ERRORS = (
-    InsufficientCreditError,
-    KeyCapReachedError,
-    NotFoundError,
+    errors.InsufficientCreditError,
+    errors.KeyCapReachedError,
+    errors.NotFoundError,
     *UNCALLABLE,
-    ModelWarmingError,
-    IdempotencyConflictError,
-    IdempotencyResponseExpiredError,
-    OutcomeUnknownError,
-    RequestInProgressError,
-    TooManyTokensError,
-    ContextTooLongError,
-    ImagesNotSupportedError,
-    EngineUnavailableError,
-    DeadlineExceededError,
+    errors.ModelWarmingError,
+    errors.IdempotencyConflictError,
+    errors.IdempotencyResponseExpiredError,
+    errors.OutcomeUnknownError,
+    errors.RequestInProgressError,
+    errors.TooManyTokensError,
+    errors.ContextTooLongError,
+    errors.ImagesNotSupportedError,
+    errors.EngineUnavailableError,
+    errors.DeadlineExceededError,
 )
 
 
@@ -91,7 +63,7 @@ def check_flood(call: Call) -> None:
     call.service(DecisionService).check_flood(call.write.caller)
 
 
-async def post_playground_decide(call: Call) -> DecideResponse:
+async def post_playground_decide(call: Call) -> wire.DecideResponse:
     """Answer one context's decisions, at most 8 of them, free and unstored."""
     address = address_group(call.caller.address)
     return await call.service(DecisionService).playground(call.body, address)
@@ -120,13 +92,13 @@ ROUTES = (
         "Answer the decisions about one context.",
         access=Access.KEYED,
         tags=("decide",),
-        request=DecideRequest,
-        also_takes=(NamedDecideRequest,),
+        request=wire.DecideRequest,
+        also_takes=(wire.NamedDecideRequest,),
         read=read_decide,
         is_bounded=True,
-        response=DecideResponse,
+        response=wire.DecideResponse,
         check=check_flood,
-        errors=(*PAID_ERRORS, NamedDecisionArchivedError),
+        errors=(*PAID_ERRORS, errors.NamedDecisionArchivedError),
         is_inference=True,
     ),
     row(
@@ -135,17 +107,17 @@ ROUTES = (
         "Return what a request would cost at most; nothing runs and nothing is held.",
         access=Access.KEYED,
         tags=("decide",),
-        request=DecideRequest,
-        also_takes=(NamedDecideRequest,),
+        request=wire.DecideRequest,
+        also_takes=(wire.NamedDecideRequest,),
         read=read_decide,
         is_bounded=True,
         errors=(
-            NotFoundError,
-            NamedDecisionArchivedError,
+            errors.NotFoundError,
+            errors.NamedDecisionArchivedError,
             *UNCALLABLE,
-            TooManyTokensError,
-            ContextTooLongError,
-            ImagesNotSupportedError,
+            errors.TooManyTokensError,
+            errors.ContextTooLongError,
+            errors.ImagesNotSupportedError,
         ),
         is_inference=True,
     ),
@@ -155,14 +127,14 @@ ROUTES = (
         "Answer at most 8 decisions with a base model, free and unstored.",
         access=Access.PUBLIC,
         tags=("decide",),
-        request=PlaygroundRequest,
-        read=partial(read_request, shape=PlaygroundRequest, most=MAX_PLAYGROUND_DECISIONS),
+        request=wire.PlaygroundRequest,
+        read=partial(read_request, shape=wire.PlaygroundRequest, most=MAX_PLAYGROUND_DECISIONS),
         errors=(
-            TooManyTokensError,
-            ContextTooLongError,
-            ImagesNotSupportedError,
-            EngineUnavailableError,
-            DeadlineExceededError,
+            errors.TooManyTokensError,
+            errors.ContextTooLongError,
+            errors.ImagesNotSupportedError,
+            errors.EngineUnavailableError,
+            errors.DeadlineExceededError,
         ),
         is_inference=True,
     ),
@@ -178,7 +150,7 @@ HEALTH_ROUTES = (
             access=Access.PUBLIC,
             tags=(OPERATIONS,),
             query=HealthQuery,
-            errors=(StorageUnavailableError,),
+            errors=(errors.StorageUnavailableError,),
         )
         for path in ("/v1/health", "/health")
     ),
@@ -189,7 +161,7 @@ HEALTH_ROUTES = (
             "Try every engine and the state; a refusal names what cannot be used or is damaged.",
             access=Access.OPERATOR,
             tags=(OPERATIONS,),
-            errors=(EngineUnavailableError,),
+            errors=(errors.EngineUnavailableError,),
         )
         for path in ("/v1/ready", "/ready")
     ),

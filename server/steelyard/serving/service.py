@@ -26,27 +26,12 @@ from time import perf_counter
 import msgspec
 from msgspec import UNSET, Struct
 
+from steelyard import errors
 from steelyard.accounts.rate_limits import TokenAllowance
 from steelyard.caller import Caller
 from steelyard.decisions.named import NamedRequest
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import Charge, DecideResponse, EstimateResponse, ModelQuote
-from steelyard.errors import (
-    DataDamagedError,
-    EngineUnavailableError,
-    FamilyDeletedError,
-    FamilyEmptyError,
-    FamilyOffError,
-    InternalError,
-    ModelDeletedError,
-    ModelDiscardedError,
-    ModelOffError,
-    ModelUnavailableError,
-    NotFoundError,
-    Operation,
-    SteelyardError,
-    StorageUnavailableError,
-)
 from steelyard.errors.kinds import UnprocessableError
 from steelyard.ledger.money import to_usd
 from steelyard.operations.service import OperationLog
@@ -84,14 +69,14 @@ OpenNamed = Callable[[str, NamedRequest], Awaitable[ValidRequest]]
 PLAYGROUND_TOKENS = 4_096
 #: Why a name in a list of fallbacks answers no calls.
 _NO_ANSWERER = (
-    NotFoundError,
-    FamilyOffError,
-    FamilyEmptyError,
-    FamilyDeletedError,
-    ModelOffError,
-    ModelDeletedError,
-    ModelDiscardedError,
-    ModelUnavailableError,
+    errors.NotFoundError,
+    errors.FamilyOffError,
+    errors.FamilyEmptyError,
+    errors.FamilyDeletedError,
+    errors.ModelOffError,
+    errors.ModelDeletedError,
+    errors.ModelDiscardedError,
+    errors.ModelUnavailableError,
 )
 
 
@@ -186,7 +171,7 @@ class DecisionService:
         if isinstance(request, NamedRequest):
             try:
                 request = await self._find_named(write.caller, request)
-            except SteelyardError:
+            except errors.SteelyardError:
                 await self._operations.replay_known(write)
                 raise
         read = await self._read(request)
@@ -196,7 +181,7 @@ class DecisionService:
             prepared = replace(prepared, share=Share(write.caller.account_id))
             path = prepared.request.context_path
             await self._allowance.take(write.caller, prepared.input_tokens, path)
-        except SteelyardError:
+        except errors.SteelyardError:
             # What was answered under the key stays so, whatever became of the model since, and of
             # what the caller may still send in this minute.
             await self._operations.replay_known(write)
@@ -204,12 +189,12 @@ class DecisionService:
         check_room = partial(_check_room, prepared, candidates)
         try:
             return await self._run(write, prepared, candidates, to_wire)
-        except EngineUnavailableError as refusal:
+        except errors.EngineUnavailableError as refusal:
             # One that hangs has its own wait, and others here may answer.
             if not any(model.hangs for model in candidates):
                 try:
                     check_room()
-                except EngineUnavailableError:
+                except errors.EngineUnavailableError:
                     self._floods.note(write.caller.account_id, refusal, check_room)
             raise
 
@@ -330,7 +315,7 @@ class DecisionService:
             raise
         except Exception as error:
             _log.exception("Operation %s failed.", accepted.operation_id)
-            fault = InternalError(
+            fault = errors.InternalError(
                 "This server failed and logged why; nothing was charged. Tell whoever runs it."
             )
             await self._release(accepted, fault, is_terminal=True)
@@ -347,7 +332,9 @@ class DecisionService:
 
     async def _find_named(self, caller: Caller, request: NamedRequest) -> ValidRequest:
         if self._open_named is None:
-            raise NotFoundError("This server has no named decisions; send decisions instead.")
+            raise errors.NotFoundError(
+                "This server has no named decisions; send decisions instead."
+            )
         return await self._open_named(caller.account_id, request)
 
     async def _read(self, request: ValidRequest) -> _Read:
@@ -425,14 +412,14 @@ class DecisionService:
         self, accepted: Accepted, error: BaseException, *, is_terminal: bool
     ) -> None:
         """Free the hold; a terminal error stays with the idempotency key."""
-        terminal_error = error if is_terminal and isinstance(error, SteelyardError) else None
+        terminal_error = error if is_terminal and isinstance(error, errors.SteelyardError) else None
         try:
             await self._operations.release(accepted, terminal_error)
-        except (DataDamagedError, StorageUnavailableError):
+        except (errors.DataDamagedError, errors.StorageUnavailableError):
             # The log frees the hold as soon as it can; until then the key's request stays pending.
             _log.exception("The end of operation %s could not be written.", accepted.operation_id)
             if terminal_error is not None:
-                terminal_error.operation = Operation(accepted.operation_id, "pending")
+                terminal_error.operation = errors.Operation(accepted.operation_id, "pending")
 
     def _attempts(
         self, prepared: Prepared, candidates: tuple[Answerer, ...], route: str = ""
@@ -454,11 +441,11 @@ async def _prepare(
 
 def _check_room(prepared: Prepared, candidates: tuple[Answerer, ...]) -> None:
     """Refuse a request before it is accepted when no model could begin it."""
-    refusal: SteelyardError | None = None
+    refusal: errors.SteelyardError | None = None
     for model in candidates:
         try:
             model.check_room(prepared)
-        except (EngineUnavailableError, *OFF) as error:
+        except (errors.EngineUnavailableError, *OFF) as error:
             refusal = refusal or error
         else:
             return

@@ -32,15 +32,8 @@ from steelyard.scoring.shares import Share
 from steelyard.serving.decide import Prepared
 from steelyard.serving.registry import ModelRegistry
 from steelyard.shadows import store as rows
+from steelyard.shadows import wire
 from steelyard.shadows.comparing import Pair, Top, compare, is_chosen
-from steelyard.shadows.wire import (
-    EndedShadow,
-    SetShadow,
-    Shadow,
-    ShadowFigures,
-    ShadowQuery,
-    ShadowReport,
-)
 from steelyard.storage import State
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY
@@ -78,7 +71,7 @@ class Shadows:
         self._lineages = lineages
         self._now = now
 
-    async def put(self, write: Write, family: str, request: SetShadow) -> Shadow:
+    async def put(self, write: Write, family: str, request: wire.SetShadow) -> wire.Shadow:
         """Set the model that scores a share of a family's requests from now on."""
         caller = write.caller
         await self._find_family(caller, family)
@@ -98,9 +91,9 @@ class Shadows:
                 f"is {request.model}, which costs whoever runs the server; ask them to set the shadow.",
                 "not_allowed",
             )
-        made = Shadow(family=family, model=model.label, share=request.share, since=self._now())
+        made = wire.Shadow(family=family, model=model.label, share=request.share, since=self._now())
 
-        def set_it(connection: Connection) -> Shadow:
+        def set_it(connection: Connection) -> wire.Shadow:
             rows.put_shadow(
                 connection,
                 caller.account_id,
@@ -114,13 +107,13 @@ class Shadows:
 
         return await self._writes.once(write, set_it)
 
-    async def end(self, write: Write, family: str) -> EndedShadow:
+    async def end(self, write: Write, family: str) -> wire.EndedShadow:
         """End a family's shadow; its answers stay."""
         account_id = write.caller.account_id
         await self._find_family(write.caller, family)
         return await self._writes.once(
             write,
-            lambda connection: EndedShadow(
+            lambda connection: wire.EndedShadow(
                 family=family, ended=rows.delete_shadow(connection, account_id, family)
             ),
         )
@@ -149,17 +142,19 @@ class Shadows:
 
     async def figures(
         self, caller: Caller, subject: str, since: float
-    ) -> tuple[int, dict[str, ShadowFigures]]:
+    ) -> tuple[int, dict[str, wire.ShadowFigures]]:
         """Return how many answers of a named decision its shadow scored since, and how they compare."""
 
-        def read(connection: Connection) -> tuple[int, dict[str, ShadowFigures]]:
+        def read(connection: Connection) -> tuple[int, dict[str, wire.ShadowFigures]]:
             shadow = rows.find_shadow(connection, caller.account_id, subject)
             pairs = [] if shadow is None else _pairs(connection, shadow, since, self._now())
             return len(pairs), compare(pairs)
 
         return await self._state.read(read)
 
-    async def report(self, caller: Caller, family: str, query: ShadowQuery) -> ShadowReport:
+    async def report(
+        self, caller: Caller, family: str, query: wire.ShadowQuery
+    ) -> wire.ShadowReport:
         """Compare a family with its shadow; without one nothing is compared."""
         await self._find_family(caller, family)
         until = self._now() if query.until is None else query.until
@@ -173,10 +168,10 @@ class Shadows:
                 ]
             )
 
-        def read(connection: Connection) -> ShadowReport:
+        def read(connection: Connection) -> wire.ShadowReport:
             shadow = rows.find_shadow(connection, caller.account_id, family)
             pairs = [] if shadow is None else _pairs(connection, shadow, since, until)
-            return ShadowReport(
+            return wire.ShadowReport(
                 shadow=None if shadow is None else _to_wire(shadow),
                 since=since,
                 until=until,
@@ -255,8 +250,10 @@ def _pairs(connection: Connection, shadow: Row[Any], since: float, until: float)
     ]
 
 
-def _to_wire(shadow: Row[Any]) -> Shadow:
-    return Shadow(family=shadow.family, model=shadow.model, share=shadow.share, since=shadow.since)
+def _to_wire(shadow: Row[Any]) -> wire.Shadow:
+    return wire.Shadow(
+        family=shadow.family, model=shadow.model, share=shadow.share, since=shadow.since
+    )
 
 
 def _refused(field: str, message: str, code: str) -> InvalidRequestError:

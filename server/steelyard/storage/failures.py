@@ -10,12 +10,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from steelyard.errors import (
-    DataDamagedError,
-    InvalidRequestError,
-    SteelyardError,
-    StorageUnavailableError,
-)
+from steelyard import errors
 from steelyard.storage.damage import ADVICE
 
 _FULL = "The state's disk is full; free space on it, then try again."
@@ -58,13 +53,13 @@ _POSTGRES_FULL = "53100"
 _POSTGRES_READ_ONLY = "25006"
 
 
-def unavailable(error: BaseException) -> StorageUnavailableError | None:
+def unavailable(error: BaseException) -> errors.StorageUnavailableError | None:
     """Return the error to raise when the database cannot serve; ``None`` for any other failure.
 
     The message names neither the place of the database nor the written values.
     """
     if isinstance(error, PoolTimeoutError):
-        return StorageUnavailableError(_AWAY)
+        return errors.StorageUnavailableError(_AWAY)
     if not isinstance(error, DBAPIError):
         return None
     cause = error.orig
@@ -73,7 +68,7 @@ def unavailable(error: BaseException) -> StorageUnavailableError | None:
         message = _SQLITE_MESSAGES.get(primary, _AWAY) if primary in _SQLITE else None
     else:
         message = _postgres_message(error, getattr(cause, "sqlstate", None))
-    return None if message is None else StorageUnavailableError(message)
+    return None if message is None else errors.StorageUnavailableError(message)
 
 
 def _postgres_message(error: DBAPIError, state: str | None) -> str | None:
@@ -87,16 +82,16 @@ def _postgres_message(error: DBAPIError, state: str | None) -> str | None:
     return _AWAY if is_away else None
 
 
-def refused(error: BaseException) -> SteelyardError | None:
+def refused(error: BaseException) -> errors.SteelyardError | None:
     """Return the error of one piece of work alone: it met damage, or a text that cannot be held."""
     return damaged(error) or _unholdable(error)
 
 
-def damaged(error: BaseException) -> DataDamagedError | None:
+def damaged(error: BaseException) -> errors.DataDamagedError | None:
     """Return the error to raise when the database, or a row's content, is damaged."""
     if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
         # Requests were read before: what is decoded beside a connection was stored.
-        return DataDamagedError(f"A row of the state's database cannot be read. {ADVICE}")
+        return errors.DataDamagedError(f"A row of the state's database cannot be read. {ADVICE}")
     if not isinstance(error, DBAPIError):
         return None
     cause = error.orig
@@ -105,13 +100,17 @@ def damaged(error: BaseException) -> DataDamagedError | None:
         is_damaged = primary in _SQLITE_DAMAGED or str(cause).startswith(_DAMAGED_SCHEMA)
     else:
         is_damaged = getattr(cause, "sqlstate", None) in _POSTGRES_DAMAGED
-    return DataDamagedError(f"The state's database is damaged. {ADVICE}") if is_damaged else None
+    return (
+        errors.DataDamagedError(f"The state's database is damaged. {ADVICE}")
+        if is_damaged
+        else None
+    )
 
 
-def _unholdable(error: BaseException) -> InvalidRequestError | None:
+def _unholdable(error: BaseException) -> errors.InvalidRequestError | None:
     """Return the error to raise when PostgreSQL cannot hold a text that was sent."""
     if isinstance(error, DataError) and "NUL (0x00)" in str(error.orig):
-        return InvalidRequestError(
+        return errors.InvalidRequestError(
             "A text of the request has the character NUL (U+0000), which the state's database cannot "
             "hold; send it without."
         )

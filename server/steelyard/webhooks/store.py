@@ -11,17 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    BindParameter,
-    Connection,
-    Row,
-    Select,
-    bindparam,
-    delete,
-    func,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from steelyard.outbox.names import TEST
 from steelyard.outbox.tables import webhook_deliveries, webhooks
@@ -58,19 +48,19 @@ class Outcome:
         return self.error is None
 
 
-def count_waiting(connection: Connection, webhook_id: str) -> int:
+def count_waiting(connection: sa.Connection, webhook_id: str) -> int:
     """Return how many deliveries wait for a webhook."""
-    counted = select(func.count()).where(
+    counted = sa.select(sa.func.count()).where(
         webhook_deliveries.c.webhook_id == webhook_id, webhook_deliveries.c.status == "waiting"
     )
     return connection.execute(counted).scalar_one()
 
 
-def switch_off(connection: Connection, webhook_id: str, reason: str, at: float) -> None:
+def switch_off(connection: sa.Connection, webhook_id: str, reason: str, at: float) -> None:
     """Switch a webhook off and cancel its waiting deliveries; one that is being sent ends by itself."""
     WEBHOOKS.change(connection, webhook_id, disabled_at=at, disabled_reason=reason, updated_at=at)
     connection.execute(
-        update(webhook_deliveries)
+        sa.update(webhook_deliveries)
         .where(
             webhook_deliveries.c.webhook_id == webhook_id,
             webhook_deliveries.c.status == "waiting",
@@ -80,7 +70,7 @@ def switch_off(connection: Connection, webhook_id: str, reason: str, at: float) 
 
 
 def page_of_deliveries(
-    connection: Connection,
+    connection: sa.Connection,
     webhook_id: str,
     *,
     statuses: Sequence[str],
@@ -92,26 +82,26 @@ def page_of_deliveries(
     return DELIVERIES.page(connection, webhook_id, where=where, limit=limit, cursor=cursor)
 
 
-def _heads(now: float | BindParameter[float]) -> Select[Any]:
+def _heads(now: float | sa.BindParameter[float]) -> sa.Select[Any]:
     """Return due deliveries: of each subject the earliest event, whatever waits behind it.
 
     Of a webhook no more than may be sent at a time, beside those being sent.
     """
     waiting = webhook_deliveries.c.status == "waiting"
     firsts = (
-        select(func.min(webhook_deliveries.c.number))
+        sa.select(sa.func.min(webhook_deliveries.c.number))
         .where(waiting)
         .group_by(webhook_deliveries.c.webhook_id, webhook_deliveries.c.subject)
     )
     due = (
-        select(
+        sa.select(
             webhook_deliveries.c.number,
             webhook_deliveries.c.id,
             webhook_deliveries.c.webhook_id,
             webhook_deliveries.c.runner,
             webhooks.c.account_id,
             webhooks.c.failing_since,
-            func.row_number()
+            sa.func.row_number()
             .over(
                 partition_by=webhook_deliveries.c.webhook_id,
                 order_by=(webhook_deliveries.c.runner.is_(None), webhook_deliveries.c.number),
@@ -126,16 +116,16 @@ def _heads(now: float | BindParameter[float]) -> Select[Any]:
         )
         .subquery()
     )
-    bounded = select(due).where(due.c.place <= 2 * AT_ONCE)
+    bounded = sa.select(due).where(due.c.place <= 2 * AT_ONCE)
     # What fails waits behind what does not, and takes no place of its account's from it.
     return bounded.order_by(due.c.failing_since.is_not(None), due.c.number)
 
 
 #: Asked every second by every server, as a rule in vain.
-_FIRST_DUE = Statement(_heads(bindparam("now")).limit(1))
+_FIRST_DUE = Statement(_heads(sa.bindparam("now")).limit(1))
 
 
-def has_due(connection: Connection, now: float, sending: Collection[str]) -> bool:
+def has_due(connection: sa.Connection, now: float, sending: Collection[str]) -> bool:
     """Return whether there may be a due delivery beside those being sent here."""
     first = _FIRST_DUE.first(connection, {"now": now})
     if first is None or not sending:
@@ -145,20 +135,20 @@ def has_due(connection: Connection, now: float, sending: Collection[str]) -> boo
 
 
 def claim(
-    connection: Connection,
+    connection: sa.Connection,
     state: State,
     *,
     now: float,
     sending: Collection[str],
     places: int,
     failing_places: int,
-) -> Sequence[Row[Any]]:
+) -> Sequence[sa.Row[Any]]:
     """Claim due deliveries that no process is sending; ``sending`` are those of this process.
 
     Those of accounts of which least is being sent go first, and what fails behind what does not.
     """
 
-    def is_sent(row: Row[Any]) -> bool:
+    def is_sent(row: sa.Row[Any]) -> bool:
         if row.runner is None or row.id in sending:
             return row.runner is not None
         return row.runner != state.instance and state.is_alive(connection, row.runner)
@@ -189,9 +179,9 @@ def claim(
     if not taken:
         return []
     numbered = webhook_deliveries.c.number.in_(taken)
-    connection.execute(update(webhook_deliveries).where(numbered).values(runner=state.instance))
+    connection.execute(sa.update(webhook_deliveries).where(numbered).values(runner=state.instance))
     return connection.execute(
-        select(
+        sa.select(
             webhook_deliveries,
             webhooks.c.url,
             webhooks.c.secret,
@@ -205,14 +195,14 @@ def claim(
 
 
 def record(
-    connection: Connection, sent: Row[Any], outcome: Outcome, *, at: float, chance: float
+    connection: sa.Connection, sent: sa.Row[Any], outcome: Outcome, *, at: float, chance: float
 ) -> None:
     """Write the outcome of a try: delivered, waiting for the next, or cancelled."""
     attempts = sent.attempts + 1
     wait_s = None if outcome.is_delivered else next_wait_s(sent.event, attempts, chance)
     ended = {"status": "delivered" if outcome.is_delivered else "failed", "ended_at": at}
     is_ours = connection.execute(
-        update(webhook_deliveries)
+        sa.update(webhook_deliveries)
         .where(
             webhook_deliveries.c.number == sent.number,
             # Given up meanwhile, it is delivered all the same.
@@ -239,8 +229,8 @@ def record(
         _note_failure(connection, sent.webhook_id, outcome, at)
 
 
-def _note_failure(connection: Connection, webhook_id: str, outcome: Outcome, at: float) -> None:
-    webhook = connection.execute(select(webhooks).where(webhooks.c.id == webhook_id)).first()
+def _note_failure(connection: sa.Connection, webhook_id: str, outcome: Outcome, at: float) -> None:
+    webhook = connection.execute(sa.select(webhooks).where(webhooks.c.id == webhook_id)).first()
     if webhook is None or webhook.disabled_at is not None:
         return
     since = at if webhook.failing_since is None else webhook.failing_since
@@ -255,7 +245,7 @@ def _note_failure(connection: Connection, webhook_id: str, outcome: Outcome, at:
 def sweep_deliveries(state: State, now: Callable[[], float]) -> None:
     """Remove deliveries that ended long ago, some in each transaction; it blocks."""
     ended = webhook_deliveries.c.ended_at < now() - STORED_S
-    old = select(webhook_deliveries.c.number).where(ended).limit(_AT_ONCE_SWEPT)
-    swept = delete(webhook_deliveries).where(webhook_deliveries.c.number.in_(old))
+    old = sa.select(webhook_deliveries.c.number).where(ended).limit(_AT_ONCE_SWEPT)
+    swept = sa.delete(webhook_deliveries).where(webhook_deliveries.c.number.in_(old))
     while state.write_now(lambda connection: connection.execute(swept).rowcount) == _AT_ONCE_SWEPT:
         pass

@@ -26,26 +26,14 @@ from steelyard.decisions.named import NamedRequest, names_decision, read_named_m
 from steelyard.decisions.rendering import render_value
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import DecisionResult, Kind
-from steelyard.dialects.openai.wire import (
-    Answer,
-    ChoiceProbability,
-    DecisionsChoiceAnswer,
-    DecisionsErrorBody,
-    DecisionsErrorInfo,
-    DecisionsRequest,
-    DecisionsScoreAnswer,
-    LevelProbability,
-    NamedDecisionsRequest,
-    PredicateAnswer,
-    QuestionType,
-)
+from steelyard.dialects.openai import wire
 from steelyard.errors import MAX_DETAILS, ImagesNotSupportedError, SteelyardError, Violation
 from steelyard.wire.filling import filled
 from steelyard.wire.limits import MAX_QUESTIONS
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Path, Violations, label, show
 
-KIND_OF_TYPE: dict[QuestionType, Kind] = {
+KIND_OF_TYPE: dict[wire.QuestionType, Kind] = {
     "predicate": "binary",
     "choice": "single",
     "score": "ordinal",
@@ -60,30 +48,30 @@ class Question:
     """One valid question."""
 
     name: str | None
-    type: QuestionType
+    type: wire.QuestionType
     text: str
     values: tuple[str | bool, ...]
     outcomes: Outcomes
 
-    def answer(self, probabilities: Sequence[float]) -> Answer:
+    def answer(self, probabilities: Sequence[float]) -> wire.Answer:
         """Return the answer in this dialect."""
         if self.type == "predicate":
-            return PredicateAnswer(name=self.name, probability=probabilities[0])
+            return wire.PredicateAnswer(name=self.name, probability=probabilities[0])
         pairs = list(zip(self.values, probabilities, strict=True))
         if self.type == "choice":
-            return DecisionsChoiceAnswer(
+            return wire.DecisionsChoiceAnswer(
                 name=self.name,
                 choice=max(pairs, key=lambda pair: pair[1])[0],
                 probabilities=[
-                    ChoiceProbability(value=value, probability=share) for value, share in pairs
+                    wire.ChoiceProbability(value=value, probability=share) for value, share in pairs
                 ],
                 confidence=choice_confidence(probabilities),
             )
-        return DecisionsScoreAnswer(
+        return wire.DecisionsScoreAnswer(
             name=self.name,
             score=math.fsum(level * share for level, share in enumerate(probabilities)),
             probabilities=[
-                LevelProbability(value=level, label=str(value), probability=share)
+                wire.LevelProbability(value=level, label=str(value), probability=share)
                 for level, (value, share) in enumerate(pairs)
             ],
             confidence=score_confidence(probabilities),
@@ -116,7 +104,7 @@ class Questionnaire:
             context_path=(*BODY, "input"),
         )
 
-    def answers(self, probabilities: Mapping[str, Sequence[float]]) -> list[Answer]:
+    def answers(self, probabilities: Mapping[str, Sequence[float]]) -> list[wire.Answer]:
         """Return every answer in question order, from the probabilities by the question's place."""
         return [
             question.answer(probabilities[str(index)])
@@ -137,7 +125,7 @@ def read_decisions(payload: bytes | bytearray | Mapping[str, Any]) -> Questionna
     if isinstance(payload, Mapping) and names_decision(payload):
         return _read_named(payload)
     violations = Violations()
-    value = open_payload(payload, DecisionsRequest, violations)
+    value = open_payload(payload, wire.DecisionsRequest, violations)
     model = value.get("model")
     if isinstance(model, str) and model and not model.strip():
         violations.add((*BODY, "model"), "is blank; name a model.", "blank")
@@ -149,7 +137,7 @@ def read_decisions(payload: bytes | bytearray | Mapping[str, Any]) -> Questionna
     return Questionnaire(value["model"], context, tuple(questions))
 
 
-def named_answers(results: Mapping[str, DecisionResult]) -> list[Answer]:
+def named_answers(results: Mapping[str, DecisionResult]) -> list[wire.Answer]:
     """Return the answers of a named decision in this dialect, by the names of its decisions."""
     answers = []
     for name, result in results.items():
@@ -161,7 +149,7 @@ def named_answers(results: Mapping[str, DecisionResult]) -> list[Answer]:
 
 
 def _read_named(payload: Mapping[str, Any]) -> NamedRequest:
-    request, value = read_named_model(payload, NamedDecisionsRequest, "input")
+    request, value = read_named_model(payload, wire.NamedDecisionsRequest, "input")
     violations, images = Violations(), list[Path]()
     context = _read_input(value["input"], violations, images)
     violations.raise_if_any()
@@ -185,7 +173,7 @@ def _refuse_images(images: Sequence[Path]) -> None:
         )
 
 
-def error_body(error: SteelyardError, request_id: str | None) -> DecisionsErrorBody:
+def error_body(error: SteelyardError, request_id: str | None) -> wire.DecisionsErrorBody:
     """Return the body of a failed call: OpenAI's four fields and those of every other route.
 
     ``param`` is the first failed field in words, such as ``questions[0].choices``.
@@ -198,9 +186,13 @@ def error_body(error: SteelyardError, request_id: str | None) -> DecisionsErrorB
     first = error.details[0].get("path") if error.details else None
     if isinstance(first, list) and first[:1] == list(BODY) and len(first) > 1:
         param = label(tuple(first))
-    return DecisionsErrorBody(
+    return wire.DecisionsErrorBody(
         error=filled(
-            DecisionsErrorInfo, error, type=_error_type(error), param=param, request_id=request_id
+            wire.DecisionsErrorInfo,
+            error,
+            type=_error_type(error),
+            param=param,
+            request_id=request_id,
         )
     )
 
@@ -283,7 +275,7 @@ def _read_question(
         violations.add((*path, "instructions"), "is blank; ask something.", "blank")
     if (*path, "type") in violations.paths:
         return None
-    type_: QuestionType = fields["type"]
+    type_: wire.QuestionType = fields["type"]
     values, outcomes = _read_outcomes(type_, fields, path, violations)
     if path in violations.touched:
         return None
@@ -296,7 +288,7 @@ _NAME_OF_LIST = {"choices": "value", "levels": "label"}
 
 
 def _read_outcomes(
-    type_: QuestionType, fields: Mapping[str, Any], path: Path, violations: Violations
+    type_: wire.QuestionType, fields: Mapping[str, Any], path: Path, violations: Violations
 ) -> tuple[tuple[str | bool, ...], Outcomes]:
     own = _LIST_OF_TYPE.get(type_)
     for other in _LIST_OF_TYPE.values():

@@ -10,16 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.decisions.wire import (
-    OF_VERSION,
-    AnswerWarning,
-    Charge,
-    FallbackReport,
-    Name,
-    NamedActions,
-    NamedModel,
-    NamedUse,
-)
+from steelyard.decisions import wire
 from steelyard.wire.limits import MAX_OUTCOMES, MAX_QUESTIONS, MIN_OUTCOMES
 
 #: Levels of one score.
@@ -71,7 +62,7 @@ class DecisionsQuestionInput(Struct, frozen=True, forbid_unknown_fields=True, kw
 
     type: QuestionType
     instructions: str | Annotated[list[InputPart], Meta(min_length=1)]
-    name: Annotated[Name | None, Meta(description="Given back with the answer.")] = None
+    name: Annotated[wire.Name | None, Meta(description="Given back with the answer.")] = None
     choices: Annotated[
         Annotated[list[ChoiceInput], Meta(min_length=MIN_OUTCOMES, max_length=MAX_OUTCOMES)] | None,
         Meta(description="Of a `choice` alone, which needs them."),
@@ -85,7 +76,7 @@ class DecisionsQuestionInput(Struct, frozen=True, forbid_unknown_fields=True, kw
 class DecisionsRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One input and the questions asked on it, in OpenAI's shape."""
 
-    model: Annotated[Name, Meta(description="A model's name.")]
+    model: Annotated[wire.Name, Meta(description="A model's name.")]
     input: Annotated[
         str | Annotated[list[InputMessage], Meta(min_length=1)],
         Meta(description="What the questions are about: text, or messages."),
@@ -101,9 +92,9 @@ class DecisionsRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 class NamedDecisionsRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One input for a named decision, whose version has the questions."""
 
-    refused_fields: ClassVar[dict[str, str]] = {"questions": OF_VERSION}
+    refused_fields: ClassVar[dict[str, str]] = {"questions": wire.OF_VERSION}
 
-    model: NamedModel
+    model: wire.NamedModel
     input: Annotated[
         str | Annotated[list[InputMessage], Meta(min_length=1)],
         Meta(description="What the questions are about: text, or messages."),
@@ -191,12 +182,12 @@ class DecisionsResponse(Struct, frozen=True, kw_only=True):
     model: str
     answers: list[Answer]
     usage: DecisionsUsage
-    charge: Charge
+    charge: wire.Charge
     timing_ms: dict[str, float]
-    fallback: FallbackReport | None = None
-    warnings: list[AnswerWarning] | UnsetType = UNSET
-    decision: NamedUse | UnsetType = UNSET
-    actions: NamedActions = UNSET
+    fallback: wire.FallbackReport | None = None
+    warnings: list[wire.AnswerWarning] | UnsetType = UNSET
+    decision: wire.NamedUse | UnsetType = UNSET
+    actions: wire.NamedActions = UNSET
 
 
 class DecisionsErrorInfo(Struct, frozen=True, kw_only=True):

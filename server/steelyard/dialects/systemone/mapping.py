@@ -25,19 +25,7 @@ from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
 from steelyard.decisions.named import NamedRequest, names_decision, read_named_model
 from steelyard.decisions.validation import ValidRequest, check_count, read_request
 from steelyard.decisions.wire import DecisionResult, Kind
-from steelyard.dialects.systemone.wire import (
-    Answer,
-    ChoiceAnswer,
-    FieldError,
-    NamedSystemOneRequest,
-    NoulAnswer,
-    QuestionType,
-    Refusal,
-    ScoreAnswer,
-    SystemOneErrorBody,
-    SystemOneRequest,
-    TranslateResponse,
-)
+from steelyard.dialects.systemone import wire
 from steelyard.errors import ImagesNotSupportedError, InvalidRequestError, SteelyardError, Violation
 from steelyard.wire.decoding import convert
 from steelyard.wire.errors import ErrorInfo
@@ -46,15 +34,19 @@ from steelyard.wire.names import FOREIGN_PREFIX
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Path, Violations, label, show
 
-KIND_OF_TYPE: dict[QuestionType, Kind] = {"noul": "binary", "choice": "single", "score": "ordinal"}
+KIND_OF_TYPE: dict[wire.QuestionType, Kind] = {
+    "noul": "binary",
+    "choice": "single",
+    "score": "ordinal",
+}
 #: What is asked where a question has no instructions.
-DEFAULT_QUESTIONS: dict[QuestionType, str] = {
+DEFAULT_QUESTIONS: dict[wire.QuestionType, str] = {
     "noul": "Which answer fits the context?",
     "choice": "Which option fits best?",
     "score": "Which level fits best?",
 }
 _TYPE_OF_KIND = {kind: type_ for type_, kind in KIND_OF_TYPE.items()}
-_CRITERIA_NOUNS: dict[QuestionType, str] = {
+_CRITERIA_NOUNS: dict[wire.QuestionType, str] = {
     "noul": 'nothing, or an object with "true" and "false"',
     "choice": "an object from label to description",
     "score": "an array of descriptions, one per level from 0",
@@ -69,7 +61,7 @@ class Question:
     """One valid question."""
 
     name: str
-    type: QuestionType
+    type: wire.QuestionType
     text: Any
     is_default_text: bool
     outcomes: Outcomes
@@ -79,18 +71,18 @@ class Question:
         """Whether there is only one outcome, so that no model is needed."""
         return len(self.outcomes.names) == 1
 
-    def answer(self, probabilities: Sequence[float]) -> Answer:
+    def answer(self, probabilities: Sequence[float]) -> wire.Answer:
         """Return the answer in this dialect."""
         if self.type == "noul":
-            return NoulAnswer(noul=probabilities[0])
+            return wire.NoulAnswer(noul=probabilities[0])
         by_name = dict(zip(self.outcomes.names, probabilities, strict=True))
         if self.type == "choice":
-            return ChoiceAnswer(
+            return wire.ChoiceAnswer(
                 choice=max(by_name, key=by_name.__getitem__),
                 confidence=choice_confidence(probabilities),
                 probabilities=by_name,
             )
-        return ScoreAnswer(
+        return wire.ScoreAnswer(
             score=math.fsum(level * share for level, share in enumerate(probabilities)),
             confidence=score_confidence(probabilities),
             legend=dict(zip(self.outcomes.names, self.outcomes.descriptions, strict=True)),
@@ -130,7 +122,7 @@ class Questionnaire:
             context_path=(*BODY, "state"),
         )
 
-    def answers(self, probabilities: Mapping[str, Sequence[float]]) -> dict[str, Answer]:
+    def answers(self, probabilities: Mapping[str, Sequence[float]]) -> dict[str, wire.Answer]:
         """Return every answer, by question name in the request's order."""
         return {
             question.name: question.answer(
@@ -140,12 +132,12 @@ class Questionnaire:
         }
 
 
-def named_answers(results: Mapping[str, DecisionResult]) -> dict[str, Answer]:
+def named_answers(results: Mapping[str, DecisionResult]) -> dict[str, wire.Answer]:
     """Return the answers of a named decision in this dialect, by the names of its decisions.
 
     Levels are keyed by their place, and the legend has their names.
     """
-    answers: dict[str, Answer] = {}
+    answers: dict[str, wire.Answer] = {}
     for name, result in results.items():
         names: tuple[str, ...] = tuple(result.probabilities)
         outcomes = Outcomes(names, (None,) * len(names))
@@ -169,11 +161,11 @@ def read_systemone(
     ('0', '1', '2')
     """
     if isinstance(payload, Mapping) and names_decision(payload):
-        return read_named_model(payload, NamedSystemOneRequest, "state")[0]
+        return read_named_model(payload, wire.NamedSystemOneRequest, "state")[0]
     violations = Violations()
     if isinstance(payload, Mapping):
         check_count(payload.get("questions"), most, (*BODY, "questions"), violations)
-    value = open_payload(payload, SystemOneRequest, violations)
+    value = open_payload(payload, wire.SystemOneRequest, violations)
     model = value.get("model")
     if isinstance(model, str) and model and not model.strip():
         violations.add((*BODY, "model"), "is blank; name a model.", "blank")
@@ -192,12 +184,12 @@ def read_systemone(
 
 def translate_systemone(
     payload: bytes | bytearray | Mapping[str, Any], *, most: int = MAX_DECISIONS
-) -> TranslateResponse:
+) -> wire.TranslateResponse:
     """Return the decide request of a SystemOne request, with notes."""
     read = read_systemone(payload, most=most)
     if isinstance(read, NamedRequest):
         named = {"decision": str(read.reference), "context": read.context}
-        return TranslateResponse(request=named, notes=["state is context."])
+        return wire.TranslateResponse(request=named, notes=["state is context."])
     request: dict[str, Any] = {
         "context": read.state,
         "decisions": list(map(_native, read.questions)),
@@ -217,10 +209,10 @@ def translate_systemone(
         raise InvalidRequestError(violations=violations) from None
     for question in read.questions:
         notes += _notes(question)
-    return TranslateResponse(request=request, notes=notes)
+    return wire.TranslateResponse(request=request, notes=notes)
 
 
-def error_body(error: SteelyardError, request_id: str | None) -> SystemOneErrorBody:
+def error_body(error: SteelyardError, request_id: str | None) -> wire.SystemOneErrorBody:
     """Return the body of a failed call, with TypeSafe's ``detail`` beside it.
 
     >>> from steelyard.errors import RateLimitedError
@@ -228,13 +220,15 @@ def error_body(error: SteelyardError, request_id: str | None) -> SystemOneErrorB
     Refusal(error_type='rate_limited', message='Wait a second.')
     """
     fields = [
-        FieldError(loc=entry["path"], msg=entry["message"], type=entry.get("type") or error.code)
+        wire.FieldError(
+            loc=entry["path"], msg=entry["message"], type=entry.get("type") or error.code
+        )
         for entry in error.details or ()
         if "path" in entry
     ]
-    return SystemOneErrorBody(
+    return wire.SystemOneErrorBody(
         error=convert(error.body(request_id)["error"], ErrorInfo),
-        detail=fields or Refusal(error_type=_error_type(error), message=error.message),
+        detail=fields or wire.Refusal(error_type=_error_type(error), message=error.message),
     )
 
 
@@ -265,7 +259,7 @@ def _read_questions(value: Any, most: int, violations: Violations) -> list[Quest
 def _read_question(
     name: str, fields: Mapping[str, Any], path: Path, violations: Violations
 ) -> Question | None:
-    type_: QuestionType = fields["type"]
+    type_: wire.QuestionType = fields["type"]
     criteria_path = (*path, "criteria")
     instructions = fields.get("instructions")
     is_default = instructions is None or (
@@ -292,7 +286,7 @@ def _read_question(
 
 
 def _read_criteria(
-    type_: QuestionType, criteria: Any, path: Path, violations: Violations
+    type_: wire.QuestionType, criteria: Any, path: Path, violations: Violations
 ) -> Outcomes | None:
     if criteria is None and type_ == "noul":
         return Outcomes(BINARY_NAMES, (None, None))

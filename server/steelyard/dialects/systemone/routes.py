@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
+from steelyard import errors
+from steelyard.dialects.systemone import wire
 from steelyard.dialects.systemone.mapping import error_body, read_systemone, translate_systemone
 from steelyard.dialects.systemone.service import SystemOneService
-from steelyard.dialects.systemone.wire import (
-    NamedSystemOneRequest,
-    SystemOneRequest,
-    SystemOneResponse,
-    TranslateResponse,
-)
-from steelyard.errors import (
-    ContextTooLongError,
-    ImagesNotSupportedError,
-    NamedDecisionArchivedError,
-    NotFoundError,
-    TooManyTokensError,
-)
 from steelyard.http.routing import Access, Call, row
 from steelyard.serving.routes import PAID_ERRORS, UNCALLABLE, check_flood
 
 _TAGS = ("compatibility",)
 
 
-async def post_systemone_translate(call: Call) -> TranslateResponse:
+async def post_systemone_translate(call: Call) -> wire.TranslateResponse:
     """Return the decide request that asks the same, as it was read."""
-    translated: TranslateResponse = call.body
+    translated: wire.TranslateResponse = call.body
     return translated
 
 
@@ -36,13 +25,13 @@ ROUTES = (
         "Answer a request in TypeSafe's SystemOne shape, charged like decide.",
         access=Access.KEYED,
         tags=_TAGS,
-        request=SystemOneRequest,
-        also_takes=(NamedSystemOneRequest,),
+        request=wire.SystemOneRequest,
+        also_takes=(wire.NamedSystemOneRequest,),
         read=read_systemone,
         is_bounded=True,
-        response=SystemOneResponse,
+        response=wire.SystemOneResponse,
         check=check_flood,
-        errors=(*PAID_ERRORS, NamedDecisionArchivedError),
+        errors=(*PAID_ERRORS, errors.NamedDecisionArchivedError),
         error_body=error_body,
         is_inference=True,
     ),
@@ -52,17 +41,17 @@ ROUTES = (
         "Return what a SystemOne request would cost at most; nothing runs.",
         access=Access.KEYED,
         tags=_TAGS,
-        request=SystemOneRequest,
-        also_takes=(NamedSystemOneRequest,),
+        request=wire.SystemOneRequest,
+        also_takes=(wire.NamedSystemOneRequest,),
         read=read_systemone,
         is_bounded=True,
         errors=(
-            NotFoundError,
-            NamedDecisionArchivedError,
+            errors.NotFoundError,
+            errors.NamedDecisionArchivedError,
             *UNCALLABLE,
-            TooManyTokensError,
-            ContextTooLongError,
-            ImagesNotSupportedError,
+            errors.TooManyTokensError,
+            errors.ContextTooLongError,
+            errors.ImagesNotSupportedError,
         ),
         is_inference=True,
     ),
@@ -72,10 +61,10 @@ ROUTES = (
         "Return the decide request that asks what a SystemOne request asks, with notes.",
         access=Access.PUBLIC,
         tags=_TAGS,
-        request=SystemOneRequest,
-        also_takes=(NamedSystemOneRequest,),
+        request=wire.SystemOneRequest,
+        also_takes=(wire.NamedSystemOneRequest,),
         read=translate_systemone,
         is_bounded=True,
-        errors=(ImagesNotSupportedError,),
+        errors=(errors.ImagesNotSupportedError,),
     ),
 )

@@ -10,16 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.decisions.wire import (
-    OF_VERSION,
-    AnswerWarning,
-    Charge,
-    FallbackReport,
-    Name,
-    NamedActions,
-    NamedModel,
-    NamedUse,
-)
+from steelyard.decisions import wire
 from steelyard.wire.errors import ErrorBody
 from steelyard.wire.limits import MAX_QUESTIONS
 
@@ -51,14 +42,14 @@ class SystemOneRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """One state and the questions asked on it, in TypeSafe's shape."""
 
     model: Annotated[
-        Name,
+        wire.Name,
         Meta(
             description="A model's name; names that start with `jev` mean the default base model."
         ),
     ]
     state: Annotated[Content, Meta(description="What the questions are about; may be empty.")]
     questions: Annotated[
-        dict[Name, QuestionInput],
+        dict[wire.Name, QuestionInput],
         Meta(
             min_length=1,
             max_length=MAX_QUESTIONS,
@@ -73,9 +64,9 @@ class SystemOneRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 class NamedSystemOneRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One state for a named decision, whose version has the questions."""
 
-    refused_fields: ClassVar[dict[str, str]] = {"questions": OF_VERSION}
+    refused_fields: ClassVar[dict[str, str]] = {"questions": wire.OF_VERSION}
 
-    model: NamedModel
+    model: wire.NamedModel
     state: Annotated[Content, Meta(description="What the questions are about; may be empty.")]
 
 
@@ -123,17 +114,17 @@ class SystemOneResponse(Struct, frozen=True, kw_only=True):
     answers: dict[str, Answer]
     usage: SystemOneUsage
     id: str | UnsetType = UNSET
-    charge: Charge | UnsetType = UNSET
+    charge: wire.Charge | UnsetType = UNSET
     timing_ms: dict[str, float] | UnsetType = UNSET
-    fallback: FallbackReport | UnsetType | None = UNSET
-    warnings: list[AnswerWarning] | UnsetType = UNSET
-    decision: NamedUse | UnsetType = UNSET
-    actions: NamedActions = UNSET
+    fallback: wire.FallbackReport | UnsetType | None = UNSET
+    warnings: list[wire.AnswerWarning] | UnsetType = UNSET
+    decision: wire.NamedUse | UnsetType = UNSET
+    actions: wire.NamedActions = UNSET
     x_id: str | UnsetType = UNSET
-    x_charge: Charge | UnsetType = UNSET
+    x_charge: wire.Charge | UnsetType = UNSET
     x_timing_ms: dict[str, float] | UnsetType = UNSET
-    x_fallback: FallbackReport | UnsetType | None = UNSET
-    x_warnings: list[AnswerWarning] | UnsetType = UNSET
+    x_fallback: wire.FallbackReport | UnsetType | None = UNSET
+    x_warnings: list[wire.AnswerWarning] | UnsetType = UNSET
 
 
 class FieldError(Struct, frozen=True, kw_only=True):

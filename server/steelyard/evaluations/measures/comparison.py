@@ -18,6 +18,7 @@ from steelyard.calibration.bins import N_BINS, FloatArray, bin_columns, ece_from
 from steelyard.calibration.intervals import weighed_totals
 from steelyard.calibration.metrics import LEAST_PROBABILITY
 from steelyard.calibration.reliability import ece_ends
+from steelyard.evaluations import wire
 from steelyard.evaluations.measures.records import (
     PROPORTIONS,
     BoolArray,
@@ -29,16 +30,6 @@ from steelyard.evaluations.measures.records import (
     measure_records,
 )
 from steelyard.evaluations.measures.summary import MAX_SLICES, group_rows
-from steelyard.evaluations.wire import (
-    Change,
-    ComparisonSlice,
-    ComparisonTable,
-    EvaluationComparison,
-    FlippedRecord,
-    Flips,
-    PairedMeasures,
-    Unpaired,
-)
 from steelyard.proof.differences import LEVEL, Bootstrap, Paired, sum_by_context
 
 #: Under so many decisions a calibration error says nothing: it is null.
@@ -166,7 +157,7 @@ def compare_evaluations(
     groups: Mapping[str, Sequence[str | None]] | None = None,
     bootstrap: Bootstrap | None = None,
     max_flipped: int = MAX_FLIPPED,
-) -> EvaluationComparison:
+) -> wire.EvaluationComparison:
     """Compare two evaluations on the decisions that both scored.
 
     Parameters
@@ -197,9 +188,9 @@ def compare_evaluations(
             )
     flips = _Flipped(before, after, pairing)
     flipped, changed = flips.pairs()
-    return EvaluationComparison(
+    return wire.EvaluationComparison(
         method="sft" if after.supervision == "targets" else "reward",
-        unpaired=Unpaired(before=pairing.n_unpaired_before, after=pairing.n_unpaired_after),
+        unpaired=wire.Unpaired(before=pairing.n_unpaired_before, after=pairing.n_unpaired_after),
         overall=paired_measures(pairing, bootstrap),
         groups=[
             _comparison_table(pairing, name, values, bootstrap)
@@ -212,7 +203,7 @@ def compare_evaluations(
     )
 
 
-def paired_measures(pairing: Pairing, bootstrap: Bootstrap) -> PairedMeasures:
+def paired_measures(pairing: Pairing, bootstrap: Bootstrap) -> wire.PairedMeasures:
     """Return the changes over one pair or more; measures without a value are left out.
 
     McNemar's test takes decisions for independent of each other; where several share a context it
@@ -223,7 +214,7 @@ def paired_measures(pairing: Pairing, bootstrap: Bootstrap) -> PairedMeasures:
     if before.right == "accuracy":
         figures["ece"] = _ece_change(pairing, bootstrap)
     flips = count_flips(before, after)
-    return PairedMeasures(
+    return wire.PairedMeasures(
         n=len(pairing),
         contexts=len(np.unique(pairing.context_codes)),
         flips=flips,
@@ -234,13 +225,13 @@ def paired_measures(pairing: Pairing, bootstrap: Bootstrap) -> PairedMeasures:
 
 def measure_changes(
     pairing: Pairing, names: Sequence[str], bootstrap: Bootstrap
-) -> dict[str, Change]:
+) -> dict[str, wire.Change]:
     """Return the change of each measure that counts a pair; over one context without interval."""
     # Measures that count the same records share their resamples.
     alike: dict[bytes, list[str]] = {}
     for name in names:
         alike.setdefault(pairing.after.counted[name].tobytes(), []).append(name)
-    changes: dict[str, Change] = {}
+    changes: dict[str, wire.Change] = {}
     for group in alike.values():
         part = pairing.counted_by(group[0])
         if not len(part):
@@ -250,18 +241,18 @@ def measure_changes(
             [low for low, _ in ranges], [high for _, high in ranges], bootstrap
         )
         for name, difference in zip(group, differences, strict=True):
-            changes[name] = Change(**difference._asdict())
+            changes[name] = wire.Change(**difference._asdict())
     return {name: changes[name] for name in names if name in changes}
 
 
-def count_flips(before: RecordMeasures, after: RecordMeasures) -> Flips:
+def count_flips(before: RecordMeasures, after: RecordMeasures) -> wire.Flips:
     """Count paired decisions by whether each model's top outcome is right.
 
     Decisions whose rewards are all equal are in none of the counts.
     """
     counted = after.counted[after.right]
     was, is_now = _is_right(before)[counted], _is_right(after)[counted]
-    return Flips(
+    return wire.Flips(
         fixed=int((~was & is_now).sum()),
         broken=int((was & ~is_now).sum()),
         same_right=int((was & is_now).sum()),
@@ -311,12 +302,14 @@ def mcnemar_p_value(fixed: int, broken: int) -> float:
 
 def _comparison_table(
     pairing: Pairing, by: str, values: Sequence[str | None], bootstrap: Bootstrap
-) -> ComparisonTable:
+) -> wire.ComparisonTable:
     groups = group_rows((values[row] for row in pairing.after_rows), largest_first=True)
-    return ComparisonTable(
+    return wire.ComparisonTable(
         by=by,
         slices=[
-            ComparisonSlice(value=value, metrics=paired_measures(pairing.take(pairs), bootstrap))
+            wire.ComparisonSlice(
+                value=value, metrics=paired_measures(pairing.take(pairs), bootstrap)
+            )
             for value, pairs in groups[:MAX_SLICES]
         ],
         unlisted=max(0, len(groups) - MAX_SLICES),
@@ -351,7 +344,7 @@ class _Flipped:
 
         return surest(was != is_now), surest(says_other)
 
-    def record(self, pair: int) -> FlippedRecord:
+    def record(self, pair: int) -> wire.FlippedRecord:
         """Return a pair as the wire tells it."""
         pairing, row = self.pairing, int(self.pairing.after_rows[pair])
         names, labels = self.after.outcomes_of(row), self.after.labels_of(row)
@@ -360,7 +353,7 @@ class _Flipped:
         else:
             right = [names[index] for index in np.flatnonzero(labels == labels.max()).tolist()]
         was, is_now = _is_right(pairing.before)[pair], _is_right(pairing.after)[pair]
-        return FlippedRecord(
+        return wire.FlippedRecord(
             context_sha256=self.after.contexts[row],
             decision_id=self.after.decision_ids[row],
             flip="fixed" if is_now else "broken" if was else "changed",
@@ -380,7 +373,7 @@ class _Flipped:
         return names[int(self.pairing.after.top[pair])]
 
 
-def _ece_change(pairing: Pairing, bootstrap: Bootstrap) -> Change | None:
+def _ece_change(pairing: Pairing, bootstrap: Bootstrap) -> wire.Change | None:
     ece_pair = paired_ece(pairing)
     if ece_pair is None:
         return None
@@ -395,7 +388,7 @@ def _ece_change(pairing: Pairing, bootstrap: Bootstrap) -> Change | None:
             else _ece_change_ends(pairing, ece_pair, sums, bootstrap)
         )
     before, after = ece_pair
-    return Change(
+    return wire.Change(
         before=before, after=after, change=after - before, low=low, high=high, n=len(pairing)
     )
 

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import UNSET
 
 from steelyard.calibration.bins import N_BINS, FloatArray, bin_index, bin_totals, ece_from_totals
+from steelyard.evaluations import wire
 from steelyard.evaluations.measures.curves import coverage_curve, yes_curve
 from steelyard.evaluations.measures.outcomes import (
     confusion_matrix,
@@ -30,14 +31,6 @@ from steelyard.evaluations.measures.records import (
     measure_records,
 )
 from steelyard.evaluations.measures.sampling import measures_of, ratio_measures
-from steelyard.evaluations.wire import (
-    DecisionMeasures,
-    EvaluationDetail,
-    EvaluationMetrics,
-    Latency,
-    SliceMeasures,
-    SliceTable,
-)
 from steelyard.proof.differences import Bootstrap, sum_by_context
 from steelyard.wire.limits import MAX_OUTCOMES
 from steelyard.wire.measures import ReliabilityRow
@@ -57,7 +50,7 @@ def metrics_of(
     measures: RecordMeasures | None = None,
     *,
     latencies_ms: Sequence[float] | None = None,
-) -> EvaluationMetrics:
+) -> wire.EvaluationMetrics:
     """Return the contract's metrics of an evaluation.
 
     ``latencies_ms`` are server times of the requests sent, of which the median is reported. Raises
@@ -75,7 +68,7 @@ def metrics_of(
         metrics["expected_reward"] = _mean(measures.values["expected_reward"])
     if latencies_ms:
         metrics["latency_ms"] = median_ms(latencies_ms)
-    return EvaluationMetrics(n=len(records), **metrics)
+    return wire.EvaluationMetrics(n=len(records), **metrics)
 
 
 def median_ms(latencies_ms: Sequence[float]) -> float:
@@ -92,7 +85,7 @@ def evaluation_detail(
     latencies_ms: Sequence[float] | None = None,
     input_tokens: int | None = None,
     bootstrap: Bootstrap | None = None,
-) -> EvaluationDetail:
+) -> wire.EvaluationDetail:
     """Return everything measured on an evaluation's records.
 
     Parameters
@@ -120,7 +113,7 @@ def evaluation_detail(
     properties: dict[str, Sequence[str | None]] = {"kind": list(records.kinds), **(slices or {})}
     has_targets = records.supervision == "targets"
     by_decision = group_rows(records.decision_ids, largest_first=True)
-    return EvaluationDetail(
+    return wire.EvaluationDetail(
         metrics=metrics_of(records, measures, latencies_ms=latencies_ms),
         overall=measures_of(measures, codes, bootstrap),
         decisions=[
@@ -146,7 +139,7 @@ def decision_measures(
     bootstrap: Bootstrap,
     *,
     has_curve: bool = False,
-) -> DecisionMeasures:
+) -> wire.DecisionMeasures:
     """Return the measures of one decision, of which ``rows`` are the records."""
     codes, own = records.context_codes[rows], measures.take(rows)
     kind = max(sorted(set(kinds := records.kinds[rows].tolist())), key=kinds.count)
@@ -159,7 +152,7 @@ def decision_measures(
             figures["yes_curve"] = yes_curve(table, bootstrap)
     if has_curve:
         figures["coverage_curve"] = coverage_curve(own, codes, bootstrap)
-    return DecisionMeasures(
+    return wire.DecisionMeasures(
         decision_id=records.decision_ids[rows[0]],
         kind=kind,
         metrics=measures_of(own, codes, bootstrap),
@@ -173,7 +166,7 @@ def slice_table(
     by: str,
     values: Sequence[str | None],
     bootstrap: Bootstrap,
-) -> SliceTable:
+) -> wire.SliceTable:
     """Cut the records by one property and measure each slice; None is the value of those in none.
 
     Raises ``UnmeasurableError`` when there is not one value a record.
@@ -183,10 +176,10 @@ def slice_table(
             f"{by} has {len(values)} values for {len(records)} records; give one each."
         )
     groups = group_rows(values, largest_first=True)
-    return SliceTable(
+    return wire.SliceTable(
         by=by,
         slices=[
-            SliceMeasures(
+            wire.SliceMeasures(
                 value=value,
                 metrics=measures_of(measures.take(rows), records.context_codes[rows], bootstrap),
             )
@@ -257,9 +250,9 @@ def length_buckets(tokens: Sequence[int]) -> list[str]:
     return [names[index] for index in np.searchsorted(LENGTH_BUCKETS, tokens).tolist()]
 
 
-def _latency(latencies_ms: Sequence[float]) -> Latency:
+def _latency(latencies_ms: Sequence[float]) -> wire.Latency:
     p50, p95 = np.quantile(np.asarray(latencies_ms, dtype=np.float64), (0.5, 0.95))
-    return Latency(p50=float(p50), p95=float(p95), n=len(latencies_ms))
+    return wire.Latency(p50=float(p50), p95=float(p95), n=len(latencies_ms))
 
 
 def _mean(values: FloatArray) -> float:

@@ -11,12 +11,7 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from steelyard.errors import (
-    InvalidReferenceError,
-    NothingToRollBackError,
-    RollbackChangedError,
-    VersionInUseError,
-)
+from steelyard import errors
 from steelyard.families.lineage.draft import LineageChange, LineageDraft
 from steelyard.families.lineage.events import CancelEvaluation, DropModel
 from steelyard.families.lineage.fine_tunes import request_cancel
@@ -60,10 +55,12 @@ def plan_rollback(lineage: Lineage, name: str, to: str, conditions: Conditions) 
     family = find_family(lineage, name)
     path = (*BODY, "to")
     if parse_reference(to, path)[0] != name:
-        raise InvalidReferenceError(f"{to} is no model of {name}; name one of its own.", path=path)
+        raise errors.InvalidReferenceError(
+            f"{to} is no model of {name}; name one of its own.", path=path
+        )
     model = find_ready_model(lineage, to, path)
     if model == latest_of(lineage, family):
-        raise NothingToRollBackError(f"{model.ref} is the latest model of {name} already.")
+        raise errors.NothingToRollBackError(f"{model.ref} is the latest model of {name} already.")
     discard = tuple(
         newer
         for newer in models_of(lineage, family)
@@ -95,7 +92,7 @@ def roll_back(
     plan = plan_rollback(lineage, name, to, conditions)
     refs = [model.ref for model in plan.discard]
     if set(discard) != set(refs):
-        raise RollbackChangedError(
+        raise errors.RollbackChangedError(
             f"Going back to {to} would discard {', '.join(refs)}; confirm exactly these in "
             "discard.",
             details=[{"discard": refs, "cancel": plan.cancelled}],
@@ -131,7 +128,7 @@ def check_unused(
         if job.is_active and job.parent in adapters and job.family != by
     )
     if users:
-        raise VersionInUseError(
+        raise errors.VersionInUseError(
             f"{', '.join(sorted(users)[:3])} still uses a model that would be gone; wait for it or "
             "cancel it."
         )

@@ -11,12 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, to_builtins
 
-from steelyard.errors import (
-    EngineUnavailableError,
-    InvalidReferenceError,
-    LiveLimitError,
-    ModelUnavailableError,
-)
+from steelyard import errors
 from steelyard.families.lineage.draft import LineageChange, LineageDraft
 from steelyard.families.lineage.lineage import (
     Conditions,
@@ -41,7 +36,7 @@ from steelyard.families.wire import Answering
 from steelyard.wire.violations import BODY
 
 
-class NotLoadedError(EngineUnavailableError):
+class NotLoadedError(errors.EngineUnavailableError):
     """A command that is allowed once a model is loaded: load it, probe it and give it again."""
 
     def __init__(self, model: FamilyModel) -> None:
@@ -84,7 +79,7 @@ def switch_family(
     )
     _check_place(draft, before)
     if latest is not None and conditions.state_of(latest.adapter) == "failed":
-        raise EngineUnavailableError(
+        raise errors.EngineUnavailableError(
             f"The model {latest.ref} cannot be loaded; roll {name} back to an older one, or try "
             "again later."
         )
@@ -113,7 +108,7 @@ def switch_model(
         draft.switch_model_off(model.adapter, "owner")
         return draft.done()
     if conditions.state_of(model.adapter) == "failed":
-        raise ModelUnavailableError(
+        raise errors.ModelUnavailableError(
             f"The model {model.ref} can no longer be loaded; use another model of its family."
         )
     _switch_off(draft, switch_off, besides=reference)
@@ -154,7 +149,7 @@ def list_holders(
 
 def _switch_off(draft: LineageDraft, names: Sequence[str], *, besides: str) -> None:
     if besides in names:
-        raise InvalidReferenceError(
+        raise errors.InvalidReferenceError(
             f"{besides} cannot be in switch_off: it is what is switched on; take it out.",
             path=(*BODY, "switch_off", names.index(besides)),
         )
@@ -168,7 +163,7 @@ def _switch_off(draft: LineageDraft, names: Sequence[str], *, besides: str) -> N
 
 def _refuse_names(switch_off: Sequence[str]) -> None:
     if switch_off:
-        raise InvalidReferenceError(
+        raise errors.InvalidReferenceError(
             "switch_off frees places for what is switched on; leave it out, or send on: true.",
             path=(*BODY, "switch_off"),
         )
@@ -184,7 +179,7 @@ def _check_place(draft: LineageDraft, before: dict[str, Holders]) -> None:
         )
         for model, holder in list_holders(draft.lineage, before)
     ]
-    raise LiveLimitError(
+    raise errors.LiveLimitError(
         f"{len(before)} models answer, and the account may have {limit}; name what to switch off "
         "in switch_off.",
         details=[{"answering": to_builtins(listed)}],
