@@ -275,6 +275,22 @@ def active_alarms(
     return connection.execute(sa.select(alarms).where(*where)).all()
 
 
+def alarm_on_answers(
+    connection: sa.Connection, account_id: str, named: str, since: float
+) -> str | None:
+    """Return what an active alarm says that was raised since a time on a model of a version's answers."""
+    of = decisions.c
+    of_version = (of.account_id == account_id, of.named == named, of.created_at >= since)
+    raised = sa.select(alarms.c.message).where(
+        alarms.c.account_id == account_id,
+        alarms.c.state.in_(ACTIVE),
+        alarms.c.created_at >= since,
+        sa.select(of.id).where(*of_version, of.model == alarms.c.model).exists(),
+    )
+    message: str | None = connection.scalar(raised.order_by(alarms.c.created_at).limit(1))
+    return message
+
+
 def find_alarm(connection: sa.Connection, account_id: str, alarm_id: str) -> sa.Row[Any] | None:
     """Return an alarm of an account."""
     return connection.execute(

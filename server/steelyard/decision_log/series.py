@@ -20,6 +20,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from steelyard.calibration.metrics import decision_brier_scores
+from steelyard.calibration.true_rates import true_rate
 from steelyard.decision_log import wire
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.costs import costs_between
@@ -169,7 +170,7 @@ class Series:
 
     def _read_checked(self, connection: Connection) -> _Checked:
         """Return what was checked from the beginning of the order by chance on, without a gap."""
-        rows = self._answers.by_chance(connection, self._of_window(), MOST_BY_CHANCE)
+        rows = self._answers.by_chance(connection, self._of_window(), wire.MOST_BY_CHANCE)
         observed = feedback_of_answers(connection, [row.id for row in rows], by=self._query.by)
         checked: _Checked = {}
         ended: set[str] = set()
@@ -215,7 +216,7 @@ class Series:
                     point.right += is_right(result.top, outcomes[name])
                     point.squares.append(_squared_error(result.probabilities, outcomes[name]))
 
-    def _to_wire(self) -> wire.DecisionSeries:
+    def _to_wire(self, checked: _Checked) -> wire.DecisionSeries:
         tops = sum((point.tops for point in self._points), Counter[tuple[str, str]]())
         # Of those as common as each other by name: answers are read in no order.
         most = sorted(tops, key=lambda key: (-tops[key], key))[:MAX_OUTCOMES]
@@ -224,7 +225,7 @@ class Series:
             until=self._until,
             bucket_s=self._width,
             is_sampled=self._is_sampled,
-            outcomes=[wire.SeriesOutcome(decision=decision, outcome=top) for decision, top in most],
+            outcomes=[self._outcome_to_wire(tops, key, checked.get(key[0], ())) for key in most],
             outcomes_left_out=len(tops) - len(most),
             data=[
                 self._point_to_wire(point, float(self._first + place * self._width), most)
@@ -234,7 +235,7 @@ class Series:
 
     def _outcome_to_wire(
         self, tops: Mapping[tuple[str, str], int], key: tuple[str, str], checks: Sequence[_Check]
-    ) -> SeriesOutcome:
+    ) -> wire.SeriesOutcome:
         decision, outcome = key
         n = sum(count for (name, _), count in tops.items() if name == decision)
         # Of a window that is read in part, each point stands for all of its answers.
@@ -251,7 +252,7 @@ class Series:
             [probabilities.get(outcome, 0.0) for probabilities, _ in checks],
             [_share_of(outcome, came_true) for _, came_true in checks],
         )
-        return SeriesOutcome(
+        return wire.SeriesOutcome(
             decision=decision,
             outcome=outcome,
             share=share(tops[key], n),

@@ -260,6 +260,22 @@ def _page(
             )
 
 
+def _page_by_chance(
+    connection: Connection,
+    answers: StoredAnswers,
+    criteria: AnswerCriteria,
+    query: wire.DecisionLogQuery,
+) -> wire.DecisionLogPage:
+    if query.cursor is not None:
+        message = "goes with the order newest; check the answers of the first page, then ask again."
+        raise InvalidRequestError(violations=[_violation("cursor", message)])
+    rows = answers.by_chance(connection, criteria, wire.MOST_BY_CHANCE)
+    observed = feedback_of_answers(connection, [row.id for row in rows], by=query.by)
+    all_logged = (_to_wire(row, observed.get(row.id, {})) for row in rows)
+    data = list(islice((one for one in all_logged if _matches(one, query)), query.limit))
+    return wire.DecisionLogPage(data=data, has_more=False, next_cursor=None)
+
+
 def _reports(connection: Connection, decision_id: str) -> dict[str, wire.FeedbackReport]:
     sources = sources_of_feedback(connection, [decision_id]).get(decision_id, {})
     return {

@@ -16,7 +16,8 @@ from steelyard.wire.filling import filled
 #: Shares that a named decision lists.
 _MOST_SHARES = 5
 
-_decode_figures = decoder_of(wire.ShareFigures).decode
+decode_figures = decoder_of(wire.ShareFigures).decode
+decode_ramp = decoder_of(wire.ShareRamp).decode
 
 
 def to_wire(connection: Connection, row: Row[Any]) -> wire.NamedDecision:
@@ -72,7 +73,8 @@ def _share(row: Row[Any]) -> wire.NamedShare:
         to=row.to_alias,
         from_version=row.from_number,
         to_version=row.to_number,
-        figures=wire.ShareFigures() if row.figures is None else _decode_figures(row.figures),
+        figures=wire.ShareFigures() if row.figures is None else decode_figures(row.figures),
+        ramp=None if row.ramp is None else decode_ramp(row.ramp),
     )
 
 

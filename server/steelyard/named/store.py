@@ -207,9 +207,13 @@ def running_shares(connection: sa.Connection) -> list[sa.Row[Any]]:
     )
 
 
-def change_share(connection: sa.Connection, share_id: str, values: Mapping[str, Any]) -> bool:
-    """Change a share that goes on; whether it does."""
-    is_running = (named_shares.c.id == share_id, named_shares.c.ended_at.is_(None))
+def change_share(
+    connection: sa.Connection, share_id: str, values: Mapping[str, Any], *, at: float | None = None
+) -> bool:
+    """Change a share that goes on, and is at a step where one is given; whether it does and is."""
+    is_running = [named_shares.c.id == share_id, named_shares.c.ended_at.is_(None)]
+    if at is not None:
+        is_running.append(named_shares.c.share == at)
     changed = connection.execute(sa.update(named_shares).where(*is_running).values(dict(values)))
     return changed.rowcount > 0
 

@@ -92,6 +92,7 @@ named_shares = sa.Table(
     sa.Column("ended_by", sa.Text),
     sa.Column("ended_reason", sa.Text),
     sa.Column("figures", sa.LargeBinary),
+    sa.Column("ramp", sa.LargeBinary),
     sa.Index(None, "named_id", "created_at"),
 )
 

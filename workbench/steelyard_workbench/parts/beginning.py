@@ -48,6 +48,7 @@ class Beginning:
     draft: Draft | None = None
     #: The newest that has a model.
     family: Family | None = None
+    training: Family | None = None
     #: The newest.
     decision: NamedDecision | None = None
     #: Whether requests name a decision.
