@@ -27,6 +27,7 @@ from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
 from steelyard.settings import Settings, read_settings
 from steelyard.storage import State
+from steelyard.storage.probing import StateProbe
 from support.servers.server_thread import ServerThread, exchange
 from support.waiting import until
 
@@ -110,6 +111,10 @@ class StandInState:
         if self.failure is not None:
             raise self.failure
 
+    async def check(self) -> None:
+        """Look whether it can be written, as its probe does."""
+        await self.write(None)
+
     def break_down(self) -> None:
         self.failure = StorageUnavailableError("The disk is full.")
 
@@ -135,6 +140,7 @@ class StandInServer:
         rooms: dict[type, Any] = {
             Settings: settings,
             State: self.state,
+            StateProbe: self.state,
             ModelRegistry: models,
             DecisionService: self.decisions,
             TokenAllowance: TokenAllowance(self.windows, settings.tokens_per_minute),
