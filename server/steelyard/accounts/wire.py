@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from steelyard.wire.queries import CursorPage
+
 Usd = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?\Z", description="Exact decimal text.")]
 Scope = Literal["full", "inference", "read"]
 Role = Literal["owner", "developer", "billing"]
@@ -81,9 +83,5 @@ class ApiKey(Struct, frozen=True, kw_only=True):
     ] = None
 
 
-class ApiKeyPage(Struct, frozen=True, kw_only=True):
+class ApiKeyPage(CursorPage[ApiKey], frozen=True):
     """A page of API keys, the newest first."""
-
-    data: list[ApiKey]
-    has_more: bool
-    next_cursor: str | None

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from steelyard.alarms.budget import FALSE_ALARMS, Watch
 from steelyard.wire.measures import Measure
-from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
 
 AlarmState = Literal["raised", "acknowledged", "cleared"]
 ReferenceKind = Literal["evaluation", "window"]
@@ -195,12 +195,8 @@ class Alarm(Struct, frozen=True, kw_only=True):
     evidence: AlarmEvidence
 
 
-class AlarmPage(Struct, frozen=True, kw_only=True):
+class AlarmPage(CursorPage[Alarm], frozen=True):
     """A page of alarms, newest first."""
-
-    data: list[Alarm]
-    has_more: bool
-    next_cursor: str | None
 
 
 class FeedbackSelection(Struct, frozen=True, kw_only=True):

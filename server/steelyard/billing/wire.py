@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from steelyard.billing.states import PurchaseState
-from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
 
 Usd = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?\Z", description="Exact decimal text.")]
 #: An amount that a request names.
@@ -51,12 +51,8 @@ class NewPurchase(Struct, frozen=True, kw_only=True):
     ] = None
 
 
-class PurchasePage(Struct, frozen=True, kw_only=True):
+class PurchasePage(CursorPage[Purchase], frozen=True):
     """A page of purchases, the newest first."""
-
-    data: list[Purchase]
-    has_more: bool
-    next_cursor: str | None
 
 
 class Transaction(Struct, frozen=True, kw_only=True):
@@ -71,12 +67,8 @@ class Transaction(Struct, frozen=True, kw_only=True):
     created_at: float
 
 
-class TransactionPage(Struct, frozen=True, kw_only=True):
+class TransactionPage(CursorPage[Transaction], frozen=True):
     """A page of the ledger, the newest line first."""
-
-    data: list[Transaction]
-    has_more: bool
-    next_cursor: str | None
 
 
 class SetTopUp(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

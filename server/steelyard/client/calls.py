@@ -176,8 +176,8 @@ def describe_pages(method: Callable[..., Any], build: Callable[..., Any], iterat
     describe_method(method, build)
     signature = inspect.signature(method)
     page = build.__globals__[signature.return_annotation]
-    item = page.__annotations__["data"].removeprefix("list")
-    method.__signature__ = signature.replace(return_annotation=f"{iterator}{item}")  # type: ignore[attr-defined]
+    item = page.__orig_bases__[0].__args__[0].__name__
+    method.__signature__ = signature.replace(return_annotation=f"{iterator}[{item}]")  # type: ignore[attr-defined]
 
 
 class Page(Protocol[_Item_co]):

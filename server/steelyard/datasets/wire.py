@@ -16,7 +16,14 @@ from steelyard.decisions.policy_wire import AbstainInput
 from steelyard.decisions.wire import MAX_TEMPERATURE, MIN_TEMPERATURE, ImageInput, Kind, Name
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.methods import Method
-from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, ExportFormat, NextCursor, PageSize
+from steelyard.wire.queries import (
+    MAX_NUMBER,
+    MAX_PAGE,
+    CursorPage,
+    ExportFormat,
+    NextCursor,
+    PageSize,
+)
 from steelyard.wire.shown import Framed, Shown
 
 #: The two sides of a dataset; a context is on one of them for ever.
@@ -283,12 +290,8 @@ class DatasetCheck(Struct, frozen=True, kw_only=True):
     ]
 
 
-class DatasetPage(Shown, Struct, frozen=True, kw_only=True):
+class DatasetPage(CursorPage[Dataset], frozen=True):
     """Datasets, most recently used first."""
-
-    data: list[Dataset]
-    has_more: bool
-    next_cursor: str | None
 
 
 class DatasetVersion(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from steelyard.decisions.wire import DecisionResult, Kind, Name, NamedUse
 from steelyard.wire.limits import MAX_QUESTIONS
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard.wire.origins import Origin
-from steelyard.wire.queries import MAX_PAGE, ExportFormat, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, ExportFormat, NextCursor, PageSize
 
 #: The most buckets of a summary.
 MAX_BUCKETS = 1440
@@ -138,12 +138,8 @@ class LoggedDecision(Struct, frozen=True, kw_only=True):
     ] = ""
 
 
-class DecisionLogPage(Struct, frozen=True, kw_only=True):
+class DecisionLogPage(CursorPage[LoggedDecision], frozen=True):
     """A page of stored answers, newest first. Where filters match little it may be short."""
-
-    data: list[LoggedDecision]
-    has_more: bool
-    next_cursor: str | None
 
 
 class FeedbackReport(Struct, frozen=True, kw_only=True):

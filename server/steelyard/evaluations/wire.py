@@ -14,6 +14,7 @@ from steelyard.decisions.wire import Kind
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard.wire.methods import Method
+from steelyard.wire.queries import CursorPage
 from steelyard.wire.shown import Framed, Plotted, Shown
 
 EvaluationStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -110,12 +111,8 @@ class Evaluation(Shown, Struct, frozen=True, kw_only=True):
         )
 
 
-class EvaluationPage(Struct, frozen=True, kw_only=True):
+class EvaluationPage(CursorPage[Evaluation], frozen=True):
     """A page of evaluations, newest first."""
-
-    data: list[Evaluation]
-    has_more: bool
-    next_cursor: str | None
 
 
 class EvaluationSubmission(Shown, Struct, frozen=True, kw_only=True):

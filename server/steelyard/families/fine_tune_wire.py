@@ -15,7 +15,7 @@ from steelyard.families.wire import Charge, ContinueRows, JobOutcome, JobStatus
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.methods import Method
 from steelyard.wire.origins import LabelledBy
-from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
 from steelyard.wire.shown import Framed, Shown
 from steelyard.wire.training import CurvePoint, HeadsKind, Phase
 
@@ -178,12 +178,8 @@ class Job(Framed, Struct, frozen=True, kw_only=True):
         )
 
 
-class JobPage(Shown, Struct, frozen=True, kw_only=True):
+class JobPage(CursorPage[Job], frozen=True):
     """A page of fine-tunes, newest first."""
-
-    data: list[Job]
-    has_more: bool
-    next_cursor: str | None
 
 
 class JobEvent(Struct, frozen=True, kw_only=True):

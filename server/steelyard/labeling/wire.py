@@ -15,7 +15,7 @@ from steelyard.labeling.judging import Targets, Weighting
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure
-from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, NextCursor, PageSize
+from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, CursorPage, NextCursor, PageSize
 from steelyard.wire.shown import Shown
 
 LabelingStatus = Literal[
@@ -123,12 +123,8 @@ class LabelingSource(Shown, Struct, frozen=True, kw_only=True):
     created_at: float
 
 
-class LabelingSourcePage(Shown, Struct, frozen=True, kw_only=True):
+class LabelingSourcePage(CursorPage[LabelingSource], frozen=True):
     """Sources, newest first."""
-
-    data: list[LabelingSource]
-    has_more: bool
-    next_cursor: str | None
 
 
 class SourceRow(Struct, frozen=True, kw_only=True):
@@ -282,12 +278,8 @@ class LabelingJob(Shown, Struct, frozen=True, kw_only=True):
         )
 
 
-class LabelingJobPage(Shown, Struct, frozen=True, kw_only=True):
+class LabelingJobPage(CursorPage[LabelingJob], frozen=True):
     """Jobs, newest first."""
-
-    data: list[LabelingJob]
-    has_more: bool
-    next_cursor: str | None
 
 
 class TeacherJudgment(Struct, frozen=True, kw_only=True):

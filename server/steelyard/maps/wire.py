@@ -13,7 +13,7 @@ from steelyard.datasets.wire import Version
 from steelyard.decisions.wire import Name
 from steelyard.maps.progress import MapProgress
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
-from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
 from steelyard.wire.shown import Shown
 
 MapStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -108,12 +108,8 @@ class DatasetMap(Shown, Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-class MapPage(Struct, frozen=True, kw_only=True):
+class MapPage(CursorPage[DatasetMap], frozen=True):
     """A page of maps, newest first."""
-
-    data: list[DatasetMap]
-    has_more: bool
-    next_cursor: str | None
 
 
 class MapPoints(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from steelyard.evaluations.wire import Change
 from steelyard.named.wire import AliasName, DecisionName, VersionNumber
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.measures import Measure
-from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
 
 Verdict = Literal["passed", "refused", "inconclusive"]
 ComparisonStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -146,9 +146,5 @@ class ComparisonsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     cursor: NextCursor = None
 
 
-class ComparisonPage(Struct, frozen=True, kw_only=True):
+class ComparisonPage(CursorPage[NamedComparison], frozen=True):
     """A page of comparisons, newest first."""
-
-    data: list[NamedComparison]
-    has_more: bool
-    next_cursor: str | None

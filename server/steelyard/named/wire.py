@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from steelyard.decisions import wire
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure
-from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
 
 _Pattern = rf"^{wire.NAME_PATTERN}\Z"
 DecisionName = Annotated[
@@ -259,25 +259,13 @@ class NamedPageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     cursor: NextCursor = None
 
 
-class NamedDecisionPage(Struct, frozen=True, kw_only=True):
+class NamedDecisionPage(CursorPage[NamedDecision], frozen=True):
     """A page of named decisions, newest first."""
 
-    data: list[NamedDecision]
-    has_more: bool
-    next_cursor: str | None
 
-
-class NamedVersionPage(Struct, frozen=True, kw_only=True):
+class NamedVersionPage(CursorPage[NamedVersion], frozen=True):
     """A page of versions, newest first."""
 
-    data: list[NamedVersion]
-    has_more: bool
-    next_cursor: str | None
 
-
-class AliasMovePage(Struct, frozen=True, kw_only=True):
+class AliasMovePage(CursorPage[AliasMove], frozen=True):
     """A page of moves, newest first."""
-
-    data: list[AliasMove]
-    has_more: bool
-    next_cursor: str | None

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from steelyard.accounts.wire import WalletBalance
 from steelyard.billing.wire import ParkedNotice
-from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
 
 
 class AccountsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -30,12 +30,8 @@ class AccountEntry(Struct, frozen=True, kw_only=True):
     wallet: WalletBalance
 
 
-class AccountEntryPage(Struct, frozen=True, kw_only=True):
+class AccountEntryPage(CursorPage[AccountEntry], frozen=True):
     """A page of accounts, the newest first."""
-
-    data: list[AccountEntry]
-    has_more: bool
-    next_cursor: str | None
 
 
 class AddCredit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

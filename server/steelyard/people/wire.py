@@ -10,7 +10,7 @@ from steelyard.accounts.wire import ApiKey, Usd
 from steelyard.caller import Scope
 from steelyard.decision_log.wire import Time
 from steelyard.people.roles import Role
-from steelyard.wire.queries import NextCursor, PageSize
+from steelyard.wire.queries import CursorPage, NextCursor, PageSize
 
 Email = Annotated[str, Meta(min_length=3, max_length=254, description="An e-mail address.")]
 
@@ -272,12 +272,8 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     created_at: float
 
 
-class AuditPage(Struct, frozen=True, kw_only=True):
+class AuditPage(CursorPage[AuditEntry], frozen=True):
     """A page of the audit, the newest first."""
-
-    data: list[AuditEntry]
-    has_more: bool
-    next_cursor: str | None
 
 
 class Member(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from steelyard.decisions.wire import Name
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
-from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
 from steelyard.wire.shown import Shown
 
 TuningStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -211,9 +211,5 @@ class PromptTuningJob(Shown, Struct, frozen=True, kw_only=True, omit_defaults=Tr
         )
 
 
-class PromptTuningPage(Struct, frozen=True, kw_only=True):
+class PromptTuningPage(CursorPage[PromptTuningJob], frozen=True):
     """A page of prompt-tuning jobs, newest first."""
-
-    data: list[PromptTuningJob]
-    has_more: bool
-    next_cursor: str | None

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.datasets.wire import MAX_PAGE_ROWS, DatasetName
 from steelyard.decisions.wire import Name
-from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, NextCursor, PageSize
+from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, CursorPage, NextCursor, PageSize
 
 DraftStatus = Literal["open", "sealed"]
 #: What can be done to a row.
@@ -120,12 +120,8 @@ class DraftSummary(Struct, frozen=True, kw_only=True):
     sealed: SealedDraft | None
 
 
-class DraftPage(Struct, frozen=True, kw_only=True):
+class DraftPage(CursorPage[DraftSummary], frozen=True):
     """Drafts, newest first."""
-
-    data: list[DraftSummary]
-    has_more: bool
-    next_cursor: str | None
 
 
 class DraftsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

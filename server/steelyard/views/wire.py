@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
 
 #: The most characters of an address: it has to be one that browsers and proxies take.
 MAX_ADDRESS = 4000
@@ -53,12 +53,8 @@ class ViewsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cursor: NextCursor = None
 
 
-class ViewPage(Struct, frozen=True, kw_only=True):
+class ViewPage(CursorPage[View], frozen=True):
     """A page of views, newest first."""
-
-    data: list[View]
-    has_more: bool
-    next_cursor: str | None
 
 
 class DeletedView(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.outbox.names import Event
 from steelyard.webhooks.targets import MAX_URL
-from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
 
 DeliveryStatus = Literal["waiting", "delivered", "failed"]
 
@@ -89,12 +89,8 @@ class Webhook(Struct, frozen=True, kw_only=True):
     ] = UNSET
 
 
-class WebhookPage(Struct, frozen=True, kw_only=True):
+class WebhookPage(CursorPage[Webhook], frozen=True):
     """A page of webhooks, newest first."""
-
-    data: list[Webhook]
-    has_more: bool
-    next_cursor: str | None
 
 
 class DeletedWebhook(Struct, frozen=True, kw_only=True):
@@ -127,9 +123,5 @@ class Delivery(Struct, frozen=True, kw_only=True):
     payload: dict[str, Any]
 
 
-class DeliveryPage(Struct, frozen=True, kw_only=True):
+class DeliveryPage(CursorPage[Delivery], frozen=True):
     """A page of deliveries, newest first."""
-
-    data: list[Delivery]
-    has_more: bool
-    next_cursor: str | None

@@ -7,7 +7,7 @@ from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
 
-from steelyard.wire.queries import MAX_PAGE, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
 
 #: Statuses of a job that has not ended.
 UNFINISHED = ("queued", "running", "cancelling")
@@ -69,12 +69,8 @@ class JobSummary(Struct, frozen=True, kw_only=True):
         return self.name or f"{self.dataset or self.dataset_id}, version {self.dataset_version}"
 
 
-class JobSummaryPage(Struct, frozen=True, kw_only=True):
+class JobSummaryPage(CursorPage[JobSummary], frozen=True):
     """A page of jobs of all kinds, newest first."""
-
-    data: list[JobSummary]
-    has_more: bool
-    next_cursor: str | None
 
 
 class AllJobsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Generic, Literal, TypeVar
 
 from msgspec import Meta, Struct
+
+Item = TypeVar("Item")
 
 MAX_PAGE = 200
 #: The largest number of a version, a row or a place: that of the state's columns.
@@ -18,6 +20,14 @@ NextCursor = Annotated[
 PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
 #: What rows are exported as: CSV, Parquet, or a zip of a folder of Hugging Face ``datasets``.
 ExportFormat = Literal["csv", "parquet", "hf"]
+
+
+class CursorPage(Struct, Generic[Item], frozen=True, kw_only=True):
+    """Things of a list, and where the next page begins."""
+
+    data: list[Item]
+    has_more: bool
+    next_cursor: str | None
 
 
 class NoQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
