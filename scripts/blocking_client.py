@@ -22,6 +22,7 @@ NAMES = {
     "async_method": "blocking_method",
     "asynchronous": "blocking",
     "asyncio": "time",
+    "open_async_client": "open_client",
     "receive_async": "receive",
     "receive_to_async": "receive_to",
 }

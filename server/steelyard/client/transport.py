@@ -11,6 +11,7 @@ import httpx
 
 from steelyard.client.options import ClientOptions
 from steelyard.client.row_sources import Progress
+from steelyard.wire.http_clients import open_async_http, open_http
 
 #: Seconds that an idle connection is kept; servers keep theirs longer.
 KEEP_ALIVE_S = 180.0
@@ -19,15 +20,23 @@ Sleep = Callable[[float], None]
 AsyncSleep = Callable[[float], Awaitable[None]]
 
 
-def http_arguments(options: ClientOptions) -> dict[str, Any]:
-    """Return the arguments of httpx's clients.
+def open_client(options: ClientOptions, transport: httpx.BaseTransport | None) -> httpx.Client:
+    """Return the HTTP client of a blocking client."""
+    return open_http(transport=transport, **_arguments(options))
 
-    No redirect is followed, and a server on this machine is called without the proxies of the
-    environment.
-    """
+
+def open_async_client(
+    options: ClientOptions, transport: httpx.AsyncBaseTransport | None
+) -> httpx.AsyncClient:
+    """Return the HTTP client of an asynchronous client."""
+    return open_async_http(transport=transport, **_arguments(options))
+
+
+def _arguments(options: ClientOptions) -> dict[str, Any]:
     return {
-        "follow_redirects": False,
+        "timeout": options.timeout_s,
         "limits": httpx.Limits(max_connections=None, keepalive_expiry=KEEP_ALIVE_S),
+        # A server on this machine is called without the proxies of the environment.
         "trust_env": not options.is_loopback,
     }
 

@@ -23,6 +23,7 @@ from steelyard.people.limits import SESSION_S
 from steelyard.settings import InvalidSettingError, Settings
 from steelyard.wire.addresses import is_public_address
 from steelyard.wire.hosts import is_loopback
+from steelyard.wire.http_clients import open_async_http
 
 _log = logging.getLogger(__name__)
 
@@ -109,7 +110,7 @@ class IdentityProvider:
             "code_verifier": self._derived("verifier", state),
         }
         try:
-            async with httpx.AsyncClient(timeout=_TIMEOUT_S) as client:
+            async with open_async_http(timeout=_TIMEOUT_S, trust_env=True) as client:
                 answer = await client.post(
                     about["token_endpoint"],
                     data=given,
@@ -181,7 +182,7 @@ class IdentityProvider:
             return self._known[1], self._known[2]
         address = f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
         try:
-            async with httpx.AsyncClient(timeout=_TIMEOUT_S) as client:
+            async with open_async_http(timeout=_TIMEOUT_S, trust_env=True) as client:
                 about = (await client.get(address)).raise_for_status().json()
                 self._check(about)
                 keys = (await client.get(about["jwks_uri"])).raise_for_status().json()

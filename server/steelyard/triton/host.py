@@ -33,6 +33,7 @@ from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.remote.process_marks import is_left_behind, mark
 from steelyard.triton import launch
 from steelyard.triton.environment import Environment, Tell
+from steelyard.wire.http_clients import open_http
 
 #: Seconds in which a server must be ready. It takes two to three, and a second for each model.
 START_S = 60.0
@@ -329,13 +330,15 @@ class TritonHost:
     def _is_healthy(self, question: str) -> bool:
         try:
             url = f"{self.http_url}/v2/health/{question}"
-            return httpx.get(url, timeout=_ASK_S, trust_env=False).is_success
+            with open_http(timeout=_ASK_S) as client:
+                return client.get(url).is_success
         except httpx.HTTPError:
             return False
 
     def _post(self, path: str) -> httpx.Response:
         try:
-            response = httpx.post(self.http_url + path, json={}, timeout=LOAD_S, trust_env=False)
+            with open_http(timeout=LOAD_S) as client:
+                response = client.post(self.http_url + path, json={})
         except httpx.HTTPError as error:
             message = "Triton does not answer; see its log, and start it again."
             raise EngineUnavailableError(message, retry_after_s=1.0) from error

@@ -12,6 +12,7 @@ import httpx
 from steelyard.version import __version__
 from steelyard.webhooks.store import Outcome
 from steelyard.webhooks.targets import RefusedTargetError, Target, check_addresses, read_target
+from steelyard.wire.http_clients import open_async_http
 
 #: Seconds that a try may take, its name's resolution included.
 TRY_S = 15.0
@@ -26,13 +27,8 @@ def open_client(places: int, verify: ssl.SSLContext | bool = True) -> httpx.Asyn
 
     Connections are not kept: they are to addresses, and names that share one must not share it.
     """
-    return httpx.AsyncClient(
-        limits=httpx.Limits(max_connections=places, max_keepalive_connections=0),
-        timeout=TRY_S,
-        follow_redirects=False,
-        trust_env=False,
-        verify=verify,
-    )
+    limits = httpx.Limits(max_connections=places, max_keepalive_connections=0)
+    return open_async_http(timeout=TRY_S, limits=limits, verify=verify)
 
 
 async def send(

@@ -40,7 +40,7 @@ from steelyard.client.row_sources import Progress
 from steelyard.client.saving import Saving, export_file
 from steelyard.client.transport import (
     AsyncSleep,
-    http_arguments,
+    open_async_client,
     receive_async,
     receive_to_async,
 )
@@ -80,7 +80,7 @@ class AsyncClient:
         self._options = options
         self._compression = Compression(options.gzip_over)
         self._sleep = sleep
-        self._http = httpx.AsyncClient(transport=transport, **http_arguments(options))
+        self._http = open_async_client(options, transport)
         self.models = AsyncModels(self)
         self.account = AsyncAccount(self)
         self.auth = AsyncAuth(self)

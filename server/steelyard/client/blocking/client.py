@@ -42,7 +42,7 @@ from steelyard.client.row_sources import Progress
 from steelyard.client.saving import Saving, export_file
 from steelyard.client.transport import (
     Sleep,
-    http_arguments,
+    open_client,
     receive,
     receive_to,
 )
@@ -82,7 +82,7 @@ class Client:
         self._options = options
         self._compression = Compression(options.gzip_over)
         self._sleep = sleep
-        self._http = httpx.Client(transport=transport, **http_arguments(options))
+        self._http = open_client(options, transport)
         self.models = Models(self)
         self.account = Account(self)
         self.auth = Auth(self)

@@ -18,6 +18,7 @@ from steelyard.serving.connected.answers import (
 )
 from steelyard.serving.connected.breaker import REFUSED_KEY, RemoteFailureError
 from steelyard.serving.connected.declared import ConnectedModel
+from steelyard.wire.http_clients import open_async_http
 
 #: Bytes of an answer; a longer one is not read.
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
@@ -37,12 +38,10 @@ class Remote:
         self.n_requests = 0
         # The client's own queue for connections is searched whole for each request that waits in it.
         self._places = asyncio.Semaphore(model.concurrency)
-        self._client = httpx.AsyncClient(
+        self._client = open_async_http(
             headers={} if key is None else {"Authorization": f"Bearer {key}"},
             timeout=model.timeout_s,
             limits=httpx.Limits(max_connections=model.concurrency),
-            follow_redirects=False,
-            trust_env=False,
             transport=transport,
         )
 

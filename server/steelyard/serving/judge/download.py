@@ -112,10 +112,12 @@ def connected(hub: str) -> Iterator[httpx.Client]:
     """Yield a client of the hub; broken connections raise ``EngineUnavailableError``."""
     import httpx  # noqa: PLC0415  slow to import
 
+    from steelyard.wire.http_clients import open_http  # noqa: PLC0415
+
     try:
-        with httpx.Client(
-            timeout=httpx.Timeout(_TIMEOUT_S, connect=_CONNECT_S), follow_redirects=True
-        ) as client:
+        # A hub sends on to where its files are, and many machines reach it through a proxy.
+        timeout = httpx.Timeout(_TIMEOUT_S, connect=_CONNECT_S)
+        with open_http(timeout=timeout, follow_redirects=True, trust_env=True) as client:
             yield client
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise EngineUnavailableError(

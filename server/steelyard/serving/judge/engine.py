@@ -471,14 +471,15 @@ class JudgeEngine:
 def _client(process: JudgeProcess) -> httpx.AsyncClient:
     import httpx  # noqa: PLC0415  slow to import
 
-    return httpx.AsyncClient(
+    from steelyard.wire.http_clients import open_async_http  # noqa: PLC0415
+
+    return open_async_http(
         transport=httpx.AsyncHTTPTransport(
             uds=process.socket, limits=httpx.Limits(keepalive_expiry=_KEEP_OPEN_S)
         ),
         base_url="http://judge",
         headers={"Authorization": f"Bearer {process.key}", "Content-Type": "application/json"},
-        timeout=None,  # noqa: S113  whoever asks has a bound
-        trust_env=False,
+        timeout=None,
     )
 
 
