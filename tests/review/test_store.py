@@ -8,6 +8,7 @@ import pytest
 from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.review import store as rows
 from steelyard.review.log import Entry, EntryBody
+from steelyard.review.wire import DraftsQuery
 
 DRAFT = {
     "id": "draft_1",
@@ -106,7 +107,9 @@ def test_a_draft_with_edits_is_open_until_it_is_sealed_or_deleted(drafted):
     assert is_open()
     drafted.write_now(lambda c: rows.seal_draft(c, "draft_1", at=3.0, sealed=b"{}"))
     assert not is_open()
-    page = drafted.read_now(lambda c: rows.page_drafts(c, LOCAL_ACCOUNT, status="sealed", limit=10))
+    page = drafted.read_now(
+        lambda c: rows.page_drafts(c, LOCAL_ACCOUNT, DraftsQuery(status="sealed", limit=10))
+    )
     assert [row.id for row in page.rows] == ["draft_1"]
     drafted.write_now(lambda c: rows.delete_draft(c, "draft_1"))
     assert drafted.read_now(lambda c: rows.entries_after(c, "draft_1", 0)) == []

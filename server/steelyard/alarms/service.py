@@ -103,20 +103,9 @@ class Alarms:
     async def page(self, caller: Caller, query: wire.AlarmsQuery) -> wire.AlarmPage:
         """Return a page of an account's alarms."""
         page = await self._state.read(
-            lambda connection: rows.page_of_alarms(
-                connection,
-                caller.account_id,
-                states=query.state,
-                model=query.model,
-                limit=query.limit,
-                cursor=query.cursor,
-            )
+            lambda connection: rows.page_of_alarms(connection, caller.account_id, query)
         )
-        return wire.AlarmPage(
-            data=[_to_wire(row) for row in page.rows],
-            has_more=page.next_cursor is not None,
-            next_cursor=page.next_cursor,
-        )
+        return page.to_wire(wire.AlarmPage, [_to_wire(row) for row in page.rows])
 
     async def get(self, caller: Caller, alarm_id: str) -> wire.AlarmDetail:
         """Return an alarm, and how its figure is now."""

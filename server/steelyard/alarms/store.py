@@ -14,6 +14,7 @@ from steelyard.alarms.tables import (
     alarm_watches,
     alarms,
 )
+from steelyard.alarms.wire import AlarmsQuery
 from steelyard.decision_log.store import DECIDING, counts_as_observed
 from steelyard.decision_log.tables import decisions, feedback
 from steelyard.evaluations.tables import evaluations
@@ -303,26 +304,14 @@ def change_alarm(connection: sa.Connection, alarm_id: str, **values: Any) -> Non
     connection.execute(sa.update(alarms).where(alarms.c.id == alarm_id).values(**values))
 
 
-def page_of_alarms(
-    connection: sa.Connection,
-    account_id: str,
-    *,
-    states: Sequence[str],
-    model: str | None,
-    limit: int,
-    cursor: str | None,
-) -> RowPage:
+def page_of_alarms(connection: sa.Connection, account_id: str, query: AlarmsQuery) -> RowPage:
     """Return a page of an account's alarms, the newest first."""
-    where: list[sa.ColumnElement[bool]] = [alarms.c.state.in_(states)] if states else []
+    owned, model = alarms.c.account_id == account_id, query.model
+    where: list[sa.ColumnElement[bool]] = [alarms.c.state.in_(query.state)] if query.state else []
     if model is not None:
         where.append(sa.or_(alarms.c.model == model, alarms.c.version == model))
     return newest_first(
-        connection,
-        alarms,
-        owned=alarms.c.account_id == account_id,
-        where=where,
-        limit=limit,
-        cursor=cursor,
+        connection, alarms, owned=owned, where=where, limit=query.limit, cursor=query.cursor
     )
 
 

@@ -118,14 +118,7 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
         """Return the rows of a page of a dataset's evaluations."""
         if find_dataset(connection, account_id, query.dataset_id) is None:
             raise unknown_dataset(query.dataset_id)
-        return rows.page_of_dataset(
-            connection,
-            account_id,
-            query.dataset_id,
-            statuses=query.status,
-            limit=query.limit,
-            cursor=query.cursor,
-        )
+        return rows.page_of_dataset(connection, account_id, query)
 
     async def find(
         self, caller: Caller, evaluation_id: str, *, with_dataset: bool = False

@@ -9,7 +9,6 @@ caller (``steelyard.evaluations.service``).
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, update
@@ -17,6 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, inser
 from steelyard.accounts.store_owner import sweep_owned
 from steelyard.datasets.tables import datasets
 from steelyard.evaluations import partitions
+from steelyard.evaluations.queries_wire import EvaluationsQuery
 from steelyard.evaluations.tables import evaluation_partitions, evaluation_parts, evaluations
 from steelyard.evaluations.wire import EVALUATION
 from steelyard.job_frame.store import JobStore
@@ -131,23 +131,16 @@ def _succeeded(account_id: str, dataset_id: str) -> tuple[ColumnElement[bool], .
     )
 
 
-def page_of_dataset(
-    connection: Connection,
-    account_id: str,
-    dataset_id: str,
-    *,
-    statuses: Sequence[str] = (),
-    limit: int,
-    cursor: str | None,
-) -> RowPage:
+def page_of_dataset(connection: Connection, account_id: str, query: EvaluationsQuery) -> RowPage:
     """Return a page of a dataset's evaluations, the newest first."""
+    of = evaluations.c
     return newest_first(
         connection,
         evaluations,
-        owned=and_(evaluations.c.account_id == account_id, evaluations.c.dataset_id == dataset_id),
-        where=[evaluations.c.status.in_(statuses)] if statuses else (),
-        limit=limit,
-        cursor=cursor,
+        owned=and_(of.account_id == account_id, of.dataset_id == query.dataset_id),
+        where=[of.status.in_(query.status)] if query.status else (),
+        limit=query.limit,
+        cursor=query.cursor,
     )
 
 

@@ -117,14 +117,7 @@ class DraftService:
     async def page(self, caller: Caller, query: wire.DraftsQuery) -> wire.DraftPage:
         """Return a page of the account's drafts, newest first."""
         page = await self._state.read(
-            functools.partial(
-                rows.page_drafts,
-                account_id=caller.account_id,
-                dataset_id=query.dataset_id,
-                status=query.status,
-                limit=query.limit,
-                cursor=query.cursor,
-            )
+            lambda connection: rows.page_drafts(connection, caller.account_id, query)
         )
         return page.to_wire(wire.DraftPage, [summarise(row) for row in page.rows])
 

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from steelyard.review.log import Entry, EntryBody, pack_places, unpack_places
 from steelyard.review.tables import draft_duties, draft_entries, drafts
+from steelyard.review.wire import DraftsQuery
 from steelyard.storage.pages import RowPage, newest_first
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.filling import filled
@@ -36,28 +37,16 @@ def find_draft(
     return connection.execute(query.with_for_update() if is_locked else query).first()
 
 
-def page_drafts(
-    connection: sa.Connection,
-    account_id: str,
-    *,
-    dataset_id: str | None = None,
-    status: str | None = None,
-    limit: int,
-    cursor: str | None = None,
-) -> RowPage:
+def page_drafts(connection: sa.Connection, account_id: str, query: DraftsQuery) -> RowPage:
     """Return a page of an account's drafts, newest first."""
+    owned = drafts.c.account_id == account_id
     where: list[sa.ColumnElement[bool]] = []
-    if dataset_id is not None:
-        where.append(drafts.c.dataset_id == dataset_id)
-    if status is not None:
-        where.append(drafts.c.status == status)
+    if query.dataset_id is not None:
+        where.append(drafts.c.dataset_id == query.dataset_id)
+    if query.status is not None:
+        where.append(drafts.c.status == query.status)
     return newest_first(
-        connection,
-        drafts,
-        owned=drafts.c.account_id == account_id,
-        where=where,
-        limit=limit,
-        cursor=cursor,
+        connection, drafts, owned=owned, where=where, limit=query.limit, cursor=query.cursor
     )
 
 

@@ -141,13 +141,7 @@ class Webhooks:
 
         def read(connection: Connection) -> wire.DeliveryPage:
             _find(connection, caller.account_id, webhook_id)
-            page = rows.page_of_deliveries(
-                connection,
-                webhook_id,
-                statuses=query.status,
-                limit=query.limit,
-                cursor=query.cursor,
-            )
+            page = rows.page_of_deliveries(connection, webhook_id, query)
             return page.to_wire(wire.DeliveryPage, [_delivery_to_wire(row) for row in page.rows])
 
         return await self._state.read(read)

@@ -20,6 +20,7 @@ from steelyard.storage.pages import RowPage
 from steelyard.storage.rows import Rows
 from steelyard.storage.statements import Statement
 from steelyard.webhooks.tries import next_wait_s, why_off
+from steelyard.webhooks.wire import DeliveriesQuery
 
 WEBHOOKS = Rows(webhooks)
 DELIVERIES = Rows(webhook_deliveries, owner="webhook_id")
@@ -70,16 +71,13 @@ def switch_off(connection: sa.Connection, webhook_id: str, reason: str, at: floa
 
 
 def page_of_deliveries(
-    connection: sa.Connection,
-    webhook_id: str,
-    *,
-    statuses: Sequence[str],
-    limit: int,
-    cursor: str | None,
+    connection: sa.Connection, webhook_id: str, query: DeliveriesQuery
 ) -> RowPage:
     """Return a page of a webhook's deliveries, the newest first."""
-    where = [webhook_deliveries.c.status.in_(statuses)] if statuses else ()
-    return DELIVERIES.page(connection, webhook_id, where=where, limit=limit, cursor=cursor)
+    where = [webhook_deliveries.c.status.in_(query.status)] if query.status else ()
+    return DELIVERIES.page(
+        connection, webhook_id, where=where, limit=query.limit, cursor=query.cursor
+    )
 
 
 def _heads(now: float | sa.BindParameter[float]) -> sa.Select[Any]:
