@@ -208,7 +208,7 @@ def test_a_map_that_waits_keeps_its_dataset_and_goes_with_it(served, http):
 
 def test_of_many_rows_an_even_sample_is_laid_out(served, http, monkeypatch):
     services, _ = served
-    monkeypatch.setattr(services_of_maps, "MAX_POINTS", 25)
+    monkeypatch.setattr(services_of_maps.wire, "MAX_POINTS", 25)
     monkeypatch.setattr(running, "BLOCK_ROWS", 10)
     monkeypatch.setattr(progress_of_maps, "BLOCK_ROWS", 10)
     found = start(http, upload(http)).json()
