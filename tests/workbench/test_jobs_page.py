@@ -16,7 +16,7 @@ from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.pages.jobs.page import JobsPage
 from steelyard_workbench.pages.jobs.progress import Track, duration, progress_text
-from support.browser.shown_parts import buttons, named, texts
+from support.browser.shown_parts import buttons, lines, named, texts
 from support.families.told_families import in_turn, make_client, told_evaluation, told_job, told_map
 from support.servers.held_calls import HeldCall, until_done
 
@@ -69,10 +69,10 @@ def test_what_runs_comes_with_its_progress_and_what_ended_with_its_outcome():
 
 def test_one_kind_is_shown_alone():
     page = open_page(make_client(jobs_all=listed(told_job(), told_evaluation())))
-    assert "fine-tune of router" in buttons(page.__panel__())
+    assert [row[0] for row in lines(page, "Ended jobs").rows] == ["fine-tune of router"]
     named(page.__panel__(), "Show")[0].value = "evaluation"
     assert "evaluation of hashing on version 3" in buttons(page.__panel__())
-    assert "fine-tune of router" not in buttons(page.__panel__())
+    assert "joined" not in texts(page.__panel__())
 
 
 def test_a_server_that_is_gone_fails_the_whole():
@@ -137,7 +137,7 @@ def test_a_map_comes_with_its_progress_is_cancelled_and_opened():
     assert "stored for a day" in texts(page.dialog.dialog)
     run(page.dialog.confirm())
     assert client.jobs.of("cancel") == [(("map_1",), {})]
-    buttons(page.__panel__())["map of tickets, version 2"].clicks += 1
+    lines(page, "Ended jobs").press(0)
     opened = page.session
     assert (opened.page, opened.dataset, opened.version) == ("map", "ds_1", 2)
 
@@ -190,10 +190,10 @@ def test_one_that_succeeded_draws_its_curve_and_links_to_its_gate():
 def test_choosing_one_shows_it_and_an_evaluation_opens_its_own_page():
     client = make_client(jobs_all=listed(told_job(), told_evaluation(status="succeeded")))
     page = open_page(client, query='{"records": {"wrong": true}}', view="slices")
-    buttons(page.__panel__())["fine-tune of router"].clicks += 1
+    lines(page, "Ended jobs").press(0)
     assert page.session.job == "ftj_3"
     assert page.chosen.state == "shown"
-    buttons(page.__panel__())["evaluation of hashing on version 3"].clicks += 1
+    lines(page, "Ended jobs").press(1)
     assert (page.session.page, page.session.evaluation) == ("evaluations", "eval_1")
     assert (page.session.query, page.session.view) == ("", "")
 
@@ -242,9 +242,9 @@ def test_a_look_at_one_shows_nothing_under_another_that_was_chosen_meanwhile(cho
 def test_many_that_ended_are_shown_a_part_at_a_time():
     many = [told_job(id=f"ftj_{n}", created_at=float(n)) for n in range(50)]
     page = open_page(make_client(jobs_all=listed(*many)))
-    n_shown = len(page.place)
+    assert len(lines(page, "Ended jobs").rows) == 20
     buttons(page.__panel__())["Show more of 50"].clicks += 1
-    assert len(page.place) == n_shown + 20
+    assert len(lines(page, "Ended jobs").rows) == 40
 
 
 def test_leaving_stops_the_poller():

@@ -9,7 +9,7 @@ import pytest
 
 import steelyard
 from steelyard.app.job_runtime import open_worker
-from support.browser.shown_parts import buttons, named, texts
+from support.browser.shown_parts import buttons, lines, named, texts
 from support.datasets.dataset_rows import make_rows
 from support.models.teaching import SHARED, is_even, queries, taught_server
 from support.servers.held_calls import HeldCall, until_done
@@ -71,7 +71,7 @@ def test_jobs_are_listed_followed_and_opened(client, server):
         client.labeling.wait(job, progress=False)
     asyncio.run(page.look())
     assert "review ready · 6 rows, 3 on which all teachers agree" in texts(page.__panel__())
-    named(page.__panel__(), "<queries>")[0].clicks += 1
+    lines(page, "Labeling jobs").press(0)
     assert page.session.labeling == job.id
     assert page.queue is not None
     assert "Krippendorff&#x27;s alpha" in texts(page.__panel__())

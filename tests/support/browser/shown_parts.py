@@ -12,11 +12,13 @@ def texts(shown: Any) -> str:
     """Everything that a part of a page says."""
     from steelyard_workbench.kit.components.choices import Choices
     from steelyard_workbench.kit.components.copy_text import CopyText
+    from steelyard_workbench.kit.components.mark_table import MarkTable
 
     parts = shown.select(lambda one: isinstance(getattr(one, "object", None), str))
     copied = [text for one in shown.select(CopyText) for text in one.texts.values()]
     offered = [each.text for part in shown.select(Choices) for each in part.choices if each.text]
-    return "\n".join([*(one.object for one in parts), *copied, *offered])
+    listed = [" · ".join(row) for table in shown.select(MarkTable) for row in table.rows]
+    return "\n".join([*(one.object for one in parts), *copied, *offered, *listed])
 
 
 def texts_of(shown: Any) -> str:

@@ -60,7 +60,7 @@ table {{
   border: var(--card-line, 1px solid var(--line)); border-radius: 8px;
 }}
 th, td {{
-  text-align: left; vertical-align: top; padding: 9px 16px; border-bottom: 1px solid var(--line);
+  text-align: left; vertical-align: baseline; padding: 9px 16px; border-bottom: 1px solid var(--line);
 }}
 tbody tr:last-child > * {{ border-bottom: 0; }}
 tbody tr:hover > * {{ background: var(--sunk); }}

@@ -25,14 +25,6 @@ _SEVERITY: dict[Status, str] = {
     "off": "info",
 }
 
-#: The text begins beside the icon: paragraphs have margins between them only.
-ALERT_TEXT = {
-    "& .MuiAlert-message > :first-child, & .MuiAlert-message p:first-of-type": {"marginTop": 0},
-    "& .MuiAlert-message p:last-of-type": {"marginBottom": 0},
-    "& .MuiAlert-message": {"paddingTop": "5px"},
-}
-
-
 _QUIET = {
     "& .MuiAccordion-root, &.MuiAccordion-root": {"&&": {"border": 0, "background": "none"}},
     "& .MuiAccordionSummary-root": {"padding": 0, "minHeight": "28px", "width": "fit-content"},
@@ -89,7 +81,6 @@ def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
         variant="outlined",
         closeable=False,
         margin=(5, 10),
-        sx=ALERT_TEXT,
         sizing_mode="stretch_width",
     )
 
@@ -118,7 +109,6 @@ def failed(
             variant="outlined",
             closeable=False,
             margin=(5, 10),
-            sx=ALERT_TEXT,
             sizing_mode="stretch_width",
         )
     ]
@@ -155,7 +145,6 @@ def verdict(status: Status, word: str, text: str = "") -> Viewable:
         variant="outlined",
         closeable=False,
         margin=(5, 10),
-        sx=ALERT_TEXT,
         sizing_mode="stretch_width",
     )
 

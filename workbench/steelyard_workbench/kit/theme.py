@@ -185,10 +185,11 @@ def _of_theme(look: dict[str, str]) -> dict[str, object]:
                         "backgroundColor": look["surface"],
                         "&:hover": {"backgroundColor": look["sunk"]},
                     },
-                },
-                # Beside a field all buttons have its height; a link has that of its words.
-                "textSizeSmall": {
-                    "&&": {"fontSize": SMALL, "minHeight": _SMALL_HEIGHT, "padding": "0 8px"}
+                    # Beside a field all buttons have its height; a link has that of its words.
+                    "&&.MuiButton-text.MuiButton-sizeSmall": {
+                        "minHeight": _SMALL_HEIGHT,
+                        "padding": "0 8px",
+                    },
                 },
             }
         },
@@ -241,6 +242,13 @@ def _of_theme(look: dict[str, str]) -> dict[str, object]:
                     },
                 },
                 "icon": {"&&": {"padding": "5px 0", "marginRight": "8px", "fontSize": "20px"}},
+                # The text begins beside the icon: paragraphs have margins between them only.
+                "message": {
+                    "&&": {"paddingBlock": "5px"},
+                    "& > .MuiAlertTitle-root:empty": {"display": "none"},
+                    "& :first-child, & p:first-of-type": {"marginTop": 0},
+                    "& p:last-of-type": {"marginBottom": 0},
+                },
             }
         },
         "MuiAppBar": {
@@ -300,6 +308,7 @@ _COMPONENTS = {
                     "padding": "0 14px",
                     "backgroundColor": token("surface"),
                 },
+                "&&.MuiToggleButton-sizeSmall": {"padding": "0 9px"},
                 "&&&.Mui-selected": {
                     "backgroundColor": token("accent-tint"),
                     "color": token("accent"),

@@ -117,7 +117,7 @@ class Steps(Viewer):
         self.memory = TabMemory(key="steelyard-steps", is_lasting=True)
         self.memory.param.watch(lambda _: self._draw(), "text")
         self.line = Choices([], level=2, layout="steps")
-        self.leaving = Choices([], layout="row", is_small=True)
+        self.leaving = Choices([], layout="row")
         self._draw()
 
     def __panel__(self) -> Viewable:
@@ -143,9 +143,7 @@ class Steps(Viewer):
         )
         label = "Show the first steps" if is_away else "Put the first steps away"
         self.leaving.visible = not is_over
-        self.leaving.offer(
-            [Choice(label, lambda: self._remember(_AWAY, is_there=not is_away), look="text")]
-        )
+        self.leaving.offer([Choice(label, lambda: self._remember(_AWAY, is_there=not is_away))])
 
     def _steps(self) -> list[tuple[Choice, bool]]:
         """Return each step with what it takes, and whether it is done; a later one does those before."""

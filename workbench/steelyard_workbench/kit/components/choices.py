@@ -33,7 +33,8 @@ p {{ margin: 0 0 8px; max-width: {READING_WIDTH}; overflow-wrap: anywhere; }}
   box-sizing: border-box; width: 320px; max-width: 100%; padding: 4px 16px 16px; border-radius: 8px;
   background: var(--surface); border: 1px solid var(--line);
 }}
-.cards.small > div {{ width: 250px; display: flex; flex-direction: column; align-items: flex-start; gap: 6px; }}
+.cards.small {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(240px, 1fr)); }}
+.cards.small > div {{ width: auto; display: flex; flex-direction: column; align-items: flex-start; gap: 6px; }}
 .cards.small p {{ margin: 0; flex: 1; font-size: {SMALL}; color: var(--muted); white-space: pre-line; }}
 .steps {{
   display: flex; flex-wrap: wrap; gap: 16px; padding: 20px; border-radius: 8px; margin-top: 8px;
@@ -44,7 +45,7 @@ p {{ margin: 0 0 8px; max-width: {READING_WIDTH}; overflow-wrap: anywhere; }}
 .steps > .now {{ border-color: var(--accent); }}
 .steps h2, .steps h3 {{ font-size: {TEXT}; margin: 8px 0 2px; }}
 .steps p {{ font-size: {SMALL}; color: var(--muted); }}
-@media (max-width: 599px) {{ .cards.small > div {{ width: 100%; }} .steps > div {{ flex-basis: 100%; }} .steps > .later p {{ display: none; }} }}
+@media (max-width: 599px) {{ .steps > div {{ flex-basis: 100%; }} .steps > .later p {{ display: none; }} }}
 """)
 )
 

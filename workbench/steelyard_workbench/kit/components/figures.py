@@ -31,6 +31,8 @@ def plot(title: str, x: str, y: str, *, height: int = 300, **given: Any) -> Any:
         sizing_mode="stretch_width",
         toolbar_location="right",
         tools=given.pop("tools", "hover,tap,pan,wheel_zoom,reset,save"),
+        # The card around it is its frame; the dark theme would draw another.
+        outline_line_color=None,
         **given,
     )
     made.toolbar.logo = None
@@ -111,7 +113,7 @@ def bars(
     *,
     title: str,
     x: str,
-    color: str = BLUE,
+    color: str | Sequence[str] = BLUE,
     full_names: Sequence[str] | None = None,
     open_: Callable[[int], None] | None = None,
 ) -> Any:
@@ -120,7 +122,9 @@ def bars(
     No two names are alike: of others the browser draws nothing.
     """
     full = list(names if full_names is None else full_names)
-    source = ColumnDataSource({"name": list(names), "value": list(values), "full": full})
+    colours = [color] * len(full) if isinstance(color, str) else list(color)
+    columns = {"name": list(names), "value": list(values), "full": full, "color": colours}
+    source = ColumnDataSource(columns)
     # Shares are compared across charts: their axes are all of one length.
     ends = {"x_range": (0, 1)} if x.startswith(("probability", "share")) else {}
     made = plot(
@@ -131,7 +135,7 @@ def bars(
         y_range=list(reversed(list(names))),
         **ends,
     )
-    made.hbar(y="name", right="value", height=0.7, source=source, color=color)
+    made.hbar(y="name", right="value", height=0.7, source=source, color="color")
     made.hover.tooltips = [("", "@full"), (x, "@value{0,0.[000]}")]
     # Beside rows there is room for few numbers of five digits.
     made.xaxis.ticker = BasicTicker(desired_num_ticks=3)

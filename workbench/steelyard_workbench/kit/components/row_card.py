@@ -51,7 +51,10 @@ class Image(TypedDict):
 
 
 _STYLE = BUTTON_CSS + with_tokens(f"""
-:host {{ color: var(--ink); font-family: {FONT}; }}
+:host {{
+  color: var(--ink); font-family: {FONT}; box-sizing: border-box; padding: 16px; border-radius: 8px;
+  background: var(--surface); border: 1px solid var(--line);
+}}
 .line {{ font-size: {TEXT}; line-height: 1.43; overflow-wrap: anywhere; }}
 .context {{
   font-size: {HEADING}; line-height: 1.5; white-space: pre-wrap; overflow-wrap: anywhere;
@@ -71,7 +74,7 @@ kbd {{
   padding: 0 0.35em; margin-right: 0.5em; text-align: center; border-radius: 3px;
   border: 1px solid currentColor; border-bottom-width: 2px;
 }}
-@media (hover: none) {{ kbd {{ display: none; }} }}
+@media (hover: none) {{ kbd {{ display: none; }} button {{ min-height: 40px; }} }}
 button.chip {{ border-radius: 16px; }}
 """)
 

@@ -12,6 +12,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, FamilyList
 from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
@@ -26,13 +27,9 @@ from steelyard_workbench.parts.families.labels import (
     CONTINUE,
     continue_of,
     continue_text,
-    idle_text,
     move_text,
     switch_text,
-    warm_text,
 )
-
-#: Milliseconds between two looks whether the family that is shown changed.
 
 
 class FamiliesPage(Page):
@@ -97,7 +94,7 @@ class FamiliesPage(Page):
 
         def fill(text: str) -> None:
             matching = [family for family in families.data if text.lower() in family.id]
-            place[:] = [self._card(family) for family in matching]
+            place[:] = self._table(matching)
             if not matching:
                 clear = pmui.Button(label="Clear the search", variant="contained")
                 clear.on_click(lambda _: search.param.update(value="", value_input=""))
@@ -122,29 +119,33 @@ class FamiliesPage(Page):
         )
         return self.form.__panel__()
 
-    def _card(self, family: Family) -> Viewable:
-        name = pmui.Button(label=family.id, variant="outlined")
-        name.on_click(lambda _: self.session.param.update(family=family.id, job=""))
-        served = "serves no model" if family.served is None else f"serves {family.served.ref}"
-        if family.served is not None and not family.switched_on:
-            served = f"would serve {family.served.ref}"
-        latest = "" if family.latest is None else f", latest {family.latest.ref}"
-        shown: list[Viewable] = [
-            pmui.Row(
-                name,
-                pmui.Typography(
-                    f"{switch_text(family)}, {served}{latest}", variant="body1", align="center"
-                ),
-            ),
-            pmui.Typography(
-                f"Used {ago(family.used_at)}; {idle_text(family.switches_off_at)}. "
-                f"{warm_text(family).capitalize()}. Next: {continue_text(continue_of(family))}.",
-                variant="body2",
-            ),
+    def _table(self, families: list[Family]) -> list[Viewable]:
+        """Return the model lines with what each serves, and those that wait to move."""
+
+        def open_(place: int) -> None:
+            self.session.param.update(family=families[place].id, job="")
+
+        lines = mark_table(
+            ("model line", "answers", "used", "next"),
+            [
+                (
+                    family.id,
+                    _serves(family),
+                    ago(family.used_at),
+                    continue_text(continue_of(family)),
+                )
+                for family in families
+            ],
+            label="Model lines",
+            open_=open_,
+            opens="Open it",
+        )
+        waiting = [
+            verdict("unsure", f"{family.id} waits to move.", move_text(family.move))
+            for family in families
+            if family.move is not None
         ]
-        if family.move is not None:
-            shown.append(verdict("unsure", "Waits to move.", move_text(family.move)))
-        return pmui.Paper(*shown, sizing_mode="stretch_width", margin=(6, 10))
+        return [lines, *waiting] if families else []
 
     def _growable(self) -> list[Dataset]:
         datasets = offered_datasets(self.client, self.session.dataset)
@@ -157,3 +158,11 @@ class FamiliesPage(Page):
         """Bring the family that is shown up to date."""
         if self.one is not None and self.session.is_connected:
             await self.one.look()
+
+
+def _serves(family: Family) -> str:
+    """Return in words which model of a line answers."""
+    if family.served is None:
+        return "no model yet"
+    served = family.served.ref
+    return served if family.switched_on else f"{switch_text(family)}; {served} once it is on"

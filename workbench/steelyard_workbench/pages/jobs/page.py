@@ -19,8 +19,8 @@ from steelyard.families.fine_tune_wire import Job, JobEvent
 from steelyard.wire.jobs import UNFINISHED, JobSummary
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.problems import leave_to_banner
@@ -183,7 +183,8 @@ class JobsPage(Page):
         shown: list[Viewable] = [heading("Queued and running")]
         shown += list(self.rows.values()) or [empty("Nothing waits or runs.", is_good=True)]
         shown.append(heading("Ended"))
-        shown += [self._ended_row(work) for work in ended[: self._n_ended]]
+        if ended:
+            shown.append(self._table(ended[: self._n_ended]))
         if len(ended) > self._n_ended:
             more = pmui.Button(label=f"Show more of {len(ended):,}", variant="outlined")
             more.on_click(lambda _: self._more())
@@ -201,19 +202,21 @@ class JobsPage(Page):
             start,
         )
 
-    def _ended_row(self, work: JobSummary) -> Viewable:
-        name = pmui.Button(
-            label=f"{work.noun} of {work.of}", variant="text", size="small", align="center"
+    def _table(self, ended: list[JobSummary]) -> Viewable:
+        return mark_table(
+            ("job", "began", "ended"),
+            [
+                (
+                    f"{work.noun} of {work.of}",
+                    ago(work.created_at),
+                    shorten(work.ended or "", _MOST_REASON, placeholder=" …"),
+                )
+                for work in ended
+            ],
+            label="Ended jobs",
+            open_=lambda place: self._open(ended[place]),
+            opens="Open it",
         )
-        name.on_click(lambda _: self._open(work))
-        ended = escape_markdown(shorten(work.ended or "", _MOST_REASON, placeholder=" …"))
-        state = pmui.Typography(
-            f"{ago(work.created_at)}: {ended}",
-            variant="body2",
-            align="center",
-            sizing_mode="stretch_width",
-        )
-        return pmui.Row(name, state, sizing_mode="stretch_width", margin=(0, 6))
 
     def _track(self, listed: Iterable[JobSummary]) -> None:
         now = time.monotonic()

@@ -31,6 +31,7 @@ from steelyard.client.tables import (
 from steelyard.datasets.wire import Dataset
 from steelyard.imports.encodings import Source
 from steelyard.labeling.wire import LabelingJob, LabelingSource, TeacherList
+from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.file_chooser import FileChooser
 from steelyard_workbench.kit.components.step_names import number_fields
@@ -142,22 +143,16 @@ class LabelingForm(Viewer):
     def __panel__(self) -> Viewable:
         if not self._teachers.available or not self._teachers.data:
             return empty(_NO_TEACHERS)
-        return pmui.Paper(
-            pn.Column(
-                heading("Label rows"),
-                pmui.Typography(_WHAT, variant="body2"),
-                self.source,
-                self._of_file,
-                self._own,
-                number_fields(self.dataset, self.n_rows),
-                self.teachers,
-                self.start,
-                self.said,
-                sizing_mode="stretch_width",
-            ),
-            sizing_mode="stretch_width",
-            margin=(5, 10),
-            elevation=1,
+        return card(
+            heading("Label rows"),
+            pmui.Typography(_WHAT, variant="body2"),
+            self.source,
+            self._of_file,
+            self._own,
+            number_fields(self.dataset, self.n_rows),
+            self.teachers,
+            self.start,
+            self.said,
         )
 
     def take(self, filename: str, data: bytes) -> None:

@@ -15,6 +15,7 @@ from steelyard.labeling.wire import LabelingJob, LabelingResult, TeacherList
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.components.cards import behind_button
 from steelyard_workbench.kit.components.facts import facts
+from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.one_part_page import OnePartPage
@@ -82,18 +83,19 @@ class LabelingPage(OnePartPage):
             )
             # What somebody is filling in stays while the jobs below it are looked at again.
             self._starting = behind_button("Label rows", self.form) if jobs else [self.form]
-        shown = [self._line(job) for job in jobs] if jobs else [empty(_NONE)]
-        return pn.Column(*self._starting, *shown, sizing_mode="stretch_width")
+        shown = self._table(jobs) if jobs else empty(_NONE)
+        return pn.Column(*self._starting, shown, sizing_mode="stretch_width")
 
-    def _line(self, job: LabelingJob) -> Viewable:
-        open_ = pmui.Button(label=job.name, variant="text", width=300)
-        open_.on_click(lambda _: self.session.param.update(labeling=job.id))
-        text = f"{job.status.replace('_', ' ')} · {_progress_of(job)} · {ago(job.created_at)}"
-        return pmui.Paper(
-            pn.Row(open_, pmui.Typography(text, variant="body2"), sizing_mode="stretch_width"),
-            sizing_mode="stretch_width",
-            margin=(3, 10),
-            elevation=1,
+    def _table(self, jobs: list[LabelingJob]) -> Viewable:
+        return mark_table(
+            ("job", "state", "rows", "began"),
+            [
+                (job.name, job.status.replace("_", " "), _progress_of(job), ago(job.created_at))
+                for job in jobs
+            ],
+            label="Labeling jobs",
+            open_=lambda place: self.session.param.update(labeling=jobs[place].id),
+            opens="Open it",
         )
 
     def _fetch_opened(self) -> _Opened:

@@ -24,6 +24,7 @@ from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.theme import SERIES, outcome_places
 from steelyard_workbench.pages.review.apart import is_apart
 from steelyard_workbench.pages.review.reviewers import Reviewers
 from steelyard_workbench.pages.review.suggesting import Suggesting
@@ -78,7 +79,7 @@ class Beside(Viewer):
         )
         super().__init__()
         self._place = pn.Column(self._facets, sizing_mode="stretch_width")
-        self._box = pn.Column(self.choice, self._place, width=340)
+        self._box = pn.Column(self.choice, self._place, width=360)
 
     def __panel__(self) -> Viewable:
         return self._box
@@ -218,10 +219,12 @@ class Beside(Viewer):
         counts: dict[str, int],
         filter_of: Callable[[str], RowFilter],
     ) -> Viewable:
+        places = outcome_places(counts)
         return figures.show(
             figures.bars(
                 [f"{name} ({counts[name]:,})" for name in names],
                 [counts[name] for name in names],
+                color=[SERIES[places[name]] for name in names],
                 title=title,
                 x="rows",
                 open_=lambda place: self._on_filter(filter_of(names[place])),

@@ -16,6 +16,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.prompt_tuning.wire import PromptTuningJob
 from steelyard_workbench.kit.components.cards import behind_button
 from steelyard_workbench.kit.components.facts import facts, heading, table
+from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.one_part_page import OnePartPage
@@ -83,19 +84,24 @@ class TuningPage(OnePartPage):
             )
             shown += behind_button("Tune a wording", self.form) if jobs else [self.form]
         names = {dataset.id: dataset.name for dataset in datasets}
-        shown += [self._line(job, names) for job in jobs] if jobs else [empty(_NONE)]
+        shown.append(self._table(jobs, names) if jobs else empty(_NONE))
         return pn.Column(*shown, sizing_mode="stretch_width")
 
-    def _line(self, job: PromptTuningJob, names: dict[str, str]) -> Viewable:
-        dataset = names.get(job.dataset_id, job.dataset_id)
-        open_ = pmui.Button(label=f"{job.decision} of {dataset}", variant="text", width=300)
-        open_.on_click(lambda _: self.session.param.update(tuning=job.id))
-        text = f"{_state_of(job)} · {job.model} · {ago(job.created_at)}"
-        return pmui.Paper(
-            pn.Row(open_, pmui.Typography(text, variant="body2"), sizing_mode="stretch_width"),
-            sizing_mode="stretch_width",
-            margin=(3, 10),
-            elevation=1,
+    def _table(self, jobs: list[PromptTuningJob], names: dict[str, str]) -> Viewable:
+        return mark_table(
+            ("wording", "state", "model", "began"),
+            [
+                (
+                    f"{job.decision} of {names.get(job.dataset_id, job.dataset_id)}",
+                    _state_of(job),
+                    job.model,
+                    ago(job.created_at),
+                )
+                for job in jobs
+            ],
+            label="Prompt-tuning jobs",
+            open_=lambda place: self.session.param.update(tuning=jobs[place].id),
+            opens="Open it",
         )
 
     def _fetch_opened(self) -> tuple[PromptTuningJob, str]:
