@@ -134,7 +134,14 @@ class MapView(Viewer):
                 else [pmui.Typography(_NO_EVALUATION, variant="body2")]
             ),
             self._legend,
-            pn.FlexBox(self.review_button, self._clear, self._limit, align_items="center"),
+            # As high without them: points that were drawn around stay where they are.
+            pn.FlexBox(
+                self.review_button,
+                self._clear,
+                self._limit,
+                align_items="center",
+                styles={"min-height": "46px"},
+            ),
             self._problem,
             side_by_side(self.chart, self._detail),
             sizing_mode="stretch_width",
