@@ -34,6 +34,7 @@ from steelyard_workbench.frame.serving import (
     on_loop_error,
     warm_up,
 )
+from steelyard_workbench.kit.components.browser_window import SYSTEM
 from steelyard_workbench.kit.theme import colours_of
 
 SOON = 30
@@ -147,6 +148,12 @@ def test_a_page_has_its_scripts_in_one_file_that_browsers_keep(served):
     places = [answer.text.index(part) for part in ("Tabulator v6", "core/dom", "panel.models.esm")]
     assert answer.text.startswith("'use strict'")
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_every_part_is_made_with_the_theme_that_its_page_begins_with(served, theme):
+    httpx.get(served.url, cookies={SYSTEM: theme}, timeout=SOON)
+    assert served.apps[-1].account_button.dark_theme == (theme == "dark")
 
 
 class TestOtherSites:

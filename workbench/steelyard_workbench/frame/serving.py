@@ -28,7 +28,7 @@ from steelyard_workbench.frame.guarding import server_options
 from steelyard_workbench.frame.identity_return import PATH as IDENTITY_PATH
 from steelyard_workbench.frame.identity_return import IdentityHandler, Visits, state_cookie
 from steelyard_workbench.frame.navigation import import_pages
-from steelyard_workbench.frame.page_handler import FRAME, Frame, send_frames_first
+from steelyard_workbench.frame.page_handler import FRAME, Frame, is_dark, send_frames_first
 from steelyard_workbench.frame.scripts import PATH as SCRIPTS_PATH
 from steelyard_workbench.frame.scripts import ScriptsHandler
 from steelyard_workbench.frame.visitors import (
@@ -64,6 +64,9 @@ def make_app(visitors: Visitors, *, opened: Callable[[App], None] | None = None)
         if (context := pn.state.curdoc.session_context) is not None:
             end_oldest(context.server_context.sessions)
         prepare()
+        # Parts of the other theme would be drawn in that first, and then anew.
+        theme = pn.state.session_args.get("theme", [b""])[0].decode().strip('"')
+        pn.config.theme = "dark" if is_dark(theme, pn.state.cookies) else "default"
         made = App(visitors.client(), visitors)
         if opened is not None:
             opened(made)
