@@ -106,8 +106,8 @@ HEADING, TEXT, SMALL = "1.143rem", "1rem", "0.857rem"
 FONT = "Roboto, Helvetica, Arial, sans-serif"
 #: Width of running text that reads well, and of a page on a wide screen.
 READING_WIDTH, PAGE_WIDTH = "75ch", 1280
-#: The height of all that stands in a row, and of what is small.
-_HEIGHT, _SMALL_HEIGHT = 36, 28
+#: The height of all that stands in a row.
+_HEIGHT = 36
 _TYPOGRAPHY = {
     "h1": {"fontSize": TITLE, "fontWeight": 700},
     "h2": {"fontSize": HEADING, "fontWeight": 700},
@@ -185,11 +185,7 @@ def _of_theme(look: dict[str, str]) -> dict[str, object]:
                         "backgroundColor": look["surface"],
                         "&:hover": {"backgroundColor": look["sunk"]},
                     },
-                    # Beside a field all buttons have its height; a link has that of its words.
-                    "&&.MuiButton-text.MuiButton-sizeSmall": {
-                        "minHeight": _SMALL_HEIGHT,
-                        "padding": "0 8px",
-                    },
+                    "&&.MuiButton-text.MuiButton-sizeSmall": {"padding": "2px 8px"},
                 },
             }
         },

@@ -70,7 +70,7 @@ def facts(values: Mapping[str, str], terms: Mapping[str, str] | None = None) -> 
     """
     titles = terms or {}
     rows = "".join(
-        f'<tr><th scope="row" style="width:14em">{_word(name, titles.get(name, ""))}</th>'
+        f'<tr><th scope="row" style="width:18em">{_word(name, titles.get(name, ""))}</th>'
         f'<td class="long">{escape(value)}</td></tr>'
         for name, value in values.items()
     )

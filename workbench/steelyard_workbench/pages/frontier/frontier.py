@@ -67,7 +67,7 @@ class FrontierPanel(Viewer):
             sizing_mode="stretch_width",
             visible=False,
         )
-        self.controls = pn.FlexBox(self.measure, self.axis, align_items="center", visible=False)
+        self.controls = pn.FlexBox(self.measure, self.axis, align_items="flex-end", visible=False)
         super().__init__()
         self.part: Loaded[Frontier | str] = Loaded("The models", self._fetch, self.show)
 

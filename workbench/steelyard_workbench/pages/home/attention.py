@@ -27,6 +27,7 @@ from steelyard_workbench.parts.families.verdicts import verdict_of
 from steelyard_workbench.parts.live.alarms import view_behind
 from steelyard_workbench.parts.live.view import to_text
 from steelyard_workbench.parts.review.row_filter import RowFilter, write_query
+from steelyard_workbench.parts.review.sending import SEAL
 
 #: Open drafts whose rows are counted, fine-tunes that are looked at, and datasets whose evaluations
 #: are.
@@ -165,12 +166,13 @@ def draft_needs(drafts: OpenDrafts) -> list[Need]:
             text = f"{mine:,} rows are assigned to you."
             queue = {"query": write_query(RowFilter(), "assigned")}
             title = f"Draft {draft.name}:"
-            needs.insert(0, Need("unsure", title, text, "Label", "review", {**chosen, **queue}))
+            needs.insert(0, Need("running", title, text, "Label", "review", {**chosen, **queue}))
         text = f"{left:,} of {draft.rows:,} rows to review, last edited {ago(draft.updated_at)}."
         action = "Review"
         if not left:
             text, action = f"All {draft.rows:,} rows are reviewed; it can be sealed.", "Seal"
-        needs.append(Need("unsure", f"Draft {draft.name}:", text, action, "review", chosen))
+            chosen["view"] = SEAL
+        needs.append(Need("running", f"Draft {draft.name}:", text, action, "review", chosen))
     if drafts.has_more:
         every = {"dataset": "", "version": 0, "draft": "", **_AFRESH}
         text = f"The {len(drafts.newest)} newest are listed here."
@@ -191,9 +193,9 @@ def waiting_needs(drafts: OpenDrafts) -> list[Need]:
         left = draft.states.get("untouched", 0) + draft.states.get("skipped", 0)
         if mine := drafts.to_do.get(draft.id, 0):
             queue = {"query": write_query(RowFilter(), "assigned")}
-            title = f"{count_rows(mine)} in {draft.name}"
+            title, text = f"{count_rows(mine)} in {draft.name}", "assigned to you."
             needs.insert(
-                0, Need("unsure", title, "Assigned to you.", "Start", "review", {**chosen, **queue})
+                0, Need("running", f"{title},", text, "Start", "review", {**chosen, **queue})
             )
         elif left:
             text = f"{count_rows(left)} are not reviewed yet; nobody else needs to do them first."

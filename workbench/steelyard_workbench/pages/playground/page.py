@@ -143,12 +143,12 @@ class PlaygroundPage(Page):
         return [
             side_by_side(
                 pn.Column(
-                    self.part(self.models),
                     self.origin,
                     self.memory.in_tab,
                     self.context,
                     self.form_box,
                     pn.FlexBox(self._ask, add, name, self.keep, self.why, align_items="center"),
+                    self.part(self.models),
                     sizing_mode="stretch_width",
                 ),
                 pn.Column(

@@ -71,7 +71,7 @@ class TuningForm(Viewer):
             heading("Tune a decision's wording"),
             pn.FlexBox(
                 *(self.dataset, self.decision, self.model, self.effort, self.start),
-                align_items="center",
+                align_items="flex-end",
             ),
             self.said,
             sizing_mode="stretch_width",

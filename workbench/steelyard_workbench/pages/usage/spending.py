@@ -80,7 +80,7 @@ class Spending(Section):
         pn.bind(self._on_choice, self.by, self.span, watch=True)
         self.usage: Loaded[Usage] = Loaded("The spending", self._fetch, self.show, n_lines=8)
         return [
-            pn.FlexBox(self.by, self.span, align_items="center", gap="8px"),
+            pn.FlexBox(self.by, self.span, align_items="flex-end", gap="8px"),
             self.part(self.usage),
         ]
 
