@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from steelyard.maps.neighbours import Floats, Places, nearest, principal
 from steelyard.maps.progress import ITERATIONS
@@ -149,6 +148,8 @@ class _Force:
         if self._n == 0:
             ends = np.zeros(n_rows + 1, dtype=np.int64)
         weights = np.zeros(partners.size, dtype=np.float32)
+        from scipy.sparse import csr_matrix  # noqa: PLC0415 - each process of jobs imports this module
+
         self._matrix = csr_matrix((weights, partners.ravel(), ends), shape=(n_rows, n_rows))
 
     def gradient(self, points: Floats, strength: float, reach: float) -> Floats:
