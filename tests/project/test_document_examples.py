@@ -197,6 +197,27 @@ def test_the_examples_of_a_page_run(desk, name):
     assert re.match(PRINTED.get(name, ""), printed), printed
 
 
+def test_the_first_decision_prints_what_its_page_shows(tmp_path):
+    """With the shipped model, whose engines differ in the third digit or so."""
+    blocks = {language: code for language, _, code in all_blocks(page("start/first-decision.md"))}
+    (tmp_path / "request.json").write_text(blocks["json"], encoding="utf-8")
+
+    def run(command: str) -> str:
+        program = [sys.executable, "-m", "steelyard", command, "request.json"]
+        return subprocess.run(
+            program, cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+
+    number = re.compile(r"\d\.\d+")
+    shown = blocks["text"].replace("█", "").split()
+    printed = run("decide").replace("█", "").split()[: len(shown)]
+    assert [number.sub("", word) for word in printed] == [number.sub("", word) for word in shown]
+    figures, expected = (map(float, number.findall(" ".join(words))) for words in (printed, shown))
+    assert [*figures] == pytest.approx([*expected], abs=0.03)
+    linted = run("lint")
+    assert (linted.count("warning"), linted.count("no_way_out")) == (1, 1)
+
+
 @pytest.mark.parametrize(
     "path",
     [path for path in (*PAGES, *ROOT_PAGES) if "```console" in path.read_text(encoding="utf-8")],

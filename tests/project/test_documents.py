@@ -143,6 +143,9 @@ def test_the_loop_shows_and_tells_what_its_test_saw():
     assert f"{measured['corrected']} of the mails are under the wrong team" in text
     assert len(tool("tables").loop_table().splitlines()) == 2 + len(measured["gates"])
     assert "| new rows | " in tool("tables").first_family_table()
+    modules = "".join(map(Path.read_text, (ROOT / "workbench").rglob("*.py")))
+    names = re.findall(r"\*{1,2}([A-Z][^*]+?)\*{1,2}", text)
+    assert [name for name in names if f'"{name}"' not in modules] == []
     pictures = {path.name for path in folder.glob("*.webp")}
     assert set(re.findall(r"pictures/loop/([\w-]+\.webp)", text)) <= pictures
     assert sum(path.stat().st_size for path in folder.iterdir()) < _MOST_PICTURES
