@@ -208,7 +208,8 @@ def test_what_is_edited_becomes_a_version_that_keeps_the_rest(server, decisions)
     [act_from] = form.act_from.values()
     act_from.value = "much"
     asyncio.run(form.save())
-    assert "'much' is not a number." in texts(form.__panel__())
+    assert "Write a number from 0 to 1, or leave it empty." in texts(form.__panel__())
+    assert act_from.error_state
     act_from.value, form.note.value = "0,6", "shorter"
     asyncio.run(form.save())
     version = named_decisions.version(name, "staging")

@@ -107,7 +107,7 @@ def test_a_webhook_is_added_tried_switched_off_and_removed(server):
     section = page.section
     assert "No webhooks yet." in texts(page.__panel__())
     press(page.__panel__(), "Add a webhook")
-    assert "Name the address" in texts(section.said)
+    assert "Write the address" in texts(section.said)
     section.url.value_input = "ftp://hook.example"
     press(page.__panel__(), "Add a webhook")
     assert (section.url.error_state, section.events.error_state) == (True, False)
@@ -183,7 +183,7 @@ def test_a_route_is_fitted_from_lists_followed_and_removed(server):
     assert "No routes yet." in texts(section.__panel__())
     assert list(section.first.options) == ["cheap", "strong, 0.5 USD a million tokens"]
     press(section.__panel__(), "Fit the route")
-    assert "Name the route first" in texts(section.said)
+    assert "Write a name" in texts(section.said)
     section.route_name.value_input = "first"
     section.bound.value = "accuracy"
     assert (section.value.label, section.value.value) == ("Accuracy, 0 to 1", 0.9)

@@ -253,7 +253,7 @@ def test_members_are_invited_changed_and_removed_and_the_last_owner_stays(look, 
     page = account_page(look(MIA), "members")
     section = page.open_section
     press(page, "Invite")
-    assert "Give an e-mail address first." in texts(section.said)
+    assert "Write an e-mail address." in texts(section.said)
     section.email.value_input = "new@example.org"
     section.role.value = "reviewer"
     press(page, "Invite")
@@ -545,7 +545,7 @@ def test_a_top_up_is_set_and_ended(look):
     page = usage_page(look(MIA))
     top_ups = page.top_ups
     press(page, "Set")
-    assert "Give the threshold, the amount and the cap first." in texts(top_ups.said)
+    assert "Write below which balance to buy." in texts(top_ups.said)
     top_ups.threshold.value, top_ups.amount.value, top_ups.cap.value = "0.01", "10", "5"
     press(page, "Set")
     assert "is less than one purchase" in texts(top_ups.said)
@@ -566,7 +566,7 @@ def test_a_referral_code_is_shown_and_anothers_redeemed(look, state, account):
     told = texts_of(page.__panel__())
     assert "gets $3.00 with" in told
     press(page, "Redeem")
-    assert "Give a code first." in texts(referrals.said)
+    assert "Write a code." in texts(referrals.said)
     referrals.code.value = referrals.referral.data.code
     press(page, "Redeem")
     assert "referral_refused" in texts(referrals.said)
@@ -581,7 +581,7 @@ def test_operators_see_every_account_and_add_credit(look, account):
     assert {"acme", "local"} <= set(found)
     lines(page, "The accounts").press(found.index("acme"))
     press(page, "Add credit")
-    assert "Give an amount first." in texts(accounts.said)
+    assert "Write an amount." in texts(accounts.said)
     accounts.amount.value = "-1"
     press(page, "Add credit")
     assert "invalid_request" in texts(accounts.said)

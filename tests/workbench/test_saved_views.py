@@ -24,7 +24,7 @@ def test_what_is_shown_is_saved_under_a_name_and_deleted() -> None:
         views.open()
         assert "No views yet." in texts(views.part.__panel__())
         asyncio.run(views.save())
-        assert "a name first" in texts(views.problem)
+        assert "Write a name" in texts(views.problem)
         views.title.value_input = " <b>mine "
         asyncio.run(views.save())
         told = texts(views.part.__panel__())

@@ -10,10 +10,12 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import panel as pn
+import panel_material_ui as pmui
 
-from steelyard.errors import InvalidNameError, KeyScopeError
+from steelyard.errors import InvalidNameError, InvalidReferenceError, KeyScopeError
+from steelyard_workbench.kit.problems import needed, problem_of
 from steelyard_workbench.kit.tasks import OneAtATime, Scope, Task, Write
-from support.browser.shown_parts import buttons, texts_of
+from support.browser.shown_parts import buttons, texts, texts_of
 from support.servers.held_calls import HeldCall, until_done
 from support.waiting import next_turn
 
@@ -222,6 +224,37 @@ def test_a_write_that_fails_once_its_page_was_left_is_told_in_the_corner(corner,
     assert "Not sent:** No first." in texts_of(place)
     assert "Try again" not in buttons(place)
     assert corner == ([("failed", "Not sent: No first.")] if is_left else [])
+
+
+def test_a_field_that_lacks_something_is_marked_with_one_sentence_and_no_code():
+    field, place = pmui.TextInput(), pn.Column()
+
+    async def work():
+        return needed(field, "Write a name.")
+
+    write = Write(work, "Not saved.", place)
+    assert asyncio.run(write()) is None
+    assert field.error_state
+    assert texts(place) == "**Write a name.**"
+    field.value = " Ann "
+    assert asyncio.run(write()) == "Ann"
+    assert not field.error_state
+
+
+@pytest.mark.parametrize(
+    ("message", "path", "said"),
+    [
+        ("decisions[0].id is empty; give 1.", ["decisions", 0, "id"], "id of decision 1 is empty"),
+        ("hyperparameters.seed is a text.", ["hyperparameters", "seed"], "seed is a text."),
+        ("rows[2] is no row.", ["body", "rows", 2], "row 3 is no row."),
+        ("name is empty.", ["name"], "name is empty."),
+    ],
+)
+def test_the_path_of_a_field_is_said_in_words(message, path, said):
+    error = InvalidReferenceError(message, details=[{"loc": path, "msg": message}])
+    problem = problem_of(error, "Not saved.")
+    assert problem.message.startswith(said)
+    assert problem.details == ()
 
 
 def test_a_write_that_is_not_allowed_has_its_button_disabled_with_the_reason():

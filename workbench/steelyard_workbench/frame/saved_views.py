@@ -15,6 +15,7 @@ from steelyard.views.wire import View
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.session import Session, address_of, checked_address
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Write
@@ -99,10 +100,7 @@ class SavedViews(Viewer):
         return pn.Row(link, delete, sizing_mode="stretch_width")
 
     async def _save(self) -> None:
-        name = (self.title.value_input or "").strip()
-        if not name:
-            self.problem[:] = [empty("Give the view a name first.")]
-            return
+        name = needed(self.title, "Write a name for the view.")
         address = address_of(self._session)
         await asyncio.to_thread(self._session.client.views.save, name, address)
         self.problem[:] = []

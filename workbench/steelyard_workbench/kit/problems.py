@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 from steelyard.errors import SteelyardError
 
@@ -41,14 +42,16 @@ def problem_of(error: BaseException, title: str) -> Problem:
     from steelyard.client.failures import NoAnswerInTimeError, ServerUnreachableError
 
     if isinstance(error, SteelyardError):
-        details = [_detail(detail) for detail in error.details or ()]
-        if len(details) == 1 and details[0].endswith(error.message):
+        message, details = error.message, [_detail(detail) for detail in error.details or ()]
+        for detail in error.details or ():
+            message = _in_words(message, detail)
+        if len(details) == 1 and details[0].endswith(message):
             details = []  # a message is said once
         if len(details) > _SHOWN_DETAILS:
             details = [*details[:_SHOWN_DETAILS], f"… and {len(details) - _SHOWN_DETAILS} more."]
         return Problem(
             title,
-            error.message,
+            message,
             error.code,
             request_id=error.request_id,
             details=tuple(details),
@@ -56,6 +59,8 @@ def problem_of(error: BaseException, title: str) -> Problem:
             is_forbidden=error.code in _FORBIDDEN,
             is_lost=isinstance(error, (ServerUnreachableError, NoAnswerInTimeError)),
         )
+    if isinstance(error, LackingError):
+        return Problem("", str(error), "")
     _log.error("%s", title, exc_info=error)
     return Problem(
         title,
@@ -67,13 +72,51 @@ def problem_of(error: BaseException, title: str) -> Problem:
 def _detail(detail: object) -> str:
     if not isinstance(detail, dict):
         return str(detail)
-    place = detail.get("loc") or detail.get("path") or ()
-    where = ".".join(str(part) for part in place if part != "body") if place else ""
     line = detail.get("line")
     prefix = f"Line {line}: " if line else ""
     facts = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in detail.items())
-    message = str(detail.get("msg") or detail.get("message") or facts)
-    return f"{prefix}{where}: {message}" if where else f"{prefix}{message}"
+    return prefix + _in_words(str(detail.get("msg") or detail.get("message") or facts), detail)
+
+
+def _in_words(message: str, detail: object) -> str:
+    """Return a message with the path of a field in words: ``decisions[0].id`` as *id of decision 1*."""
+    if not isinstance(detail, dict):
+        return message
+    path, words = "", list[str]()
+    for part in detail.get("loc") or detail.get("path") or ():
+        if isinstance(part, int) and words:
+            path += f"[{part}]"
+            words[-1] = f"{words[-1].removesuffix('s')} {part + 1}"
+        elif part != "body":
+            path += f".{part}"
+            words.append(str(part).replace("_", " "))
+    numbered = [word for word in words[:-1] if word[-1:].isdigit()]
+    said = " of ".join([*words[-1:], *numbered[::-1]])
+    return (
+        message.replace(path.removeprefix("."), said) if len(words) > 1 or "[" in path else message
+    )
+
+
+class LackingError(Exception):
+    """Something that a field lacks, as one sentence: what to write there."""
+
+    def __init__(self, field: Any, sentence: str) -> None:
+        super().__init__(sentence)
+        self.field = field
+
+
+def needed(field: Any, sentence: str) -> str:
+    """Return the text of a field without blanks at its ends.
+
+    Raises
+    ------
+    LackingError
+        When there is none.
+    """
+    text = str(field.value_input or field.value or "").strip()
+    if not text:
+        raise LackingError(field, sentence)
+    return text
 
 
 def refused_fields(error: BaseException) -> tuple[str, ...]:

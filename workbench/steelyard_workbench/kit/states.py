@@ -98,6 +98,8 @@ def failed(
     What is missing a permission says so, and is not offered again: the button of the label
     ``refused`` is disabled then, with the reason beside it.
     """
+    if not problem.code:
+        return verdict("bad", problem.message)
     title = "Not allowed." if problem.is_forbidden else problem.title
     lines = [f"**{escape_markdown(title)}** {escape_markdown(problem.message)}"]
     if problem.details:

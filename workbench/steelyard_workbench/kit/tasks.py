@@ -23,7 +23,7 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
 import param
 
 from steelyard_workbench.kit import corner
-from steelyard_workbench.kit.problems import Problem, problem_of, refused_fields
+from steelyard_workbench.kit.problems import LackingError, Problem, problem_of, refused_fields
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.states import failed
 
@@ -93,7 +93,7 @@ class Task(param.Parameterized, Generic[P, T]):
         fields: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self._fields = fields or {}
+        self._fields, self._lacking = fields or {}, None
         self._work, self._title, self._place = work, title, place
         self._can_retry, self._refused, self._on_failure = can_retry, refused, on_failure
         self._run: object = None
@@ -132,15 +132,22 @@ class Task(param.Parameterized, Generic[P, T]):
         self._run = None
         self.is_running = False
 
-    def _mark(self, names: Sequence[str]) -> None:
-        """Mark the fields that are refused, and no others."""
+    def _mark(self, names: Sequence[str], lacking: Any = None) -> None:
+        """Mark the fields that are refused, and the one that lacks something, and no others."""
+        if self._lacking is not None:
+            self._lacking.error_state = False
         for name, field in self._fields.items():
             field.error_state = name in names
+        self._lacking = lacking
+        if lacking is not None:
+            lacking.error_state = True
 
     def _fail(self, error: Exception) -> Problem | None:
         self._mark(refused_fields(error))
         if self._on_failure is not None:
             return self._on_failure(error)
+        if isinstance(error, LackingError):
+            self._mark((), error.field)
         if self._place is None:
             raise error
         problem = problem_of(error, self._title)

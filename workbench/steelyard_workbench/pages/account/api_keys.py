@@ -21,6 +21,7 @@ from steelyard_workbench.kit.components.numbers import ago, moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section, typed
+from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.states import empty
 
 #: Keys that are listed.
@@ -166,10 +167,7 @@ class ApiKeys(Section):
         self.question[:] = [self.confirmation]
 
     async def _make(self) -> None:
-        name = typed(self.called)
-        if not name:
-            self.said[:] = [empty("Give the key a name first, such as that of its program.")]
-            return
+        name = needed(self.called, "Write a name for the key, such as that of its program.")
         cap = typed(self.cap)
         days = self.ends.value
         made = await self.session.confirm(

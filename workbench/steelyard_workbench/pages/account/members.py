@@ -17,7 +17,8 @@ from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.personal import Section, typed
+from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.states import empty
 
 _MAY = {
@@ -113,10 +114,7 @@ class Members(Section):
         self.question[:] = [self.confirmation]
 
     async def _invite(self) -> None:
-        email = typed(self.email)
-        if not email:
-            self.said[:] = [empty("Give an e-mail address first.")]
-            return
+        email = needed(self.email, "Write an e-mail address.")
         member = await self.session.confirm(self.client.members.invite, email, self.role.value)
         self.email.param.update(value="", value_input="")
         await self.members.refresh(quietly=True)

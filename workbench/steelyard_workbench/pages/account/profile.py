@@ -15,8 +15,9 @@ from steelyard_workbench.kit.components.download import Download, bounded
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.numbers import moment
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.personal import Section, typed
-from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.problems import needed
+from steelyard_workbench.kit.states import verdict
 
 _EXPORT = (
     "A zip of all that the account has: datasets, models, stored answers, the ledger, members, keys "
@@ -101,10 +102,7 @@ class Profile(Section):
         )
 
     async def _rename(self) -> None:
-        name = typed(self.called)
-        if not name:
-            self.said[:] = [empty("Give the account a name first.")]
-            return
+        name = needed(self.called, "Write a name for the account.")
         renamed = await asyncio.to_thread(self.client.account.rename, name)
         await self.look_who()
         await self.account.refresh(quietly=True)

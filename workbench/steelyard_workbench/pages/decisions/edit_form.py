@@ -21,7 +21,7 @@ from steelyard_workbench.kit.components.lint_warnings import show_warnings
 from steelyard_workbench.kit.components.model_fields import offer_models
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.problems import not_loaded, problem_of
+from steelyard_workbench.kit.problems import LackingError, needed, not_loaded, problem_of
 from steelyard_workbench.kit.states import failed
 from steelyard_workbench.kit.tasks import Scope, Task, Write
 from steelyard_workbench.pages.playground.decision_form import DecisionFields, DecisionForm
@@ -128,19 +128,18 @@ class EditForm(Viewer):
 
         Raises
         ------
-        InvalidRequestError
+        LackingError
             When a question is missing, or a probability is not a number.
         """
         before = {each["id"]: each for each in self._content.get("decisions", ())}
         decisions = []
         for form, act_from in self.act_from.items():
-            if lacking := form.mark_lacking():
-                raise InvalidRequestError(lacking)
+            form.require_complete()
             for decision in form.decisions():
                 words = {name: value for name, value in decision.items() if name in _WORDS}
                 stays = before.get(decision["id"], {}).items()
                 rest = {name: value for name, value in stays if name not in _WORDS}
-                decisions.append(_acting_from(act_from.value, words | rest))
+                decisions.append(_acting_from(act_from, words | rest))
         return {**self._content, "decisions": decisions, "model": self.model.value or None}
 
     def _add(self, decision: Mapping[str, Any]) -> None:
@@ -205,6 +204,9 @@ class EditForm(Viewer):
         self.checks.append(pmui.Typography(text, variant="body2"))
 
     def _show_refusal(self, error: Exception) -> None:
+        if isinstance(error, LackingError):
+            self.checks[:] = []  # a form that is being filled in
+            return
         is_invalid = isinstance(error, InvalidRequestError)
         title = "This version would be refused." if is_invalid else not_loaded("Its warnings")
         self.checks[:] = [failed(problem_of(error, title))]
@@ -223,7 +225,7 @@ class EditForm(Viewer):
             if self.staging.value:
                 await asyncio.to_thread(named.move, name, STAGING, number, reason=content["note"])
         else:
-            name, number = (self.new_name.value_input or self.new_name.value or "").strip(), 1
+            name, number = needed(self.new_name, "Write a name for the decision."), 1
             await asyncio.to_thread(lambda: named.create(name, **content))
         if not self._scope.say_if_ended(f"Version {number} of {name} is saved."):
             await self._on_saved(name, number)
@@ -236,14 +238,13 @@ def _threshold_of(decision: Mapping[str, Any]) -> float | None:
     return None if threshold is None else float(threshold)
 
 
-def _acting_from(text: str, decision: dict[str, Any]) -> dict[str, Any]:
-    """Return a decision that acts from a probability; empty: that always acts."""
+def _acting_from(given: Any, decision: dict[str, Any]) -> dict[str, Any]:
+    """Return a decision that acts from the probability of a field; empty: that always acts."""
+    text = given.value
     try:
         threshold = float(text.strip().replace(",", ".")) if text.strip() else None
     except ValueError:
-        raise InvalidRequestError(
-            f"{text!r} is not a number. Write one from 0 to 1, or leave it empty."
-        ) from None
+        raise LackingError(given, "Write a number from 0 to 1, or leave it empty.") from None
     if threshold == _threshold_of(decision):
         return decision
     changed = dict(decision)

@@ -17,6 +17,7 @@ from steelyard.named.wire import AliasMove
 from steelyard_workbench.kit import corner
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.parts.named.looking import STAGING, Looked
 
 _NOT_PASSED = "No comparison with production passed this version in the last 7 days. Compare them, or overrule."
@@ -106,9 +107,8 @@ class Moves:
 
         async def act() -> bool:
             why = (reason.value_input or reason.value or "").strip() or None
-            reason.error_state = needs_reason and why is None
-            if reason.error_state:
-                raise InvalidRequestError("Write why, for those who read the history.")
+            if needs_reason:
+                why = needed(reason, "Write why, for those who read the history.")
             try:
                 await asyncio.to_thread(partial(call, why))
             except (ComparisonNeededError, MoveRefusedError):

@@ -19,7 +19,7 @@ from steelyard.families.wire import MAX_LORA_RANK
 from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.facts import facts
 from steelyard_workbench.kit.components.numbers import is_free
-from steelyard_workbench.kit.problems import not_loaded
+from steelyard_workbench.kit.problems import needed, not_loaded
 from steelyard_workbench.kit.states import loading
 from steelyard_workbench.kit.tasks import Scope, Task, Write
 from steelyard_workbench.pages.families.taking import fetch_expected, time_text
@@ -180,7 +180,7 @@ class FamilyForm(Viewer):
 
     def _fields(self) -> dict[str, Any]:
         return {
-            "family": self.family.value.strip(),
+            "family": needed(self.family, "Write a name for the model line."),
             "dataset_id": self.dataset.value,
             "method": self._methods[self.dataset.value],
         }

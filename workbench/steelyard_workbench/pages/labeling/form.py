@@ -36,6 +36,7 @@ from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.file_chooser import FileChooser
 from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.problems import LackingError
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.parts.agreed_price import AgreedPrice
@@ -203,9 +204,9 @@ class LabelingForm(Viewer):
     def _decisions(self) -> list[dict[str, Any]] | None:
         """Return the decisions for a file's rows; ``None`` when rows carry their own."""
         if not self.teachers.value:
-            raise ValueError("Choose at least one teacher.")
+            raise LackingError(self.teachers, "Choose at least one teacher.")
         if self.source.value == _FILE and not self._data:
-            raise ValueError("Choose a file with the rows.")
+            raise LackingError(None, "Choose a file with the rows.")
         if self.source.value != _FILE or are_rows(self._data):
             return None
         if self.asked.value != _OWN:
@@ -216,7 +217,7 @@ class LabelingForm(Viewer):
         question = str(self.question.value).strip()
         outcomes = [text.strip() for text in str(self.outcomes.value).split(",") if text.strip()]
         if not question:
-            raise ValueError("Write the question that teachers answer.")
+            raise LackingError(self.question, "Write the question that teachers answer.")
         if not outcomes:
             return [{"id": "label", "kind": "binary", "question": question}]
         return [{"id": "label", "question": question, "outcomes": outcomes}]

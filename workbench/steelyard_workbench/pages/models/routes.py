@@ -21,7 +21,8 @@ from steelyard_workbench.kit.components.numbers import measure_text, percent_tex
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.personal import Section, typed
+from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.pages.models.judges import show_task
 from steelyard_workbench.parts.datasets.names import dataset_options
@@ -164,11 +165,7 @@ class Routes(Section):
         self.value.param.update(label=labels[bound], value=_USUAL[bound])
 
     async def _fit(self) -> None:
-        name = typed(self.route_name)
-        if not name:
-            self.route_name.error_state = True
-            self.said[:] = [empty("Name the route first: requests ask it by its name.")]
-            return
+        name = needed(self.route_name, "Write a name: programs ask for the route by it.")
         models = [self.first.value, self.second.value, self.third.value]
         await asyncio.to_thread(
             self.client.models.fit_route,

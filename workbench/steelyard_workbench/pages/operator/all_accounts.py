@@ -14,8 +14,8 @@ from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.numbers import moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.paged import PagedTable
-from steelyard_workbench.kit.personal import Section, typed
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.parts.balance import usd
 
 _PAGE = 50
@@ -72,10 +72,7 @@ class AllAccounts(Section):
         )
 
     async def _add(self, account: AccountEntry) -> None:
-        amount = typed(self.amount)
-        if not amount:
-            self.said[:] = [empty("Give an amount first.")]
-            return
+        amount = needed(self.amount, "Write an amount.")
         now = await self.session.confirm(self.client.operator.add_credit, account.id, amount)
         if not self.scope.has_ended:
             self.open_account(now)

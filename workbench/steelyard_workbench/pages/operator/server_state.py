@@ -16,7 +16,8 @@ from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.personal import Section, typed
+from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.parts.balance import usd
 from steelyard_workbench.parts.limits import show_limits
@@ -52,10 +53,7 @@ class Transfers(Section):
         ]
 
     async def _confirm(self) -> None:
-        purchase_id = typed(self.purchase)
-        if not purchase_id:
-            self.said[:] = [empty("Give the id of the purchase first.")]
-            return
+        purchase_id = needed(self.purchase, "Write the id of the purchase.")
         paid = await self.session.confirm(self.client.operator.confirm_purchase, purchase_id)
         self.purchase.value = ""
         self.tell(f"{paid.id} of {usd(paid.amount_usd)} is {paid.state}.")

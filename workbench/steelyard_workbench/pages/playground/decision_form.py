@@ -16,6 +16,7 @@ from steelyard.errors import InvalidRequestError
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.cards import FRAME
 from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.problems import LackingError
 from steelyard_workbench.pages.playground.read_as import read_as_text, wording_fields
 from steelyard_workbench.pages.playground.typing_memory import follow_typing
 
@@ -183,8 +184,8 @@ class DecisionForm(Viewer):
         names = list(self._pairs())
         return LabelSet(self.id, dict(zip(ids_of_labels(self._prefix, names), names, strict=True)))
 
-    def mark_lacking(self) -> str:
-        """Mark the first field that lacks something, and no other; return what to do about it."""
+    def require_complete(self) -> None:
+        """Unmark all fields, and raise what the first one lacks."""
         is_set, is_binary = self._kind.value == _SEVERAL, self._kind.value == _BINARY
         least = 1 if is_set else 2
         checks = {
@@ -195,10 +196,11 @@ class DecisionForm(Viewer):
                 is_binary or len(self._pairs()) >= least,
             ),
         }
-        lacking = [text for text, (_, is_there) in checks.items() if not is_there][:1]
-        for text, (field, _) in checks.items():
-            field.error_state = text in lacking
-        return "".join(lacking)
+        for field, _ in checks.values():
+            field.error_state = False
+        for text, (field, is_there) in checks.items():
+            if not is_there:
+                raise LackingError(field, text)
 
     def decisions(self) -> list[dict[str, Any]]:
         """Return the decisions as they are sent: one, or of several labels one for each.

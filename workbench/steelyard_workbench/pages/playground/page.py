@@ -28,11 +28,11 @@ from steelyard_workbench.kit.components.model_fields import (
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
-from steelyard_workbench.kit.problems import not_loaded, problem_of
+from steelyard_workbench.kit.problems import LackingError, not_loaded, problem_of
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.snippets import as_curl, as_json, as_python, as_python_named
-from steelyard_workbench.kit.states import empty, failed, loading, verdict
-from steelyard_workbench.kit.tasks import Task
+from steelyard_workbench.kit.states import empty, failed, loading
+from steelyard_workbench.kit.tasks import Task, Write
 from steelyard_workbench.pages.playground.answer import show_answer
 from steelyard_workbench.pages.playground.decision_form import DecisionFields, DecisionForm
 from steelyard_workbench.pages.playground.origin import Origin, fetch_origin, origin_key
@@ -114,7 +114,8 @@ class PlaygroundPage(Page):
         add = pmui.Button(label="Add a question", variant="outlined")
         add.on_click(lambda _: self._add(DecisionFields(self._free_name(), "binary")))
         name = pmui.Button(label=NAME_IT, variant="outlined")
-        name.on_click(lambda _: self._name_it())
+        self.name_it = Write(self._name_it, "Not named:", self.answer, scope=self.visit)
+        name.on_click(self.name_it.on_event)
         self._ask = pmui.Button(label="Ask", variant="contained")
         self._ask.on_click(self.ask.on_event)
         self.keep = pmui.Switch(label="Keep this answer", value=False, align="center")
@@ -178,22 +179,18 @@ class PlaygroundPage(Page):
             "store": bool(self.keep.value),
         }
 
-    def _lacking(self) -> str:
-        """Mark what lacks something; return what to do about the first, empty where nothing is."""
-        return next((text for form in self.forms if (text := form.mark_lacking())), "")
+    def _require_complete(self) -> None:
+        for form in self.forms:
+            form.require_complete()
 
-    def _name_it(self) -> None:
+    async def _name_it(self) -> None:
         """Open the form of a named decision with the questions and the model."""
-        if lacking := self._lacking():
-            self.answer[:] = [verdict("bad", lacking)]
-            return
+        self._require_complete()
         request = self.request()
         open_new(self.session, {name: request.get(name) for name in ("decisions", "model")})
 
     async def _send(self) -> None:
-        if lacking := self._lacking():
-            self.answer[:] = [verdict("bad", lacking)]
-            return
+        self._require_complete()
         request = self.request()
         label_sets = [labels for form in self.forms if (labels := form.label_set()) is not None]
         models = list(dict.fromkeys([self.model.value, *self.beside.value]))[:MOST_MODELS]
@@ -382,15 +379,16 @@ class PlaygroundPage(Page):
         self.put([(fields, known.get(fields)) for fields in decisions])
 
     async def _lint(self) -> None:
-        if lacking := self._lacking():
-            self.warnings[:] = [empty(lacking)]
-            return
+        self._require_complete()
         request = self.request()
         self._code[:] = [self.show_code(request)]
         answer = await asyncio.to_thread(self.client.lint, request["context"], request["decisions"])
         self.warnings[:] = show_warnings(answer)
 
     def _show_no_warnings(self, error: Exception) -> None:
+        if isinstance(error, LackingError):
+            self.warnings[:] = [empty(str(error))]
+            return
         is_invalid = isinstance(error, InvalidRequestError)
         title = "This request is refused." if is_invalid else not_loaded("Warnings")
         self.warnings[:] = [failed(problem_of(error, title))]

@@ -26,6 +26,7 @@ from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.components.tab_memory import TabMemory
 from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.tasks import Scope, Write
@@ -255,12 +256,7 @@ class WasItRight(Viewer):
 
     async def _start_dataset(self, row: dict[str, Any]) -> None:
         """Make a dataset of the rows that wait for it, once there are as many as one needs."""
-        name = str(self.new_name.value).strip()
-        if not name:
-            self.new_name.error_state = True
-            self.said[:] = [empty("Give the new dataset a name.")]
-            return
-        self.new_name.error_state = False
+        name = needed(self.new_name, "Write a name for the new dataset.")
         client, waiting = self._session.client, self._session.waiting_rows
         rows = [waiting_row for waiting_row in waiting.get(name, []) if waiting_row["row"] != row]
         rows.append({"row": row, "side": str(self.side.value)})

@@ -10,7 +10,8 @@ from steelyard.billing.wire import Referral
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.personal import Section, typed
+from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.parts.balance import usd
 
@@ -46,10 +47,7 @@ class Referrals(Section):
         )
 
     async def _redeem(self) -> None:
-        code = typed(self.code)
-        if not code:
-            self.said[:] = [empty("Give a code first.")]
-            return
+        code = needed(self.code, "Write a code.")
         redeemed = await self.session.confirm(self.client.billing.redeem, code)
         amount = usd(redeemed.referral_usd)
         self.tell(f"The code is noted: {amount} come with the first purchase that is paid.")

@@ -9,7 +9,8 @@ from panel.viewable import Viewable
 from steelyard.billing.wire import Billing, TopUp
 from steelyard_workbench.kit.components.numbers import moment
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.personal import Section, typed
+from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.parts.balance import usd
 
@@ -74,10 +75,9 @@ class TopUps(Section):
         return pn.Column(_verdict(top_up, terms), sizing_mode="stretch_width")
 
     async def _set(self) -> None:
-        threshold, amount, cap = (typed(field) for field in (self.threshold, self.amount, self.cap))
-        if not (threshold and amount and cap):
-            self.said[:] = [empty("Give the threshold, the amount and the cap first.")]
-            return
+        threshold = needed(self.threshold, "Write below which balance to buy.")
+        amount = needed(self.amount, "Write an amount.")
+        cap = needed(self.cap, "Write how much a month at most.")
         await self.session.confirm(self.client.billing.set_top_up, threshold, amount, cap)
         await self.billing.refresh(quietly=True)
         self.tell("Automatic top-up is on.")

@@ -23,6 +23,7 @@ from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section, typed
+from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.states import empty
 
 _MOST, _MOST_DELIVERIES = 200, 50
@@ -172,11 +173,7 @@ class Webhooks(Section):
         self.question[:] = [self.confirmation]
 
     async def _add(self) -> None:
-        url = typed(self.url)
-        if not url:
-            self.url.error_state = True
-            self.said[:] = [empty("Name the address of your program first.")]
-            return
+        url = needed(self.url, "Write the address of your program.")
         made = await asyncio.to_thread(
             self.client.webhooks.create,
             url,
