@@ -226,6 +226,24 @@ def test_a_choice_over_sentences_does_without_the_last_layer_of_its_context(
     assert sizes == [len(TEAMS.outcomes)]
 
 
+def test_a_sentence_that_comes_again_is_read_once(model, monkeypatch):
+    engine, read = model.scorer.pass_engine, []
+    run = engine.run
+
+    def record(inputs, outputs):
+        if list(outputs) == ["pooled"]:
+            read.append(int((inputs["blocks"][..., 0] > 0).sum()))
+        return run(inputs, outputs)
+
+    sentences = [make_words(20), make_words(30, 2)]
+    model.scorer.score([RenderedRequest("late", (TEAMS,))])  # its outcomes are known from here on
+    monkeypatch.setattr(engine, "run", record)
+    for times in (1, 3):
+        model.scorer.score([RenderedRequest(". ".join(sentences * times) + ".", (TEAMS,))])
+    once, again = read
+    assert once == again > 50
+
+
 @pytest.mark.parametrize("longest", [onnx.WHOLE_DECISION_TOKENS, 0], ids=["whole", "in stages"])
 def test_a_long_context_is_read_in_chunks_and_has_the_same_bits(model, monkeypatch, longest):
     decisions = (TEAMS, PAID, MANY) if longest == 0 else (TEAMS, LONG_OUTCOMES, PAID)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,12 +19,14 @@ from steelyard.scoring.rows import (
     APART_ROW_LENGTH,
     MAX_KEYS,
     NO_KEY,
+    PADDING,
     ROW_LENGTH,
     SUMMED,
     KeptRows,
     Rows,
     Tokens,
     fill_rows,
+    keep_summed,
     keep_tokens,
     tokens_of,
 )
@@ -151,6 +155,19 @@ def test_a_unit_that_is_summed_lies_between_two_places_where_sums_begin(sizes):
     for unit, start in zip(units, rows.starts, strict=True):
         assert start // SUMMED == (start + len(unit) - 1) // SUMMED
         assert np.array_equal(rows.ids.reshape(-1)[start : start + len(unit)], unit.ids)
+
+
+@given(st.lists(st.integers(1, SUMMED), min_size=1, max_size=20))
+def test_what_is_summed_in_the_last_layer_lies_so_there_alone(sizes):
+    units = [
+        replace(unit, states=np.zeros((len(unit), 4), np.float32)) for unit in make_units(sizes)
+    ]
+    rows = fill_rows(units, is_summed=True)
+    assert rows.ids.size - sum(sizes) <= max(len(rows.ids), sum(sizes) // PADDING)
+    kept = keep_summed(rows)
+    assert_kept(rows, kept, np.flatnonzero(rows.blocks[:, :, 0].reshape(-1)))
+    for places in np.split(kept.places, np.cumsum(sizes)[:-1]):
+        assert places[0] // SUMMED == places[-1] // SUMMED
 
 
 def test_windows_of_like_lengths_see_themselves_alone():

@@ -228,10 +228,14 @@ class OnnxScorer:
         if not any(item.tokenized.sentences for item in laid):
             return list(laid)
         texts = [(item.owner, text) for item in laid for text in item.tokenized.sentences]
+        # Each once, and those of like lengths together: their rows need no padding.
+        distinct = sorted(dict.fromkeys(texts), key=lambda text: len(text[1]))
         if self._lower is None:
-            units = self._vectors.encode([text for _, text in texts])
+            units = self._vectors.encode([text for _, text in distinct])
         else:
-            units = self._lower.sentence_vectors(texts, self._vectors.encode)
+            units = self._lower.sentence_vectors(distinct, self._vectors.encode)
+        places = {text: place for place, text in enumerate(distinct)}
+        units = units[[places[text] for text in texts]]
         ends = accumulate(len(item.tokenized.sentences) for item in laid)
         return [
             replace(item, similarities=_similarities(item, units[:end], vectors))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from steelyard.scoring.rows import MAX_KEYS, Rows, keep_tokens
+from steelyard.scoring.rows import MAX_KEYS, Rows, keep_summed, keep_tokens
 
 if TYPE_CHECKING:
     from steelyard.scoring.engine import Tensors
@@ -297,9 +297,10 @@ def _upper_inputs(
     is_selected[markers[markers >= 0]] = True
     is_selected[0] |= not is_selected.any()
     indices = np.flatnonzero(is_selected)
-    cut = keep_tokens(rows, indices)
+    cut = keep_summed(rows) if rows.is_summed else keep_tokens(rows, indices)
     places = np.zeros(len(is_selected), np.int32)
-    places[indices] = cut.places
+    if not rows.is_summed:  # else there are no markers
+        places[indices] = cut.places
     tokens: Tensors = {
         "states": states,
         "kept": cut.index,

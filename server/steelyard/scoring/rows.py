@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, TypeVar, cast
 
@@ -125,6 +125,8 @@ class Rows:
     keys: NDArray[np.int32]
     starts: tuple[int, ...]
     states: NDArray[np.float32] | None = None
+    #: Whether units are to be summed of which each has places of its own in ``keep_summed``.
+    is_summed: bool = False
 
 
 def fill_rows(
@@ -138,9 +140,12 @@ def fill_rows(
     """Lay one unit or more after another and cut them into rows of at most ``row_length`` tokens.
 
     Where ``is_joint``, all keys are in ``keys``, contexts' too. Where ``is_summed``, units of up to
-    ``SUMMED`` tokens lie so that the sum of one does not depend on what lies before it. Units
-    ``of_windows``, which see themselves alone, are a row each where they are of like lengths.
+    ``SUMMED`` tokens lie so that the sum of one does not depend on what lies before it: with states not
+    here but in ``keep_summed``. Units ``of_windows``, which see themselves alone, are a row each where they
+    are of like lengths.
     """
+    if is_summed and units[0].states is not None:
+        return replace(fill_rows(units, row_length, of_windows=True), is_summed=True)
     if of_windows:
         longest, total = max(map(len, units)), sum(map(len, units))
         if len(units) * longest * PADDING <= total * (PADDING + 1):
@@ -249,14 +254,35 @@ def keep_tokens(rows: Rows, indices: NDArray[np.intp]) -> KeptRows:
     return cut
 
 
+def keep_summed(rows: Rows) -> KeptRows:
+    """Cut all tokens of units that are summed so that no sum depends on what lies before a unit."""
+    is_token = rows.blocks[..., 0].reshape(-1) > 0
+    lengths = np.add.reduceat(is_token.astype(np.intp), rows.starts).tolist()
+    begins = _summed_starts(lengths)
+    end = begins[-1] + lengths[-1]
+    n_rows = -(-end // APART_ROW_LENGTH)
+    return _kept(rows, np.flatnonzero(is_token), lengths, begins, (n_rows, -(-end // n_rows)))
+
+
 def _cut_selected(rows: Rows, indices: NDArray[np.intp], edges: Sequence[int]) -> KeptRows:
     """Cut tokens into rows; the tokens between two edges begin a new row."""
     lengths = [stop - start for start, stop in itertools.pairwise(edges)]
     most = max(lengths)
     length = -(-most // -(-most // APART_ROW_LENGTH))
     room = [-(-n // length) * length for n in lengths]
-    n_rows = sum(room) // length
-    begins = accumulate(room[:-1], initial=0)
+    begins = list(accumulate(room[:-1], initial=0))
+    return _kept(rows, indices, lengths, begins, (sum(room) // length, length))
+
+
+def _kept(
+    rows: Rows,
+    indices: NDArray[np.intp],
+    lengths: Sequence[int],
+    begins: Sequence[int],
+    shape: tuple[int, int],
+) -> KeptRows:
+    """Lay runs of tokens, of these lengths, where they begin in rows of a shape."""
+    n_rows, length = shape
     places = np.concatenate(
         [np.arange(begin, begin + n) for begin, n in zip(begins, lengths, strict=True)]
     )
