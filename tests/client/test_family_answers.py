@@ -79,6 +79,12 @@ def test_words_alone_stand_beside_it_with_what_they_cost(fields, text):
     assert text in Page(gate_answer(words=words)._repr_html_()).text
 
 
+def test_a_reader_whose_evidence_is_read_is_named():
+    text = Page(gate_answer(reader="steelyard-reader-1")._repr_html_()).text
+    assert "It reads the evidence of steelyard-reader-1, whose time and price" in text
+    assert "evidence" not in Page(gate_answer()._repr_html_()).text
+
+
 def test_a_worse_outcome_is_marked_and_names_are_text():
     page = Page(gate_answer()._repr_html_())
     assert f"team: {HOSTILE} (worse)" in page.text

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from steelyard.errors import EngineUnavailableError, ModelWarmingError, StorageUnavailableError
 from steelyard.families.tuned import FAILED_S, TunedModels, tuned_evaluation_key
@@ -29,6 +31,7 @@ class Tuned:
 
     adapter: str
     base: str = "base"
+    gate: Any = field(default_factory=lambda: SimpleNamespace(reader=UNSET))
 
     @property
     def ref(self) -> str:

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType, structs
 
 from steelyard import errors
 from steelyard.caller import Caller
@@ -33,7 +33,7 @@ PATIENCE_S = 30
 CALLER = Caller("acc_1", "key_1", "full", "127.0.0.1")
 
 
-def model(number: int, base: str = "base") -> FamilyModel:
+def model(number: int, base: str = "base", reader: str | UnsetType = UNSET) -> FamilyModel:
     return FamilyModel(
         adapter=f"ft-ftj_{number}",
         family="router",
@@ -42,7 +42,7 @@ def model(number: int, base: str = "base") -> FamilyModel:
         base=base,
         parent=None,
         created_at=0.0,
-        gate=make_gate(),
+        gate=structs.replace(make_gate(), reader=reader),
     )
 
 
@@ -111,7 +111,7 @@ def world() -> Iterator[World]:
         world = World({"router": Meaning(model(1), "router@1"), "router@1": Meaning(model(1))})
         world.registry = ModelRegistry([base, cheap])
         bases = {"base": Base(base, scorer)}
-        world.models = TunedModels(world, bases, world.load)
+        world.models = TunedModels(world, bases, world.load, find_base=world.registry.find)
         world.calls = TunedCalls(world, world.models, world.registry, warm_wait_s=0.05)
         world.may_load.set()
         closing.callback(world.models.close)
@@ -131,6 +131,22 @@ def test_an_answer_has_the_name_called_and_a_familys_the_version(world: World) -
     assert (answer.model, answer.version) == ("router@1", UNSET)
     call = world.find("router")
     assert (call.price_nano, call.max_input_tokens) == (12, 65_536)
+
+
+def test_one_that_reads_evidence_costs_its_reader_too_and_is_refused_without_it(
+    world: World,
+) -> None:
+    world.meanings["reading"] = Meaning(model(2, reader="cheap"))
+    call = world.find("reading")
+    assert call.price_nano == 12 + 3
+    with world.models.holding(model(2, reader="cheap"), "sha") as loaded:
+        assert loaded.price_nano == 12 + 3
+    world.meanings["lacking"] = Meaning(model(3, reader="steelyard-reader-1"))
+    with pytest.raises(
+        errors.EngineUnavailableError, match=r"steelyard-reader-1.*install"
+    ) as refused:
+        world.find("lacking")
+    assert refused.value.status == 503
 
 
 def test_the_price_is_the_bases_and_no_dearer_model_stands_in(world: World) -> None:

@@ -12,6 +12,7 @@ from steelyard.decisions.rendering import RenderedDecision
 from steelyard.scoring.head_specs import (
     BaseMember,
     Calibration,
+    EvidenceMember,
     HeadSpec,
     Inputs,
     LinearMember,
@@ -82,9 +83,15 @@ def base_head():
     return Head(make_spec(members), tensors, {})
 
 
-def ask(head, decision=TEAM, base=None):
+def evidence_head():
+    tensors = {"0.weights": draw(4, 3), "0.bias": draw(3)}
+    return Head(make_spec([EvidenceMember(name="evidence", scale=0.8)]), tensors, {})
+
+
+def ask(head, decision=TEAM, scored=None):
+    """Ask a head, whose base and reader answer alike."""
     embedding = draw(WIDTH, seed=9) if head.needs_embedding else None
-    return head.log_probabilities(CONTEXT, decision, base, embedding)
+    return head.log_probabilities(CONTEXT, decision, scored, embedding, scored)
 
 
 @settings(deadline=None)
@@ -117,18 +124,18 @@ def test_other_words_are_another_decision(other):
 @settings(deadline=None)
 @given(st.permutations(range(3)))
 def test_answers_follow_the_order_that_was_asked(order):
-    scored = ScoredDecision(draw(3), draw(3, WIDTH))
-    for head in (linear_head(), base_head()):
+    scored = ScoredDecision(draw(3), draw(3, WIDTH), unstated=0.3)
+    for head in (linear_head(), base_head(), evidence_head()):
         asked = RenderedDecision("single", TEAM.question, tuple(TEAM.outcomes[i] for i in order))
-        moved = ScoredDecision(scored.logits[order], scored.marker_vectors[order])
+        moved = ScoredDecision(scored.logits[order], scored.marker_vectors[order], unstated=0.3)
         np.testing.assert_allclose(
             ask(head, asked, moved), ask(head, TEAM, scored)[order], atol=1e-5
         )
 
 
 def test_answers_are_log_probabilities():
-    scored = ScoredDecision(draw(3), draw(3, WIDTH))
-    for head in (linear_head(), base_head()):
+    scored = ScoredDecision(draw(3), draw(3, WIDTH), unstated=0.3)
+    for head in (linear_head(), base_head(), evidence_head()):
         logs = ask(head, TEAM, scored)
         assert logs.dtype == np.float32
         assert np.exp(logs.astype(float)).sum() == pytest.approx(1, abs=1e-6)
@@ -142,6 +149,11 @@ def test_a_head_says_what_it_needs():
         True,
         False,
     )
+    evidence = evidence_head()
+    assert parent_head(evidence).needs_evidence
+    assert not any((evidence.needs_base, evidence.needs_embedding, evidence.reads_words_alone))
+    with pytest.raises(ValueError, match="a reader's evidence"):
+        evidence.log_probabilities(CONTEXT, TEAM, None, None)
     nested = parent_head(reading)
     assert (nested.needs_base, nested.needs_markers, nested.needs_embedding) == (True, True, False)
     assert (reading.depth, nested.depth, parent_head(nested).depth) == (0, 1, 2)

@@ -49,7 +49,9 @@ class FakeHead:
         decision: RenderedDecision,
         base: ScoredDecision | None,
         embedding: NDArray[np.float32] | None,
+        evidence: ScoredDecision | None,
     ) -> NDArray[np.float32]:
+        assert evidence is None
         assert (embedding is not None) == self.needs_embedding
         # Float64 on purpose: what comes out is float32 whatever a head gives.
         logits = np.zeros(len(decision.outcomes))

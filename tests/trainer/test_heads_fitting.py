@@ -348,7 +348,7 @@ def test_what_few_unseen_rows_have_of_the_base_is_not_judged_by(tmp_path):
     data = decision_data(rows, range(len(rows)), features, has_rewards=False)
     data.is_scored[~data.is_seen] = np.arange(40) < 20
     choice = choose_head(data, None, 1, lambda: None)
-    assert all(not option.needs_base and len(option.rows) == 40 for option in choice.options[:-1])
+    assert all(not any(option.cost) and len(option.rows) == 40 for option in choice.options[:-1])
 
 
 def test_a_blend_that_left_the_base_out_is_measured_on_every_row_alone(tmp_path):
@@ -361,8 +361,8 @@ def test_a_blend_that_left_the_base_out_is_measured_on_every_row_alone(tmp_path)
     data.base[:] = np.random.default_rng(1).normal(0, 8, data.base.shape)
     choice = choose_head(data, None, 1, lambda: None)
     for option in choice.options:
-        assert option.needs_base or len(option.rows) >= 300 / 5, option.name
-        assert option.needs_base == ("base" in option.name or "marker" in option.name), option.name
+        assert option.cost[1] or len(option.rows) >= 300 / 5, option.name
+        assert option.cost[1] == ("base" in option.name or "marker" in option.name), option.name
 
 
 def test_a_head_of_the_greatest_depth_has_nothing_on_top():
@@ -393,9 +393,11 @@ def test_a_parent_that_reads_no_markers_leaves_them_where_they_are():
         vectors=None,
         base=None,
         markers=markers,
+        evidence=None,
         is_scored=np.zeros(20, bool),
     )
-    parent_candidate(data, SimpleNamespace(needs_base=False, evaluate=evaluate))
+    head = SimpleNamespace(needs_base=False, needs_evidence=False, evaluate=evaluate)
+    parent_candidate(data, head)
     assert asked[0] is markers
 
 

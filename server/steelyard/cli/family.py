@@ -62,8 +62,9 @@ def _training_options(command: _Command) -> _Command:
         ),
         click.option(
             "--heads",
-            type=click.Choice(("auto", "words", "cheapest")),
-            help="What heads read: as is best, words alone, or words alone where they are as right.",
+            type=click.Choice(("auto", "words", "cheapest", "evidence")),
+            help="What heads read: as is best, words alone, words alone where they are as right, or the "
+            "shipped reader's evidence too, where a yes/no is better with it.",
         ),
         click.option("--learning-rate", type=float, help="[default: the server's]"),
         click.option("--steps", type=int, help="[default: two passes over the rows]"),

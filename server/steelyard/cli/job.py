@@ -99,12 +99,12 @@ FINE_TUNES.add_to(
 def show_gate(gate: Gate) -> None:
     """Print a gate's verdict: its reasons, the changes with 95 % intervals, and flips."""
     from steelyard.client.display_gates import GATE_COLUMNS, group_rows, slice_rows, verdict_of
-    from steelyard.evaluations.gate_wire import labels_of, unchanged_of, words_of
+    from steelyard.evaluations.gate_wire import labels_of, reader_of, unchanged_of, words_of
 
     click.echo(f"{verdict_of(gate)}, against the {gate.against}.")
     for text in gate.sentences:
         click.echo(f"  {printable(text)}")
-    for note in (unchanged_of(gate), labels_of(gate), words_of(gate)):
+    for note in (unchanged_of(gate), labels_of(gate), words_of(gate), reader_of(gate)):
         if note is not None:
             click.echo(f"  {printable(note)}")
     columns = tuple(name.upper() for name in GATE_COLUMNS)

@@ -22,6 +22,7 @@ from steelyard.evaluations.gate_wire import (
     measure_of,
     name_of,
     paired_change,
+    reader_of,
     unchanged_of,
     words_of,
 )
@@ -45,7 +46,7 @@ def _(gate: Gate) -> str:
         parts.append(f"<ul>{items}</ul>")
     parts += [
         f"<p>{escape(text)}</p>"
-        for text in (unchanged_of(gate), labels_of(gate), words_of(gate))
+        for text in (unchanged_of(gate), labels_of(gate), words_of(gate), reader_of(gate))
         if text
     ]
     lines = list(intervals_of(gate))

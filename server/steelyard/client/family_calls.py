@@ -50,8 +50,8 @@ def create(
         What the rows are labelled with; ``sft``, targets, when left out.
     hyperparameters : mapping, optional
         ``steps``, ``learning_rate``, ``lora_rank`` (1 to 16: train the encoder too), ``heads``
-        (``auto``, ``words`` alone, or the ``cheapest`` that is as right), ``seed`` and
-        ``judged_by``: the origins of held-out labels that the gate counts.
+        (``auto``, ``words`` alone, the ``cheapest`` that is as right, or a reader's ``evidence``
+        too), ``seed`` and ``judged_by``: the origins of held-out labels that the gate counts.
     dataset_version : int, optional
         The newest when left out.
     max_price_usd : str, optional

@@ -218,6 +218,13 @@ class Gate(Framed, Plotted, Struct, frozen=True, kw_only=True):
         GateWords | UnsetType,
         Meta(description="Words alone beside what reads the base; absent without held-out rows."),
     ] = UNSET
+    reader: Annotated[
+        str | UnsetType,
+        Meta(
+            description="The reader whose evidence heads read, whose time and price a decision has "
+            "too; absent where none is read."
+        ),
+    ] = UNSET
     labels: Annotated[
         GateLabels | UnsetType,
         Meta(description="By whom the held-out labels came; absent where no row says it."),
@@ -263,6 +270,13 @@ def words_of(gate: Gate) -> str | None:
     if words.as_right:
         return f"Words alone would be as right as this model, which reads its base: {both}."
     return f"Words alone are not shown to be as right as this model, which reads its base: {both}."
+
+
+def reader_of(gate: Gate) -> str | None:
+    """Return which reader's evidence is read, in words; None where none is."""
+    if gate.reader is UNSET:
+        return None
+    return f"It reads the evidence of {gate.reader}, whose time and price a decision has too."
 
 
 def unchanged_of(gate: Gate) -> str | None:

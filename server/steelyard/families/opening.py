@@ -20,6 +20,7 @@ from steelyard.families.tuned import TunedModels
 from steelyard.house import House
 from steelyard.scoring.protocol import Scorer
 from steelyard.scoring.remote.engine_host import RemoteHost
+from steelyard.scoring.shipped import READER
 from steelyard.serving.registry import Engines, ModelRegistry
 from steelyard.settings import home_of
 from steelyard.storage.artifacts import ArtifactStore
@@ -68,7 +69,12 @@ def open_base(house: House, engines: Engines, registry: ModelRegistry) -> tuple[
         artifacts,
         tuned,
         lineages,
-        TuningRows(house.state, house.frames("datasets"), registry.tokenizer_of),
+        TuningRows(
+            house.state,
+            house.frames("datasets"),
+            registry.tokenizer_of,
+            has_reader=lambda: registry.find(READER.name) is not None,
+        ),
     )
 
 

@@ -34,6 +34,7 @@ def _open_runs(
     from steelyard.families.fine_tuning.held_out import HeldOutEvaluations
     from steelyard.families.fine_tuning.run import FineTuneRuns
 
+    bases = TrainerBases(models, parse_base_models(house.settings.base_models))
     return FineTuneRuns(
         house.state,
         lineages,
@@ -42,8 +43,9 @@ def _open_runs(
         artifacts,
         house.frames(FOLDER),
         folder=jobs_folder(house),
-        bases=TrainerBases(models, parse_base_models(house.settings.base_models)),
+        bases=bases,
         find_base=models.find,
+        reader_for=bases.reader_for,
         threads=house.settings.threads,
         held_out=HeldOutEvaluations(house.frames("evaluations"), datasets, models),
     )

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from msgspec import UNSET
+
 from steelyard import errors
 from steelyard.families.connected import ConnectedBase, HeadsQueue
 from steelyard.families.lineage.lineage import FamilyModel
@@ -89,6 +91,27 @@ def without_base(model: FamilyModel) -> errors.ModelUnavailableError:
         f"The base model {model.base} of {model.ref} is not here; start the server with the setting "
         "base_models that it was trained under, or connect it again with 'steelyard model add'."
     )
+
+
+def without_reader(model: FamilyModel) -> errors.EngineUnavailableError:
+    """Return the refusal of a model that reads the evidence of a reader which is not here."""
+    return errors.EngineUnavailableError(
+        f"The reader {model.gate.reader}, whose evidence {model.ref} reads, is not here; install the "
+        "Steelyard that it ships with, or call a model of the family that reads no evidence."
+    )
+
+
+def lacks_reader(model: FamilyModel, find: Callable[[str], HostedModel | None]) -> bool:
+    """Return whether a model reads the evidence of a reader that is not here."""
+    return model.gate.reader is not UNSET and find(model.gate.reader) is None
+
+
+def price_of(
+    model: FamilyModel, base: HostedModel, find: Callable[[str], HostedModel | None]
+) -> int:
+    """Return a model's nano-USD per input token: its base's, and those of a reader whose evidence it reads."""
+    reader = None if model.gate.reader is UNSET else find(model.gate.reader)
+    return base.price_nano + (0 if reader is None else reader.price_nano)
 
 
 class TunedModels:
@@ -348,7 +371,8 @@ class TunedModels:
             release_date=base.hosted.release_date,
             evaluation_key=tuned_evaluation_key(slot.artifact_sha256, base.hosted.evaluation_key),
         )
-        return HostedModel(facts, slot.queue, price_nano=base.hosted.price_nano)
+        price_nano = price_of(model, base.hosted, self._find_base)
+        return HostedModel(facts, slot.queue, price_nano=price_nano)
 
     def _note_failure(self, slot: _Slot, error: BaseException) -> None:
         adapter, ref = slot.model.adapter, slot.model.ref

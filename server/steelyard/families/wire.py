@@ -81,7 +81,9 @@ class Hyperparameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         Meta(
             description="What heads read. `auto`, when left out: the base model's vectors and words, "
             "as is best. `words`: words alone, in a small part of the time. `cheapest`: both are "
-            "trained, and words alone are taken where they are as right, as `words` of the gate says."
+            "trained, and words alone are taken where they are as right, as `words` of the gate says. "
+            "`evidence`: as `auto`, and for yes/no of at most 2,000 rows also the evidence of the reader "
+            "that ships, where cross-validation is better with it; `reader` of the gate then names it."
         ),
     ] = None
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] | None = None

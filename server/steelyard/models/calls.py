@@ -25,7 +25,14 @@ from steelyard.errors import (
     ModelUnavailableError,
 )
 from steelyard.families.lineage.lineage import AnswerBound, FamilyModel
-from steelyard.families.tuned import TunedModels, tuned_evaluation_key, without_base
+from steelyard.families.tuned import (
+    TunedModels,
+    lacks_reader,
+    price_of,
+    tuned_evaluation_key,
+    without_base,
+    without_reader,
+)
 from steelyard.serving.decide import Prepared
 from steelyard.serving.refusals import unknown_model
 from steelyard.serving.registry import HostedModel, ModelRegistry, Scores
@@ -86,17 +93,15 @@ class TunedCall:
         base: HostedModel,
         models: TunedModels,
         warm_wait_s: float,
+        price_nano: int,
     ) -> None:
         self.name = name
         self.resolved = resolved
+        #: Nano-USD per input token.
+        self.price_nano = price_nano
         self._base = base
         self._models = models
         self.warm_wait_s = warm_wait_s
-
-    @property
-    def price_nano(self) -> int:
-        """Nano-USD per input token."""
-        return self._base.price_nano
 
     @property
     def max_input_tokens(self) -> int:
@@ -190,9 +195,12 @@ class TunedCalls:
         base = self._bases.find(model.base)
         if base is None:
             raise without_base(model)
+        if lacks_reader(model, self._bases.find):
+            raise without_reader(model)
         if self._models.states().get(model.adapter) == "failed":
             raise unloadable(model)
-        return TunedCall(name, resolved, base, self._models, self.warm_wait_s)
+        price_nano = price_of(model, base, self._bases.find)
+        return TunedCall(name, resolved, base, self._models, self.warm_wait_s, price_nano)
 
     async def base_of(self, caller: Caller, name: str) -> str:
         """Return the base model under a family or a number, on or off."""

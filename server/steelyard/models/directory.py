@@ -13,7 +13,7 @@ from steelyard.families.fine_tune_wire import JobMetrics
 from steelyard.families.lineage.lineage import Conditions, FamilyModel, Lineage
 from steelyard.families.serializers import model_to_wire
 from steelyard.families.store import StoredLineage
-from steelyard.families.tuned import tuned_evaluation_key
+from steelyard.families.tuned import lacks_reader, price_of, tuned_evaluation_key
 from steelyard.models import wire
 from steelyard.serving.registry import HostedModel, ModelRegistry
 
@@ -37,7 +37,8 @@ class TunedDirectory:
         switch = model.switch
         max_tokens = 0 if base is None else base.max_input_tokens
         state = conditions.state_of(model.adapter)
-        reason = _unavailable(model, base, state)
+        is_whole = base is not None and not lacks_reader(model, self._bases.find)
+        reason = _unavailable(model, base if is_whole else None, state)
         return wire.Model(
             id=model.ref,
             name=model.ref,
@@ -45,7 +46,9 @@ class TunedDirectory:
             description=f"Number {model.version} of the family {model.family}, tuned from "
             f"{model.base}.",
             evaluation_key=self._evaluation_key(stored, model, base),
-            decision_price_nano=None if base is None else str(base.price_nano),
+            decision_price_nano=(
+                None if base is None else str(price_of(model, base, self._bases.find))
+            ),
             family=model.base,
             lora=model.adapter,
             created_at=model.created_at,

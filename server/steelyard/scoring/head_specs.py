@@ -19,6 +19,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from steelyard.scoring.ngrams import NgramTable
+from steelyard.scoring.protocol import ScoredDecision
 
 #: Log probabilities below this are read as this: what a member calls impossible stays comparable.
 LEAST_LOG = -20.0
@@ -63,6 +64,17 @@ class BaseMember(Struct, frozen=True, kw_only=True, tag="base"):
     temperature: float
 
 
+class EvidenceMember(Struct, frozen=True, kw_only=True, tag="evidence"):
+    """A reader's evidence: its log probabilities times a scale, and linear in its probabilities.
+
+    Tensors: ``weights`` (n_outcomes + 1, n_outcomes), the last row of "the text does not say"; ``bias``
+    (n_outcomes,).
+    """
+
+    name: str
+    scale: float
+
+
 class ParentMember(Struct, frozen=True, kw_only=True, tag="parent"):
     """The head of the parent model; its tensors are under ``parent.``."""
 
@@ -82,7 +94,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
     y: list[float] = []
 
 
-Member = LinearMember | MarkerMember | BaseMember | ParentMember
+Member = LinearMember | MarkerMember | BaseMember | EvidenceMember | ParentMember
 
 
 class HeadSpec(Struct, frozen=True, kw_only=True):
@@ -104,13 +116,15 @@ class Inputs:
     """The inputs of heads for one context or many; each is None where no head needs it.
 
     ``embedding`` is float32 of shape (n, width); ``logits``, the base's, of shape (n, n_outcomes)
-    and ``markers`` of shape (n, n_outcomes, width), both with outcomes in canonical order.
+    and ``markers`` of shape (n, n_outcomes, width), both with outcomes in canonical order, as those of
+    ``evidence`` are: a reader's log probabilities, (n, n_outcomes + 1), the last of "not said".
     """
 
     texts: Sequence[str]
     embedding: Floats | None = None
     logits: Floats | None = None
     markers: Floats | None = None
+    evidence: Floats | None = None
 
 
 def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -158,6 +172,25 @@ def marker_logits(member: MarkerMember, tensors: Tensors, inputs: Inputs) -> NDA
     weights = tensors["shared"] + tensors["own"]
     corrected = np.einsum("nkw,kw->nk", centred, weights, dtype=np.float64) + tensors["bias"]
     logits: NDArray[np.float64] = member.sharpness * inputs.logits.astype(np.float64) + corrected
+    return logits
+
+
+def evidence_of(scored: ScoredDecision) -> Floats:
+    """Return a reader's log probabilities of a decision's outcomes, in their order, and of "not said"."""
+    unstated = scored.unstated or 0.0
+    stated = log_softmax(scored.logits) + np.log1p(-unstated)
+    logs = np.append(stated, np.log(unstated) if unstated else LEAST_LOG)
+    return np.asarray(np.maximum(logs, LEAST_LOG), np.float32)
+
+
+def evidence_logits(
+    member: EvidenceMember, tensors: Tensors, inputs: Inputs
+) -> NDArray[np.float64]:
+    """Return an evidence member's logits, of shape (n, n_outcomes)."""
+    assert inputs.evidence is not None  # noqa: S101
+    logs = inputs.evidence.astype(np.float64)
+    weighed = np.einsum("ne,ek->nk", np.exp(logs), tensors["weights"], dtype=np.float64)
+    logits: NDArray[np.float64] = member.scale * logs[:, :-1] + weighed + tensors["bias"]
     return logits
 
 

@@ -24,6 +24,7 @@ from steelyard.durable import write_atomically
 from steelyard.scoring.head_specs import (
     LEAST_LOG,
     BaseMember,
+    EvidenceMember,
     Floats,
     HeadSpec,
     Inputs,
@@ -31,6 +32,8 @@ from steelyard.scoring.head_specs import (
     MarkerMember,
     ParentMember,
     calibrate,
+    evidence_logits,
+    evidence_of,
     linear_logits,
     log_softmax,
     marker_logits,
@@ -127,7 +130,14 @@ class Head:
     @cached_property
     def reads_words_alone(self) -> bool:
         """Whether it reads nothing of the base, neither its scores nor its vectors."""
-        return not self.needs_base and not self.needs_embedding
+        return not (self.needs_base or self.needs_embedding or self.needs_evidence)
+
+    @cached_property
+    def needs_evidence(self) -> bool:
+        """Whether it reads a reader's evidence."""
+        return any(isinstance(member, EvidenceMember) for member in self.spec.members) or any(
+            parent.needs_evidence for parent in self._parents.values()
+        )
 
     @property
     def depth(self) -> int:
@@ -140,19 +150,27 @@ class Head:
         decision: RenderedDecision,
         base: ScoredDecision | None,
         embedding: NDArray[np.float32] | None,
+        evidence: ScoredDecision | None = None,
     ) -> NDArray[np.float32]:
         """Return the calibrated log probabilities of a decision's outcomes, in their order.
 
-        Raises ``ValueError`` when the base's scores or the context's vector is missing and needed.
+        ``base`` and ``evidence`` are the answers of the base and of the reader. Raises ``ValueError`` when
+        one of them or the context's vector is missing and needed.
         """
-        if (self.needs_base and base is None) or (self.needs_embedding and embedding is None):
-            raise ValueError("The head needs the base's scores or the context's vector; pass both.")
+        needs = (self.needs_base, self.needs_embedding, self.needs_evidence)
+        for needed, value in zip(needs, (base, embedding, evidence), strict=True):
+            if needed and value is None:
+                raise ValueError(
+                    "The head needs the base's scores, the context's vector or a reader's evidence; "
+                    "pass all of them."
+                )
         order = canonical_order(decision)
         inputs = Inputs(
             (context,),
             None if embedding is None else embedding[None],
             None if base is None else base.logits[None, order],
             None if base is None or not self.needs_markers else base.marker_vectors[None, order],
+            None if evidence is None else evidence_of(evidence)[None, [*order, -1]],
         )
         logs = np.empty(len(order), np.float32)
         logs[order] = self.evaluate(inputs)[0]
@@ -191,6 +209,8 @@ class Head:
             return linear_logits(member, tensors, self._tables, inputs)
         if isinstance(member, MarkerMember):
             return marker_logits(member, tensors, inputs)
+        if isinstance(member, EvidenceMember):
+            return evidence_logits(member, tensors, inputs)
         if isinstance(member, BaseMember):
             assert inputs.logits is not None  # noqa: S101
             logits = inputs.logits.astype(np.float64) / member.temperature
@@ -226,6 +246,8 @@ class Head:
                     shapes["ngrams"] = (len(self._tables[member.table]), n_outcomes)
             elif isinstance(member, MarkerMember):
                 shapes |= {"centre": (None,), "shared": (None,), "own": (n_outcomes, None)}
+            elif isinstance(member, EvidenceMember):
+                shapes["weights"] = (n_outcomes + 1, n_outcomes)
             for name, shape in shapes.items():
                 if name not in tensors or not _fits(tensors[name].shape, shape):
                     raise ValueError(

@@ -1,4 +1,4 @@
-"""The model that answers where a request names none: its name, and where its files are."""
+"""The models that ship: their names, and where their files are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from steelyard.settings import Settings
 
 #: Each base model that ships is in a folder of its name.
 BASE = Path(__file__).parent.parent / "assets" / "steelyard-base-2"
+#: The reader that ships, where its folder does.
+READER = BASE.parent / "steelyard-reader-1"
 #: The test double in place of one.
 HASHING = "hashing"
 

@@ -25,11 +25,13 @@ from numpy.typing import NDArray
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import MANIFEST
+from steelyard.scoring.entailment.reader import EvidenceReader, reader_in
 from steelyard.scoring.heads import Head, Heads
 from steelyard.scoring.merging import merged_scorer
 from steelyard.scoring.novelty import TrainingTexts, word_vectors
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
 from steelyard.scoring.remote.engine_host import RemoteHost
+from steelyard.scoring.shipped import READER
 from steelyard.wire.decoding import decode
 from steelyard.wire.methods import Method
 
@@ -47,7 +49,14 @@ class ArtifactBase(Struct, frozen=True, kw_only=True):
     engine: str
 
 
-class ArtifactManifest(Struct, frozen=True, kw_only=True):
+class ArtifactReader(Struct, frozen=True, kw_only=True):
+    """The reader whose evidence an artifact's heads read."""
+
+    name: str
+    sha256: str
+
+
+class ArtifactManifest(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The manifest of an artifact."""
 
     format: Literal["steelyard-model-1"]
@@ -57,6 +66,7 @@ class ArtifactManifest(Struct, frozen=True, kw_only=True):
     parent_sha256: str | None
     versions: dict[str, str]
     files: dict[str, str]
+    reader: ArtifactReader | None = None
 
 
 class TunedScorer:
@@ -73,11 +83,14 @@ class TunedScorer:
         *,
         owns_scorer: bool = False,
         training: TrainingTexts | None = None,
+        reader: EvidenceReader | None = None,
     ) -> None:
         #: What it knows of the texts that it was trained on.
         self.training = training
         #: Heads by the decisions that they answer, and what answers decisions that have none.
         self.heads, self.scorer = heads, scorer
+        #: The reader whose evidence heads may read.
+        self.reader = reader
         self._owns_scorer = owns_scorer
         self._is_open = True
 
@@ -146,11 +159,7 @@ class TunedScorer:
         answers, vector = iter(below), vectors.get(request.context)
         scored = [
             self._answer(
-                request.context,
-                decision,
-                head,
-                next(answers) if _needs_base(head) else None,
-                vector,
+                request, decision, head, next(answers) if _needs_base(head) else None, vector
             )
             if place not in by_words
             else _of_words(by_words[place])
@@ -218,7 +227,7 @@ class TunedScorer:
 
     def _answer(
         self,
-        context: str,
+        request: RenderedRequest,
         decision: RenderedDecision,
         head: Head | None,
         scored: ScoredDecision | None,
@@ -228,7 +237,10 @@ class TunedScorer:
             assert scored is not None  # noqa: S101  # what has no head was asked below
             return replace(scored, is_untrained=True)
         embedding = vector if head.needs_embedding else None
-        logs = head.log_probabilities(context, decision, scored, embedding)
+        evidence = None
+        if self.reader is not None and head.needs_evidence:
+            [[evidence]] = self.reader.score([replace(request, decisions=(decision,))])
+        logs = head.log_probabilities(request.context, decision, scored, embedding, evidence)
         empty = np.zeros((len(decision.outcomes), 0), np.float32)
         vectors = empty if scored is None else scored.marker_vectors
         return ScoredDecision(np.asarray(logs, np.float32), vectors, is_calibrated=True)
@@ -316,13 +328,15 @@ def load_tuned(
     threads: int | None = None,
     host: RemoteHost | None = None,
     hosted_name: str = "",
+    reader: Path = READER,
 ) -> TunedScorer:
-    """Load a fine-tuned model, every file's SHA-256 checked."""
+    """Load a fine-tuned model, every file's SHA-256 checked; ``reader`` is the folder of the reader here."""
     manifest = check_artifact(folder)
     check_base(manifest, base)
     heads, training = _load_heads(folder)
+    evidence = _find_reader(manifest, reader)
     if not manifest.has_adapter:
-        return TunedScorer(heads, base, training=training)
+        return TunedScorer(heads, base, training=training, reader=evidence)
     merged = merged_scorer(
         getattr(base, "folder", None),
         folder,
@@ -332,7 +346,23 @@ def load_tuned(
         hosted_name=hosted_name,
         hosted_sha256=hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest(),
     )
-    return TunedScorer(heads, merged, owns_scorer=True, training=training)
+    return TunedScorer(heads, merged, owns_scorer=True, training=training, reader=evidence)
+
+
+def _find_reader(manifest: ArtifactManifest, folder: Path) -> EvidenceReader | None:
+    """Return the reader whose evidence an artifact's heads read; refuse another one."""
+    if manifest.reader is None:
+        return None
+    reader = reader_in(folder)
+    if reader.sha256 != manifest.reader.sha256:
+        name = manifest.reader.name
+        state = "has other weights here" if reader.sha256 else "is not here"
+        raise EngineUnavailableError(
+            f"The fine-tuned model reads the evidence of the reader {name}, which {state}; install the "
+            f"Steelyard that {name} ships with, or roll the family back to a model without it.",
+            details=[{"reason": "reader_missing"}],
+        )
+    return reader
 
 
 def check_base(manifest: ArtifactManifest, base: Scorer) -> None:

@@ -5,6 +5,7 @@
 ``ngrams``     linear in hashed n-grams of words and characters
 ``base``       the base's logits at another temperature, with an offset for each outcome
 ``markers``    the base's logits, corrected by each outcome's marker vector
+``evidence``   the evidence of a reader: how likely its statement is true, false, or not said
 ``parent``     what the parent's head says
 
 Each is fitted on some rows and gives logits of others. One fitted on rewards gives the rewards
@@ -14,7 +15,7 @@ it expects instead, which serve as logits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from scipy.linalg import eigh
 
 from steelyard.scoring.head_specs import (
     BaseMember,
+    EvidenceMember,
     Floats,
     Inputs,
     LinearMember,
@@ -34,7 +36,7 @@ from steelyard.scoring.head_specs import (
 from steelyard.scoring.heads import Head
 from steelyard.trainer.crossfit import Indices
 from steelyard.trainer.data import DecisionData
-from steelyard.trainer.linear import LinearFit, fit_linear, fit_ridge
+from steelyard.trainer.linear import SCALE_PENALTY, LinearFit, fit_linear, fit_ridge
 from steelyard.trainer.markers import fit_markers
 
 Tensors = dict[str, NDArray[Any]]
@@ -54,6 +56,8 @@ _MANY_ROWS_PENALTY = (0.1,)
 _SIMILARITY_SCALE = 10.0
 #: Offsets for outcomes of the base are held back: it knows the outcomes by their words.
 _BASE_BIAS_PENALTY = 1.0
+#: Held near 1: with 20 rows a reader's evidence parts most of them, and a free scale makes it sure.
+_EVIDENCE_SCALE_PENALTY = 4.0
 _STEPS, _SPARSE_STEPS = 50, 40
 
 
@@ -76,6 +80,7 @@ class Candidate:
     #: To choose from, falling; none where there is nothing to choose.
     penalties: tuple[float, ...] = ()
     needs_base: bool = False
+    needs_evidence: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,6 +89,8 @@ class Block:
 
     matrix: Any  # float32 (n, n_features), dense or sparse
     offsets: tuple[Floats, ...] = ()  # each (n, n_outcomes)
+    first_scale: float = _SIMILARITY_SCALE  # of the offsets, before anything is learned
+    scale_penalty: float = SCALE_PENALTY
 
 
 def linear_candidate(
@@ -107,7 +114,8 @@ def linear_candidate(
                 data.targets[rows],
                 penalty,
                 offsets=[offset[rows] for offset in block.offsets],
-                first_scales=[_SIMILARITY_SCALE] * len(block.offsets),
+                first_scales=[block.first_scale] * len(block.offsets),
+                scale_penalty=block.scale_penalty,
                 start=None if start is None else start.fit,
                 most_steps=_STEPS if isinstance(features, np.ndarray) else _SPARSE_STEPS,
             )
@@ -238,12 +246,28 @@ def marker_candidate(data: DecisionData) -> Candidate:
     return Candidate("markers", fit, (100.0, 10.0, 1.0), needs_base=True)
 
 
+def evidence_candidate(data: DecisionData) -> Candidate:
+    """Make ``evidence``; the data has a reader's."""
+    logs = data.evidence
+    assert logs is not None  # noqa: S101  # there is no such candidate without it
+
+    def export(fit: LinearFit) -> tuple[Member, Tensors]:
+        member = EvidenceMember(name="evidence", scale=float(fit.scales[0]))
+        return member, {"weights": fit.weights, "bias": fit.bias}
+
+    block = Block(
+        np.exp(logs), (logs[:, :-1],), first_scale=1.0, scale_penalty=_EVIDENCE_SCALE_PENALTY
+    )
+    made = linear_candidate("evidence", data, block, (1.0, 0.3, 0.1), export)
+    return replace(made, needs_evidence=True)
+
+
 def parent_candidate(data: DecisionData, head: Head) -> Candidate:
     """Make ``parent``: nothing is fitted."""
     logs = np.zeros(data.targets.shape, np.float32)
     if not head.needs_base:
         # Arrays as they are: of marker vectors, a copy would write out what nobody reads.
-        inputs = Inputs(list(data.contexts), data.vectors, data.base, data.markers)
+        inputs = Inputs(list(data.contexts), data.vectors, data.base, data.markers, data.evidence)
         logs[:] = head.evaluate(inputs)
     elif len(rows := np.flatnonzero(data.is_scored)):
         inputs = Inputs(
@@ -251,6 +275,7 @@ def parent_candidate(data: DecisionData, head: Head) -> Candidate:
             None if data.vectors is None else data.vectors[rows],
             None if data.base is None else data.base[rows],
             None if data.markers is None else data.markers[rows],
+            None if data.evidence is None else data.evidence[rows],
         )
         logs[rows] = head.evaluate(inputs)
 
@@ -259,7 +284,12 @@ def parent_candidate(data: DecisionData, head: Head) -> Candidate:
         return ParentMember(name=PARENT, head=head.spec), tensors
 
     fitted = Fitted(lambda rows: logs[rows], export, head=head)
-    return Candidate(PARENT, lambda *_: fitted, needs_base=head.needs_base)
+    return Candidate(
+        PARENT,
+        lambda *_: fitted,
+        needs_base=head.needs_base,
+        needs_evidence=head.needs_evidence,
+    )
 
 
 def list_candidates(data: DecisionData, parent: Head | None, seed: int) -> Sequence[Candidate]:
@@ -279,6 +309,8 @@ def list_candidates(data: DecisionData, parent: Head | None, seed: int) -> Seque
         candidates.append(base_candidate(data))
         if data.markers is not None and data.rewards is None:
             candidates.append(marker_candidate(data))
+    if data.evidence is not None:
+        candidates.append(evidence_candidate(data))
     if parent is not None and _can_ask(parent, data):
         candidates.append(parent_candidate(data, parent))
     return candidates
@@ -289,6 +321,7 @@ def _can_ask(parent: Head, data: DecisionData) -> bool:
         (data.vectors is not None or not parent.needs_embedding)
         and (bool(data.is_scored.any()) or not parent.needs_base)
         and (data.markers is not None or not parent.needs_markers)
+        and (data.evidence is not None or not parent.needs_evidence)
     )
 
 

@@ -126,6 +126,11 @@ def _method_table(task: FineTuneTask, manifest: ArtifactManifest) -> str:
         ("base model", f"{manifest.base.name} (SHA-256 {manifest.base.sha256})"),
         ("licence of the base model", task.card.base_licence),
         ("engine", manifest.base.engine),
+        *(
+            [("reader", f"{manifest.reader.name} (SHA-256 {manifest.reader.sha256}): its evidence")]
+            if manifest.reader is not None
+            else []
+        ),
         ("trained from", origin),
         ("LoRA", lora),
         ("seed", str(task.seed)),

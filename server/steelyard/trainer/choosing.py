@@ -2,8 +2,8 @@
 
 Every candidate is cross-validated in folds of contexts. A head is the candidate, or the blend of
 them, of the lowest cross-validated log loss. What costs more to serve is taken only where it is
-better beyond noise: a booster, and whatever reads the base's scores, which is thirty times the
-context's own tokens on a decision of 77 outcomes.
+better beyond noise: a booster, whatever reads the base's scores, which is thirty times the
+context's own tokens on a decision of 77 outcomes, and a reader's evidence.
 
 A parent's head would look better than it is on rows that it was trained on. Where few others are
 there, it stays as it is, and what the rows teach takes its place only if it is better on those few.
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,13 @@ from steelyard.trainer.data import DecisionData
 Doubles = NDArray[np.float64]
 
 BLEND, STACKER = "blend", "stacker"
-WITH_BASE = "with base"
+#: Blends by what they cost to serve: whether one reads a reader's evidence, and the base's scores.
+_BLENDS = {
+    (False, False): BLEND,
+    (False, True): f"{BLEND} with base",
+    (True, False): f"{BLEND} with evidence",
+    (True, True): f"{BLEND} with base and evidence",
+}
 
 #: Heads of parents within each other, at most: a deeper one may be taken whole, not blended.
 MOST_DEPTH = 3
@@ -80,9 +87,9 @@ class Option:
     booster: str | None = None
 
     @property
-    def needs_base(self) -> bool:
-        """Whether it reads the base's scores."""
-        return any(member.candidate.needs_base for member in self.members)
+    def cost(self) -> tuple[bool, bool]:
+        """Whether it reads a reader's evidence, and whether the base's scores."""
+        return _cost_of(self.members)
 
 
 @dataclass(slots=True, eq=False)
@@ -134,12 +141,12 @@ def choose_head(
     options = [judge.single(member) for member in crossed]
     if parent is not None and parent.depth >= MOST_DEPTH:
         crossed = [member for member in crossed if member.candidate.name != PARENT]
-    free = [member for member in crossed if not member.candidate.needs_base]
-    options += judge.blends(free, BLEND)
-    if len(free) < len(crossed):
-        # A blend that left the base out is the one above, measured on fewer rows.
-        mixed = judge.blends(crossed, f"{BLEND} {WITH_BASE}")
-        options += [option for option in mixed if option.needs_base]
+    dearest = _cost_of(crossed)
+    for cost, name in _BLENDS.items():
+        members = [member for member in crossed if _is_within(_cost_of([member]), cost)]
+        if _is_within(cost, dearest):
+            # A blend that left out what it may cost is another one, measured on fewer rows.
+            options += [made for made in judge.blends(members, name) if made.cost == cost]
     best = pick(options)
     # What reads words alone stays linear in them, a thousandth of the base's work.
     reads_more = data.vectors is not None or data.base is not None
@@ -238,21 +245,29 @@ def _fit_path(
 
 
 def pick(options: Sequence[Option]) -> Option:
-    """Pick the option of the lowest loss; one that reads the base must be better beyond noise."""
-    free = [option for option in options if not option.needs_base]
-    reading = [option for option in options if option.needs_base]
-    if not free:
-        return min(reading, key=lambda option: float(option.losses.mean()))
-    best = min(free, key=lambda option: float(option.losses.mean()))
-    if not reading:
-        return best
-    rival = min(reading, key=lambda option: float(option.losses.mean()))
-    common, mine, its = np.intersect1d(
-        rival.rows, best.rows, assume_unique=True, return_indices=True
-    )
-    if len(common) and is_better(rival.losses[mine], best.losses[its]):
-        return rival
+    """Pick the option of the lowest loss; one that costs more must be better beyond noise."""
+    by_loss = sorted(options, key=lambda option: (option.cost, float(option.losses.mean())))
+    [best, *rivals] = [next(same) for _, same in groupby(by_loss, lambda option: option.cost)]
+    for rival in rivals:
+        common, mine, its = np.intersect1d(
+            rival.rows, best.rows, assume_unique=True, return_indices=True
+        )
+        if len(common) and is_better(rival.losses[mine], best.losses[its]):
+            best = rival
     return best
+
+
+def _cost_of(members: Sequence[Crossed]) -> tuple[bool, bool]:
+    """Return whether some of the members read a reader's evidence, and whether the base's scores."""
+    candidates = [member.candidate for member in members]
+    return (
+        any(candidate.needs_evidence for candidate in candidates),
+        any(candidate.needs_base for candidate in candidates),
+    )
+
+
+def _is_within(cost: tuple[bool, bool], most: tuple[bool, bool]) -> bool:
+    return all(mine <= its for mine, its in zip(cost, most, strict=True))
 
 
 class _Judge:

@@ -46,6 +46,7 @@ class DecisionData:
     is_scored: NDArray[np.bool_]  # whether the base read the row
     base: Floats | None  # logits (n, n_outcomes); zeros where it is not scored
     markers: Floats | None  # (n, n_outcomes, width); zeros where it is not scored
+    evidence: Floats | None = None  # (n, n_outcomes + 1); a reader reads every row, or none
 
     @property
     def n_outcomes(self) -> int:
@@ -95,6 +96,10 @@ def decision_data(
                 base[at] = score.logits[order]
                 if markers is not None:
                     markers[at] = score.marker_vectors[order]
+    evidence = None
+    if all(i in features.evidence for i in places):
+        pairs = zip(places, orders, strict=True)
+        evidence = np.stack([features.evidence[i][[*order, -1]] for i, order in pairs])
     targets, rewards = _labels(labels, has_rewards=has_rewards)
     return DecisionData(
         fingerprint=fingerprint(decision),
@@ -111,6 +116,7 @@ def decision_data(
         is_scored=is_scored,
         base=base,
         markers=markers,
+        evidence=evidence,
     )
 
 

@@ -11,9 +11,9 @@ contexts alone do not; where there is little data, or outcomes are few, the boun
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ from safetensors.numpy import load, save
 
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.durable import write_atomically
+from steelyard.scoring.entailment.reader import EvidenceReader
+from steelyard.scoring.head_specs import evidence_of
 from steelyard.scoring.heads import fingerprint
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 from steelyard.trainer.rows import TuningRow
@@ -37,6 +39,8 @@ Floats = NDArray[np.float32]
 BASE_CHARACTERS, FEW_CHARACTERS, CHARACTERS_A_ROW = 600_000, 120_000, 250
 #: Characters that an outcome costs beside its own.
 _OUTCOME_CHARACTERS = 8
+#: Rows of a yes/no, at most, for a reader to read them: with more, heads know without it.
+MOST_EVIDENCE_ROWS = 2_000
 #: Decisions of up to this many outcomes keep the vectors at their outcomes' markers.
 MOST_MARKERS = 16
 #: Texts, and rows, of one part.
@@ -50,6 +54,7 @@ class Features:
     width: int
     vectors: dict[str, Floats]  # by text: of every context and every outcome
     base: dict[int, ScoredDecision]
+    evidence: dict[int, Floats] = field(default_factory=dict)  # a reader's: see ``evidence_of``
 
 
 def compute_features(
@@ -59,16 +64,20 @@ def compute_features(
     on_progress: Callable[[int, int], None],
     *,
     chosen: Sequence[int] | None = None,
+    reader: EvidenceReader | None = None,
 ) -> Features:
     """Read the rows with a scorer; parts that are in the folder are not read again.
 
     ``on_progress`` gets the characters read and their total; ``chosen`` are the places of the rows
-    that the base reads, by default those of ``choose_base_rows``.
+    that the base reads, by default those of ``choose_base_rows``. A ``reader`` reads those of
+    ``choose_evidence_rows``.
     """
     embed: Any = getattr(scorer, "embed", None)
     texts = _texts_of(rows) if embed is not None else []
     chosen = choose_base_rows(rows) if chosen is None else chosen
-    n_total = sum(map(len, texts)) + sum(reading_cost(rows[i]) for i in chosen)
+    evidenced = [] if reader is None else choose_evidence_rows(rows)
+    read_rows = [rows[i] for i in (*chosen, *evidenced)]
+    n_total = sum(map(len, texts)) + sum(map(reading_cost, read_rows))
     n_done = 0
     identity = [scorer.name, scorer.engine, getattr(scorer, "sha256", "")]
     vectors: dict[str, Floats] = {}
@@ -85,8 +94,17 @@ def compute_features(
         base.update((i, _scored(arrays, at)) for at, i in enumerate(places))
         n_done += sum(map(reading_cost, members))
         on_progress(n_done, n_total)
+    evidence: dict[int, Floats] = {}
+    for places in _parts(evidenced, _ROWS_A_PART):
+        assert reader is not None  # noqa: S101  # it has rows to read
+        members = [rows[i] for i in places]
+        named = [reader.sha256, *([member.context, member.decision] for member in members)]
+        arrays = _read_cached(folder, "evidence", named, partial(_read_evidence, reader, members))
+        evidence.update((i, arrays[str(at)]) for at, i in enumerate(places))
+        n_done += sum(map(reading_cost, members))
+        on_progress(n_done, n_total)
     width = len(next(iter(vectors.values()))) if vectors else 0
-    return Features(width, vectors, base)
+    return Features(width, vectors, base, evidence)
 
 
 def base_characters(n_rows: int) -> int:
@@ -119,6 +137,22 @@ def choose_base_rows(rows: Sequence[TuningRow], characters: int | None = None) -
     return sorted(chosen)
 
 
+def choose_evidence_rows(rows: Sequence[TuningRow]) -> list[int]:
+    """Choose the rows that a reader reads: all of each yes/no of few rows, until the bound."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for i, row in enumerate(rows):
+        if row.decision.kind == "binary":
+            places[fingerprint(row.decision)].append(i)
+    chosen: list[int] = []
+    characters = BASE_CHARACTERS
+    for _, members in sorted(places.items(), key=lambda pair: (len(pair[1]), pair[0])):
+        cost = sum(reading_cost(rows[i]) for i in members)
+        if len(members) <= MOST_EVIDENCE_ROWS and cost <= characters:
+            characters -= cost
+            chosen += members
+    return sorted(chosen)
+
+
 def reading_cost(row: TuningRow) -> int:
     """Return about how many characters the base reads of a row."""
     outcomes = row.decision.outcomes
@@ -145,6 +179,11 @@ def _score(scorer: Scorer, rows: Sequence[TuningRow]) -> dict[str, NDArray[Any]]
         markers = scored.marker_vectors if few else scored.marker_vectors[:, :0]
         arrays[f"{at}.markers"] = np.ascontiguousarray(markers, np.float32)
     return arrays
+
+
+def _read_evidence(reader: EvidenceReader, rows: Sequence[TuningRow]) -> dict[str, NDArray[Any]]:
+    answers = reader.score([RenderedRequest(row.context, (row.decision,)) for row in rows])
+    return {str(at): evidence_of(answer) for at, [answer] in enumerate(answers)}
 
 
 def _scored(arrays: dict[str, NDArray[Any]], at: int) -> ScoredDecision:

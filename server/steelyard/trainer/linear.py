@@ -21,7 +21,7 @@ Floats = NDArray[np.float32]
 #: Penalty on what an outcome starts with: lightly towards all equal.
 _BIAS_PENALTY = 0.05
 #: Penalty on how far the scale of an offset moves.
-_SCALE_PENALTY = 0.05
+SCALE_PENALTY = 0.05
 #: Steps that the optimiser remembers.
 _MEMORY = 4
 #: Change of the mean loss, relative to itself, at which it stops.
@@ -54,6 +54,7 @@ def fit_linear(
     start: LinearFit | None = None,
     most_steps: int = 60,
     bias_penalty: float = _BIAS_PENALTY,
+    scale_penalty: float = SCALE_PENALTY,
 ) -> LinearFit:
     """Fit by penalised likelihood, to targets of shape (n, n_outcomes).
 
@@ -90,7 +91,7 @@ def fit_linear(
         )
         loss += 0.5 * penalty * float(np.vdot(fit.weights, fit.weights))
         loss += 0.5 * bias_penalty * float(np.vdot(fit.bias, fit.bias))
-        loss += 0.5 * _SCALE_PENALTY * float(np.vdot(drift, drift))
+        loss += 0.5 * scale_penalty * float(np.vdot(drift, drift))
         shares /= sums
         shares -= targets
         slope = np.empty_like(values)
@@ -98,7 +99,7 @@ def fit_linear(
         slope[n_weights : n_weights + n_outcomes] = shares.sum(axis=0) + bias_penalty * fit.bias
         for i, offset in enumerate(offsets):
             at = n_weights + n_outcomes + i
-            slope[at] = np.einsum("ij,ij->", shares, offset) + _SCALE_PENALTY * drift[i]
+            slope[at] = np.einsum("ij,ij->", shares, offset) + scale_penalty * drift[i]
         slope /= n
         return loss / n, slope
 

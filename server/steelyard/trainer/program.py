@@ -29,16 +29,18 @@ from steelyard.evaluations.measures.sampling import measures_of
 from steelyard.evaluations.measures.summary import metrics_of
 from steelyard.evaluations.wire import RecordGroup
 from steelyard.proof.differences import Bootstrap
-from steelyard.scoring.assets import MANIFEST, load_base_model
-from steelyard.scoring.hashing import HashingScorer
+from steelyard.scoring.assets import MANIFEST
+from steelyard.scoring.entailment.reader import EvidenceReader
 from steelyard.scoring.heads import Heads
 from steelyard.scoring.merging import ADAPTER_FILES, merged_scorer
 from steelyard.scoring.novelty import TrainingTexts, word_vectors
 from steelyard.scoring.protocol import Scorer
+from steelyard.scoring.shipped import READER
 from steelyard.scoring.tuned import (
     FORMAT,
     ArtifactBase,
     ArtifactManifest,
+    ArtifactReader,
     TunedScorer,
     identity_of,
     load_tuned,
@@ -46,6 +48,7 @@ from steelyard.scoring.tuned import (
 )
 from steelyard.trainer.answers import AnsweredScorer
 from steelyard.trainer.artifact import versions_of, write_artifact
+from steelyard.trainer.bases import TrainedBase, load_base
 from steelyard.trainer.card import CardFigures, render_card
 from steelyard.trainer.cheapest import compare_words, take_words, time_both
 from steelyard.trainer.durable import read_struct, write_struct
@@ -64,7 +67,6 @@ from steelyard.trainer.records import (
 )
 from steelyard.trainer.rows import TuningRow
 from steelyard.trainer.task import (
-    ANSWERS,
     ERROR,
     MODEL,
     PROGRESS,
@@ -76,7 +78,6 @@ from steelyard.trainer.task import (
     FineTuneResult,
     FineTuneTask,
     ProgramPhase,
-    TaskBase,
 )
 
 _CURVE = "curve.jsonl"
@@ -90,15 +91,6 @@ class _Adapted(msgspec.Struct, frozen=True):
     """The note that LoRA is trained: where its files are, from the folder on."""
 
     merged: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Base:
-    """The base model of a task."""
-
-    scorer: Scorer
-    temperatures: TemperatureTable
-    folder: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +140,7 @@ class _Program:
         self._folder = folder
         self._task = task
         self._reporter = reporter
+        self._reader = None if task.reader is None else EvidenceReader(Path(task.reader))
 
     def run(self) -> FineTuneResult:
         task, reporter = self._task, self._reporter
@@ -156,10 +149,12 @@ class _Program:
         rows = read_rows(self._folder / ROWS, task.method)
         if not rows.training:
             raise UnmeasurableError("No training row has a label; add rows to train on.")
-        base = _load_base(task.base, task, self._folder)
+        base = load_base(task.base, task, self._folder)
         parent = self._load_parent(base)
         # Heads and an adapter of another base read other vectors: nothing of that parent is used.
         origin = parent if task.parent_base is None else None
+        if self._reader is None and origin is not None:
+            self._reader = origin.scorer.reader  # a family that reads evidence goes on with it
         adapter = self._train_lora(rows, base, origin)
         scorer = self._scorer_of(base, origin, adapter)
         report = self._fit_heads(rows, scorer, origin, adapter)
@@ -170,8 +165,15 @@ class _Program:
             table, heads = take_words(table, by_words), heads / WORDS_ALONE
         write_table(self._folder / RECORDS, table)
         verdict, figures = self._judge(rows, table, by_words, parent)
-        if words is not None:
-            verdict = replace(verdict, gate=msgspec.structs.replace(verdict.gate, words=words))
+        reader = self._reader_of(Heads.load(heads))
+        verdict = replace(
+            verdict,
+            gate=msgspec.structs.replace(
+                verdict.gate,
+                words=msgspec.UNSET if words is None else words,
+                reader=msgspec.UNSET if reader is None else reader.name,
+            ),
+        )
         parts = _files_of(heads)
         if adapter is not None:
             parts |= {name: adapter / name for name in ADAPTER_FILES}
@@ -185,6 +187,7 @@ class _Program:
             parent_sha256=None if parent is None else parent.sha256,
             versions=versions_of(with_lora=adapter is not None),
             files={},
+            reader=reader,
         )
         card = render_card(task, rows.counts, report, verdict, figures, manifest)
         sha256 = write_artifact(self._folder / MODEL, parts, card, manifest)
@@ -203,22 +206,27 @@ class _Program:
         write_struct(self._folder / RESULT, result)
         return result
 
-    def _load_parent(self, base: _Base) -> _Parent | None:
+    def _load_parent(self, base: TrainedBase) -> _Parent | None:
         if self._task.parent is None:
             if self._task.against == "parent":
                 raise ValueError("The gate is to compare with a parent, and the task has none.")
             return None
         folder, other = Path(self._task.parent), self._task.parent_base
-        below = base if other is None else _load_base(other, self._task, self._folder)
+        below = base if other is None else load_base(other, self._task, self._folder)
         return _Parent(
             folder=folder,
             manifest=read_artifact(folder),
-            scorer=load_tuned(folder, below.scorer, threads=self._task.threads),
+            scorer=load_tuned(
+                folder,
+                below.scorer,
+                threads=self._task.threads,
+                reader=READER if self._task.reader is None else Path(self._task.reader),
+            ),
             temperatures=below.temperatures,
             sha256=hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest(),
         )
 
-    def _train_lora(self, rows: ReadRows, base: _Base, parent: _Parent | None) -> Path | None:
+    def _train_lora(self, rows: ReadRows, base: TrainedBase, parent: _Parent | None) -> Path | None:
         """Return the folder of the model's adapter: a new one, its parent's, or ``None``."""
         task = self._task
         inherited = parent.folder if parent is not None and parent.manifest.has_adapter else None
@@ -264,7 +272,7 @@ class _Program:
         write_struct(note, _Adapted(merged.relative_to(self._folder).as_posix()))
         return merged
 
-    def _scorer_of(self, base: _Base, parent: _Parent | None, adapter: Path | None) -> Scorer:
+    def _scorer_of(self, base: TrainedBase, parent: _Parent | None, adapter: Path | None) -> Scorer:
         """Return the scorer of the model: the base model, or the base with its adapter merged in."""
         if adapter is None:
             return base.scorer
@@ -299,7 +307,9 @@ class _Program:
         features = (
             Features(0, {}, {})
             if task.heads == "words"
-            else compute_features(tuning, scorer, features_folder, on_features, chosen=chosen)
+            else compute_features(
+                tuning, scorer, features_folder, on_features, chosen=chosen, reader=self._reader
+            )
         )
         folder.mkdir(exist_ok=True)
         report = fit_heads(
@@ -345,13 +355,13 @@ class _Program:
         ]
 
     def _score(
-        self, rows: ReadRows, base: _Base, parent: _Parent | None, scorer: Scorer
+        self, rows: ReadRows, base: TrainedBase, parent: _Parent | None, scorer: Scorer
     ) -> tuple[pa.Table, pa.Table]:
         """Score the held-out rows by every group of models, and by words alone as the adapted one."""
         reporter = self._reporter
         readers = {id(reader): RememberingScorer(reader) for reader in (base.scorer, scorer)}
         models: dict[RecordGroup, Scorer] = {
-            "adapted": TunedScorer(Heads.load(self._folder / _HEADS), readers[id(scorer)]),
+            "adapted": self._tuned(self._folder / _HEADS, readers[id(scorer)]),
             "base": readers[id(base.scorer)],
         }
         temperatures = dict.fromkeys(GROUPS, base.temperatures)
@@ -359,7 +369,9 @@ class _Program:
             shared = readers.get(id(parent.scorer.scorer))
             # On another base, or an earlier reading, it answers with temperatures of its own.
             models["parent"] = (
-                parent.scorer if shared is None else TunedScorer(parent.scorer.heads, shared)
+                parent.scorer
+                if shared is None
+                else TunedScorer(parent.scorer.heads, shared, reader=parent.scorer.reader)
             )
             temperatures["parent"] = parent.temperatures
 
@@ -379,7 +391,7 @@ class _Program:
             on_part=forget,
             on_progress=on_progress,
         )
-        words = TunedScorer(Heads.load(self._folder / _HEADS / WORDS_ALONE), readers[id(scorer)])
+        words = self._tuned(self._folder / _HEADS / WORDS_ALONE, readers[id(scorer)])
         by_words = score_held_out(
             rows.evaluation,
             {"adapted": words},
@@ -415,6 +427,15 @@ class _Program:
         )
         return verdict, figures
 
+    def _tuned(self, folder: Path, scorer: Scorer) -> TunedScorer:
+        return TunedScorer(Heads.load(folder), scorer, reader=self._reader)
+
+    def _reader_of(self, heads: Heads) -> ArtifactReader | None:
+        """Return the reader whose evidence some heads read; ``None`` where they read none."""
+        if self._reader is None or not any(head.needs_evidence for head in heads):
+            return None
+        return ArtifactReader(name=self._reader.name, sha256=self._reader.sha256)
+
     def _compare_words(
         self, rows: ReadRows, table: pa.Table, by_words: pa.Table, scorer: Scorer
     ) -> GateWords | None:
@@ -424,31 +445,15 @@ class _Program:
         if compared is None:
             return None
         folder = self._folder / _HEADS
-        heads, words = Heads.load(folder), Heads.load(folder / WORDS_ALONE)
+        heads, words = (self._tuned(each, scorer) for each in (folder, folder / WORDS_ALONE))
         is_taken = task.heads == "cheapest" and compared.as_right
         return msgspec.structs.replace(
             compared,
-            serves=is_taken or all(head.reads_words_alone for head in heads),
+            serves=is_taken or all(head.reads_words_alone for head in heads.heads),
             cpu_ms=msgspec.UNSET
             if task.base.is_connected
-            else time_both(TunedScorer(heads, scorer), TunedScorer(words, scorer), rows.evaluation),
+            else time_both(heads, words, rows.evaluation),
         )
-
-
-def _load_base(named: TaskBase, task: FineTuneTask, task_folder: Path) -> _Base:
-    if named.is_connected:
-        if task.lora_rank > 0:
-            raise TrainingUnavailableError(
-                f"{named.name} answers on another server and has no weights here for LoRA; leave "
-                "lora_rank out."
-            )
-        answered = AnsweredScorer(named, task_folder / ANSWERS)
-        return _Base(answered, TemperatureTable(named.temperatures), None)
-    if named.double is not None:
-        return _Base(HashingScorer(named.key, name=named.name), TemperatureTable(), None)
-    folder = None if named.folder is None else Path(named.folder)
-    model = load_base_model(named.engine, task.threads or None, folder)
-    return _Base(model.scorer, model.temperatures, folder)
 
 
 def _held_out_of_lora(rows: Sequence[TuningRow], seed: int) -> frozenset[str]:

@@ -93,8 +93,11 @@ class FineTuneTask(
         Of every draw. Equal tasks, rows and versions give equal artifacts.
     steps, learning_rate, lora_rank
         Of LoRA; without a rank heads train alone.
-    heads : {"auto", "words", "cheapest"}
-        What they read: all that is best, words alone, or words alone where that is as right.
+    heads : {"auto", "words", "cheapest", "evidence"}
+        What they read: all that is best, words alone, words alone where that is as right, or a reader's
+        evidence too where that is best.
+    reader : str, optional
+        Folder of the reader, for its evidence.
     base : TaskBase
     parent : str, optional
         Folder of the artifact to train from.
@@ -121,6 +124,7 @@ class FineTuneTask(
     learning_rate: Annotated[float, Meta(gt=0)]
     lora_rank: Annotated[int, Meta(ge=0, le=16)] = 0
     heads: HeadsKind = "auto"
+    reader: str | None = None
     base: TaskBase
     parent: str | None = None
     parent_base: TaskBase | None = None

@@ -378,6 +378,14 @@ def test_lora_without_what_trains_it_says_what_to_install(tmp_path):
     opened.state.close()
 
 
+def test_evidence_without_a_reader_says_what_to_install(tmp_path):
+    opened = Opened(tmp_path, has_reader=lambda: False)
+    dataset_id = opened.create(make_rows(24), make_rows(6, 1000))
+    with pytest.raises(errors.TrainingUnavailableError, match="steelyard-reader-1"):
+        opened.plan(dataset_id, hyperparameters=Hyperparameters(heads="evidence"))
+    opened.state.close()
+
+
 class SlowCounter(WordCounter):
     def __init__(self):
         super().__init__()

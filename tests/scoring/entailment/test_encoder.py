@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -54,6 +55,15 @@ def test_labels_in_another_order_are_given(tmp_path):
     with pytest.raises(InvalidSettingError, match="--labels"):
         read_folder(tmp_path)
     assert weigh(tmp_path, labels=THREE).evidence == pytest.approx(6, abs=0.01)
+
+
+def test_threads_at_once_have_the_bits_that_each_has_alone(tmp_path):
+    encoder = Encoder(read_folder(write_encoder(tmp_path)))
+    texts = [f"{CONTEXT} {'It was a parcel. ' * n}" for n in range(4)] * 8
+    alone = [encoder.logits(text, YES).tobytes() for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        together = pool.map(lambda text: encoder.logits(text, YES).tobytes(), texts)
+        assert list(together) == alone
 
 
 def test_a_text_that_says_nothing_is_unstated(tmp_path):

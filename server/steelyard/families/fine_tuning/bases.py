@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from msgspec import UnsetType
+
 from steelyard.errors import ModelUnavailableError
+from steelyard.scoring.shipped import READER
 from steelyard.serving.registry import ModelRegistry
 from steelyard.trainer.task import TaskBase
+from steelyard.wire.training import HeadsKind
 
 #: The engine that is a test double, and the source of a model that is one.
 _DOUBLE: Final = "hashing"
@@ -44,3 +48,13 @@ class TrainerBases:
             return TaskBase(name=name, engine=hosted.engine, folder=str(Path(source).expanduser()))
         double: Literal["hashing"] | None = _DOUBLE if hosted.engine == _DOUBLE else None
         return TaskBase(name=name, engine=hosted.engine, double=double)
+
+    def reader_for(self, heads: HeadsKind | UnsetType) -> Path | None:
+        """Return the folder of the reader that heads may read; ``None`` where they are to read none."""
+        if heads != "evidence":
+            return None
+        if self.models.find(READER.name) is None:
+            raise ModelUnavailableError(
+                f"The worker has no reader {READER.name}; start it with the settings of the server."
+            )
+        return READER

@@ -30,6 +30,7 @@ def write_folder(
     parent_base: TaskBase | None,
     needed: int,
     threads: int,
+    reader: Path | None,
     stopping: threading.Event,
 ) -> None:
     """Write the input of a trainer; the task file comes last and marks the folder complete."""
@@ -57,6 +58,7 @@ def write_folder(
         learning_rate=chosen.learning_rate,
         lora_rank=chosen.lora_rank,
         heads="auto" if chosen.heads is UNSET else chosen.heads,
+        reader=None if reader is None else str(reader),
         base=base,
         parent=None if parent_copy is None else str(parent_copy),
         parent_base=parent_base,

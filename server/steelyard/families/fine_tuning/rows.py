@@ -43,6 +43,7 @@ from steelyard.families.lineage.fees import count_trained_tokens, default_steps,
 from steelyard.families.lineage.plan import Tokenizers, TuningBasis, TuningBounds, TuningPlan
 from steelyard.families.wire import ContinueRows, Hyperparameters
 from steelyard.recent import Recent
+from steelyard.scoring.shipped import READER
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.trainer.lora import TUNING_BATCH, TUNING_LEARNING_RATE, lacking_for_lora
@@ -73,6 +74,7 @@ class TuningRows:
         bounds: TuningBounds | None = None,
         needed: int = NEEDED,
         lacking_for_lora: Callable[[], str | None] = lacking_for_lora,
+        has_reader: Callable[[], bool] = lambda: True,
     ) -> None:
         self._state = state
         self._store = store
@@ -82,6 +84,7 @@ class TuningRows:
         self._bounds = bounds or TuningBounds()
         self._needed = needed
         self._lacking_for_lora = lacking_for_lora
+        self._has_reader = has_reader
         self._evaluations: Recent[tuple[str, ...], EvaluationCounts] = Recent(_CACHED_COUNTS)
 
     @property
@@ -134,8 +137,13 @@ class TuningRows:
         lineage = self._lineage(changes, evaluation, is_move=basis.is_move)
         return _grown(growth, lineage, evaluation, changes)
 
-    def _check_lora(self, given: Hyperparameters) -> None:
-        """Refuse to train the encoder where it is not read, or where that cannot be done here."""
+    def _check_hyperparameters(self, given: Hyperparameters) -> None:
+        """Refuse to train the encoder where it is not read, and what cannot be done here."""
+        if given.heads == "evidence" and not self._has_reader():
+            raise errors.TrainingUnavailableError(
+                f"heads are to read the evidence of {READER.name}, which is not here; install the "
+                "Steelyard that it ships with, or leave heads out."
+            )
         if given.lora_rank is None:
             return
         if given.heads == "words":
@@ -177,7 +185,7 @@ class TuningRows:
 
         newest, at, trained_row, elsewhere = await self._state.read(find)
         manifest, trained = at.manifest, _manifest_of(trained_row)
-        self._check_lora(hyperparameters or Hyperparameters())
+        self._check_hyperparameters(hyperparameters or Hyperparameters())
         _check_kind(manifest, basis)
         if basis.trained_version is None:
             for other in elsewhere:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
+from msgspec import UnsetType
 from sqlalchemy import Connection
 
 from steelyard import errors
@@ -81,6 +82,7 @@ from steelyard.trainer.task import (
     Progress,
     TaskBase,
 )
+from steelyard.wire.training import HeadsKind
 
 _log = logging.getLogger(__name__)
 
@@ -127,6 +129,7 @@ class FineTuneRuns(Work):
     threads: int = 0
     needed: int = NEEDED
     find_base: Callable[[str], HostedModel | None] = lambda _: None
+    reader_for: Callable[[HeadsKind | UnsetType], Path | None] = lambda _: None
     slice_s: float = SLICE_S
     held_out: HeldOutEvaluations | None = None
     now: Callable[[], float] = time.time
@@ -366,6 +369,7 @@ class FineTuneRun(Run):
             parent_base=parent_base,
             needed=work.needed,
             threads=work.threads,
+            reader=work.reader_for(job.hyperparameters.heads),
             stopping=self.stopping,
         )
 

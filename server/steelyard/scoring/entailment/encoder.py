@@ -33,7 +33,7 @@ Logits = NDArray[np.float64]
 class Encoder:
     """The encoder of a folder; raises ``InvalidSettingError`` where its files are not one's.
 
-    Not safe to use from several threads at once.
+    Safe to use from several threads at once.
     """
 
     def __init__(self, facts: EncoderFacts, *, threads: int = 1) -> None:

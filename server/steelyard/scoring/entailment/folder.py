@@ -157,6 +157,19 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
+def sha256_of(folder: Path) -> str:
+    """Return the SHA-256 of a folder's files and their names; empty where one is missing."""
+    digest = hashlib.sha256()
+    try:
+        for name in (GRAPH, TOKENIZER, CONFIG, MANIFEST):
+            path = folder / name
+            if path.exists() or name != MANIFEST:
+                digest.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    except OSError:
+        return ""
+    return digest.hexdigest()
+
+
 def _named(config: _Config) -> tuple[str, ...]:
     """Return the label of each logit, in order."""
     by_place = {int(place): label for place, label in config.id2label.items() if place.isdecimal()}

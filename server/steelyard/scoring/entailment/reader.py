@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +15,7 @@ from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.decisions.statements import read_decision
 from steelyard.recent import Recent
 from steelyard.scoring.entailment.evidence import weigh_outcome, weigh_yes_no
+from steelyard.scoring.entailment.folder import read_folder, sha256_of
 from steelyard.scoring.entailment.hypotheses import hypotheses_of
 from steelyard.scoring.protocol import ScoredDecision
 
@@ -94,6 +97,27 @@ class Reader:
         self._before_pass()
         self.n_passes += 1
         return encoder.logits(part, hypothesis)
+
+
+class EvidenceReader(Reader):
+    """The reader of a folder as heads read its evidence: named, and known by the hash of its files."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(lambda: _open(folder), lambda: None)
+        self.name = folder.name
+        self.sha256 = sha256_of(folder)
+
+
+@functools.cache
+def reader_in(folder: Path) -> EvidenceReader:
+    """Return the reader of a folder, which all models of the process share."""
+    return EvidenceReader(folder)
+
+
+def _open(folder: Path) -> Encoder:
+    from steelyard.scoring.entailment.encoder import Encoder  # noqa: PLC0415  slow
+
+    return Encoder(read_folder(folder))
 
 
 def _read_in_parts(n_parts: int, max_tokens: int) -> str:

@@ -15,7 +15,7 @@ from panel.viewable import Viewable
 from steelyard.calibration.intervals import mean_interval
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
-from steelyard.evaluations.gate_wire import Gate, GateGroup, unchanged_of, words_of
+from steelyard.evaluations.gate_wire import Gate, GateGroup, reader_of, unchanged_of, words_of
 from steelyard.evaluations.wire import Evaluation, EvaluationRecord, JobRecord
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, ModelVersion
@@ -210,6 +210,11 @@ def show_result(family: Family, job: Job, model: object, result: Result | None) 
             pills.append(
                 '<span class="note" title="A text baseline: a linear model of words and runs of '
                 f'characters, trained on the same rows">words alone: {percent_text(baseline[0])}</span>'
+            )
+        if (reading := reader_of(gate)) is not None:
+            title = escape(reading, quote=True)
+            pills.append(
+                f'<span class="note" title="{title}">reads {escape(str(gate.reader))}</span>'
             )
     is_served = isinstance(model, ModelVersion) and _is_served(family, model)
     if is_served and isinstance(model, ModelVersion):

@@ -29,6 +29,7 @@ from steelyard_workbench.parts.datasets.names import dataset_options
 _LONGEST_NAME = 48
 _HEADS = {
     "whatever is most often right": "auto",
+    "a reader's evidence too, where it helps": "evidence",
     "the cheapest that is as right": "cheapest",
     "words alone": "words",
 }
