@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from decimal import Decimal
 
 import httpx
@@ -12,7 +13,9 @@ from steelyard.app.job_runtime import open_worker
 from steelyard.client import Client, ClientOptions
 from steelyard.datasets.service import DatasetService
 from steelyard.evaluations.models import EvaluatedModels
+from steelyard.growth.service import Growths
 from steelyard.labeling.run import LabelingRuns
+from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.prompt_tuning.run import PromptTuningRuns
 from steelyard.serving.connected.declared import write_models
 from steelyard.serving.reader.declaring import reader_model
@@ -98,6 +101,33 @@ def test_a_family_begins_with_its_evidence(served, dataset_id):
         for context, top in (("The customer is furious.", "no"), ("It was pleased.", "yes")):
             answer = client.decide(context, [HAPPY], model="moods", fallback="none")
             assert answer.decisions["happy"].top == top
+
+
+def test_its_sure_answers_become_rows_of_a_decision_that_grows(served, monkeypatch):
+    services, http = served
+    with Client(ClientOptions(url=str(http.base_url), max_retries=0)) as client:
+        rows = [
+            {"context": text, "decisions": [HAPPY], "targets": {"happy": ("yes", "no")[side]}}
+            for text, side in contexts(8)
+        ]
+        named, dataset = client.named_decisions, client.datasets.create("grown", examples=rows)
+        named.create("grown", [HAPPY], model="nli")
+        named.change("grown", dataset_id=dataset.id)
+        asked = {"The customer is pleased.": "yes", "The customer is furious.": "no"}
+        answers = [client.decision("grown").decide(text) for text in asked]
+        least = min(answer.decisions["happy"].p_top for answer in answers)
+        unsure = client.decision("grown").decide("It was a parcel.")
+        assert unsure.decisions["happy"].p_top < least
+        named.grow("grown", "rows", judge_rows=least)
+        monkeypatch.setattr(services.get(Growths), "_now", lambda: time.time() + 2 * SECONDS_A_DAY)
+        named.turn_growth("grown")
+        added = [
+            row
+            for row in client.datasets.rows(dataset.id, partition="training", limit=50).data
+            if (row.metadata or {}).get("who") == "nli"
+        ]
+        assert {row.context: max(row.targets["happy"]) for row in added} == asked
+        assert client.datasets.get(dataset.id).rows == len(rows) + len(asked)
 
 
 def test_its_question_is_tuned(served, dataset_id):
