@@ -261,7 +261,7 @@ def keep_summed(rows: Rows) -> KeptRows:
     begins = _summed_starts(lengths)
     end = begins[-1] + lengths[-1]
     n_rows = -(-end // APART_ROW_LENGTH)
-    return _kept(rows, np.flatnonzero(is_token), lengths, begins, (n_rows, -(-end // n_rows)))
+    return _lay_rows(rows, np.flatnonzero(is_token), lengths, begins, (n_rows, -(-end // n_rows)))
 
 
 def _cut_selected(rows: Rows, indices: NDArray[np.intp], edges: Sequence[int]) -> KeptRows:
@@ -271,10 +271,10 @@ def _cut_selected(rows: Rows, indices: NDArray[np.intp], edges: Sequence[int]) -
     length = -(-most // -(-most // APART_ROW_LENGTH))
     room = [-(-n // length) * length for n in lengths]
     begins = list(accumulate(room[:-1], initial=0))
-    return _kept(rows, indices, lengths, begins, (sum(room) // length, length))
+    return _lay_rows(rows, indices, lengths, begins, (sum(room) // length, length))
 
 
-def _kept(
+def _lay_rows(
     rows: Rows,
     indices: NDArray[np.intp],
     lengths: Sequence[int],
