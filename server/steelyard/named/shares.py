@@ -127,9 +127,9 @@ class ShareWatch:
                 self._seen[row.id, row.share] = n
                 self._judge(row, criteria)
             if ramp is not None:
-                self._go_on(row, ramp)
+                self.go_on(row, ramp)
 
-    def _go_on(self, row: Row[Any], ramp: ShareRamp) -> None:
+    def go_on(self, row: Row[Any], ramp: ShareRamp) -> None:
         """Take the next step of a share once its time has come; end it where something speaks against it."""
 
         def work(connection: Connection) -> None:

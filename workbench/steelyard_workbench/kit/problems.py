@@ -91,9 +91,9 @@ def _in_words(message: str, detail: object) -> str:
             path += f".{part}"
             words.append(str(part).replace("_", " "))
     numbered = [word for word in words[:-1] if word[-1:].isdigit()]
-    said = " of ".join([*words[-1:], *numbered[::-1]])
+    name = " of ".join([*words[-1:], *numbered[::-1]])
     return (
-        message.replace(path.removeprefix("."), said) if len(words) > 1 or "[" in path else message
+        message.replace(path.removeprefix("."), name) if len(words) > 1 or "[" in path else message
     )
 
 

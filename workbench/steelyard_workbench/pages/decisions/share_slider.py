@@ -183,8 +183,8 @@ def _stopped(page: OnePartPage, looked: Looked, place: pn.Column) -> list[Viewab
         return []
     shown: list[Viewable] = []
     if newest.ended_by == "steelyard":
-        said = newest.figures.alarm
-        text = f"{share_end(newest)}{f': {said}' if said else ''}"
+        alarm = newest.figures.alarm
+        text = f"{share_end(newest)}{f': {alarm}' if alarm else ''}"
         shown.append(verdict("bad", "Stopped.", escape_markdown(f"{text.rstrip('.')}.")))
     is_there = any(
         alias.alias == newest.to and alias.version == newest.to_version
