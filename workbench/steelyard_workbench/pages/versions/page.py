@@ -26,6 +26,7 @@ from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.pages.versions.changes import Changes, Transition, fetch_changes
 from steelyard_workbench.pages.versions.version_charts import draw_sides, draw_transitions
 from steelyard_workbench.parts.datasets.export_bar import export_dialog
+from steelyard_workbench.parts.datasets.names import dataset_options
 from steelyard_workbench.parts.datasets.next_steps import next_steps
 from steelyard_workbench.parts.datasets.overview import section, when
 from steelyard_workbench.parts.datasets.row_pages import listed_page, search_page
@@ -112,13 +113,11 @@ class VersionsPage(Page):
 
     def build(self) -> list[Viewable]:
         """Return the choice of a dataset, and the parts of the one that is chosen."""
-        offered = Loaded("The datasets", self._offered, self._show_offered, n_lines=1)
-        parts = [self.part(offered)]
-        if self.shown[0]:
-            self.history = Loaded("The versions", self._fetch, self._show, n_lines=6)
-            self.difference = Loaded("The difference", self._diff, self._show_difference)
-            parts += [self.part(self.history), self.part(self.difference)]
-        return parts
+        if not self.shown[0]:
+            return [self.part(Loaded("The datasets", self._offered, self._show_offered, n_lines=1))]
+        self.history = Loaded("The versions", self._fetch, self._show, n_lines=6)
+        self.difference = Loaded("The difference", self._diff, self._show_difference)
+        return [self.part(self.history), self.part(self.difference)]
 
     def on_key(self, action: str, number: int) -> bool:
         """Go from row to row."""
@@ -137,27 +136,18 @@ class VersionsPage(Page):
         return list(self.client.datasets.list(limit=_MOST_DATASETS).data)
 
     def _show_offered(self, datasets: list[Dataset]) -> Viewable:
-        chosen = self.shown[0]
-        if not datasets and not chosen:
+        if not datasets:
             action = pmui.Button(label="Go to Datasets", variant="contained")
             action.on_click(lambda _: self.session.open("datasets"))
             return empty(
-                "**No datasets yet.** Every import and every sealed review makes a version.", action
+                "**No datasets yet.** Every import and every finished review makes a version.",
+                action,
             )
-        options = {
-            f"{dataset.name} ({dataset.rows:,} rows) {dataset.id}": dataset.id
-            for dataset in datasets
-        }
-        if chosen and chosen not in options.values():
-            options[chosen] = chosen
-        field = pmui.Select(
-            label="Dataset", options={"": "", **options}, value=chosen, width=340, searchable=True
-        )
+        options = {"": "", **dataset_options(datasets, with_rows=True)}
+        field = pmui.Select(label="Dataset", options=options, value="", width=340, searchable=True)
         pn.bind(
             lambda id_: self.session.param.update(dataset=id_ or "", version=0), field, watch=True
         )
-        if chosen:
-            return field
         return pn.Column(
             field, empty("Choose a dataset to see its versions."), sizing_mode="stretch_width"
         )
@@ -230,7 +220,7 @@ class VersionsPage(Page):
             )
             first = empty(
                 f"Version {difference.newer} is the first: all of its {rows:,} rows are new. Add rows "
-                "to the dataset, or seal a review as a version, and what changed is shown here."
+                "to the dataset, or finish a review of it, and what changed is shown here."
             )
             return section(title, first, *self._show_rows({"rows": rows, "removed": 0}))
         against = pmui.Select(
@@ -257,9 +247,7 @@ class VersionsPage(Page):
 
     def _show_transitions(self, relabelled: Sequence[Mapping[str, Any]]) -> list[Viewable]:
         if not relabelled:
-            return [
-                verdict("off", "No labels changed.", "No context got another expected outcome.")
-            ]
+            return [verdict("off", "No labels changed.", "No text got another right answer.")]
         counts = {
             Transition(change["decision"], change["before"], change["after"]): change["contexts"]
             for change in relabelled
@@ -374,7 +362,7 @@ def _names(versions: Sequence[DatasetVersion]) -> dict[str, int]:
 
 def _show_versions(versions: Sequence[DatasetVersion], reviews: Mapping[int, str]) -> Viewable:
     return table(
-        ("version", "made", "by", "rows", "added", "training", "evaluation", "contexts"),
+        ("version", "made", "by", "rows", "added", "to train on", "for the check", "texts"),
         [
             (
                 str(version.version),
@@ -411,7 +399,7 @@ def _difference_facts(diff: Mapping[str, Any], *, is_review: bool) -> dict[str, 
     n_added = f"{diff['rows']:,}" + (f": {sides}" if sides else "")
     n_both = sum(change["both"] for change in diff["relabelled"])
     stay = f"; of {n_both:,} the old label stays, too" if n_both else ""
-    changed = f"{relabelled:,} (a decision of a context){stay}"
+    changed = f"{relabelled:,} (a question about a text){stay}"
     if is_review:
         values = {
             "Rows relabelled": n_added,
@@ -422,7 +410,7 @@ def _difference_facts(diff: Mapping[str, Any], *, is_review: bool) -> dict[str, 
         values = {
             "Rows added": n_added,
             "Rows removed": f"{diff.get('removed', 0):,}",
-            "Contexts added": f"{diff['contexts']:,}",
+            "Texts added": f"{diff['contexts']:,}",
             "Labels that changed": changed,
         }
     word = "Relabelled" if is_review else "Added"

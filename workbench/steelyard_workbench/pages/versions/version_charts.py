@@ -36,7 +36,7 @@ def draw_sides(versions: Sequence[DatasetVersion], open_: Callable[[int], None])
         text = f"{sides[0]:,} + {sides[1]:,}"
         parts = [n / most for n in sides]
         bars.append({"name": f"version {version.version}", "parts": parts, "text": text})
-    series = [("training", BLUE), ("evaluation", ORANGE)]
+    series = [("to train on", BLUE), ("for the check", ORANGE)]
     chart: BarChart = {"title": "Rows by side", "series": series, "bars": bars}
     return BarList([chart], lambda _, bar: open_(drawn[bar].version))
 
