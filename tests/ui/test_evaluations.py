@@ -67,7 +67,7 @@ def test_a_model_is_evaluated_and_a_bin_opens_its_rows(quiet_page, server, datas
     [one] = server.client.evaluations.list(dataset.id)
     row = next(row for row in server.client.evaluations.detail(one.id).reliability if row.n)
     mark = [
-        "Reliability: accuracy against the probability promised",
+        "How often it is right against how sure it is",
         row.mean_top_probability,
         row.accuracy.value,
     ]

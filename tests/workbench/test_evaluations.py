@@ -91,9 +91,9 @@ class TestList:
         for name, is_shown in (("dataset", False), ("fresh", True)):
             page = opened(server, dataset=scored[name])
             assert ("This dataset has no evaluations yet" in texts(page.__panel__())) is is_shown
-            assert page.form.box.visible is is_shown
+            assert page.form_box.visible is is_shown
             press(page, "Evaluate a model")
-            assert page.form.box.visible is not is_shown
+            assert page.form_box.visible is not is_shown
 
     def test_one_is_started_followed_cancelled_and_retried(self, server, scored):
         rows = server.client.datasets.create("more", evaluation=make_rows(2, start=50))
@@ -341,8 +341,8 @@ class TestOpened:
         page = opened(server, evaluation=scored["targets"])
         told = texts(page.__panel__())
         assert "share right" in told
-        assert told.count("n = 80") >= 4
-        assert "80 decisions on 40 contexts" in told
+        assert told.count("n = 80") >= 2
+        assert "80 answers to 40 texts" in told
 
     def test_each_bin_opens_its_rows(self, server, scored):
         page = opened(server, evaluation=scored["targets"])

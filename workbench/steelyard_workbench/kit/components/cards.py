@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 import panel as pn
@@ -10,6 +10,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard_workbench.kit.look import CARD_CSS
+from steelyard_workbench.kit.terms import term_of
 from steelyard_workbench.kit.theme import IN_CARD, token
 
 _GRID_CSS = """
@@ -29,7 +30,7 @@ FRAME = {
 def cards(figures: Sequence[tuple[str, str, str]]) -> Viewable:
     """Return cards beside each other: of each the name, the value and a note."""
     drawn = "".join(
-        f'<div class="card"><div class="note">{escape(name)}</div>'
+        f'<div class="card"><div class="note" title="{escape(term_of(name))}">{escape(name)}</div>'
         f'<div class="figure">{escape(value)}</div><div class="note">{escape(note)}</div></div>'
         for name, value, note in figures
     )
@@ -44,6 +45,18 @@ def cards(figures: Sequence[tuple[str, str, str]]) -> Viewable:
 def card(*parts: Viewable) -> Viewable:
     """Return parts under each other in a frame of their own."""
     return pn.Column(*parts, sizing_mode="stretch_width", margin=(6, 10), styles=FRAME)
+
+
+def line_card(label: str, open_: Callable[[], None], text: str) -> Viewable:
+    """Return a line of a list: a button that opens it, and a text beside."""
+    button = pmui.Button(label=label, variant="text", width=300)
+    button.on_click(lambda _: open_())
+    return pmui.Paper(
+        pn.Row(button, pmui.Typography(text, variant="body2"), sizing_mode="stretch_width"),
+        sizing_mode="stretch_width",
+        margin=(3, 10),
+        elevation=1,
+    )
 
 
 def behind_button(label: str, form: Viewable | Viewer) -> list[Viewable]:

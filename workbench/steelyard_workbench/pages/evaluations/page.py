@@ -16,6 +16,7 @@ from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import DatasetDeletedError, NotFoundError, SteelyardError
 from steelyard.evaluations.wire import ENDED, Evaluation
+from steelyard_workbench.kit.components.cards import behind_button
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
@@ -138,13 +139,11 @@ class EvaluationsPage(Page):
             self.part(part)
         await asyncio.gather(*(part.refresh() for part in parts))
         # Without a result the page begins with what makes one.
-        box = self.form.box
-        box.visible = not self.list.lines
-        evaluate = pmui.Button(label="Evaluate a model", variant="contained")
-        evaluate.on_click(lambda _: box.param.update(visible=not box.visible))
+        evaluate, self.form_box = behind_button("Evaluate a model", self.form)
+        self.form_box.visible = not self.list.lines
         return pn.Column(
             pn.FlexBox(select, evaluate, align_items="center"),
-            self.form,
+            self.form_box,
             self.list,
             self.over_time,
             sizing_mode="stretch_width",

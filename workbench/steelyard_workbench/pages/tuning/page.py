@@ -146,7 +146,7 @@ class TuningPage(OnePartPage):
             open_ = pmui.Button(label="Open it", variant="contained")
             open_.on_click(lambda _: self.session.open("datasets", dataset=made.id, version=0))
             place[:] = [
-                verdict("good", f"Made a dataset of {made.rows:,} rows.", "Train a family on it."),
+                verdict("good", f"Made a dataset of {made.rows:,} rows.", "Train on it."),
                 open_,
             ]
 

@@ -23,7 +23,7 @@ from steelyard.evaluations.wire import (
 )
 from steelyard.wire.measures import Measure, ReliabilityRow, interval_text
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.numbers import measure_text, named_text
 from steelyard_workbench.kit.theme import BLUE, GREEN, GREY, ORANGE
 
 Open = Callable[[int], None]
@@ -31,7 +31,7 @@ Open = Callable[[int], None]
 #: Measures that are better when they are smaller.
 FALLING = frozenset({"loss", "brier", "ece"})
 #: Title of how often contexts do not say.
-UNSTATED = "not said in the context"
+UNSTATED = "not said in the text"
 #: What each measure is called, with its unit.
 TITLES = {
     "accuracy": "share right",
@@ -90,14 +90,14 @@ def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None)
         }
     )
     made = figures.plot(
-        "Reliability: accuracy against the probability promised",
+        "How often it is right against how sure it is",
         "mean probability of the top outcome",
-        "accuracy, with 95 % intervals",
+        "share right, with 95 % intervals",
         height=360,
         x_range=(0, 1.02),
         y_range=(0, 1.02),
     )
-    made.line([0, 1], [0, 1], color=GREY, line_dash="dashed", legend_label="perfectly calibrated")
+    made.line([0, 1], [0, 1], color=GREY, line_dash="dashed", legend_label="as right as it is sure")
     figures.intervals(made, source, base="x", low="low", high="high")
     points = made.scatter(
         "x", "value", source=source, size=11, color=BLUE, legend_label="bin of decisions"
@@ -439,8 +439,8 @@ def _cut(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
-def headline_of(detail: EvaluationDetail) -> list[tuple[str, Measure]]:
-    """Return the leading figures of an evaluation with their titles."""
-    measures = [(TITLES[name], measure_of(detail.overall, name)) for name in MEASURES]
-    measures.append((UNSTATED, detail.unstated_rate))
-    return [(title, measure) for title, measure in measures if measure is not None]
+def headline_of(detail: EvaluationDetail) -> list[tuple[str, str]]:
+    """Return the leading figures of an evaluation with their titles, as they read."""
+    measures = [(name, TITLES[name], measure_of(detail.overall, name)) for name in MEASURES]
+    measures.append(("accuracy", UNSTATED, detail.unstated_rate))
+    return [(title, named_text(name, measure)) for name, title, measure in measures if measure]

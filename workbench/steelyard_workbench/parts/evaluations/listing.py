@@ -243,10 +243,9 @@ class EvaluationForm(Viewer):
         self.part: Loaded[Sequence[ModelChoice]] = Loaded(
             "The models", client.models.choices, self._show, n_lines=1
         )
-        self.box = card(self.part.__panel__())
 
     def __panel__(self) -> Viewable:
-        return self.box
+        return card(self.part.__panel__())
 
     async def _start(self) -> None:
         submission = await asyncio.to_thread(

@@ -16,6 +16,7 @@ from steelyard.client.plots import MOST_OUTCOMES
 from steelyard.evaluations.wire import ConfusionMatrix, EvaluationDetail
 from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.cards import cards
 from steelyard_workbench.kit.components.download import Download
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
@@ -360,18 +361,13 @@ class OpenedEvaluation(Viewer):
 
 def show_headline(detail: EvaluationDetail) -> Viewable:
     """Show the leading figures, each with its interval and n."""
-    overall = detail.overall
-    cards = [_card(title, measure) for title, measure in headline_of(detail)]
-    return pmui.FlexBox(
-        *cards,
-        pmui.Typography(
-            f"{overall.n:,} decisions on {overall.contexts:,} contexts; 95 % intervals over "
-            "contexts.",
-            variant="body2",
-        ),
-        sizing_mode="stretch_width",
-        align_items="center",
-        margin=(0, 6),
+    overall, figures_shown = detail.overall, []
+    for title, text in headline_of(detail):
+        value, _, rest = text.partition(" (")
+        figures_shown.append((title, value, rest.removesuffix(")")))
+    text = f"{overall.n:,} answers to {overall.contexts:,} texts, with 95 % intervals."
+    return pn.Column(
+        cards(figures_shown), pmui.Typography(text, variant="body2"), sizing_mode="stretch_width"
     )
 
 
@@ -400,25 +396,6 @@ def _slice_filter(by: str, of: str) -> RecordFilter:
     if by == "decision":
         return RecordFilter(decision=of)
     return RecordFilter(slice_by=by, slice=of)
-
-
-def _card(title: str, measure: Measure) -> Viewable:
-    interval = interval_text(measure.low, measure.high, form=".3f", to=" to ")
-    return pmui.Paper(
-        pmui.Typography(title, variant="body2", margin=(6, 12, 0, 12)),
-        pmui.Typography(
-            f"{measure.value:.3f}",
-            variant="h2",
-            margin=(0, 12),
-            sx={"fontSize": "1.714rem", "fontWeight": 600},
-        ),
-        pmui.Typography(f"{interval}, n = {measure.n:,}", variant="body2", margin=(0, 12, 8, 12)),
-        width=220,
-        # A row of cards takes the height that they say, and not that of their words.
-        min_height=92,
-        margin=4,
-        elevation=1,
-    )
 
 
 def _short(measure: Measure | None) -> str:

@@ -98,7 +98,7 @@ def report_html(
             "Model SHA-256": evaluation.model_sha256,
             "Evaluation rows SHA-256": evaluation.evaluation_sha256,
         },
-        headline=_headline(scored.detail),
+        headline=headline_of(scored.detail),
         sections=sections,
         items=items,
         # Not render(): Panel adds to it, and what it adds is elsewhere.
@@ -216,10 +216,6 @@ def _slices(detail: EvaluationDetail) -> list[_Section]:
         "others, about one stands out by chance."
     )
     return [_Section("Slices", {"slices": chart}, _Table(("slice", TITLES[measure]), values), note)]
-
-
-def _headline(detail: EvaluationDetail) -> list[tuple[str, str]]:
-    return [(title, measure_text(measure)) for title, measure in headline_of(detail)]
 
 
 def _when(at: float) -> str:
