@@ -467,7 +467,11 @@ def home_of(settings: Settings) -> Path:
         return settings.home
     from platformdirs import user_data_path  # noqa: PLC0415
 
-    return user_data_path("steelyard", appauthor=False)
+    try:
+        return user_data_path("steelyard", appauthor=False)
+    except RuntimeError:  # an id without an entry among the users, as containers have
+        message = "This user has no home directory: name one for the files with STEELYARD_HOME."
+        raise InvalidSettingError(message) from None
 
 
 def frames_url_of(settings: Settings) -> str:
@@ -490,11 +494,6 @@ def child_environment(**variables: str) -> dict[str, str]:
 OPENMP_VARIABLES = ("OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_WAIT_POLICY")
 
 
-def openmp_variables(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return those of ``OPENMP_VARIABLES`` that are set, with their values.
-
-    >>> openmp_variables({"OMP_WAIT_POLICY": "PASSIVE", "PATH": "/bin"})
-    {'OMP_WAIT_POLICY': 'PASSIVE'}
-    """
-    source = os.environ if environ is None else environ
-    return {name: source[name] for name in OPENMP_VARIABLES if name in source}
+def openmp_variables() -> dict[str, str]:
+    """Return those of ``OPENMP_VARIABLES`` that are set, with their values."""
+    return {name: os.environ[name] for name in OPENMP_VARIABLES if name in os.environ}

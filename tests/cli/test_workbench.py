@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 import steelyard
 from steelyard.cli.workbench import serving_workbench
+from steelyard.settings import InvalidSettingError, home_of, read_settings
 from support.servers.serving import lines_until, serving
 from support.waiting import wait_until
 
@@ -57,6 +59,24 @@ def test_up_starts_it_and_a_killed_up_takes_it_along(tmp_path):
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         wait_until(lambda: not is_served(address), 30)
+
+
+def test_a_user_without_a_home_directory_has_one(monkeypatch):
+    """Bokeh looks into it when it is imported, and a container's user need not have one."""
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    started = []
+
+    def start(command, **options):
+        started.append(options["env"])
+        raise FileNotFoundError(command[0])
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(FileNotFoundError), serving_workbench("http://127.0.0.1:9", port=0):
+        pass
+    assert started[0]["HOME"] == "/"
+    with pytest.raises(InvalidSettingError, match="STEELYARD_HOME"):
+        home_of(read_settings(environ={}))
 
 
 @pytest.mark.slow

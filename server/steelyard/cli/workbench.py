@@ -118,7 +118,7 @@ def serving_workbench(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
-        env=child_environment(),
+        env=child_environment(**_home_directory()),
     )
     try:
         assert process.stdin is not None  # noqa: S101  # it was asked for
@@ -138,6 +138,15 @@ def serving_workbench(
             process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+def _home_directory() -> dict[str, str]:
+    """Return what stands in for a home directory where the user has none: Bokeh looks into it."""
+    try:
+        Path.home()
+    except RuntimeError:
+        return {"HOME": os.sep}
+    return {}
 
 
 @contextmanager
