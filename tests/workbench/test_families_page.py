@@ -111,6 +111,7 @@ def test_a_family_starts_as_it_was_estimated_and_no_dearer():
     page = open_page(client)
     page.form.family.value = "ant"
     page.form.rank.value = 4
+    assert "evidence" in page.form.heads.options.values()
     page.form.heads.value = "cheapest"
     run(page.form.estimate())
     assert "0.25 USD, the minimum" in texts(page.form.__panel__())
@@ -403,7 +404,7 @@ def test_deleting_a_family_sends_its_guards_and_leads_back_to_the_list():
 
 
 def test_an_inconclusive_gate_is_not_red_and_says_what_would_settle_it():
-    few = gate(passed=False, reasons=["too_few_evaluation_decisions"], groups={})
+    few = gate(passed=False, reasons=["too_few_evaluation_decisions"], groups={}, reader="nli")
     page = open_page(
         make_client(
             families_get=lambda name: told_family(
@@ -418,6 +419,7 @@ def test_an_inconclusive_gate_is_not_red_and_says_what_would_settle_it():
     said = texts(page.__panel__())
     assert "Nothing is proven yet" in said
     assert "needs 20 new evaluation decisions and had 0" in said
+    assert "reads nli" in said
     alerts = page.__panel__().select(lambda one: getattr(one, "severity", "") == "error")
     assert not alerts
 
