@@ -10,14 +10,9 @@ from typing import Any
 import msgspec
 from sqlalchemy import Row
 
+from steelyard.alarms import readings
 from steelyard.alarms import store as rows
 from steelyard.alarms.contexts import MOST_REFERENCE, text_of
-from steelyard.alarms.readings import (
-    answer_values,
-    feedback_values,
-    predicted_values,
-    read_results,
-)
 from steelyard.alarms.watched import Key, Sample, operation_values, slow_ms_of
 from steelyard.alarms.wire import AlarmReference
 from steelyard.caller import Caller
@@ -129,14 +124,14 @@ class References:
         ids = [row.id for row in answers]
         observed = self._state.read_now(lambda connection: feedback_of_answers(connection, ids))
         for row in answers:
-            results = read_results(row.results)
+            results = readings.read_results(row.results)
             values = operation_values(results, row.total_ms, sample.slow_ms)
             sample.operations.append(values)
             for decision, result in results.items():
-                sample.answers.setdefault(decision, []).append(answer_values(result))
+                sample.answers.setdefault(decision, []).append(readings.answer_values(result))
                 outcome = observed.get(row.id, {}).get(decision)
                 if outcome is not None:
-                    observed_values = feedback_values(result, outcome)
+                    observed_values = readings.feedback_values(result, outcome)
                     sample.feedback.setdefault(decision, []).append(observed_values)
 
     def _texts(self, ids: list[str]) -> list[str]:
@@ -154,7 +149,7 @@ class References:
         columns = table.slice(0, MOST_PREDICTIONS).to_pydict()
         sample = Sample()
         for decision, *scored in zip(*(columns[name] for name in _COLUMNS), strict=True):
-            alone, known = predicted_values(*scored, has_targets=row.method == "sft")
+            alone, known = readings.predicted_values(*scored, has_targets=row.method == "sft")
             sample.answers.setdefault(decision, []).append(alone)
             if known is not None:
                 sample.feedback.setdefault(decision, []).append(known)

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
+from steelyard.alarms import tracking
 from steelyard.alarms.budget import Watch
 from steelyard.alarms.contexts import DISTANCE, LENGTH, NEW_WORDS, ContextMove
 from steelyard.alarms.readings import MOST_LOSS
-from steelyard.alarms.tracking import (
-    ABSTAINED,
-    ESCALATED,
-    FAILED,
-    GAP,
-    LOSS,
-    OUTCOME,
-    P_TOP,
-    RIGHT,
-    SLOW,
-    Estimate,
-)
 from steelyard.alarms.watched import Happening
 from steelyard.alarms.wire import AlarmEvidence, AlarmReference, DecisionsBehind
 from steelyard.wire.measures import Measure
@@ -24,26 +13,28 @@ from steelyard.wire.measures import Measure
 #: Watches of feedback.
 OF_FEEDBACK: frozenset[Watch] = frozenset({"accuracy", "log_loss", "calibration"})
 _NAMES = {
-    ABSTAINED: "share that abstained",
-    P_TOP: "mean top probability",
-    RIGHT: "share that was right by the feedback",
-    LOSS: "mean log loss on feedback",
-    GAP: "mean promise above what came true",
-    SLOW: "share of answers as slow as the slowest twentieth of the reference",
-    FAILED: "share that failed",
-    ESCALATED: "share that went on to another model of the route",
+    tracking.ABSTAINED: "share that abstained",
+    tracking.P_TOP: "mean top probability",
+    tracking.RIGHT: "share that was right by the feedback",
+    tracking.LOSS: "mean log loss on feedback",
+    tracking.GAP: "mean promise above what came true",
+    tracking.SLOW: "share of answers as slow as the slowest twentieth of the reference",
+    tracking.FAILED: "share that failed",
+    tracking.ESCALATED: "share that went on to another model of the route",
 }
-_SHARES = frozenset({ABSTAINED, RIGHT, SLOW, FAILED, ESCALATED})
+_SHARES = frozenset(
+    {tracking.ABSTAINED, tracking.RIGHT, tracking.SLOW, tracking.FAILED, tracking.ESCALATED}
+)
 
 
 def in_units(figure: str, value: float) -> float:
     """Return a value in the units of its figure: a loss in nats, a gap from -1 to 1."""
-    if figure == LOSS:
+    if figure == tracking.LOSS:
         return value * MOST_LOSS
-    return 2 * value - 1 if figure == GAP else value
+    return 2 * value - 1 if figure == tracking.GAP else value
 
 
-def measure_of(estimate: Estimate) -> Measure:
+def measure_of(estimate: tracking.Estimate) -> Measure:
     """Return an estimate in the units of its figure."""
     value, low, high = (
         in_units(estimate.figure, number)
@@ -143,14 +134,14 @@ def _reference_words(of: AlarmReference) -> str:
 
 
 def _name(figure: str) -> str:
-    if figure.startswith(OUTCOME):
-        return f"share of the outcome {figure.removeprefix(OUTCOME)!r}"
+    if figure.startswith(tracking.OUTCOME):
+        return f"share of the outcome {figure.removeprefix(tracking.OUTCOME)!r}"
     return _NAMES[figure]
 
 
 def _shown(figure: str, measure: Measure) -> str:
     """Return a figure with its interval and the number that it rests on."""
-    is_share = figure in {*_SHARES, NEW_WORDS} or figure.startswith(OUTCOME)
+    is_share = figure in {*_SHARES, NEW_WORDS} or figure.startswith(tracking.OUTCOME)
     shape = ".1%" if is_share else ",.0f" if figure == LENGTH else ".3f"
     n = f"n = {measure.n:,}"
     if measure.low is None or measure.high is None:

@@ -11,15 +11,7 @@ from sqlalchemy import make_url
 from steelyard.app.rooms import job_queues, model_uses, names_of_decisions
 from steelyard.house import House
 from steelyard.ledger.prices import Prices
-from steelyard.serving.base import (
-    ModelLoader,
-    NamedModelLoader,
-    load_further_model,
-    load_named_model,
-    open_host,
-    open_models,
-    parse_base_models,
-)
+from steelyard.serving import base
 from steelyard.serving.readiness import write_probe
 from steelyard.serving.registry import Engines
 from steelyard.settings import InvalidSettingError, Settings, frames_url_of, home_of
@@ -32,8 +24,8 @@ from steelyard.storage.probing import StateProbe
 
 def open_house(
     settings: Settings,
-    load_model: ModelLoader | None,
-    load_further: NamedModelLoader | None,
+    load_model: base.ModelLoader | None,
+    load_further: base.NamedModelLoader | None,
     closing: ExitStack,
     *,
     answers: bool = True,
@@ -46,13 +38,13 @@ def open_house(
         timeout_s=settings.state_timeout_s,
     )
     closing.callback(state.close)
-    host = open_host(settings, closing)
-    models, bases = open_models(
+    host = base.open_host(settings, closing)
+    models, bases = base.open_models(
         settings,
         Prices.parse(settings.prices),
-        parse_base_models(settings.base_models),
-        load_model or functools.partial(load_named_model, host=host),
-        load_further or functools.partial(load_further_model, host=host),
+        base.parse_base_models(settings.base_models),
+        load_model or functools.partial(base.load_named_model, host=host),
+        load_further or functools.partial(base.load_further_model, host=host),
         closing,
         host,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from steelyard.cli import table_files
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset, show_from_feedback
 from steelyard.cli.exporting import ExportAs, export_options
@@ -18,14 +19,6 @@ from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.local_state import show_rows, show_table
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import origin_option, setting_option
-from steelyard.cli.table_files import (
-    FileReading,
-    bad_rows_option,
-    encoding_option,
-    is_table,
-    license_option,
-    read_options,
-)
 from steelyard.cli.terminal import printable
 from steelyard.cli.times import seconds_of
 from steelyard.cli.transfers import bytes_bar
@@ -78,9 +71,9 @@ def command() -> None:
 @command.command("create")
 @_file
 @click.option("--name", required=True, help="Name of the dataset.")
-@encoding_option
-@bad_rows_option
-@license_option
+@table_files.encoding_option
+@table_files.bad_rows_option
+@table_files.license_option
 @fraction_option
 @server_options
 def create(
@@ -96,12 +89,12 @@ def create(
     """Make a dataset of a file of JSON Lines."""
     from steelyard.client.tables import create_whole
 
-    if is_table(file):
+    if table_files.is_table(file):
         raise click.UsageError(
             f"{file.name} has a table, whose columns have to be chosen: use "
             f"steelyard dataset import {file} --name {name}."
         )
-    rows = lines_of(file, FileReading(None, encoding, False, bad_rows))
+    rows = lines_of(file, table_files.FileReading(None, encoding, False, bad_rows))
     rows.put_license(license)
     with connected(server) as client, _progress(file) as progress:
         made = create_whole(
@@ -120,8 +113,8 @@ command.add_command(import_command)
 @command.command("add")
 @click.argument("dataset")
 @_file
-@license_option
-@read_options
+@table_files.license_option
+@table_files.read_options
 @fraction_option
 @server_options
 def add(
@@ -129,7 +122,7 @@ def add(
     dataset: str,
     file: Path,
     license: str | None,  # noqa: A002
-    read_as: FileReading,
+    read_as: table_files.FileReading,
     evaluation_fraction: float | None,
     server: Server,
 ) -> None:
@@ -144,7 +137,7 @@ def add(
 
     with connected(server) as client, _progress(file) as progress:
         stored = client.datasets.get(dataset)
-        if is_table(file):
+        if table_files.is_table(file):
             rows = rows_of(file, read_as, known=known_decisions(client, stored))
         else:
             rows = lines_of(file, read_as)

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.local_state import (
-    LocalAccounts,
-    account_options,
-    show_json,
-    show_table,
-    show_time,
-)
+from steelyard.cli import local_state
 
 if TYPE_CHECKING:
     from steelyard.accounts.wire import ApiKey
@@ -57,14 +51,14 @@ def command() -> None:
     metavar="USD",
     help="The most that it may spend in a month (UTC); for an inference key.",
 )
-@account_options
+@local_state.account_options
 def create(
     *,
     name: str,
     scope: Scope,
     account: str,
     monthly_cap_usd: str | None,
-    local: LocalAccounts,
+    local: local_state.LocalAccounts,
 ) -> None:
     """Make an API key and show it, this one time."""
     from steelyard.cli.options import read_usd
@@ -75,7 +69,7 @@ def create(
     if local.as_json:
         import msgspec
 
-        show_json({**msgspec.to_builtins(made.key), "key": made.secret})
+        local_state.show_json({**msgspec.to_builtins(made.key), "key": made.secret})
         return
     click.echo(made.secret)
     click.echo(f"{made.key.id}: keep the key above; it is not shown again.", err=True)
@@ -83,23 +77,23 @@ def create(
 
 @command.command("list", epilog=_EPILOG)
 @click.option("--account", help="Id or name of an account; every account when left out.")
-@account_options
-def list_keys(*, account: str | None, local: LocalAccounts) -> None:
+@local_state.account_options
+def list_keys(*, account: str | None, local: local_state.LocalAccounts) -> None:
     """List API keys, the newest first."""
     with local.opened() as accounts:
         keys = accounts.list_keys(account)
     if local.as_json:
         import msgspec
 
-        show_json([{**msgspec.to_builtins(key), "account": name} for name, key in keys])
+        local_state.show_json([{**msgspec.to_builtins(key), "account": name} for name, key in keys])
         return
-    show_table(_COLUMNS, [_line(name, key) for name, key in keys])
+    local_state.show_table(_COLUMNS, [_line(name, key) for name, key in keys])
 
 
 @command.command("revoke", epilog=_EPILOG)
 @click.argument("key_id")
-@account_options
-def revoke(*, key_id: str, local: LocalAccounts) -> None:
+@local_state.account_options
+def revoke(*, key_id: str, local: local_state.LocalAccounts) -> None:
     """Revoke an API key for good, by its id."""
     with local.opened() as accounts:
         key = accounts.revoke_key(key_id)
@@ -114,8 +108,8 @@ def _line(account: str, key: ApiKey) -> tuple[object, ...]:
         account,
         key.scope,
         key.prefix,
-        show_time(key.created_at),
-        show_time(key.last_used_at),
-        show_time(key.revoked_at),
+        local_state.show_time(key.created_at),
+        local_state.show_time(key.last_used_at),
+        local_state.show_time(key.revoked_at),
         f"{key.month_spent_usd} of {key.monthly_cap_usd}" if capped else None,
     )

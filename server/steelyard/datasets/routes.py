@@ -9,6 +9,7 @@ from msgspec import Struct
 from sanic import Request
 
 from steelyard import errors
+from steelyard.datasets import wire
 from steelyard.datasets.bodies import read_change
 from steelyard.datasets.from_feedback import FeedbackRows, read_rows_from_feedback
 from steelyard.datasets.from_feedback_wire import DatasetFromFeedback, RowsFromFeedback
@@ -18,21 +19,6 @@ from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.searches import read_search, read_similar
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.upload_bodies import CSV, FIELD_HEADERS, MULTIPART, NDJSON, receive_upload
-from steelyard.datasets.wire import (
-    MAX_FRACTION,
-    MIN_FRACTION,
-    AddRows,
-    AddRowsQuery,
-    ArchiveDataset,
-    CreateDataset,
-    CreateQuery,
-    Dataset,
-    DatasetCheck,
-    ExportQuery,
-    RenameDataset,
-    RestoreDataset,
-    VersionQuery,
-)
 from steelyard.errors import TooManyRowsError
 from steelyard.exports import MEDIA_TYPES
 from steelyard.http.bodies import JSON, send_stream
@@ -47,7 +33,7 @@ _ADD_FIELDS = ("evaluation_fraction", "max_price_usd", "family")
 def _create(*media_types: str) -> Handler:
     async def create(request: Request, call: Call) -> Struct:
         with await receive_upload(request, media_types, _CREATE_FIELDS) as upload:
-            sent = await parse(call.caller.account_id, read_sent, upload, CreateDataset)
+            sent = await parse(call.caller.account_id, read_sent, upload, wire.CreateDataset)
             with call.reading_stored():
                 return await call.service(DatasetService).create(sent.named(call.write), sent)
 
@@ -59,7 +45,7 @@ def _add(*media_types: str) -> Handler:
         dataset_id = call.path["dataset"]
         with await receive_upload(request, media_types, _ADD_FIELDS) as upload:
             sent = await parse(
-                call.caller.account_id, read_sent, upload, AddRows, dataset_id=dataset_id
+                call.caller.account_id, read_sent, upload, wire.AddRows, dataset_id=dataset_id
             )
             datasets = call.service(DatasetService)
             with call.reading_stored():
@@ -71,12 +57,12 @@ def _add(*media_types: str) -> Handler:
 async def post_check(request: Request, call: Call) -> Struct:
     """Check rows without storing them."""
     with await receive_upload(request, (JSON, MULTIPART, NDJSON), _ADD_FIELDS) as upload:
-        sent = await parse(call.caller.account_id, read_sent, upload, AddRows)
+        sent = await parse(call.caller.account_id, read_sent, upload, wire.AddRows)
         with call.reading_stored():
             return await call.service(DatasetService).check(call.caller, sent)
 
 
-_FRACTION = {"type": "number", "minimum": MIN_FRACTION, "maximum": MAX_FRACTION}
+_FRACTION = {"type": "number", "minimum": wire.MIN_FRACTION, "maximum": wire.MAX_FRACTION}
 _ROWS = {"type": "string", "description": "One row a line, as the items of `examples`."}
 _TABLE = {
     "type": "string",
@@ -146,7 +132,7 @@ _VERSION_ERRORS = (*_ADD_ERRORS, errors.DatasetMismatchError)
 
 async def get_download(request: Request, call: Call) -> None:
     """Send every row as JSON Lines."""
-    query: VersionQuery = call.query
+    query: wire.VersionQuery = call.query
     pieces = await call.service(DatasetRows).download(
         call.caller, call.path["dataset"], query.partition, query.version
     )
@@ -155,7 +141,7 @@ async def get_download(request: Request, call: Call) -> None:
 
 async def get_export(request: Request, call: Call) -> None:
     """Send every row as a Parquet file, as CSV or as a folder of ``datasets``."""
-    query: ExportQuery = call.query
+    query: wire.ExportQuery = call.query
     pieces = await call.service(DatasetRows).export(call.caller, call.path["dataset"], query)
     await send_stream(request, pieces, MEDIA_TYPES[query.format])
 
@@ -165,11 +151,11 @@ ROUTES = (
         "POST /v1/datasets",
         handler=_create(JSON, MULTIPART, NDJSON),
         summary="Make a dataset: its rows are checked, hashed and given a side.",
-        request=CreateDataset,
+        request=wire.CreateDataset,
         forms=(_form_of(*_CREATE_FIELDS), Form(NDJSON, _ROWS)),
         headers=_headers_of(*_CREATE_FIELDS),
-        query=CreateQuery,
-        response=Dataset,
+        query=wire.CreateQuery,
+        response=wire.Dataset,
         errors=_ROWS_ERRORS,
         max_body="upload",
     ),
@@ -184,8 +170,8 @@ ROUTES = (
         summary="Make a dataset of a file of JSON Lines, as older clients send it.",
         forms=(Form(NDJSON, _ROWS),),
         headers=_headers_of(*_CREATE_FIELDS),
-        query=CreateQuery,
-        response=Dataset,
+        query=wire.CreateQuery,
+        response=wire.Dataset,
         errors=_ROWS_ERRORS,
         max_body="upload",
     ),
@@ -193,11 +179,11 @@ ROUTES = (
         "POST /v1/datasets/check",
         handler=post_check,
         summary="Check rows as making a dataset of them would, and store nothing.",
-        request=AddRows,
+        request=wire.AddRows,
         forms=(_form_of(*_ADD_FIELDS), Form(NDJSON, _ROWS)),
         headers=_headers_of(*_ADD_FIELDS),
-        query=AddRowsQuery,
-        response=DatasetCheck,
+        query=wire.AddRowsQuery,
+        response=wire.DatasetCheck,
         max_body="upload",
     ),
     route(
@@ -219,7 +205,7 @@ ROUTES = (
         "PATCH /v1/datasets/{dataset}",
         DatasetService.rename,
         "Rename a dataset; nothing else changes.",
-        read=partial(read_change, shape=RenameDataset),
+        read=partial(read_change, shape=wire.RenameDataset),
         errors=(*READ_ERRORS, *_KEY_ERRORS),
     ),
     route(
@@ -232,8 +218,8 @@ ROUTES = (
         "POST /v1/datasets/{dataset}/archive",
         DatasetService.archive,
         "Put a dataset into the archive: it is read as before, and takes no new work.",
-        request=ArchiveDataset,
-        read=partial(read_change, shape=ArchiveDataset),
+        request=wire.ArchiveDataset,
+        read=partial(read_change, shape=wire.ArchiveDataset),
         may_be_empty=True,
         errors=(*READ_ERRORS, *_KEY_ERRORS),
     ),
@@ -241,8 +227,8 @@ ROUTES = (
         "POST /v1/datasets/{dataset}/restore",
         DatasetService.restore,
         "Take a dataset out of the archive.",
-        request=RestoreDataset,
-        read=partial(read_change, shape=RestoreDataset),
+        request=wire.RestoreDataset,
+        read=partial(read_change, shape=wire.RestoreDataset),
         may_be_empty=True,
         errors=(*READ_ERRORS, errors.PriceChangedError, *_KEY_ERRORS),
     ),
@@ -250,11 +236,11 @@ ROUTES = (
         "POST /v1/datasets/{dataset}/versions",
         handler=_add(JSON, MULTIPART, NDJSON, CSV),
         summary="Add rows as the next version; the versions before it stay as they are.",
-        request=AddRows,
+        request=wire.AddRows,
         forms=(_form_of(*_ADD_FIELDS), Form(NDJSON, _ROWS), Form(CSV, _TABLE)),
         headers=_headers_of(*_ADD_FIELDS),
-        query=AddRowsQuery,
-        response=Dataset,
+        query=wire.AddRowsQuery,
+        response=wire.Dataset,
         errors=_VERSION_ERRORS,
         max_body="upload",
     ),
@@ -270,8 +256,8 @@ ROUTES = (
         summary="Add the rows of a file of JSON Lines or CSV, as older clients send it.",
         forms=(Form(NDJSON, _ROWS), Form(CSV, _TABLE)),
         headers=_headers_of(*_ADD_FIELDS),
-        query=AddRowsQuery,
-        response=Dataset,
+        query=wire.AddRowsQuery,
+        response=wire.Dataset,
         errors=_VERSION_ERRORS,
         max_body="upload",
     ),
@@ -295,7 +281,7 @@ ROW_ROUTES = (
         "GET /v1/datasets/{dataset}/download",
         handler=get_download,
         summary="Download a version's rows as JSON Lines, the same bytes for ever.",
-        query=VersionQuery,
+        query=wire.VersionQuery,
         errors=READ_ERRORS,
         media_type=NDJSON,
     ),
@@ -329,7 +315,7 @@ ROW_ROUTES = (
         "GET /v1/datasets/{dataset}/export",
         handler=get_export,
         summary="Export a version's rows as Parquet, CSV or a folder of Hugging Face datasets.",
-        query=ExportQuery,
+        query=wire.ExportQuery,
         errors=READ_ERRORS,
         media_type=MEDIA_TYPES["parquet"],
         also_answers=("text/csv", MEDIA_TYPES["hf"]),

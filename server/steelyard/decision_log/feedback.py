@@ -11,14 +11,7 @@ from typing import TypeAlias
 from sqlalchemy import Connection
 
 from steelyard.caller import Caller
-from steelyard.decision_log.store import (
-    FeedbackSource,
-    StoredDecision,
-    find_decision,
-    insert_decision,
-    look_for,
-    put_feedback,
-)
+from steelyard.decision_log import store
 from steelyard.decision_log.wire import SUM_TOLERANCE, FeedbackRequest, FeedbackResponse
 from steelyard.errors import NotFoundError
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
@@ -29,7 +22,7 @@ from steelyard.wire.violations import BODY, Path, Violations, show
 _SHOWN_NAMES = 10
 
 #: Returns an account's decision that has left the state for a file, by its id.
-FindArchived: TypeAlias = Callable[[str, str], Awaitable[StoredDecision | None]]
+FindArchived: TypeAlias = Callable[[str, str], Awaitable[store.StoredDecision | None]]
 
 
 class FeedbackService:
@@ -57,19 +50,21 @@ class FeedbackService:
         source = _source(write.caller, request)
 
         def work(
-            connection: Connection, archived: StoredDecision | None = None
+            connection: Connection, archived: store.StoredDecision | None = None
         ) -> FeedbackResponse:
             oldest = now - self._retention_s
             if archived is None:
-                stored = find_decision(connection, account_id, request.decision_id, oldest)
+                stored = store.find_decision(connection, account_id, request.decision_id, oldest)
             else:
                 # Another report may have brought it back meanwhile.
-                current = look_for(connection, account_id, archived.id, oldest)
+                current = store.look_for(connection, account_id, archived.id, oldest)
                 stored = current or archived
                 if current is None:
-                    insert_decision(connection, archived)
+                    store.insert_decision(connection, archived)
             observed = _observe(request.outcomes, stored.outcome_names)
-            recorded = put_feedback(connection, stored.id, observed, recorded_at=now, source=source)
+            recorded = store.put_feedback(
+                connection, stored.id, observed, recorded_at=now, source=source
+            )
             return FeedbackResponse(decision_id=stored.id, recorded=recorded)
 
         try:
@@ -84,7 +79,7 @@ class FeedbackService:
         return await self._writes.once(write, partial(work, archived=answer))
 
 
-def _source(caller: Caller, request: FeedbackRequest) -> FeedbackSource | None:
+def _source(caller: Caller, request: FeedbackRequest) -> store.FeedbackSource | None:
     """Return where a report comes from; ``None`` where it does not say."""
     if request.by is None:
         if request.who is not None:
@@ -94,7 +89,7 @@ def _source(caller: Caller, request: FeedbackRequest) -> FeedbackSource | None:
             violations.raise_if_any()
         return None
     user = None if caller.session is None else caller.session.user_id
-    return FeedbackSource(request.by, request.who or user or caller.key_id)
+    return store.FeedbackSource(request.by, request.who or user or caller.key_id)
 
 
 def _observe(

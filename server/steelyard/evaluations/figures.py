@@ -28,7 +28,7 @@ from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import decode_example
 from steelyard.datasets.versions import Manifest
-from steelyard.evaluations import predictions, wire
+from steelyard.evaluations import predictions, queries_wire, wire
 from steelyard.evaluations.exports import Piece, export_table
 from steelyard.evaluations.measures.comparison import compare_evaluations
 from steelyard.evaluations.measures.curves import binary_cost_curve
@@ -52,16 +52,6 @@ from steelyard.evaluations.measures.records import (
 )
 from steelyard.evaluations.measuring import MAX_MEASURED, SUPERVISION
 from steelyard.evaluations.prediction_columns import records_of
-from steelyard.evaluations.queries_wire import (
-    MAX_RECORD_CONTEXTS,
-    ComparisonQuery,
-    CostTrial,
-    ExportRecordsQuery,
-    PolicyTrial,
-    RecordFilter,
-    RecordOrder,
-    RecordsQuery,
-)
 from steelyard.evaluations.rows import slices_of
 from steelyard.evaluations.service import EvaluationService
 from steelyard.evaluations.thresholds_wire import OutcomeThreshold, ThresholdTrial
@@ -128,7 +118,7 @@ class EvaluationFigures:
         return Raw(await asyncio.to_thread(self._store.read, f"{row.detail_sha256}.json"))
 
     async def records(
-        self, caller: Caller, evaluation_id: str, query: RecordsQuery
+        self, caller: Caller, evaluation_id: str, query: queries_wire.RecordsQuery
     ) -> wire.EvaluationRecordPage:
         """Return a page of scored decisions."""
         _check_query(query)
@@ -148,7 +138,7 @@ class EvaluationFigures:
         return msgspec.structs.replace(page, data=data)
 
     async def export(
-        self, caller: Caller, evaluation_id: str, query: ExportRecordsQuery
+        self, caller: Caller, evaluation_id: str, query: queries_wire.ExportRecordsQuery
     ) -> Iterator[bytes]:
         """Return scored decisions in a format, in pieces that are made as they are asked for."""
         _check_query(query)
@@ -177,14 +167,16 @@ class EvaluationFigures:
         )
         return export_pieces(table, query.format)
 
-    def _pieces(self, row: Row[Any], query: RecordFilter) -> Iterator[Piece]:
+    def _pieces(self, row: Row[Any], query: queries_wire.RecordFilter) -> Iterator[Piece]:
         """Yield the decisions that a query asks for, a partition in memory at a time."""
         for table in predictions.read_groups(self._store, row.predictions_sha256):
             scored = _scored_of(table, SUPERVISION[row.method])
             chosen = np.flatnonzero(_chosen(scored, query))
             yield Piece(scored.records, scored.measures, scored.rows, chosen)
 
-    async def compare(self, caller: Caller, query: ComparisonQuery) -> wire.EvaluationComparison:
+    async def compare(
+        self, caller: Caller, query: queries_wire.ComparisonQuery
+    ) -> wire.EvaluationComparison:
         """Compare two evaluations on the decisions that both scored."""
         first = await self._succeeded(caller, query.before)
         second = await self._succeeded(caller, query.after)
@@ -197,14 +189,14 @@ class EvaluationFigures:
         return await self._resampling.take(lambda: asyncio.to_thread(self._compare, first, second))
 
     async def try_policy(
-        self, caller: Caller, evaluation_id: str, trial: PolicyTrial
+        self, caller: Caller, evaluation_id: str, trial: queries_wire.PolicyTrial
     ) -> wire.PolicyReport:
         """Return the actions of a policy on the scored decisions."""
         row = await self._succeeded(caller, evaluation_id)
         return await self._resampling.take(lambda: asyncio.to_thread(self._try_policy, row, trial))
 
     async def cost_curve(
-        self, caller: Caller, evaluation_id: str, trial: CostTrial
+        self, caller: Caller, evaluation_id: str, trial: queries_wire.CostTrial
     ) -> wire.CostCurve:
         """Return the mean cost of acting by threshold."""
         _check_costs(trial)
@@ -244,7 +236,7 @@ class EvaluationFigures:
             )
         return row
 
-    def _page(self, row: Row[Any], query: RecordsQuery) -> wire.EvaluationRecordPage:
+    def _page(self, row: Row[Any], query: queries_wire.RecordsQuery) -> wire.EvaluationRecordPage:
 
         scored = self._scored(row)
         indexes = _ordered(scored, np.flatnonzero(_chosen(scored, query)), query.order)
@@ -280,7 +272,7 @@ class EvaluationFigures:
         with _measured():
             return compare_evaluations(old.records, new.records, groups=new.slices)
 
-    def _try_policy(self, row: Row[Any], trial: PolicyTrial) -> wire.PolicyReport:
+    def _try_policy(self, row: Row[Any], trial: queries_wire.PolicyTrial) -> wire.PolicyReport:
 
         scored = self._scored(row)
         with _measured():
@@ -292,7 +284,7 @@ class EvaluationFigures:
                 measures=scored.measures,
             )
 
-    def _cost_curve(self, row: Row[Any], trial: CostTrial) -> wire.CostCurve:
+    def _cost_curve(self, row: Row[Any], trial: queries_wire.CostTrial) -> wire.CostCurve:
 
         scored = self._scored(row)
         _check_has_targets(row)
@@ -351,23 +343,23 @@ def _near_runs(places: list[int]) -> Iterator[tuple[int, int]]:
         yield near[0], near[-1]
 
 
-def _check_query(query: RecordFilter) -> None:
+def _check_query(query: queries_wire.RecordFilter) -> None:
     """Hold the fields of a query against each other."""
     violations = Violations()
     if query.slice is None and query.slice_by is not None:
         violations.add(("query", "slice"), "is missing; give the slice's value.", "missing")
     if query.slice_by is None and query.slice is not None:
         violations.add(("query", "slice_by"), "is missing; name the slice's property.", "missing")
-    if len(query.context_sha256) > MAX_RECORD_CONTEXTS:
+    if len(query.context_sha256) > queries_wire.MAX_RECORD_CONTEXTS:
         violations.add(
             ("query", "context_sha256"),
-            f"is given {len(query.context_sha256)} times; give at most {MAX_RECORD_CONTEXTS}.",
+            f"is given {len(query.context_sha256)} times; give at most {queries_wire.MAX_RECORD_CONTEXTS}.",
             "too_many",
         )
     violations.raise_if_any()
 
 
-def _check_streamed(query: RecordFilter) -> None:
+def _check_streamed(query: queries_wire.RecordFilter) -> None:
     """Refuse a query that needs every decision in memory, where there are too many."""
     violations = Violations()
     refused = {"order": query.order != "row", "slice_by": query.slice_by is not None}
@@ -380,7 +372,7 @@ def _check_streamed(query: RecordFilter) -> None:
     violations.raise_if_any()
 
 
-def _chosen(scored: _Scored, query: RecordFilter) -> BoolArray:
+def _chosen(scored: _Scored, query: queries_wire.RecordFilter) -> BoolArray:
     """Return for each record whether a query asks for it."""
     records, measures = scored.records, scored.measures
     chosen = np.ones(len(records), dtype=bool)
@@ -419,7 +411,7 @@ def _names_outcome(records: Records, indexes: IndexArray, name: str) -> BoolArra
     return np.asarray(indexes == places[records.outcome_codes], dtype=bool)
 
 
-def _ordered(scored: _Scored, indexes: IndexArray, order: RecordOrder) -> IndexArray:
+def _ordered(scored: _Scored, indexes: IndexArray, order: queries_wire.RecordOrder) -> IndexArray:
     """Put records into an order; those that are equal in it stay as the dataset has them."""
     measures = scored.measures
     if order == "row":
@@ -454,7 +446,7 @@ def _measured(path: Path = (*BODY, "decision_id")) -> Iterator[None]:
         raise errors.SupervisionMismatchError(str(error), path=path) from error
 
 
-def _check_costs(trial: CostTrial) -> None:
+def _check_costs(trial: queries_wire.CostTrial) -> None:
     """Hold the fields of costs against each other: two for a binary decision, or a matrix."""
     violations = Violations()
     pair = {"false_positive": trial.false_positive, "false_negative": trial.false_negative}

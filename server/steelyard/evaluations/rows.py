@@ -16,13 +16,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from steelyard.datasets.version_service import LabelledRow
+from steelyard.decisions import rendering
 from steelyard.decisions.kinds import Decision
-from steelyard.decisions.rendering import (
-    RenderedDecision,
-    RenderedRequest,
-    render_context,
-    render_value,
-)
 from steelyard.decisions.validation import read_request
 from steelyard.errors import ContextTooLongError, ImagesNotSupportedError
 from steelyard.evaluations.measures.summary import length_buckets
@@ -51,7 +46,7 @@ class ReadyRow:
     """A row that may be scored."""
 
     place: int
-    request: RenderedRequest
+    request: rendering.RenderedRequest
     decisions: tuple[Decision, ...]
     labels: Mapping[str, Mapping[str, float]]
     context_sha256: str
@@ -64,7 +59,7 @@ class ReadyRow:
 @dataclass(frozen=True, slots=True)
 class _Task:
     decisions: tuple[Decision, ...]
-    rendered: tuple[RenderedDecision, ...]
+    rendered: tuple[rendering.RenderedDecision, ...]
     tokens: int
     characters: int
 
@@ -85,8 +80,8 @@ class RowRenderer:
                 "text alone; take a model that reads images."
             )
         task = self._task(msgspec.json.encode(row.decisions))
-        context = render_context(row.context)
-        context_tokens = self._decide.count_tokens(render_value(row.context))
+        context = rendering.render_context(row.context)
+        context_tokens = self._decide.count_tokens(rendering.render_value(row.context))
         bound = self._decide.limits.max_input_tokens
         if context_tokens + task.tokens > bound:
             raise ContextTooLongError(
@@ -96,7 +91,7 @@ class RowRenderer:
         labels = row.targets if row.targets is not None else row.rewards
         return ReadyRow(
             place=place,
-            request=RenderedRequest(context=context, decisions=task.rendered),
+            request=rendering.RenderedRequest(context=context, decisions=task.rendered),
             decisions=task.decisions,
             labels=labels or {},
             context_sha256=row.context_sha256,

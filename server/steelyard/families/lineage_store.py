@@ -26,18 +26,9 @@ from steelyard.families import fine_tune_store as job_rows
 from steelyard.families import store as rows
 from steelyard.families.charges import Purse
 from steelyard.families.last_used import LastUsed
+from steelyard.families.lineage import events
 from steelyard.families.lineage.clock import next_due, pass_time
 from steelyard.families.lineage.draft import LineageChange
-from steelyard.families.lineage.events import (
-    AddEvent,
-    CancelEvaluation,
-    CancelJob,
-    DropModel,
-    Effect,
-    LoadModel,
-    QueueJob,
-    UnloadModel,
-)
 from steelyard.families.lineage.happenings import happenings
 from steelyard.families.lineage.lineage import (
     Conditions,
@@ -75,7 +66,7 @@ class Applied:
     account_id: str
     stored: StoredLineage
     conditions: Conditions
-    effects: tuple[Effect, ...]
+    effects: tuple[events.Effect, ...]
 
     @property
     def lineage(self) -> Lineage:
@@ -278,13 +269,13 @@ class LineageStore:
                 warm = (watched.warm for watched in self._watches.values())
                 self._engines.pin(frozenset().union(*warm))
 
-    def _notify_engines(self, stored: StoredLineage, effects: Iterable[Effect]) -> None:
+    def _notify_engines(self, stored: StoredLineage, effects: Iterable[events.Effect]) -> None:
         if self._engines is None:
             return
         for effect in effects:
-            if isinstance(effect, LoadModel):
+            if isinstance(effect, events.LoadModel):
                 self._load(stored, {effect.adapter})
-            elif isinstance(effect, UnloadModel | DropModel):
+            elif isinstance(effect, events.UnloadModel | events.DropModel):
                 self._asked.discard(effect.adapter)
                 self._engines.forget(effect.adapter)
 
@@ -321,7 +312,7 @@ class LineageStore:
         before = self._load_locked(connection, account_id)
         conditions = self._conditions(connection, account_id, before.lineage)
         purse = Purse(connection, account_id, conditions.now)
-        lineage, effects = before.lineage, list[Effect]()
+        lineage, effects = before.lineage, list[events.Effect]()
         for command, key_id in steps:
             change = command(lineage, purse.judge(conditions))
             purse.take(change, key_id)
@@ -332,9 +323,9 @@ class LineageStore:
         for happening in happenings(before.lineage, lineage):
             publish(connection, account_id, happening.event, happening.subject, happening.data)
         for effect in effects:
-            if isinstance(effect, AddEvent):
+            if isinstance(effect, events.AddEvent):
                 rows.insert_event(connection, effect.job_id, effect.event)
-            elif isinstance(effect, CancelEvaluation):
+            elif isinstance(effect, events.CancelEvaluation):
                 self._cancel_evaluation(connection, effect.evaluation_id, conditions.now)
         return Applied(
             account_id=account_id,
@@ -396,7 +387,7 @@ class LineageStore:
         )
 
 
-_FOR_WORKER = (QueueJob, CancelJob, CancelEvaluation)
+_FOR_WORKER = (events.QueueJob, events.CancelJob, events.CancelEvaluation)
 
 
 def _with_artifacts(connection: Connection, stored: StoredLineage) -> StoredLineage:

@@ -21,13 +21,7 @@ from steelyard.families import wire
 from steelyard.families.fine_tune_store import FINE_TUNES
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.fine_tuning.rows import TuningRows
-from steelyard.families.lineage.continuing import (
-    Growth,
-    check_continue,
-    continue_state,
-    continue_to_wire,
-    trained_version,
-)
+from steelyard.families.lineage import continuing
 from steelyard.families.lineage.deletion import delete_family
 from steelyard.families.lineage.draft import LineageChange
 from steelyard.families.lineage.fees import Fee, Tariff, fee_of
@@ -165,7 +159,7 @@ class FamilyService:
                 f"{family.dataset_id}; name a draft of that."
             )
         growth = await self._plans.growth(caller, _basis_of(lineage, family), ahead=ahead)
-        return continue_to_wire(lineage, family, growth, self._lineages.view())
+        return continuing.continue_to_wire(lineage, family, growth, self._lineages.view())
 
     async def switch(self, write: Write, name: str, request: wire.SwitchFamily) -> wire.Family:
         """Switch a family on or off.
@@ -255,13 +249,13 @@ class FamilyService:
 
     async def _plan_continue(
         self, caller: Caller, name: str, request: wire.ContinueFamily | wire.EstimateContinue
-    ) -> tuple[TuningPlan, Growth]:
+    ) -> tuple[TuningPlan, continuing.Growth]:
         lineage = (await self._lineages.read(caller.account_id)).lineage
         family = find_family(lineage, name)
         check_latest(lineage, family, request.latest)
         basis, version = _basis_of(lineage, family, request.base), request.dataset_version
         growth = await self._plans.growth(caller, basis, version=version)
-        check_continue(
+        continuing.check_continue(
             lineage,
             family,
             growth,
@@ -334,7 +328,7 @@ class FamilyService:
             )
 
     async def _price_next(
-        self, caller: Caller, lineage: Lineage, family: TunedFamily, growth: Growth
+        self, caller: Caller, lineage: Lineage, family: TunedFamily, growth: continuing.Growth
     ) -> int | None:
         """Return the fee of the next fine-tune as it is by default; ``None`` where it is not known.
 
@@ -342,7 +336,7 @@ class FamilyService:
         """
         if self._tariff == Tariff():
             return 0
-        if continue_state(lineage, family, growth, self._lineages.view()) not in {
+        if continuing.continue_state(lineage, family, growth, self._lineages.view()) not in {
             "new_data",
             "retry",
         }:
@@ -404,7 +398,7 @@ def _basis_of(lineage: Lineage, family: TunedFamily, requested: str | None = Non
         family=family.name,
         dataset_id=family.dataset_id,
         method=family.method,
-        trained_version=trained_version(lineage, family),
+        trained_version=continuing.trained_version(lineage, family),
         learned=learned_from(lineage, parent_of(lineage, family)),
         dataset_path=("path", "family"),
     )

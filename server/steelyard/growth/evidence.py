@@ -13,23 +13,9 @@ from sqlalchemy import Connection
 
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt, LabelledRow
-from steelyard.decision_log.store import (
-    AnswerCriteria,
-    FeedbackSource,
-    ObservedDecision,
-    page_answers,
-    page_observed,
-    put_feedback,
-)
+from steelyard.decision_log import store
 from steelyard.decision_log.traffic import is_right, share
-from steelyard.growth.learning import (
-    MAX_ROWS,
-    MIN_EVALUATION,
-    MIN_ROWS,
-    FloatArray,
-    Labelled,
-    word_vectors,
-)
+from steelyard.growth import learning
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.storage import State
 from steelyard.wire.decoding import decoder_of
@@ -49,23 +35,24 @@ class _Result(Struct):
 _results = decoder_of(dict[str, _Result]).decode
 
 
-def measure_error(state: State, criteria: AnswerCriteria) -> Measure | None:
+def measure_error(state: State, criteria: store.AnswerCriteria) -> Measure | None:
     """Return how often answers were wrong by their feedback; ``None`` where too few have any."""
     n = n_wrong = 0
-    for observed in _read(state, criteria, page_observed):
+    for observed in _read(state, criteria, store.page_observed):
         results = _results(observed.decision.results)
         for name, outcome in observed.outcomes.items():
             n += 1
             n_wrong += not is_right(results[name].top, outcome)
-    return None if n < MIN_EVALUATION else share(n_wrong, n)
+    return None if n < learning.MIN_EVALUATION else share(n_wrong, n)
 
 
 def read_sides(
     datasets: DatasetService, at: DatasetAt, decisions: Sequence[str], embed: Embed | None
-) -> dict[str, tuple[Labelled, Labelled]]:
+) -> dict[str, tuple[learning.Labelled, learning.Labelled]]:
     """Return the training and the held-out rows of each decision that has enough, as vectors."""
     rows = [
-        list(deque(datasets.side_rows(at, side), MAX_ROWS)) for side in ("training", "evaluation")
+        list(deque(datasets.side_rows(at, side), learning.MAX_ROWS))
+        for side in ("training", "evaluation")
     ]
     vectors = [_vectors_of([str(row.context) for row in side], embed) for side in rows]
     sides = {}
@@ -75,13 +62,16 @@ def read_sides(
             _label(side, of_side, decision, places)
             for side, of_side in zip(rows, vectors, strict=True)
         )
-        if len(training.labels) >= MIN_ROWS and len(evaluation.labels) >= MIN_EVALUATION:
+        if (
+            len(training.labels) >= learning.MIN_ROWS
+            and len(evaluation.labels) >= learning.MIN_EVALUATION
+        ):
             sides[decision] = training, evaluation
     return sides
 
 
 def put_sure_answers(
-    state: State, criteria: AnswerCriteria, *, at_least: float, family: str, now: float
+    state: State, criteria: store.AnswerCriteria, *, at_least: float, family: str, now: float
 ) -> int:
     """Report the sure answers of a day ago that have no feedback as a model's, and return how many.
 
@@ -92,9 +82,9 @@ def put_sure_answers(
     observed_ids = {
         each.decision.id
         for by in (None, "model")
-        for each in _read(state, replace(criteria, by=by), page_observed)
+        for each in _read(state, replace(criteria, by=by), store.page_observed)
     }
-    for answer in _read(state, criteria, page_answers):
+    for answer in _read(state, criteria, store.page_answers):
         stored = answer.decision
         results = _results(stored.results)
         is_sure = all(result.p_top >= at_least for result in results.values())
@@ -104,8 +94,8 @@ def put_sure_answers(
 
     def work(connection: Connection) -> None:
         for answer_id, (model, outcomes) in reports.items():
-            source = FeedbackSource("model", model)
-            put_feedback(connection, answer_id, outcomes, recorded_at=now, source=source)
+            source = store.FeedbackSource("model", model)
+            store.put_feedback(connection, answer_id, outcomes, recorded_at=now, source=source)
 
     if reports:
         state.write_now(work)
@@ -114,10 +104,10 @@ def put_sure_answers(
 
 def _read(
     state: State,
-    criteria: AnswerCriteria,
-    page_of: Callable[..., list[ObservedDecision]],
-) -> list[ObservedDecision]:
-    answers: list[ObservedDecision] = []
+    criteria: store.AnswerCriteria,
+    page_of: Callable[..., list[store.ObservedDecision]],
+) -> list[store.ObservedDecision]:
+    answers: list[store.ObservedDecision] = []
     while len(answers) < _MOST:
         page = state.read_now(lambda connection: page_of(connection, criteria, _PAGE))  # noqa: B023
         answers += page
@@ -127,16 +117,16 @@ def _read(
     return answers
 
 
-def _vectors_of(texts: Sequence[str], embed: Embed | None) -> FloatArray:
-    words = word_vectors(texts)
+def _vectors_of(texts: Sequence[str], embed: Embed | None) -> learning.FloatArray:
+    words = learning.word_vectors(texts)
     if embed is None or not texts:
         return words
     return np.concatenate([words, np.asarray(embed(texts), dtype=np.float64)], axis=1)
 
 
 def _label(
-    rows: Sequence[LabelledRow], vectors: FloatArray, decision: str, places: dict[str, int]
-) -> Labelled:
+    rows: Sequence[LabelledRow], vectors: learning.FloatArray, decision: str, places: dict[str, int]
+) -> learning.Labelled:
     """Return the rows that label a decision; ``places`` numbers its outcomes as they come."""
     chosen, labels = [], []
     for place, row in enumerate(rows):
@@ -145,4 +135,4 @@ def _label(
             outcome = max(target, key=lambda name: target[name])
             chosen.append(place)
             labels.append(places.setdefault(outcome, len(places)))
-    return Labelled(vectors[chosen], np.array(labels, dtype=np.intp))
+    return learning.Labelled(vectors[chosen], np.array(labels, dtype=np.intp))

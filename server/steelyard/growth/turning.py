@@ -24,14 +24,8 @@ from steelyard.evaluations.wire import Change
 from steelyard.families.bounds import FamilyBounds
 from steelyard.families.service import FamilyService
 from steelyard.families.wire import AbstainOnNovel, Continue, ContinueFamily, Family, StartFamily
-from steelyard.growth import wire
+from steelyard.growth import learning, wire
 from steelyard.growth.evidence import measure_error, put_sure_answers, read_sides
-from steelyard.growth.learning import (
-    ENOUGH,
-    MIN_EVALUATION,
-    MIN_ROWS,
-    estimate,
-)
 from steelyard.growth.state import MOST_STEPS, Candidate, State, subject_of
 from steelyard.house import House
 from steelyard.named.compare_service import NamedComparisons
@@ -155,7 +149,7 @@ class Turn:
             self._wait(_unless_ended(self._state.stage), waits + self._why_not())
             return True
         estimated = await self._estimate(dataset_id, dataset.split.training, production)
-        if estimated is not None and estimated.chance >= ENOUGH:
+        if estimated is not None and estimated.chance >= learning.ENOUGH:
             await self._start(dataset_id, family, estimated)
         elif estimated is not None:
             self._wait(_unless_ended(self._state.stage), _waits_for_rows(estimated))
@@ -208,7 +202,7 @@ class Turn:
     ) -> wire.LearningEstimate | None:
         """Return the learning curve's estimate; ``None``, with the reason to wait, where there is none yet."""
         last = self._state.estimate
-        if last is not None and n_rows < last.rows * _ANEW and last.chance < ENOUGH:
+        if last is not None and n_rows < last.rows * _ANEW and last.chance < learning.ENOUGH:
             return last
         model = production.model or self._house.get(ModelRegistry).default.name
         criteria = AnswerCriteria(account_id=self._caller.account_id, named=self._name, model=model)
@@ -216,7 +210,7 @@ class Turn:
         if measured is None:
             self._wait(
                 "gathering",
-                f"Fewer than {MIN_EVALUATION} answers of {model} have feedback on them.",
+                f"Fewer than {learning.MIN_EVALUATION} answers of {model} have feedback on them.",
             )
             return None
         datasets = self._house.get(DatasetService)
@@ -228,12 +222,12 @@ class Turn:
             n_evaluation = at.manifest.rows_of("evaluation")
             self._wait(
                 "gathering",
-                f"A learning curve needs {MIN_ROWS} training rows and {MIN_EVALUATION} held-out ones "
+                f"A learning curve needs {learning.MIN_ROWS} training rows and {learning.MIN_EVALUATION} held-out ones "
                 f"with labels; there are {n_rows} and {n_evaluation}.",
             )
             return None
         estimated = await asyncio.to_thread(
-            estimate,
+            learning.estimate,
             sides,
             measured,
             margin=self._policy.margin,

@@ -23,24 +23,10 @@ from sanic.response import BaseHTTPResponse
 
 from steelyard import tracing
 from steelyard.errors import EngineUnavailableError, InvalidRequestError, NotFoundError, Violation
-from steelyard.http.access import (
-    OPERATIONS,
-    SECURITY_HEADERS,
-    Origins,
-    address_group,
-    admit,
-    client_address,
-)
+from steelyard.http import access, logs
 from steelyard.http.bodies import answer_response, discard_body, read_json_bytes
 from steelyard.http.browsers import Browser, add_cookie
 from steelyard.http.cors import allow_any_origin
-from steelyard.http.logs import (
-    REQUEST_ID_HEADER,
-    TYPESAFE_PATHS,
-    TYPESAFE_REQUEST_ID_HEADER,
-    get_request_id,
-    log_access,
-)
 from steelyard.http.metrics import Metrics
 from steelyard.http.queries import read_query
 from steelyard.http.routing import Access, Call, Route, Services
@@ -73,11 +59,11 @@ def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]
         span = request.ctx.span
         inside = nullcontext() if span is None else span.inside()
         with inside, drain.request(), ExitStack() as request.ctx.held:
-            if drain.is_leaving and OPERATIONS in route.tags:
+            if drain.is_leaving and access.OPERATIONS in route.tags:
                 raise stopping()
             if any(name in request.headers for name in _PAGE_HEADERS):
                 request.app.ctx.origins.check_page(request, route)
-            caller = request.ctx.caller = await admit(request, route, services)
+            caller = request.ctx.caller = await access.admit(request, route, services)
             if parts and not all(part.isprintable() for part in parts.values()):
                 # No id or name has such a character, and PostgreSQL takes no NUL in a text.
                 raise NotFoundError("Nothing here has a name with control characters.")
@@ -188,9 +174,9 @@ async def begin(request: Request) -> HTTPResponse | None:
     request.ctx.request_id = new_id("req")
     if request.method == _UNREAD:
         services: Services = request.app.ctx.services
-        await services.limits.take_public(address_group(client_address(request)))
+        await services.limits.take_public(access.address_group(access.client_address(request)))
         return None
-    origins: Origins = request.app.ctx.origins
+    origins: access.Origins = request.app.ctx.origins
     origins.check_host(request)
     return request.app.ctx.preflights.answer(request) if request.method == "OPTIONS" else None
 
@@ -199,11 +185,11 @@ async def finish(request: Request, response: BaseHTTPResponse) -> None:
     """Add the headers that every response has, and count and log the request."""
     headers = response.headers
     route: Route | None = getattr(request.ctx, "route", None)
-    request_id: str = getattr(request.ctx, "request_id", None) or get_request_id(request)
-    headers.setdefault(REQUEST_ID_HEADER, request_id)
-    if f"{request.path}/".startswith(TYPESAFE_PATHS):
-        headers.setdefault(TYPESAFE_REQUEST_ID_HEADER, request_id)
-    for name, value in SECURITY_HEADERS.items():
+    request_id: str = getattr(request.ctx, "request_id", None) or logs.get_request_id(request)
+    headers.setdefault(logs.REQUEST_ID_HEADER, request_id)
+    if f"{request.path}/".startswith(logs.TYPESAFE_PATHS):
+        headers.setdefault(logs.TYPESAFE_REQUEST_ID_HEADER, request_id)
+    for name, value in access.SECURITY_HEADERS.items():
         headers.setdefault(name, value)
     if route is not None and route.access is Access.PUBLIC:
         allow_any_origin(headers)
@@ -220,7 +206,7 @@ async def finish(request: Request, response: BaseHTTPResponse) -> None:
             asyncio.get_running_loop().call_later(_LINGER_S, _hang_up, request)
     started = getattr(request.ctx, "started", None)
     seconds = 0.0 if started is None else perf_counter() - started
-    log_access(request, response, seconds)
+    logs.log_access(request, response, seconds)
     span: RequestSpan | None = getattr(request.ctx, "span", None)
     if span is not None:
         pattern = None if route is None else route.path

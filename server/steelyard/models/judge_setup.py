@@ -17,14 +17,7 @@ from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
-from steelyard.models.judge_wire import (
-    CalibrateJudge,
-    Judge,
-    JudgeCalibration,
-    JudgeCheck,
-    JudgeList,
-    RouteJudge,
-)
+from steelyard.models import judge_wire
 from steelyard.models.setup_tasks import Report, SetupTasks, each_side, first_rows
 from steelyard.scoring.shipped import default_name
 from steelyard.serving.auto import auto_route, completed
@@ -81,14 +74,14 @@ class JudgeSetup:
         self._datasets, self._rows = datasets, rows
         self._home = home_of(settings)
         self._tasks = tasks
-        self._checks: dict[str, JudgeCheck] = {}
-        self._calibrations: dict[str, JudgeCalibration] = {}
+        self._checks: dict[str, judge_wire.JudgeCheck] = {}
+        self._calibrations: dict[str, judge_wire.JudgeCalibration] = {}
 
-    async def list(self) -> JudgeList:
+    async def list(self) -> judge_wire.JudgeList:
         """Return the connected models and the readers and judges of the catalogue."""
         return await asyncio.to_thread(self._list)
 
-    async def download(self, name: str) -> Judge:
+    async def download(self, name: str) -> judge_wire.Judge:
         """Begin to download a model of the catalogue, or go on with it; a reader is then connected."""
         entry = _entry(name)
 
@@ -113,36 +106,38 @@ class JudgeSetup:
         self._tasks.start(name, "download", work)
         return await self._judge(name)
 
-    async def stop(self, name: str) -> Judge:
+    async def stop(self, name: str) -> judge_wire.Judge:
         """Stop a model's work; the downloaded part stays, and the next download resumes it."""
         judge = await self._judge(name)
         self._tasks.stop(name)
         return judge
 
-    async def connect(self, name: str) -> Judge:
+    async def connect(self, name: str) -> judge_wire.Judge:
         """Connect a model that was downloaded; requests may name it within a second."""
         await asyncio.to_thread(self._connect, name)
         return await self._judge(name)
 
-    async def use_in_route(self, name: str, request: RouteJudge) -> Judge:
+    async def use_in_route(self, name: str, request: judge_wire.RouteJudge) -> judge_wire.Judge:
         """Use a connected model in a route, where the shipped model is unsure."""
         await asyncio.to_thread(self._use_in_route, name, request.route)
         return await self._judge(name)
 
-    async def check(self, name: str) -> Judge:
+    async def check(self, name: str) -> judge_wire.Judge:
         """Begin to ask a connected model the fixed set of questions."""
         model = self._connected(name)
 
         def work(_: Report) -> None:
             report = check_model(self._hosted(name).queue.submit, model.timeout_s)
-            self._checks[name] = filled(JudgeCheck, report)
+            self._checks[name] = filled(judge_wire.JudgeCheck, report)
             if report.failures:
                 raise errors.ModelUnavailableError(report.failures[0])
 
         self._tasks.start(name, "check", work)
         return await self._judge(name)
 
-    async def calibrate(self, caller: Caller, name: str, request: CalibrateJudge) -> Judge:
+    async def calibrate(
+        self, caller: Caller, name: str, request: judge_wire.CalibrateJudge
+    ) -> judge_wire.Judge:
         """Begin to fit temperatures on a dataset; store them if they lower the held-out loss."""
         model = self._connected(name)
         dataset = await self._datasets.get(caller, request.dataset_id)
@@ -169,7 +164,7 @@ class JudgeSetup:
             if calibration.is_better:
                 self._keep_calibration(name, dataset.id, dataset.version, calibration.temperatures)
             self._calibrations[name] = filled(
-                JudgeCalibration,
+                judge_wire.JudgeCalibration,
                 calibration,
                 dataset_id=dataset.id,
                 version=dataset.version,
@@ -179,18 +174,18 @@ class JudgeSetup:
         self._tasks.start(name, "calibrate", work)
         return await self._judge(name)
 
-    async def _judge(self, name: str) -> Judge:
+    async def _judge(self, name: str) -> judge_wire.Judge:
         judges = await self.list()
         judge = next((judge for judge in judges.data if judge.name == name), None)
         if judge is None:
             raise errors.NotFoundError(f"No judge and no connected model is called {name[:60]!r}.")
         return judge
 
-    def _list(self) -> JudgeList:
+    def _list(self) -> judge_wire.JudgeList:
         declared = self._declared()
         catalogue: dict[str, CatalogueEntry | ReaderEntry] = {**read_readers(), **read_catalogue()}
         names = [*(name for name in declared.models if name not in catalogue), *catalogue]
-        return JudgeList(
+        return judge_wire.JudgeList(
             data=[self._describe(name, catalogue.get(name), declared) for name in names],
             runs_here=find_spec("xllamacpp") is not None,
         )
@@ -200,7 +195,7 @@ class JudgeSetup:
         name: str,
         entry: CatalogueEntry | ReaderEntry | None,
         declared: ModelsFile,
-    ) -> Judge:
+    ) -> judge_wire.Judge:
         model = declared.models.get(name)
         measured = SHIPPED_MEASURED if name == SHIPPED else ""
         file = None if entry is None else self._file(entry)
@@ -209,7 +204,7 @@ class JudgeSetup:
         if file is not None and model is None and not is_reader:
             seen, remedy = examine_judge(name, file, CONTEXT_TOKENS, CONCURRENCY)
             problem = None if remedy is None else f"{seen}. {remedy}"
-        return Judge(
+        return judge_wire.Judge(
             name=name,
             kind="reader" if is_reader else "judge",
             repository=None if entry is None else entry.repository,

@@ -14,14 +14,7 @@ from steelyard.datasets.service import DatasetService
 from steelyard.decisions.validation import read_request
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import InvalidRequestError, ModelUnavailableError, NotFoundError, Violation
-from steelyard.models.route_wire import (
-    FitRoute,
-    ModelOfRoute,
-    ModelRoute,
-    RemovedRoute,
-    RouteFit,
-    RouteList,
-)
+from steelyard.models import route_wire
 from steelyard.models.setup_tasks import Report, SetupTasks, each_side, first_rows
 from steelyard.serving.connected.declared import ModelsFile, check_name
 from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
@@ -55,15 +48,17 @@ class RouteSetup:
     ) -> None:
         self._models, self._datasets, self._rows = models, datasets, rows
         self._home, self._tasks = home_of(settings), tasks
-        self._fits: dict[str, RouteFit] = {}
+        self._fits: dict[str, route_wire.RouteFit] = {}
 
-    async def list(self) -> RouteList:
+    async def list(self) -> route_wire.RouteList:
         """Return the routes, and those that are fitted for the first time."""
         declared = (await asyncio.to_thread(self._tasks.declared)).routes
         names = [*declared, *(name for name in self._tasks.names("fit") if name not in declared)]
-        return RouteList(data=[self._describe(name, declared.get(name)) for name in names])
+        return route_wire.RouteList(
+            data=[self._describe(name, declared.get(name)) for name in names]
+        )
 
-    async def fit(self, caller: Caller, request: FitRoute) -> ModelRoute:
+    async def fit(self, caller: Caller, request: route_wire.FitRoute) -> route_wire.ModelRoute:
         """Begin to fit a route; it is stored once it is judged, and where it must be, certified."""
         file = await asyncio.to_thread(self._tasks.declared)
         declared = file.routes
@@ -89,14 +84,14 @@ class RouteSetup:
         self._tasks.start(request.name, "fit", work)
         return self._describe(request.name, declared.get(request.name))
 
-    async def remove(self, name: str) -> RemovedRoute:
+    async def remove(self, name: str) -> route_wire.RemovedRoute:
         """Remove a route, or the record of a failed fit."""
         if self._tasks.is_running(name):
             raise ModelUnavailableError(f"The route {name} is being fitted; wait until that ends.")
         await asyncio.to_thread(self._remove, name)
         self._tasks.forget(name)
         self._fits.pop(name, None)
-        return RemovedRoute(name=name, deleted=True)
+        return route_wire.RemovedRoute(name=name, deleted=True)
 
     def _remove(self, name: str) -> None:
         with self._tasks.file_lock:
@@ -107,12 +102,12 @@ class RouteSetup:
             elif name not in self._tasks.names("fit"):
                 raise NotFoundError(f"There is no route {name[:60]!r}; see GET /v1/routes.")
 
-    def _describe(self, name: str, route: DeclaredRoute | None) -> ModelRoute:
+    def _describe(self, name: str, route: DeclaredRoute | None) -> route_wire.ModelRoute:
         steps = () if route is None else route.steps
-        return ModelRoute(
+        return route_wire.ModelRoute(
             name=name,
             models=[
-                ModelOfRoute(
+                route_wire.ModelOfRoute(
                     model=step.model, threshold=None if step is steps[-1] else step.threshold
                 )
                 for step in steps
@@ -123,7 +118,7 @@ class RouteSetup:
             fit=self._fits.get(name),
         )
 
-    def _check_name(self, request: FitRoute, declared: ModelsFile) -> None:
+    def _check_name(self, request: route_wire.FitRoute, declared: ModelsFile) -> None:
         name = request.name
         try:
             check_name(name)
@@ -136,7 +131,7 @@ class RouteSetup:
             raise _refused("name", "is the name of a model; choose another.", "used")
 
 
-def _hosted_models(registry: ModelRegistry, request: FitRoute) -> list[HostedModel]:
+def _hosted_models(registry: ModelRegistry, request: route_wire.FitRoute) -> list[HostedModel]:
     """Return the models of a request in its order; refuse models that a route cannot ask."""
     if len(set(request.models)) < len(request.models):
         raise _refused("models", "names a model twice; name each once.", "repeated")
@@ -149,7 +144,7 @@ def _hosted_models(registry: ModelRegistry, request: FitRoute) -> list[HostedMod
     return models
 
 
-def _check_value(request: FitRoute, prices: Mapping[str, int]) -> None:
+def _check_value(request: route_wire.FitRoute, prices: Mapping[str, int]) -> None:
     """Refuse a bound that says nothing."""
     if request.bound == "accuracy" and not 0 < request.value < 1:
         raise _refused("value", "is no accuracy; give a number between 0 and 1.", "out_of_range")
@@ -189,8 +184,8 @@ def _ask(model: HostedModel, row: Mapping[str, Any]) -> DecideResponse:
 
 
 def _choose(
-    request: FitRoute, sides: list[Side], failures: Counter[str], version: int
-) -> tuple[DeclaredRoute, RouteFit]:
+    request: route_wire.FitRoute, sides: list[Side], failures: Counter[str], version: int
+) -> tuple[DeclaredRoute, route_wire.RouteFit]:
     training, judging = sides
     certified: CertifiedAccuracy | None = None
     if request.bound == "accuracy":
@@ -216,7 +211,7 @@ def _choose(
         added=dt.datetime.now(dt.UTC).date(),
     )
     judged = report_on(request.name, route, training, judging, failures, certified)
-    fit = RouteFit(
+    fit = route_wire.RouteFit(
         training=judged.training,
         evaluation=judged.held_out,
         certified=certified,

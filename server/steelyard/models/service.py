@@ -8,12 +8,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.errors import (
-    InvalidReferenceError,
-    ModelUnavailableError,
-    NotFoundError,
-)
+from steelyard.families.lineage import references
 from steelyard.families.lineage.deletion import delete_model
 from steelyard.families.lineage.draft import LineageChange
 from steelyard.families.lineage.lineage import (
@@ -23,12 +20,6 @@ from steelyard.families.lineage.lineage import (
     Lineage,
     base_under,
     parent_of,
-)
-from steelyard.families.lineage.references import (
-    find_family,
-    find_model,
-    parse_reference,
-    resolve_call,
 )
 from steelyard.families.lineage.switching import switch_model
 from steelyard.families.lineage.warmth import keep_model_warm
@@ -123,7 +114,7 @@ class FamilyModels:
         stored = await self._lineages.read(caller.account_id)
         if "@" not in reference and reference not in stored.lineage.families:
             raise unknown_model(reference, self._bases.names)
-        model = find_model(stored.lineage, reference)
+        model = references.find_model(stored.lineage, reference)
         return (await self._models_to_wire(caller, stored, [model]))[0]
 
     async def readiness(self, caller: Caller, reference: str) -> ModelReadiness:
@@ -134,19 +125,19 @@ class FamilyModels:
     async def resolve(self, caller: Caller, name: str) -> ResolvedModel:
         """Return the model that answers a call to a family's name or a model's number."""
         try:
-            parse_reference(name)
-        except InvalidReferenceError:
+            references.parse_reference(name)
+        except errors.InvalidReferenceError:
             if "@" in name:
                 raise
             raise unknown_model(name, self._bases.names) from None
         stored = await self._lineages.read(caller.account_id)
         try:
-            model = resolve_call(stored.lineage, name)
-        except NotFoundError:
+            model = references.resolve_call(stored.lineage, name)
+        except errors.NotFoundError:
             raise unknown_model(name, self._bases.names) from None
         artifact = stored.artifacts.get(model.adapter)
         if artifact is None:
-            raise ModelUnavailableError(
+            raise errors.ModelUnavailableError(
                 f"The files of {model.ref} are not here; call another model of {model.family}."
             )
         family = stored.lineage.families[model.family]
@@ -164,10 +155,10 @@ class FamilyModels:
     async def base_of(self, caller: Caller, name: str) -> str:
         """Return the base model under a family or a number, on or off."""
         lineage = (await self._lineages.read(caller.account_id)).lineage
-        _, version = parse_reference(name)
+        _, version = references.parse_reference(name)
         if version is not None:
-            return find_model(lineage, name).base
-        family = find_family(lineage, name)
+            return references.find_model(lineage, name).base
+        family = references.find_family(lineage, name)
         return base_under(lineage, family, family.served or parent_of(lineage, family))
 
     def note_use(self, account_id: str, name: str) -> None:
@@ -177,7 +168,7 @@ class FamilyModels:
     async def _change_model(self, write: Write, reference: str, command: Command) -> Model:
         def tell(connection: Connection, applied: Applied) -> Model:
             stored = applied.stored
-            model = find_model(stored.lineage, reference)
+            model = references.find_model(stored.lineage, reference)
             datasets = datasets_of(connection, write.caller.account_id, stored.lineage, [model])
             return self._directory.tell(stored, model, applied.conditions, datasets)
 

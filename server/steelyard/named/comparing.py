@@ -28,14 +28,7 @@ from steelyard.evaluations.measures.gate_rules import EARLIER_INCONCLUSIVE, EARL
 from steelyard.evaluations.measures.records import IndexArray, Records, records_from_columns
 from steelyard.evaluations.measures.sampling import ratio_measures
 from steelyard.evaluations.wire import Change
-from steelyard.named.comparison_wire import (
-    ActionMove,
-    ComparedDecision,
-    ComparedPrice,
-    ComparedSide,
-    ComparisonResult,
-    Verdict,
-)
+from steelyard.named import comparison_wire
 from steelyard.proof.differences import Bootstrap, Paired, sum_by_context
 
 #: By how much wrong actions may surely become more, and right ones fewer: shares of all decisions.
@@ -118,14 +111,14 @@ def compare_sides(
     rows: Sequence[Compared] | None,
     stored: Sequence[Compared] | None,
     *,
-    price: ComparedPrice | None,
+    price: comparison_wire.ComparedPrice | None,
     left_out: int,
     contents: tuple[Mapping[str, Any], Mapping[str, Any]],
-) -> ComparisonResult:
+) -> comparison_wire.ComparisonResult:
     """Return the verdict on a candidate, and its changes."""
     removed = sorted(_ids(before) - _ids(after))
     reasons = {REMOVED: f"It no longer asks {', '.join(removed)}."} if removed else {}
-    sides: list[ComparedSide | None] = []
+    sides: list[comparison_wire.ComparedSide | None] = []
     is_proven = False
     for name, compared in (("held-out rows", rows), ("stored decisions", stored)):
         side, why = _side(compared, name) if compared else (None, {})
@@ -139,12 +132,12 @@ def compare_sides(
             "report feedback on its stored decisions."
         )
     if not reasons.keys() <= _UNSURE:
-        verdict: Verdict = "refused"
+        verdict: comparison_wire.Verdict = "refused"
     else:
         verdict = "passed" if is_proven else "inconclusive"
     if verdict == "passed":
         reasons = {}
-    return ComparisonResult(
+    return comparison_wire.ComparisonResult(
         verdict=verdict,
         reasons=list(reasons),
         sentences=list(reasons.values()),
@@ -178,7 +171,9 @@ def list_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[st
     return places
 
 
-def _side(compared: Sequence[Compared], name: str) -> tuple[ComparedSide, dict[str, str]]:
+def _side(
+    compared: Sequence[Compared], name: str
+) -> tuple[comparison_wire.ComparedSide, dict[str, str]]:
     """Return the comparison on one kind of contexts, and the reasons against the candidate."""
     labelled = [answer for answer in compared if answer.target is not None]
     by_decision: dict[str, list[Compared]] = {}
@@ -202,7 +197,7 @@ def _side(compared: Sequence[Compared], name: str) -> tuple[ComparedSide, dict[s
             # One that surely is worse is not unsure.
             if reason != EARLIER_INCONCLUSIVE or EARLIER_WORSE not in gate.reasons
         }
-    side = ComparedSide(
+    side = comparison_wire.ComparedSide(
         contexts=len({answer.context for answer in compared}),
         labelled=len(labelled),
         decisions=[_decision(answers) for answers in by_decision.values()],
@@ -229,13 +224,13 @@ def _describe(change: Change) -> str:
     )
 
 
-def _decision(answers: Sequence[Compared]) -> ComparedDecision:
+def _decision(answers: Sequence[Compared]) -> comparison_wire.ComparedDecision:
     labelled = [answer for answer in answers if answer.target is not None]
     is_changed = np.array([float(len(set(answer.actions)) > 1) for answer in answers])
     sums = sum_by_context(np.stack([is_changed, np.ones(len(answers))], axis=1), _codes(answers))
     (changed,) = ratio_measures(sums[:, :1], sums[:, 1:], Bootstrap(), are_proportions=[True])
     moves = Counter(answer.actions for answer in answers if len(set(answer.actions)) > 1)
-    return ComparedDecision(
+    return comparison_wire.ComparedDecision(
         decision=answers[0].decision,
         n=len(answers),
         changed=changed,
@@ -243,7 +238,7 @@ def _decision(answers: Sequence[Compared]) -> ComparedDecision:
         right=_changes(labelled, _is_right) if labelled else None,
         wrong=_changes(labelled, _is_wrong) if labelled else None,
         moves=[
-            ActionMove(before=before, after=after, n=n)
+            comparison_wire.ActionMove(before=before, after=after, n=n)
             for (before, after), n in moves.most_common(_MAX_MOVES)
         ],
     )

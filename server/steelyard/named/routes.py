@@ -8,13 +8,8 @@ from steelyard import errors
 from steelyard.http.routing import Access, row
 from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
 from steelyard.ledger.max_price import priced
+from steelyard.named import comparison_wire
 from steelyard.named.compare_service import NamedComparisons
-from steelyard.named.comparison_wire import (
-    CompareVersions,
-    ComparisonPage,
-    ComparisonsQuery,
-    NamedComparison,
-)
 from steelyard.named.content import read_content
 from steelyard.named.service import NamedDecisions
 from steelyard.named.shares import Shares
@@ -32,9 +27,9 @@ _JOBS = job_routes(
     _COMPARISONS,
     "comparison",
     tag="named decisions",
-    job=NamedComparison,
-    page=ComparisonPage,
-    query=ComparisonsQuery,
+    job=comparison_wire.NamedComparison,
+    page=comparison_wire.ComparisonPage,
+    query=comparison_wire.ComparisonsQuery,
     summaries=(
         "Page the account's comparisons of versions, the newest first.",
         "Return a comparison: how far it is, then its verdict and figures.",
@@ -138,7 +133,7 @@ ROUTES = (
         f"POST {_COMPARISONS}",
         NamedComparisons.create,
         "Compare two versions on held-out rows and stored decisions; nothing is moved.",
-        read=priced(CompareVersions),
+        read=priced(comparison_wire.CompareVersions),
         errors=(
             *KEYED_ERRORS,
             *UNCALLABLE,

@@ -20,16 +20,9 @@ from sqlalchemy import Connection, Row
 from steelyard.accounts.store import find_account
 from steelyard.billing.store import delete_billing_event, oldest_billing_event
 from steelyard.errors import MailUnavailableError
+from steelyard.people import letters
 from steelyard.people import store as rows
 from steelyard.people.codes import hash_code, new_code, shown
-from steelyard.people.letters import (
-    Letter,
-    alarm_letter,
-    code_letter,
-    deletion_letter,
-    invitation_letter,
-    top_up_letter,
-)
 from steelyard.people.limits import ForwardClock
 from steelyard.people.member_store import owners_of
 from steelyard.people.roles import read_address
@@ -92,7 +85,7 @@ class MailServer:
         password = None if url.password is None else unquote(url.password)
         return cls(host, port, url.scheme == "smtps", sender, username, password)
 
-    def send(self, letter: Letter) -> None:
+    def send(self, letter: letters.Letter) -> None:
         """Hand a letter over, blocking; a name and password never go out without TLS."""
         import aiosmtplib  # noqa: PLC0415  only a server that sends mail loads it
 
@@ -111,7 +104,7 @@ class MailServer:
         )
 
 
-def write_to_terminal(letter: Letter) -> None:
+def write_to_terminal(letter: letters.Letter) -> None:
     """Write a letter to the server's terminal: the way of a server on loopback without SMTP."""
     sys.stderr.write(f"\nTo {letter.to}: {letter.subject}\n\n{letter.text()}\n")
     sys.stderr.flush()
@@ -126,12 +119,12 @@ class MailRoom:
         settings: Settings,
         *,
         now: Callable[[], float] | None = None,
-        send: Callable[[Letter], None] | None = None,
+        send: Callable[[letters.Letter], None] | None = None,
     ) -> None:
         server = MailServer.of(settings)
         self.state = state
         self._now = now or ForwardClock()
-        self.send: Callable[[Letter], None] | None = send
+        self.send: Callable[[letters.Letter], None] | None = send
         if send is None and server is not None:
             self.send = server.send
         elif send is None and is_loopback(settings.host):
@@ -156,7 +149,7 @@ class MailRoom:
             if self.send is None or not self._send_letter(self.send):
                 return
 
-    def _send_letter(self, send: Callable[[Letter], None]) -> bool:
+    def _send_letter(self, send: Callable[[letters.Letter], None]) -> bool:
         now = self._now()
         # To look takes no turn of the one writer.
         if not self.state.read_now(functools.partial(rows.is_letter_due, now=now)):
@@ -183,16 +176,16 @@ class MailRoom:
         self.state.write_now(lambda connection: rows.LETTERS.delete(connection, row.id))
         return True
 
-    def _written(self, row: Row[Any]) -> Letter | None:
+    def _written(self, row: Row[Any]) -> letters.Letter | None:
         """Return a letter, with a new code where it has one; ``None`` where it is no longer needed."""
         if row.kind == "invitation":
-            return invitation_letter(row.email, row.account_name, row.sender)
+            return letters.invitation_letter(row.email, row.account_name, row.sender)
         if row.kind == "deletion":
-            return deletion_letter(row.email, row.account_name, row.sender)
+            return letters.deletion_letter(row.email, row.account_name, row.sender)
         if row.kind == "alarm":
-            return alarm_letter(row.email, row.account_name, row.text)
+            return letters.alarm_letter(row.email, row.account_name, row.text)
         if row.kind == "top_up_off":
-            return top_up_letter(row.email, row.account_name, row.text)
+            return letters.top_up_letter(row.email, row.account_name, row.text)
         code = new_code()
         code_hash = hash_code(row.challenge_id, code)
 
@@ -202,7 +195,7 @@ class MailRoom:
             rows.CHALLENGES.change(connection, row.challenge_id, code_hash=code_hash)
             return True
 
-        return code_letter(row.email, shown(code)) if self.state.write_now(keep) else None
+        return letters.code_letter(row.email, shown(code)) if self.state.write_now(keep) else None
 
 
 def _queue_told(connection: Connection, event: Row[Any]) -> None:

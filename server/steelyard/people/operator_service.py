@@ -19,17 +19,8 @@ from steelyard.errors import InvalidRequestError, Violation
 from steelyard.ledger.money import InvalidAmountError, from_usd, to_usd
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
+from steelyard.people import operator_wire
 from steelyard.people import store as rows
-from steelyard.people.operator_wire import (
-    AccountEntry,
-    AccountEntryPage,
-    AccountsQuery,
-    AddCredit,
-    ClearedNotice,
-    ConnectedModel,
-    ConnectedModelList,
-    ParkedNoticeList,
-)
 from steelyard.people.session_service import session_of
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State
@@ -53,18 +44,20 @@ class Operator:
         self._accounts, self._purchases, self._models = accounts, purchases, models
         self._now = now
 
-    async def accounts(self, query: AccountsQuery) -> AccountEntryPage:
+    async def accounts(self, query: operator_wire.AccountsQuery) -> operator_wire.AccountEntryPage:
         """Return a page of every account."""
         find = functools.partial(
             self._accounts.page_accounts, limit=query.limit, cursor=query.cursor
         )
         account_rows, next_cursor = await self._state.read(find)
         data = [_shown(row) for row in account_rows]
-        return AccountEntryPage(
+        return operator_wire.AccountEntryPage(
             data=data, has_more=next_cursor is not None, next_cursor=next_cursor
         )
 
-    async def add_credit(self, write: Write, account_id: str, request: AddCredit) -> AccountEntry:
+    async def add_credit(
+        self, write: Write, account_id: str, request: operator_wire.AddCredit
+    ) -> operator_wire.AccountEntry:
         """Add credit to an account, once for each key, with an entry in its audit."""
         session = session_of(write.caller)
         try:
@@ -75,7 +68,7 @@ class Operator:
                 violations=[Violation((*BODY, "amount_usd"), message, "invalid_amount")]
             ) from None
 
-        def work(connection: Connection) -> AccountEntry:
+        def work(connection: Connection) -> operator_wire.AccountEntry:
             entry = self._accounts.credit(connection, account_id, amount)
             rows.note(
                 connection,
@@ -96,21 +89,21 @@ class Operator:
         """Note that the money of a bank transfer came; a second time changes nothing."""
         return await asyncio.to_thread(self._purchases.confirm, purchase_id)
 
-    async def notices(self) -> ParkedNoticeList:
+    async def notices(self) -> operator_wire.ParkedNoticeList:
         """Return the payment notices that disagree with a purchase."""
         notices = await asyncio.to_thread(self._purchases.parked)
-        return ParkedNoticeList(data=notices)
+        return operator_wire.ParkedNoticeList(data=notices)
 
-    async def clear(self, notice_id: str) -> ClearedNotice:
+    async def clear(self, notice_id: str) -> operator_wire.ClearedNotice:
         """Put a notice away that was looked into."""
         await asyncio.to_thread(self._purchases.clear, notice_id)
-        return ClearedNotice(id=notice_id)
+        return operator_wire.ClearedNotice(id=notice_id)
 
-    async def models(self) -> ConnectedModelList:
+    async def models(self) -> operator_wire.ConnectedModelList:
         """Return the models that answer elsewhere, and how they are."""
-        return ConnectedModelList(
+        return operator_wire.ConnectedModelList(
             data=[
-                ConnectedModel(
+                operator_wire.ConnectedModel(
                     name=model.name,
                     engine=model.engine,
                     is_available=model.can_answer,
@@ -124,6 +117,6 @@ class Operator:
         )
 
 
-def _shown(entry: service.AccountEntry) -> AccountEntry:
+def _shown(entry: service.AccountEntry) -> operator_wire.AccountEntry:
     """Return an account as the wire has it; its wallet is a value of the wire already."""
-    return AccountEntry(**dataclasses.asdict(entry) | {"wallet": entry.wallet})
+    return operator_wire.AccountEntry(**dataclasses.asdict(entry) | {"wallet": entry.wallet})

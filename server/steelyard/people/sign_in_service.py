@@ -18,17 +18,9 @@ from steelyard.accounts.store import find_account_named, insert_account
 from steelyard.errors import InvalidCodeError, RateLimitedError, SignUpRefusedError
 from steelyard.http.access import address_group
 from steelyard.ids import new_id
-from steelyard.people import limits
+from steelyard.people import codes, limits
 from steelyard.people import store as rows
 from steelyard.people.allowed import read_domains, read_operators
-from steelyard.people.codes import (
-    NOBODYS_HASH,
-    hash_code,
-    hash_token,
-    is_same,
-    new_token,
-    read_code,
-)
 from steelyard.people.mail_service import MailRoom
 from steelyard.people.member_store import insert_member
 from steelyard.people.roles import may_sign_up, read_address
@@ -105,7 +97,9 @@ class SignIns:
     ) -> SignedInUser:
         """Begin a session for a valid code; it replaces the browser's session before."""
         # Outside of the writer's thread: the hash is slow, and is made for any challenge.
-        given = await asyncio.to_thread(hash_code, request.challenge_id, read_code(request.code))
+        given = await asyncio.to_thread(
+            codes.hash_code, request.challenge_id, codes.read_code(request.code)
+        )
         return await self.enter(
             lambda connection, now: _take_code(connection, request.challenge_id, given, now),
             address,
@@ -134,7 +128,7 @@ class SignIns:
                 return SignUpRefusedError(
                     "This address has no account here; ask an owner of one to invite it."
                 )
-            old = None if replaced is None else hash_token(replaced)
+            old = None if replaced is None else codes.hash_token(replaced)
             if old is not None:
                 rows.end_session_of_token(connection, user.id, old, now)
             return self._begun(connection, user, address, agent, now, proof)
@@ -174,7 +168,7 @@ class SignIns:
         now: float,
         proof: Proof,
     ) -> SignedInUser:
-        token = new_token()
+        token = codes.new_token()
         confirmed_at = now if proof.at is None else min(proof.at, now)
         agent = "".join(character for character in agent if character.isprintable())[:MAX_AGENT]
         session = NewSession(
@@ -193,7 +187,7 @@ class SignIns:
             connection,
             id=session.id,
             user_id=user.id,
-            sha256=hash_token(token),
+            sha256=codes.hash_token(token),
             network=session.network,
             agent=session.agent,
             created_at=now,
@@ -265,8 +259,8 @@ def _take_code(connection: Connection, challenge_id: str, given: str, now: float
         and row.tries_left > 0
         and limits.is_alive(row.created_at, row.expires_at, now)
     )
-    known = row.code_hash if row is not None and is_open else NOBODYS_HASH
-    is_right = is_same(given, known)
+    known = row.code_hash if row is not None and is_open else codes.NOBODYS_HASH
+    is_right = codes.is_same(given, known)
     if row is None or not is_open:
         return None
     live = rows.live_challenges(connection, row.email, now)

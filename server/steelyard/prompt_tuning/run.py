@@ -27,18 +27,11 @@ from steelyard.decisions.kinds import Decision
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, TableWork
+from steelyard.prompt_tuning import reading
 from steelyard.prompt_tuning import store as rows
 from steelyard.prompt_tuning.candidates import Candidates
 from steelyard.prompt_tuning.label_issues import find_label_issues
 from steelyard.prompt_tuning.proof import losses_of, noise_of, prove, shares_of
-from steelyard.prompt_tuning.reading import (
-    CHECKED_ROWS,
-    TEST_ROWS,
-    AskedRows,
-    learn_and_validate,
-    read_decision,
-    rows_asking,
-)
 from steelyard.prompt_tuning.scoring import WordingScorer
 from steelyard.prompt_tuning.search_state import Search, decode_search
 from steelyard.prompt_tuning.searching import Scores, SearchState, run_round
@@ -88,9 +81,9 @@ class _Tuning:
     decision: Decision
     sent: dict[str, Any]
     original: Wording
-    training: AskedRows
-    validation: AskedRows
-    evaluation: AskedRows
+    training: reading.AskedRows
+    validation: reading.AskedRows
+    evaluation: reading.AskedRows
     rows_left_out: int
     candidates: Candidates
     writer: Writer | None
@@ -144,7 +137,7 @@ class PromptTuningRun(Run):
                     "start a new one."
                 )
             sent = msgspec.json.decode(row.asked)
-            decision = read_decision(sent)
+            decision = reading.read_decision(sent)
             caller = Caller(row.account_id, None, "full", "worker")
             at = asyncio.run(
                 self._work.datasets.dataset_at(
@@ -152,9 +145,9 @@ class PromptTuningRun(Run):
                 )
             )
             side_rows = self._work.datasets.side_rows
-            training, n_otherwise = rows_asking(side_rows(at, "training"), decision)
-            evaluation, further = rows_asking(side_rows(at, "evaluation"), decision)
-            learnt, validation = learn_and_validate(training)
+            training, n_otherwise = reading.rows_asking(side_rows(at, "training"), decision)
+            evaluation, further = reading.rows_asking(side_rows(at, "evaluation"), decision)
+            learnt, validation = reading.learn_and_validate(training)
             if not len(learnt) or not len(validation) or not len(evaluation):
                 raise errors.UnbalancedSplitError(
                     "The rows that ask the decision have too few different contexts; add rows."
@@ -167,7 +160,7 @@ class PromptTuningRun(Run):
                 original=original,
                 training=training,
                 validation=validation,
-                evaluation=evaluation.sample(TEST_ROWS),
+                evaluation=evaluation.sample(reading.TEST_ROWS),
                 rows_left_out=n_otherwise + further,
                 candidates=Candidates(decision, original, words),
                 writer=self._work.find_writer(),
@@ -280,7 +273,7 @@ def _label_issues(tuning: _Tuning, wording: Wording) -> list[LabelIssue]:
 
     A model that predicts no better than the shares of the labels finds no issue.
     """
-    checked = tuning.training.sample(CHECKED_ROWS)
+    checked = tuning.training.sample(reading.CHECKED_ROWS)
     probabilities = tuning.scorer.probabilities([wording], checked.contexts)[0]
     readable = np.flatnonzero(~np.isnan(probabilities).any(axis=1)).tolist()
     probabilities, checked = probabilities[readable], checked.at(readable)

@@ -14,13 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.calibration import intervals
 from steelyard.calibration.bins import FloatArray
-from steelyard.calibration.intervals import (
-    N_RESAMPLES,
-    percentile_interval,
-    ratio_intervals,
-    resample_totals,
-)
 
 LEVEL = 0.95
 
@@ -29,12 +24,12 @@ LEVEL = 0.95
 class Bootstrap:
     """How to resample; equal seeds over equally many contexts draw the same resamples."""
 
-    n_resamples: int = N_RESAMPLES
+    n_resamples: int = intervals.N_RESAMPLES
     seed: int = 0
 
     def totals(self, sums: FloatArray) -> FloatArray:
         """Resample sums by context; see ``steelyard.calibration.intervals.resample_totals``."""
-        return resample_totals(sums, n_resamples=self.n_resamples, seed=self.seed)
+        return intervals.resample_totals(sums, n_resamples=self.n_resamples, seed=self.seed)
 
 
 class MeanChange(NamedTuple):
@@ -69,7 +64,7 @@ class Paired:
 
         ``lows`` and ``highs`` are the least and the greatest change that a decision could make.
         """
-        least, greatest = ratio_intervals(
+        least, greatest = intervals.ratio_intervals(
             self.sums[:, :-1],
             np.repeat(self.sums[:, -1:], self.before.shape[1], axis=1),
             lows=lows,
@@ -87,7 +82,7 @@ class Paired:
         """Return the first figure's change with percentiles of the bootstrap over contexts."""
         low = high = np.nan
         if len(self.sums) > 1:
-            interval = percentile_interval(self.resampled(bootstrap), level=LEVEL)
+            interval = intervals.percentile_interval(self.resampled(bootstrap), level=LEVEL)
             low, high = interval.low, interval.high
         return self._difference(0, low, high)
 

@@ -9,27 +9,13 @@ import msgspec
 
 from steelyard import errors
 from steelyard.http.routing import REVIEWERS, Access, Call, row
+from steelyard.review import requests
 from steelyard.review.answering import BlindAnswers
 from steelyard.review.assigning import DraftAssignments
 from steelyard.review.duties_wire import AgreementQuery, AnswerReceipt, Assignment
 from steelyard.review.importing import AnswerImports
 from steelyard.review.outcome_service import DraftOutcomeService
 from steelyard.review.outcomes_wire import EditOutcomes
-from steelyard.review.requests import (
-    AnswerRow,
-    AssignRows,
-    BulkEdit,
-    DraftRowsSearch,
-    read_answer,
-    read_assign,
-    read_bulk,
-    read_create,
-    read_edits,
-    read_import,
-    read_rows_search,
-    read_seal,
-    read_undo,
-)
 from steelyard.review.rows import DraftRows
 from steelyard.review.seal import DraftSeals
 from steelyard.review.service import DraftService
@@ -55,7 +41,7 @@ ROUTES = (
         "POST /v1/drafts",
         DraftService.create,
         "Begin a review of a version; the version itself never changes.",
-        read=read_create,
+        read=requests.read_create,
         errors=(*_KEYED, errors.DatasetArchivedError),
     ),
     _reviewed("GET /v1/drafts", DraftService.page, "Page the account's drafts, the newest first."),
@@ -76,7 +62,7 @@ ROUTES = (
         lambda call: call.service(DraftService).edit(call.write, call.path["draft"], _signed(call)),
         "Edit rows, all of the edits or none; another's newer edit is not overwritten.",
         request=EditRows,
-        read=read_edits,
+        read=requests.read_edits,
         response=EditReceipt,
         errors=(*_EDITED, errors.DraftConflictError, errors.RowsLabelledApartError),
     ),
@@ -90,8 +76,8 @@ ROUTES = (
         "POST /v1/drafts/{draft}/bulk",
         lambda call: call.service(DraftRows).bulk(call.write, call.path["draft"], _signed(call)),
         "Edit every row of a queue that a filter holds for: one entry, one undo.",
-        request=BulkEdit,
-        read=read_bulk,
+        request=requests.BulkEdit,
+        read=requests.read_bulk,
         response=EditReceipt,
         errors=(
             *_EDITED,
@@ -121,7 +107,7 @@ ROUTES = (
         lambda call: call.service(DraftService).undo(call.write, call.path["draft"], _signed(call)),
         "Undo the reviewer's own last entry, or those named; what others did stays.",
         request=UndoEdit,
-        read=read_undo,
+        read=requests.read_undo,
         may_be_empty=True,
         response=EditReceipt,
         errors=(*_EDITED, errors.NothingToUndoError, errors.DraftChangedError),
@@ -131,7 +117,7 @@ ROUTES = (
         lambda call: call.service(DraftService).redo(call.write, call.path["draft"], _signed(call)),
         "Redo what the reviewer undid last, or the entries named.",
         request=UndoEdit,
-        read=read_undo,
+        read=requests.read_undo,
         may_be_empty=True,
         response=EditReceipt,
         errors=(
@@ -145,8 +131,8 @@ ROUTES = (
         "POST /v1/drafts/{draft}/rows",
         lambda call: call.service(DraftRows).page(call.caller, call.path["draft"], _signed(call)),
         "Page a queue of a draft's rows as they stand now, with every queue counted.",
-        request=DraftRowsSearch,
-        read=read_rows_search,
+        request=requests.DraftRowsSearch,
+        read=requests.read_rows_search,
         response=DraftRowPage,
         errors=_READ_ERRORS,
     ),
@@ -156,8 +142,8 @@ ROUTES = (
             call.write, call.path["draft"], _signed(call)
         ),
         "Split undecided rows evenly among reviewers; a share of them to two, apart.",
-        request=AssignRows,
-        read=read_assign,
+        request=requests.AssignRows,
+        read=requests.read_assign,
         response=Assignment,
         errors=(*_EDITED, errors.DraftChangedError, errors.SupervisionMismatchError),
     ),
@@ -179,8 +165,8 @@ ROUTES = (
             call.write, call.path["draft"], _signed(call)
         ),
         "Answer what a row is that another labels too; what both say becomes its label.",
-        request=AnswerRow,
-        read=read_answer,
+        request=requests.AnswerRow,
+        read=requests.read_answer,
         response=AnswerReceipt,
         errors=(*_EDITED, errors.DraftChangedError),
     ),
@@ -188,7 +174,7 @@ ROUTES = (
         "POST /v1/drafts/{draft}/answers/import",
         AnswerImports.record,
         "Record who said what of rows elsewhere; rows on which they differ are disputed.",
-        read=read_import,
+        read=requests.read_import,
         errors=(*_EDITED, errors.DraftChangedError, errors.SupervisionMismatchError),
     ),
     _reviewed(
@@ -202,7 +188,7 @@ ROUTES = (
         "POST /v1/drafts/{draft}/seal",
         DraftSeals.seal,
         "Make a draft a new dataset, or the next version of its own.",
-        read=read_seal,
+        read=requests.read_seal,
         response=Draft,
         errors=(
             *_EDITED,

@@ -27,32 +27,14 @@ from steelyard.datasets.versions import Manifest
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.recent import Recent
+from steelyard.review import log, serializers, wire
 from steelyard.review import store as rows
-from steelyard.review import wire
 from steelyard.review.duties import Duties
 from steelyard.review.frames import tasks_of
 from steelyard.review.labels import Originals, outcomes_of, read_label, store_body
-from steelyard.review.log import (
-    EXCLUDED,
-    RELABELLED,
-    SKIPPED,
-    UNTOUCHED,
-    Entry,
-    EntryBody,
-    Places,
-    Review,
-    pack_places,
-)
 from steelyard.review.outcomes import OutcomeNames, Renamings
 from steelyard.review.requests import BulkEdit, DraftRowsSearch
 from steelyard.review.reviews import Reviews
-from steelyard.review.serializers import (
-    blind_to_wire,
-    lock_draft,
-    receipt_of,
-    require_open,
-    rows_now,
-)
 from steelyard.review.service import DraftService, OpenDraft
 from steelyard.review.suspects import SuspectSearch
 from steelyard.storage.frame_store import FrameStore
@@ -75,7 +57,7 @@ _decode_expected = decoder_of(dict[str, wire.ExpectedOutcome]).decode
 class Chosen:
     """The rows of a queue in order, and the state they were chosen in."""
 
-    places: Places
+    places: log.Places
     counts: dict[str, int]
     revision: int
     state: NDArray[np.uint8]
@@ -121,7 +103,7 @@ class DraftRows:
         await self._writes.replay_known(write)
         caller = write.caller
         draft = await self._drafts.find(caller, draft_id)
-        require_open(draft.row)
+        serializers.require_open(draft.row)
         work = await asyncio.to_thread(self._prepare_bulk, caller, draft, request)
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
@@ -134,11 +116,11 @@ class DraftRows:
         places = chosen.places[search.offset : search.offset + search.limit].tolist()
         originals = self._drafts.originals(draft, places)
         with self._reviews.current(draft.row.id, draft.n_places) as review:
-            now = rows_now(review, places, originals)
+            now = serializers.rows_now(review, places, originals)
         with self._reviews.current_duties(draft.row.id, draft.n_places) as all_duties:
             duties = all_duties.among(places)
         blind = {
-            place: blind_to_wire(duties, place, search.reviewer, originals.renamings)
+            place: serializers.blind_to_wire(duties, place, search.reviewer, originals.renamings)
             for place in places
         }
         return wire.DraftRowPage(
@@ -200,7 +182,7 @@ class DraftRows:
         )
         if sort is None and len(places):
             if queue in ("to_review", "assigned"):
-                places = places[np.argsort(state[places] == SKIPPED, kind="stable")]
+                places = places[np.argsort(state[places] == log.SKIPPED, kind="stable")]
             elif queue == "suspect" and suspects is not None:
                 places = places[np.argsort(-suspects.score[places], kind="stable")]
             elif queue == "audit":
@@ -230,7 +212,9 @@ class DraftRows:
         draft_id = str(draft.row.id)
 
         def work(connection: Connection) -> wire.EditReceipt:
-            row = require_open(lock_draft(connection, caller.account_id, draft_id))
+            row = serializers.require_open(
+                serializers.lock_draft(connection, caller.account_id, draft_id)
+            )
             self._drafts.require_not_apart(connection, draft, places)
             with self._reviews.cached(draft_id, draft.n_places) as review:
                 later = rows.entries_after(connection, draft_id, review.revision)
@@ -239,7 +223,7 @@ class DraftRows:
                         "Others edited some of these rows since they were looked at, and nothing was "
                         "changed; look at the queue again."
                     )
-                made = Entry(
+                made = log.Entry(
                     number=row.revision + 1,
                     reviewer=request.reviewer,
                     action=request.action,
@@ -249,17 +233,19 @@ class DraftRows:
                     same=same,
                 )
                 self._drafts.append(connection, draft_id, [made])
-                return receipt_of(draft_id, review, [*later, made], listed, len(places), originals)
+                return serializers.receipt_of(
+                    draft_id, review, [*later, made], listed, len(places), originals
+                )
 
         return work
 
     def _body_of(
-        self, draft: OpenDraft, request: BulkEdit, places: Places
-    ) -> tuple[EntryBody, Places | None]:
+        self, draft: OpenDraft, request: BulkEdit, places: log.Places
+    ) -> tuple[log.EntryBody, log.Places | None]:
         """Return the content of the entry, and the rows whose label stays as it is."""
         decision, outcome, manifest = request.decision, request.outcome, draft.at.manifest
         if request.action != "relabel" or decision is None or outcome is None:
-            return EntryBody(), None
+            return log.EntryBody(), None
         if manifest.method == "reward":
             raise errors.SupervisionMismatchError(
                 "The rows have rewards, and an outcome's name is none; relabel them one by one, "
@@ -280,7 +266,7 @@ class DraftRows:
         worded = [
             outcomes_of(task.encode())[decision] for task in tasks_of(self._store, manifest, places)
         ]
-        body: EntryBody | None = None
+        body: log.EntryBody | None = None
         for outcomes in worded:
             renamed = tuple(dict.fromkeys(names.name_of(name) for name in outcomes))
             body = read_label(
@@ -318,11 +304,15 @@ class DraftRows:
             return msgspec.structs.replace(body, labels=None), None
         if len(same) == 0 or len(places) == 1:
             return body, None
-        return msgspec.structs.replace(body, same=pack_places(same)), same
+        return msgspec.structs.replace(body, same=log.pack_places(same)), same
 
 
 def _have_moved(
-    review: Review, later: Sequence[Entry], request: BulkEdit, places: Places, revision: int
+    review: log.Review,
+    later: Sequence[log.Entry],
+    request: BulkEdit,
+    places: log.Places,
+    revision: int,
 ) -> bool:
     """Return whether rows were edited since they were chosen, or by another since they were seen."""
     # The review may know of edits that came after the rows were chosen: others read it meanwhile.
@@ -348,14 +338,14 @@ class _Orders:
 
     def __init__(self, rows: RowStore) -> None:
         self._rows = rows
-        self.cached: Recent[bytes, Places] = Recent(
+        self.cached: Recent[bytes, log.Places] = Recent(
             CACHED_ROWS,
             lambda _, places: len(places),
             most_entries=CACHED_ORDERS,
             stores_any=True,
         )
 
-    def of(self, manifest: Manifest, where: Filter | None, sort: Sort | None) -> Places:
+    def of(self, manifest: Manifest, where: Filter | None, sort: Sort | None) -> log.Places:
         """Return the places of the rows."""
         if where is None and sort is None and manifest.next_index == manifest.rows:
             return np.arange(manifest.rows, dtype=np.int64)
@@ -370,7 +360,7 @@ class _Orders:
 
 
 def _masks_of(
-    review: Review, reviewer: str | None, suspects: SuspectTable | None
+    review: log.Review, reviewer: str | None, suspects: SuspectTable | None
 ) -> dict[str, Mask]:
     """Return by queue, but ``all`` and ``audit``, which places are in it."""
     state = review.state
@@ -379,9 +369,9 @@ def _masks_of(
     is_noted[list(review.notes)] = True
     masks: dict[str, Mask] = {
         "to_review": undecided,
-        "excluded": state == EXCLUDED,
+        "excluded": state == log.EXCLUDED,
         "noted": is_noted,
-        "changed": (state == EXCLUDED) | (state == RELABELLED),
+        "changed": (state == log.EXCLUDED) | (state == log.RELABELLED),
     }
     if suspects is not None:
         masks["suspect"] = undecided & (np.nan_to_num(suspects.score) > 0)
@@ -406,11 +396,11 @@ def _masks_of_duties(
 
 def is_open(state: NDArray[np.uint8]) -> Mask:
     """Return the rows without a decision."""
-    mask: Mask = (state == UNTOUCHED) | (state == SKIPPED)
+    mask: Mask = (state == log.UNTOUCHED) | (state == log.SKIPPED)
     return mask
 
 
-def _audit_of(draft_id: str, places: Places) -> Places:
+def _audit_of(draft_id: str, places: log.Places) -> log.Places:
     """Draw the rows of the audit, in a random order that is the draft's for ever."""
     seed = int.from_bytes(draft_id.encode()[-16:], "big")
     keys = np.random.PCG64(seed).random_raw(len(places))

@@ -36,15 +36,9 @@ from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import SIDES, CreateDataset, Side
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
+from steelyard.review import outcomes
 from steelyard.review.frames import iterate_side
 from steelyard.review.log import EXCLUDED, Places
-from steelyard.review.outcomes import (
-    OutcomeNames,
-    Renamings,
-    read_wording,
-    rename_decisions,
-    rename_labels,
-)
 from steelyard.review.reviews import Reviews
 from steelyard.review.revising import write_revision
 from steelyard.review.serializers import draft_to_wire, lock_draft, require_open
@@ -63,7 +57,7 @@ class _Outcome:
 
     excluded: Places
     relabelled: dict[int, Labels]
-    renamings: dict[str, OutcomeNames]
+    renamings: dict[str, outcomes.OutcomeNames]
     draft: Draft
 
     def rewrite(self, place: int, line: bytes) -> bytes:
@@ -172,9 +166,9 @@ class DraftSeals:
                         )
         worded: dict[str, list[dict[str, Any]]] = {}
         for definition in load_definitions(self._store, manifest):
-            worded.setdefault(definition.id, []).append(read_wording(definition))
+            worded.setdefault(definition.id, []).append(outcomes.read_wording(definition))
         for decision, wordings in worded.items():
-            names = outcome.renamings.get(decision, OutcomeNames({}))
+            names = outcome.renamings.get(decision, outcomes.OutcomeNames({}))
             dropped = names.unused(wordings, used.get(decision, set()))
             if dropped:
                 outcome.renamings[decision] = replace(names, dropped=dropped)
@@ -310,12 +304,12 @@ class DraftSeals:
         )
 
 
-def rewrite_row(line: bytes, labels: Labels, renamings: Renamings) -> bytes:
+def rewrite_row(line: bytes, labels: Labels, renamings: outcomes.Renamings) -> bytes:
     """Return a stored row with some of its labels others, and under other names of outcomes."""
     row: dict[str, Any] = msgspec.json.decode(line)
     supervision = "targets" if "targets" in row else "rewards"
-    row[supervision] = rename_labels({**row[supervision], **labels}, renamings)
-    row["decisions"] = rename_decisions(row["decisions"], renamings)
+    row[supervision] = outcomes.rename_labels({**row[supervision], **labels}, renamings)
+    row["decisions"] = outcomes.rename_decisions(row["decisions"], renamings)
     return msgspec.json.encode(row)
 
 

@@ -12,16 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from steelyard.decisions.rendering import RenderedRequest
-from steelyard.scoring.packing import (
-    BLOCK,
-    CHANNEL,
-    LISTEN_CONTEXT,
-    Layout,
-    TokenizedRequest,
-    lay_out,
-    lay_out_text,
-    shift_ids,
-)
+from steelyard.scoring import packing
 from steelyard.scoring.passes import KINDS, level_features
 from steelyard.scoring.reading import READING, read_request
 from steelyard.scoring.tokenizer import Tokenizer
@@ -38,9 +29,9 @@ MIN_CONTEXT = 16
 class Item:
     """One laid-out request with its examples, and its source."""
 
-    layout: Layout
+    layout: packing.Layout
     examples: list[WordedDecision]
-    request: TokenizedRequest
+    request: packing.TokenizedRequest
 
     @property
     def context(self) -> tuple[int, ...]:
@@ -60,8 +51,8 @@ def make_item(
     request = read_request(rendered, tokenizer, reading)
     tokens = request.context
 
-    def laid(n_tokens: int) -> Layout:
-        return lay_out(replace(request, context=tokens[:n_tokens]))
+    def laid(n_tokens: int) -> packing.Layout:
+        return packing.lay_out(replace(request, context=tokens[:n_tokens]))
 
     fitting = len(tokens)
     if len(laid(fitting)) > longest:
@@ -101,11 +92,11 @@ def _batch(items: list[Item], row_length: int, *, full_attention: bool) -> Batch
             if text is not None:
                 cut = tuple(text[: row_length - 2])
                 texts.setdefault(cut, len(items) + len(texts))
-    layouts = [item.layout for item in items] + [lay_out_text(text) for text in texts]
+    layouts = [item.layout for item in items] + [packing.lay_out_text(text) for text in texts]
     _, starts, n_rows = place([len(layout) for layout in layouts], row_length)
     ids, positions, roles = (np.zeros((n_rows, row_length), np.int64) for _ in range(3))
     blocks = np.zeros((n_rows, row_length, 5), np.int32)
-    blocks[:, :, LISTEN_CONTEXT:] = -1
+    blocks[:, :, packing.LISTEN_CONTEXT :] = -1
     n_pools = len(layouts)
     pools = np.full((n_rows, row_length), n_pools, np.int64)
     offset = 0
@@ -114,14 +105,14 @@ def _batch(items: list[Item], row_length: int, *, full_attention: bool) -> Batch
         part = slice(start, start + len(layout))
         ids[row, part], positions[row, part] = layout.ids, layout.positions
         roles[row, part] = layout.roles
-        blocks[row, part] = shift_ids(layout.blocks, offset)
+        blocks[row, part] = packing.shift_ids(layout.blocks, offset)
         if full_attention:
-            blocks[row, part, BLOCK] = offset + layout.context_channel
-        pools[row, part][layout.blocks[:, CHANNEL] == layout.context_channel] = index
+            blocks[row, part, packing.BLOCK] = offset + layout.context_channel
+        pools[row, part][layout.blocks[:, packing.CHANNEL] == layout.context_channel] = index
         offset += layout.n_ids
-    mask = blocks[:, :, None, BLOCK] == blocks[:, None, :, BLOCK]
-    for listen in range(LISTEN_CONTEXT, 5):
-        mask |= blocks[:, :, None, listen] == blocks[:, None, :, CHANNEL]
+    mask = blocks[:, :, None, packing.BLOCK] == blocks[:, None, :, packing.BLOCK]
+    for listen in range(packing.LISTEN_CONTEXT, 5):
+        mask |= blocks[:, :, None, listen] == blocks[:, None, :, packing.CHANNEL]
     decisions = _decisions(items, starts, texts, n_pools, row_length)
     return Batch(
         ids=torch.from_numpy(ids),

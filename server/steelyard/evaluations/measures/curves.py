@@ -11,13 +11,8 @@ import numpy as np
 from msgspec import UNSET
 
 from steelyard.calibration.bins import FloatArray
+from steelyard.evaluations.measures import records
 from steelyard.evaluations.measures.outcomes import OutcomeTable
-from steelyard.evaluations.measures.records import (
-    PROPORTIONS,
-    IndexArray,
-    Range,
-    RecordMeasures,
-)
 from steelyard.evaluations.measures.sampling import ratio_measures
 from steelyard.evaluations.wire import CostCurve, CostPoint, CoveragePoint, YesPoint
 from steelyard.proof.differences import Bootstrap, sum_by_context
@@ -34,7 +29,7 @@ _CELLS_AT_A_TIME = 4_000_000
 
 
 def coverage_curve(
-    measures: RecordMeasures, context_codes: IndexArray, bootstrap: Bootstrap
+    measures: records.RecordMeasures, context_codes: records.IndexArray, bootstrap: Bootstrap
 ) -> list[CoveragePoint]:
     """Return the remaining share and its quality when unsure decisions are abstained.
 
@@ -55,7 +50,7 @@ def coverage_curve(
             sum_by_context(values, context_codes),
             sum_by_context(counted, context_codes),
             bootstrap,
-            are_proportions=[name in PROPORTIONS] * len(THRESHOLDS),
+            are_proportions=[name in records.PROPORTIONS] * len(THRESHOLDS),
             ranges=[measures.range_of(name)] * len(THRESHOLDS),
         )
     counts = is_answered.sum(axis=0)
@@ -149,9 +144,9 @@ def binary_cost_curve(
 def abstention_cost_curve(
     paid: FloatArray,
     p_top: FloatArray,
-    context_codes: IndexArray,
+    context_codes: records.IndexArray,
     *,
-    paid_range: Range,
+    paid_range: records.Range,
     abstain_cost: float,
     bootstrap: Bootstrap | None = None,
 ) -> CostCurve:
@@ -178,9 +173,9 @@ def abstention_cost_curve(
 def _cost_curve(
     paid: FloatArray,
     acts: FloatArray,
-    context_codes: IndexArray,
+    context_codes: records.IndexArray,
     bootstrap: Bootstrap,
-    paid_range: Range,
+    paid_range: records.Range,
     abstain_cost: float | None = None,
 ) -> CostCurve:
     in_all = paid + (1 - acts) * (abstain_cost or 0.0)

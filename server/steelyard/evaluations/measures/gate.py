@@ -35,28 +35,10 @@ from msgspec import UNSET
 from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
-from steelyard.evaluations.gate_wire import (
-    BeforeAfter,
-    Gate,
-    GateChange,
-    GateDeltas,
-    GateGroup,
-    JudgedOn,
-    SeveralLabels,
-)
-from steelyard.evaluations.measures.comparison import (
-    Pairing,
-    count_flips,
-    pair_records,
-    paired_ece,
-)
+from steelyard.evaluations import gate_wire
+from steelyard.evaluations.measures import comparison, gate_slices
 from steelyard.evaluations.measures.gate_margin import change_of, margin_of
 from steelyard.evaluations.measures.gate_rules import NEEDED, RULES, GateCase
-from steelyard.evaluations.measures.gate_slices import (
-    MAX_LISTED,
-    compared_measure,
-    judge_slices,
-)
 from steelyard.evaluations.measures.records import Records, UnmeasurableError
 from steelyard.evaluations.measures.several import several_labels
 from steelyard.proof.differences import Bootstrap
@@ -73,7 +55,7 @@ _NO_HARM_TIMES = 1.25
 class Verdict:
     """The gate's verdict in wire form, and a sentence for each reason, for a person."""
 
-    gate: Gate
+    gate: gate_wire.Gate
     sentences: tuple[str, ...]
 
 
@@ -83,7 +65,7 @@ def judge(
     *,
     against: Against,
     is_new: Sequence[bool] | NDArray[np.bool_],
-    judged_on: JudgedOn = "new",
+    judged_on: gate_wire.JudgedOn = "new",
     baseline: Records | None = None,
     needed: int = NEEDED,
     bootstrap: Bootstrap | None = None,
@@ -130,7 +112,7 @@ def judge(
     pairing = _pair_all(before, after, "predecessor")
     bootstrap = bootstrap or Bootstrap()
     is_for_gain = np.asarray(is_new, dtype=bool)[pairing.after_rows] & (judged_on == "new")
-    groups: dict[str, GateGroup] = {}
+    groups: dict[str, gate_wire.GateGroup] = {}
     for name, chosen in (("new", is_for_gain), ("earlier", ~is_for_gain)):
         part = pairing.take(np.flatnonzero(chosen))
         group = _gate_group(part, bootstrap)
@@ -146,8 +128,8 @@ def judge(
         groups=groups,
         judged_on=judged_on,
         needed=needed,
-        ece=paired_ece(pairing),
-        slices=judge_slices(pairing, after),
+        ece=comparison.paired_ece(pairing),
+        slices=gate_slices.judge_slices(pairing, after),
         baseline=text,
     )
     _check_finite(case)
@@ -157,22 +139,25 @@ def judge(
 
 
 def _gate_of(
-    case: GateCase, reasons: list[str], against: Against, several: SeveralLabels | None
-) -> Gate:
+    case: GateCase, reasons: list[str], against: Against, several: gate_wire.SeveralLabels | None
+) -> gate_wire.Gate:
     """Return what was found as the wire has it."""
     old_ece, new_ece = case.ece or (None, None)
     slices = case.slices
-    shown = (slices.by_decision[:MAX_LISTED], slices.by_outcome[:MAX_LISTED])
-    return Gate(
+    shown = (
+        slices.by_decision[: gate_slices.MAX_LISTED],
+        slices.by_outcome[: gate_slices.MAX_LISTED],
+    )
+    return gate_wire.Gate(
         passed=not reasons,
         against=against,
         reasons=reasons,
         groups=case.groups,
-        deltas=GateDeltas(
+        deltas=gate_wire.GateDeltas(
             **{name: change_of(group).change for name, group in case.groups.items()},
             ece=None if case.ece is None else case.ece[1] - case.ece[0],
         ),
-        ece=BeforeAfter(before=old_ece, after=new_ece),
+        ece=gate_wire.BeforeAfter(before=old_ece, after=new_ece),
         judged_on=case.judged_on,
         by_decision=list(shown[0]),
         by_outcome=list(shown[1]),
@@ -182,8 +167,8 @@ def _gate_of(
     )
 
 
-def _pair_all(before: Records, after: Records, whose: str) -> Pairing:
-    pairing = pair_records(before, after)
+def _pair_all(before: Records, after: Records, whose: str) -> comparison.Pairing:
+    pairing = comparison.pair_records(before, after)
     if pairing.n_unpaired_before or pairing.n_unpaired_after:
         raise UnmeasurableError(
             f"{pairing.n_unpaired_before} decisions of the {whose} and "
@@ -193,11 +178,11 @@ def _pair_all(before: Records, after: Records, whose: str) -> Pairing:
     return pairing
 
 
-def _gate_group(pairing: Pairing, bootstrap: Bootstrap) -> GateGroup | None:
+def _gate_group(pairing: comparison.Pairing, bootstrap: Bootstrap) -> gate_wire.GateGroup | None:
     """Compare one group; None when it has no decision to compare."""
     if not len(pairing):
         return None
-    name = compared_measure(pairing.after)
+    name = gate_slices.compared_measure(pairing.after)
     compared_pairs = pairing.counted_by(name)
     if not len(compared_pairs):
         return None
@@ -205,7 +190,7 @@ def _gate_group(pairing: Pairing, bootstrap: Bootstrap) -> GateGroup | None:
     compared = compared_pairs.paired([name]).percentile_difference(bootstrap)
     right = compared_pairs.after.right
     figures: dict[str, Any] = {
-        name: GateChange(
+        name: gate_wire.GateChange(
             before=compared.before,
             after=compared.after,
             change=compared.change,
@@ -213,15 +198,15 @@ def _gate_group(pairing: Pairing, bootstrap: Bootstrap) -> GateGroup | None:
             low=compared.change if compared.low is None else compared.low,
             high=compared.change if compared.high is None else compared.high,
         ),
-        right: BeforeAfter(
+        right: gate_wire.BeforeAfter(
             before=float(compared_pairs.before.values[right].mean()),
             after=float(compared_pairs.after.values[right].mean()),
         ),
     }
-    return GateGroup(
+    return gate_wire.GateGroup(
         decisions=len(compared_pairs),
         contexts=len(np.unique(compared_pairs.context_codes)),
-        flips=count_flips(compared_pairs.before, compared_pairs.after),
+        flips=comparison.count_flips(compared_pairs.before, compared_pairs.after),
         **figures,
     )
 

@@ -19,13 +19,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.calibration import metrics
 from steelyard.calibration.bins import FloatArray
-from steelyard.calibration.metrics import (
-    LEAST_PROBABILITY,
-    decision_brier_scores,
-    decision_hits,
-    decision_log_losses,
-)
 from steelyard.decisions.wire import Kind
 from steelyard.evaluations.wire import JobRecord
 
@@ -130,7 +125,7 @@ class RecordMeasures:
         A loss has no bound of its own, but what these answers would have lost at the worst.
         """
         if name == "loss":
-            return 0.0, float(-np.log(max(float(self.p_least.min()), LEAST_PROBABILITY)))
+            return 0.0, float(-np.log(max(float(self.p_least.min()), metrics.LEAST_PROBABILITY)))
         if name == "brier":
             miss = 1 - self.p_least
             return 0.0, float((miss * (miss + self.p_top)).max())
@@ -248,9 +243,9 @@ def measure_records(records: Records) -> RecordMeasures:
             is_counted[rows] = has_range
         else:
             columns = (
-                decision_hits(probabilities, labels),
-                decision_log_losses(probabilities, labels),
-                decision_brier_scores(probabilities, labels),
+                metrics.decision_hits(probabilities, labels),
+                metrics.decision_log_losses(probabilities, labels),
+                metrics.decision_brier_scores(probabilities, labels),
             )
         for name, column in zip(names, columns, strict=True):
             values[name][rows] = column

@@ -20,13 +20,7 @@ from steelyard.calibration.intervals import (
     ratio_intervals,
 )
 from steelyard.calibration.reliability import ece_ends
-from steelyard.evaluations.measures.records import (
-    PROPORTIONS,
-    UNBOUNDED,
-    IndexArray,
-    Range,
-    RecordMeasures,
-)
+from steelyard.evaluations.measures import records
 from steelyard.evaluations.wire import Measures
 from steelyard.proof.differences import LEVEL, Bootstrap, sum_by_context
 from steelyard.wire.measures import Measure
@@ -38,7 +32,7 @@ def ratio_measures(
     bootstrap: Bootstrap,
     *,
     are_proportions: Sequence[bool],
-    ranges: Sequence[Range | None] | None = None,
+    ranges: Sequence[records.Range | None] | None = None,
     counts: FloatArray | None = None,
 ) -> list[Measure | None]:
     """Return ratios of sums over contexts with their intervals; None where those divide by 0.
@@ -52,7 +46,7 @@ def ratio_measures(
     totals, bases = numerators.sum(axis=0), denominators.sum(axis=0)
     counts = bases if counts is None else counts
     known = [
-        given or ((0.0, 1.0) if is_proportion else UNBOUNDED)
+        given or ((0.0, 1.0) if is_proportion else records.UNBOUNDED)
         for given, is_proportion in zip(
             ranges or [None] * len(totals), are_proportions, strict=True
         )
@@ -90,7 +84,7 @@ def ratio_measures(
 
 
 def measures_of(
-    measures: RecordMeasures, context_codes: IndexArray, bootstrap: Bootstrap
+    measures: records.RecordMeasures, context_codes: records.IndexArray, bootstrap: Bootstrap
 ) -> Measures:
     """Return every measure of one record or more, each with its n and interval."""
     names = list(measures.values)
@@ -102,7 +96,7 @@ def measures_of(
         tops,
         bases,
         bootstrap,
-        are_proportions=[name in PROPORTIONS for name in names],
+        are_proportions=[name in records.PROPORTIONS for name in names],
         ranges=[measures.range_of(name) for name in names],
     )
     figures = {
@@ -114,7 +108,7 @@ def measures_of(
 
 
 def _ece_measure(
-    measures: RecordMeasures, context_codes: IndexArray, bootstrap: Bootstrap
+    measures: records.RecordMeasures, context_codes: records.IndexArray, bootstrap: Bootstrap
 ) -> Measure:
     hits = measures.values["accuracy"]
     totals = bin_columns(measures.p_top, hits).sum(axis=0).reshape(N_BINS, 3)

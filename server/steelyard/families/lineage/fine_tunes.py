@@ -17,6 +17,7 @@ from steelyard.families.fine_tune_wire import (
     EventType,
     JobError,
 )
+from steelyard.families.lineage import references
 from steelyard.families.lineage.continuing import Growth, check_continue
 from steelyard.families.lineage.draft import LineageChange, LineageDraft
 from steelyard.families.lineage.events import CancelJob, QueueJob
@@ -33,13 +34,6 @@ from steelyard.families.lineage.lineage import (
     parent_of,
 )
 from steelyard.families.lineage.plan import TuningPlan
-from steelyard.families.lineage.references import (
-    Guard,
-    check_latest,
-    check_name,
-    find_family,
-    find_ready_model,
-)
 from steelyard.families.wire import Charge
 from steelyard.ledger.max_price import check_price
 from steelyard.wire.limits import MAX_DECISIONS
@@ -70,7 +64,7 @@ def resolve_origin(lineage: Lineage, name: str, conditions: Conditions) -> Origi
     if name in conditions.base_models:
         return Origin(name, name, None)
     try:
-        model = find_ready_model(lineage, name, _FROM)
+        model = references.find_ready_model(lineage, name, _FROM)
     except errors.NotFoundError as error:
         raise errors.InvalidReferenceError(
             f"{name[:60]!r} is no model to start from; give a base model of GET /v1/models, or a "
@@ -87,7 +81,7 @@ def resolve_origin(lineage: Lineage, name: str, conditions: Conditions) -> Origi
 
 def check_start(lineage: Lineage, name: str, origin: str, conditions: Conditions) -> Origin:
     """Refuse an invalid new family, for a start and for its estimate."""
-    check_name(name, conditions.base_models)
+    references.check_name(name, conditions.base_models)
     known = lineage.families.get(name)
     if known is not None:
         was = "belongs to a family" if known.deleted_at is None else "was a family's with models"
@@ -130,15 +124,15 @@ def continue_family(
     growth: Growth,
     conditions: Conditions,
     *,
-    latest: Guard = UNSET,
+    latest: references.Guard = UNSET,
     max_price_usd: str | None = None,
 ) -> LineageChange:
     """Queue a family's next fine-tune, from its latest model on the rows it has not trained on.
 
     One that moves the family to another base model starts from that.
     """
-    family, plan = find_family(lineage, name), order.plan
-    check_latest(lineage, family, latest)
+    family, plan = references.find_family(lineage, name), order.plan
+    references.check_latest(lineage, family, latest)
     check_continue(
         lineage, family, growth, conditions, dataset_version=plan.dataset_version, base=plan.base
     )

@@ -14,12 +14,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from steelyard.evaluations.gate_wire import Gate
-from steelyard.families.fine_tune_wire import (
-    JobError,
-    JobLineage,
-    JobSplit,
-    ResolvedHyperparameters,
-)
+from steelyard.families import fine_tune_wire
 from steelyard.families.wire import Charge, FamilyBound, JobOutcome, JobStatus, LoadState, OffReason
 from steelyard.model_use import ModelUse
 from steelyard.settings import Settings
@@ -155,9 +150,9 @@ class FineTune(Struct, frozen=True, kw_only=True):
     method: Method
     base: str
     parent: str | None
-    hyperparameters: ResolvedHyperparameters
-    split: JobSplit
-    lineage: JobLineage | None
+    hyperparameters: fine_tune_wire.ResolvedHyperparameters
+    split: fine_tune_wire.JobSplit
+    lineage: fine_tune_wire.JobLineage | None
     max_questions: int
     price_nano: int
     charge: Charge
@@ -166,7 +161,7 @@ class FineTune(Struct, frozen=True, kw_only=True):
     status: JobStatus = "queued"
     outcome: JobOutcome | None = None
     reason: str | None = None
-    error: JobError | None = None
+    error: fine_tune_wire.JobError | None = None
     gate: Gate | None = None
     output_model: str | None = None
     n_events: int = 0

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from msgspec import UNSET
 
 from steelyard import errors
+from steelyard.families.lineage import references
 from steelyard.families.lineage.draft import LineageChange, LineageDraft
 from steelyard.families.lineage.events import CancelEvaluation, DropModel
 from steelyard.families.lineage.fine_tunes import request_cancel
@@ -24,13 +25,6 @@ from steelyard.families.lineage.lineage import (
     active_job,
     latest_of,
     models_of,
-)
-from steelyard.families.lineage.references import (
-    Guard,
-    check_served,
-    find_family,
-    find_ready_model,
-    parse_reference,
 )
 from steelyard.wire.violations import BODY
 
@@ -52,13 +46,13 @@ class RollbackPlan:
 
 def plan_rollback(lineage: Lineage, name: str, to: str, conditions: Conditions) -> RollbackPlan:
     """Return the effect of rolling a family back to one of its models."""
-    family = find_family(lineage, name)
+    family = references.find_family(lineage, name)
     path = (*BODY, "to")
-    if parse_reference(to, path)[0] != name:
+    if references.parse_reference(to, path)[0] != name:
         raise errors.InvalidReferenceError(
             f"{to} is no model of {name}; name one of its own.", path=path
         )
-    model = find_ready_model(lineage, to, path)
+    model = references.find_ready_model(lineage, to, path)
     if model == latest_of(lineage, family):
         raise errors.NothingToRollBackError(f"{model.ref} is the latest model of {name} already.")
     discard = tuple(
@@ -83,12 +77,12 @@ def roll_back(
     discard: Sequence[str],
     conditions: Conditions,
     *,
-    served: Guard = UNSET,
+    served: references.Guard = UNSET,
 ) -> LineageChange:
     """Take a family back to an older model."""
     draft = LineageDraft(lineage, conditions)
-    family = find_family(lineage, name)
-    check_served(family, served)
+    family = references.find_family(lineage, name)
+    references.check_served(family, served)
     plan = plan_rollback(lineage, name, to, conditions)
     refs = [model.ref for model in plan.discard]
     if set(discard) != set(refs):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, to_builtins
 
 from steelyard import errors
+from steelyard.families.lineage import references
 from steelyard.families.lineage.draft import LineageChange, LineageDraft
 from steelyard.families.lineage.lineage import (
     Conditions,
@@ -22,15 +23,6 @@ from steelyard.families.lineage.lineage import (
     idle_at,
     latest_of,
     model_idle_at,
-)
-from steelyard.families.lineage.references import (
-    Guard,
-    check_adapter,
-    check_served,
-    find_family,
-    find_model,
-    find_ready_model,
-    parse_reference,
 )
 from steelyard.families.wire import Answering
 from steelyard.wire.violations import BODY
@@ -51,15 +43,15 @@ def switch_family(
     *,
     on: bool,
     switch_off: Sequence[str] = (),
-    served: Guard = UNSET,
+    served: references.Guard = UNSET,
 ) -> LineageChange:
     """Switch a family on, so that it serves its latest model, or off.
 
     Raise ``NotLoadedError`` when its latest model is to be loaded first.
     """
     draft = LineageDraft(lineage, conditions)
-    family = find_family(lineage, name)
-    check_served(family, served)
+    family = references.find_family(lineage, name)
+    references.check_served(family, served)
     if not on:
         _refuse_names(switch_off)
         draft.switch_family_off(name, "owner")
@@ -101,8 +93,8 @@ def switch_model(
     Raise ``NotLoadedError`` when it is to be loaded first.
     """
     draft = LineageDraft(lineage, conditions)
-    model = find_ready_model(lineage, reference)
-    check_adapter(model, adapter)
+    model = references.find_ready_model(lineage, reference)
+    references.check_adapter(model, adapter)
     if not on:
         _refuse_names(switch_off)
         draft.switch_model_off(model.adapter, "owner")
@@ -154,11 +146,11 @@ def _switch_off(draft: LineageDraft, names: Sequence[str], *, besides: str) -> N
             path=(*BODY, "switch_off", names.index(besides)),
         )
     for place, name in enumerate(names):
-        _, version = parse_reference(name, (*BODY, "switch_off", place))
+        _, version = references.parse_reference(name, (*BODY, "switch_off", place))
         if version is None:
-            draft.switch_family_off(find_family(draft.lineage, name).name, "owner")
+            draft.switch_family_off(references.find_family(draft.lineage, name).name, "owner")
         else:
-            draft.switch_model_off(find_model(draft.lineage, name).adapter, "owner")
+            draft.switch_model_off(references.find_model(draft.lineage, name).adapter, "owner")
 
 
 def _refuse_names(switch_off: Sequence[str]) -> None:

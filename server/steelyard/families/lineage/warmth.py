@@ -12,17 +12,9 @@ from collections.abc import Sequence
 from msgspec import UNSET, to_builtins
 
 from steelyard import errors
+from steelyard.families.lineage import references
 from steelyard.families.lineage.draft import LineageChange, LineageDraft
 from steelyard.families.lineage.lineage import HOUR_S, Conditions, Holders, Lineage, kept_warm
-from steelyard.families.lineage.references import (
-    Guard,
-    check_adapter,
-    check_served,
-    find_family,
-    find_model,
-    find_ready_model,
-    parse_reference,
-)
 from steelyard.families.lineage.switching import list_holders
 from steelyard.families.wire import KeptWarm
 from steelyard.ledger.max_price import check_price
@@ -39,12 +31,12 @@ def keep_family_warm(
     enabled: bool,
     max_price_usd: str | None = None,
     switch_off: Sequence[str] = (),
-    served: Guard = UNSET,
+    served: references.Guard = UNSET,
 ) -> LineageChange:
     """Keep the model that a family serves loaded, or stop; it follows the family when it moves."""
     draft = LineageDraft(lineage, conditions)
-    family = find_family(lineage, name)
-    check_served(family, served)
+    family = references.find_family(lineage, name)
+    references.check_served(family, served)
     if not enabled:
         _refuse_names(switch_off)
         draft.change_family(name, keep_warm=False)
@@ -77,8 +69,8 @@ def keep_model_warm(
 ) -> LineageChange:
     """Keep a model loaded through its own switch, or stop."""
     draft = LineageDraft(lineage, conditions)
-    model = find_ready_model(lineage, reference)
-    check_adapter(model, adapter)
+    model = references.find_ready_model(lineage, reference)
+    references.check_adapter(model, adapter)
     if not enabled:
         _refuse_names(switch_off)
         draft.change_model(model.adapter, keep_warm=False)
@@ -139,11 +131,11 @@ def _stop(draft: LineageDraft, names: Sequence[str], *, besides: str) -> None:
             path=(*BODY, "switch_off", names.index(besides)),
         )
     for place, name in enumerate(names):
-        _, version = parse_reference(name, (*BODY, "switch_off", place))
+        _, version = references.parse_reference(name, (*BODY, "switch_off", place))
         if version is None:
-            draft.change_family(find_family(draft.lineage, name).name, keep_warm=False)
+            draft.change_family(references.find_family(draft.lineage, name).name, keep_warm=False)
         else:
-            draft.change_model(find_model(draft.lineage, name).adapter, keep_warm=False)
+            draft.change_model(references.find_model(draft.lineage, name).adapter, keep_warm=False)
 
 
 def _refuse_names(switch_off: Sequence[str]) -> None:

@@ -29,19 +29,12 @@ from steelyard.serving.connected.breaker import RemoteFailureError
 from steelyard.serving.connected.chat import check_mass
 from steelyard.serving.connected.declared import ROOM_TOKENS, ConnectedModel
 from steelyard.serving.connected.systemone import SystemOneWire
+from steelyard.serving.judge import prompts
 from steelyard.serving.judge.asking import Asker, NextToken
 from steelyard.serving.judge.evidence import NEUTRAL_CONTEXTS, Evidence, Judgement, judge
 from steelyard.serving.judge.gguf import read_header
 from steelyard.serving.judge.pool import JudgePool
 from steelyard.serving.judge.process import JudgeOptions, JudgeProcess
-from steelyard.serving.judge.prompts import (
-    OPPOSITE_TOKENS,
-    ask_for_opposite,
-    ask_whether,
-    before_question,
-    end_thinking,
-    read_opposite,
-)
 
 if TYPE_CHECKING:  # slow to import
     import httpx
@@ -297,7 +290,7 @@ class JudgeEngine:
         if not mark:
             raise UnusableAnswerError(f"The chat template of {self.name} leaves messages out.")
         run.head = await self._tokens(run, head, is_own=True, begins=True)
-        run.tail = await self._tokens(run, end_thinking(tail), is_own=True)
+        run.tail = await self._tokens(run, prompts.end_thinking(tail), is_own=True)
 
     async def _score(self, run: _Run, request: RenderedRequest) -> list[Judgement]:
         if run.is_decision_model:
@@ -339,12 +332,14 @@ class JudgeEngine:
             return ""
         reading = read_decision(decision)
         if reading is not None:
-            return ask_whether(reading.negation)
+            return prompts.ask_whether(reading.negation)
         question = decision.question
         opposite = self._opposites.find(question)
         if opposite is None:
-            text = await self._write(run, ask_for_opposite(question), OPPOSITE_TOKENS)
-            opposite = read_opposite(text, question)
+            text = await self._write(
+                run, prompts.ask_for_opposite(question), prompts.OPPOSITE_TOKENS
+            )
+            opposite = prompts.read_opposite(text, question)
             self._opposites.note(question, opposite)
         return opposite
 
@@ -376,7 +371,7 @@ class JudgeEngine:
         """Return a reader that asks questions about a context, which is read once."""
         slot = run.take_slot(context)
         try:
-            tokens = await self._tokens(run, before_question(context))
+            tokens = await self._tokens(run, prompts.before_question(context))
             room = self._options.context_tokens - ROOM_TOKENS
             if len(tokens) > room:
                 raise ContextTooLongError(
