@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections import Counter as Counts
 from collections.abc import Callable, Collection
-from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, values
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -28,14 +27,6 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 #: Seconds between two looks of a process at figures that another one shows.
 _REFRESH_S = 1.0
 _METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"}
-
-
-class ProcessUsage(Protocol):
-    """The usage of a paid answer; that of the dialects has output tokens."""
-
-    @property
-    def input_tokens(self) -> int:
-        """Input tokens of the request."""
 
 
 class Metrics:

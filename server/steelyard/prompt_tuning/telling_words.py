@@ -39,7 +39,6 @@ class TellingWords:
     def __init__(self, contexts: Sequence[str], labels: Sequence[int], n_outcomes: int) -> None:
         self._contexts = contexts
         self._labels = np.asarray(labels)
-        self._n_outcomes = n_outcomes
         row_terms = [_terms(context) for context in contexts]
         counts: list[Counter[str]] = [Counter() for _ in range(n_outcomes)]
         for terms, label in zip(row_terms, labels, strict=True):

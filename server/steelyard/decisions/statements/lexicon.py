@@ -113,11 +113,6 @@ def is_listed(word: str) -> bool:
     return word in _lexicon()
 
 
-def verb_share(word: str) -> float:
-    """Return the share of a base form's uses that are a verb; 0 where it is no verb."""
-    return uses_of(word).verb
-
-
 def base_of(word: str, form: str) -> str | None:
     """Return the verb that a word is a ``third``, ``past``, ``participle`` or ``gerund`` of.
 
