@@ -31,12 +31,8 @@ def format_of(path: Path, chosen: ExportFormat | None = None) -> ExportFormat:
 def check_free(path: Path, *, force: bool) -> None:
     """Refuse to overwrite a file; with ``force``, a file that was not exported.
 
-    Raises
-    ------
-    FileExistsError
-        When there is something that is not to be replaced.
-    FileNotFoundError
-        When the folder that it would be in is not there.
+    Raise ``FileExistsError`` when there is something that is not to be replaced. Raise
+    ``FileNotFoundError`` when the folder that it would be in is not there.
     """
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"The folder of {path} is not there; make it first.")

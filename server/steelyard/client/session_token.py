@@ -14,10 +14,7 @@ class SessionToken:
 
     Clients that share one go on with what the others were given.
 
-    Parameters
-    ----------
-    value : str
-        The token; empty before somebody has signed in.
+    ``value``: the token; empty before somebody has signed in.
     """
 
     def __init__(self, value: str = "") -> None:

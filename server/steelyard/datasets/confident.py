@@ -18,12 +18,8 @@ MOST_RATIO = 0.25
 def rivals_of(probabilities: NDArray[np.float64], labels: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the outcome that each row reads like against its label; -1 where none does.
 
-    Parameters
-    ----------
-    probabilities : ndarray, shape (n_rows, n_outcomes)
-        Of models that did not learn from the row.
-    labels : ndarray of int, shape (n_rows,)
-        Outcomes by their place.
+    ``probabilities`` are those of models that did not learn from the row, a row and outcome each;
+    ``labels`` are outcomes by their place.
     """
     rows = np.arange(len(labels))
     thresholds = np.array(

@@ -47,16 +47,9 @@ def choose(
     Each next one is the row whose doubt times its distance from the nearest one chosen, or labelled
     already, is largest; equal contexts are chosen once.
 
-    Parameters
-    ----------
-    vectors : ndarray of float32, shape (n_rows, n_channels)
-        Unit vectors of the contexts.
-    doubts : sequence of float
-        0 to 1, of each row.
-    n : int
-        How many; fewer come back where fewer contexts differ.
-    labelled : ndarray of float32, shape (n_labelled, n_channels), optional
-        Unit vectors of contexts that have labels already, from which the chosen differ too.
+    ``vectors`` are unit vectors of the contexts, ``doubts`` from 0 to 1; ``labelled`` are unit
+    vectors of contexts that have labels already, from which the chosen differ too. Fewer than ``n``
+    come back where fewer contexts differ.
     """
     weights = _FLOOR + (1 - _FLOOR) * np.asarray(doubts, dtype=np.float64)
     chosen: list[int] = []

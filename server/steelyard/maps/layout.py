@@ -91,15 +91,7 @@ def decode_layout(data: bytes) -> Layout:
 def find_pairs(vectors: Floats, is_stopped: Callable[[], bool] = lambda: False) -> Pairs:
     """Return the pairs of rows, and their first places on the two widest axes.
 
-    Parameters
-    ----------
-    vectors : ndarray of float32, shape (n_rows, n_channels)
-        At least one.
-
-    Raises
-    ------
-    steelyard.maps.neighbours.StoppedError
-        When ``is_stopped`` says so.
+    There is at least one vector. Raise ``StoppedError`` when ``is_stopped`` says so.
     """
     n_rows = len(vectors)
     axes = principal(vectors, _SEED)

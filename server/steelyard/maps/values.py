@@ -32,12 +32,8 @@ def answered_outcomes(
 ) -> pl.DataFrame:
     """Return the answered outcomes, whether they are right, and their probabilities, by ``indexes``.
 
-    Parameters
-    ----------
-    predictions : DataFrame
-        Of one decision: ``row``, ``outcomes``, ``probabilities`` and ``labels``.
-    rows : ndarray of int64
-        The place in the dataset of each evaluation row.
+    ``predictions`` are of one decision: ``row``, ``outcomes``, ``probabilities`` and ``labels``.
+    ``rows`` are the places in the dataset of the evaluation rows.
     """
     top = pl.col("probabilities").list.arg_max()
     answered = predictions.select(

@@ -151,10 +151,7 @@ class Duties:
     def to_do_of(self, reviewer: str, is_open: Mask) -> Mask:
         """Return which rows a reviewer has still to label.
 
-        Parameters
-        ----------
-        is_open : ndarray
-            Which rows are undecided in the draft.
+        ``is_open`` says which rows are undecided in the draft.
         """
         blind = self.is_waiting & ~self.answered_by(reviewer)
         mask: Mask = self.assigned_to(reviewer) & np.where(self.is_blind, blind, is_open)
@@ -240,17 +237,8 @@ def split_rows(rows: Places, reviewers: Sequence[str], n_blind: int) -> dict[str
     A reviewer gets at most two rows more than another, and every pair of reviewers shares
     about as many rows as any other.
 
-    Parameters
-    ----------
-    rows : ndarray
-        In an order that was drawn at random.
-    reviewers : sequence of str
-        Two of them or more where rows go to two.
-    n_blind : int
-        How many rows go to two reviewers.
+    ``rows`` are in an order that was drawn at random, and ``n_blind`` of them go to two reviewers.
 
-    Examples
-    --------
     >>> {name: rows.tolist() for name, rows in split_rows(np.arange(5), ["a", "b"], 1).items()}
     {'a': [0, 2, 4], 'b': [0, 1, 3]}
     """

@@ -47,41 +47,28 @@ class Mapping:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The rows of a file; called with the server's refusals, as ``on_refused``.
+    """The rows of a file; called with the server's refusals, as ``on_refused``."""
 
-    Attributes
-    ----------
-    table : Table
-        What the file has.
-    mapping : Mapping
-        What its columns mean; nothing where rows have their decisions already.
-    lines : PackedLines
-        JSON Lines, a row each, as ``datasets.create`` takes them.
-    refused : list of Refused
-        Rows that are left out, with the reason.
-    n_empty, n_duplicates : int
-        Rows left out for an empty context; rows that say the same as an earlier one, which a
-        server leaves out itself.
-    sides : list of str, optional
-        The side of each row, where the file says it.
-    notes : list of str
-        What a user should know of the sides.
-    places : array
-        Number in the table's rows of each line.
-    replies : dict
-        Places in ``lines`` to what people answered of the row, as ``drafts.import_answers`` takes it,
-        where the file says who they are or what they wrote.
-    """
-
+    #: What the file has.
     table: Table
+    #: What its columns mean; nothing where rows have their decisions already.
     mapping: Mapping = field(default_factory=Mapping)
+    #: JSON Lines, a row each, as ``datasets.create`` takes them.
     lines: PackedLines = field(default_factory=PackedLines)
+    #: Rows that are left out, with the reason.
     refused: list[Refused] = field(default_factory=list)
+    #: Rows left out for an empty context; rows that say the same as an earlier one, which a server
+    #: leaves out itself.
     n_empty: int = 0
     n_duplicates: int = 0
+    #: The side of each row, where the file says it.
     sides: list[Side] | None = None
+    #: What a user should know of the sides.
     notes: list[str] = field(default_factory=list)
+    #: Places in ``lines`` to what people answered of the row, as ``drafts.import_answers`` takes
+    #: it, where the file says who they are or what they wrote.
     replies: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    #: Number in the table's rows of each line.
     places: array[int] = field(default_factory=lambda: array("q"))
     _reasons: dict[int, list[str]] = field(default_factory=dict)
 
@@ -170,10 +157,7 @@ def read_lines(source: Source, encoding: str | None = None) -> Converted:
 
     Lines that are left out stay as empty ones, so that a server counts the lines of the file.
 
-    Raises
-    ------
-    ValueError
-        When the encoding is not certain, or not the one that was given.
+    Raise ``ValueError`` when the encoding is not certain, or not the one that was given.
     """
     opened = find_encoding(source, encoding)
     made = Converted(Table(("row",), (), read_as=f"JSON Lines, {opened.name}"))

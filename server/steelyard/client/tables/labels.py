@@ -40,37 +40,25 @@ _SEPARATORS = re.compile(r"[;|,\n]")
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A column whose cells are the right outcomes of a decision, or of several.
+    """A column whose cells are the right outcomes of a decision, or of several."""
 
-    Attributes
-    ----------
-    column : str
-        The column.
-    id, question : str
-        The decision's; of several the beginning of theirs, and their question, in which ``{}``
-        stands for the outcome.
-    kind : {"single", "binary", "ordinal", "several"}
-        The decision's; of several each is binary.
-    outcomes : tuple of str
-        The decision's, in order; for ``binary`` yes and no. Of several what each asks for.
-    definition : dict, optional
-        The decision whole, where a dataset has it already.
-    renamed : dict
-        Values of the column to the outcomes that they mean, where those are named otherwise.
-    descriptions : dict
-        Outcomes to what they mean.
-    no_label : frozenset of str
-        Values of the column that say that a row has no label.
-    """
-
+    #: The column.
     column: str
+    #: The decision's; of several the beginning of theirs, and their question, in which ``{}``
+    #: stands for the outcome.
     id: str
     question: str
+    #: The decision's; of several each is binary.
     kind: Kind
+    #: The decision's, in order; for ``binary`` yes and no. Of several what each asks for.
     outcomes: tuple[str, ...]
+    #: The decision whole, where a dataset has it already.
     definition: dict[str, Any] | None = None
+    #: Values of the column to the outcomes that they mean, where those are named otherwise.
     renamed: dict[str, str] = field(default_factory=dict)
+    #: Outcomes to what they mean.
     descriptions: dict[str, str] = field(default_factory=dict)
+    #: Values of the column that say that a row has no label.
     no_label: frozenset[str] = frozenset()
 
     @property
@@ -213,15 +201,8 @@ def label_of(
 ) -> Label:
     """Return a column as the label of a decision whose outcomes are the column's values.
 
-    Parameters
-    ----------
-    no_label : collection of str, optional
-        Values that say that a row has no label; found when left out.
-
-    Raises
-    ------
-    ValueError
-        When its values cannot be outcomes.
+    ``no_label``: values that say that a row has no label; found when left out. Raise ``ValueError``
+    when its values cannot be outcomes.
     """
     counts: Counter[str] = Counter()
     is_several = False
@@ -277,10 +258,7 @@ def _joined_case(counts: Mapping[str, int]) -> dict[str, str]:
 def with_kind(label: Label, kind: Literal["single", "several"]) -> Label:
     """Return a column whose rows have one outcome, or any number of labels, as a person said.
 
-    Raises
-    ------
-    ValueError
-        When it has more labels than a row has decisions.
+    Raise ``ValueError`` when it has more labels than a row has decisions.
     """
     if (kind == "several") == (label.kind == "several"):
         return label

@@ -18,20 +18,13 @@ _SPACES = re.compile(r"[\s_\-./]+")
 
 @dataclass(frozen=True, slots=True)
 class OutcomeEdit:
-    """An edit to one value of a column.
+    """An edit to one value of a column."""
 
-    Attributes
-    ----------
-    name : str
-        The outcome's name; the value itself when empty.
-    description : str
-        What it means.
-    same_as : str
-        Another value of the column that means the same; that one's name and description count.
-    """
-
+    #: The outcome's name; the value itself when empty.
     name: str = ""
+    #: What it means.
     description: str = ""
+    #: Another value of the column that means the same; that one's name and description count.
     same_as: str = ""
 
 
@@ -52,8 +45,6 @@ def propose_same(counts: Mapping[str, int]) -> dict[str, str]:
     The others are the same as the spelling with the most rows, of those that are the singular or
     the plural as most rows have it, and in capitals only where no other spelling is.
 
-    Examples
-    --------
     >>> propose_same({"Billing": 9, "billing": 4, "refunds": 2, "Refund": 5, "N/A": 1, "none": 3})
     {'billing': 'Billing', 'refunds': 'Refund', 'N/A': 'none'}
     >>> propose_same({"SHIPPINGS": 5, "SHIPPING": 4, "Shipping": 3})
@@ -82,10 +73,8 @@ def propose_same(counts: Mapping[str, int]) -> dict[str, str]:
 def edit_outcomes(label: Label, edits: Mapping[str, OutcomeEdit]) -> Label:
     """Return a label whose outcomes are named, described and merged as a person said.
 
-    Raises
-    ------
-    ValueError
-        When fewer than two outcomes are left, or values are the same as each other in a circle.
+    Raise ``ValueError`` when fewer than two outcomes are left, or values are the same as each other
+    in a circle.
     """
     if label.definition is not None or label.kind in {"binary", "several"}:
         return label

@@ -25,22 +25,15 @@ _Answers = list[dict[str, Any]]
 
 @dataclass(slots=True)
 class Recorded:
-    """A draft with people's answers to rows.
+    """A draft with people's answers to rows."""
 
-    Attributes
-    ----------
-    draft_id : str
-        The draft.
-    n_rows, n_several, n_disputed : int
-        Rows of which something was recorded, those of several people, those on which they differ.
-    n_left : int
-        Rows of several people beyond those that a draft takes.
-    """
-
+    #: The draft.
     draft_id: str
+    #: Rows of which something was recorded, those of several people, those on which they differ.
     n_rows: int = 0
     n_several: int = 0
     n_disputed: int = 0
+    #: Rows of several people beyond those that a draft takes.
     n_left: int = 0
 
     @property
@@ -61,10 +54,7 @@ class Recorded:
 def record_answers(client: Client, dataset: Dataset, made: Converted) -> Recorded | None:
     """Record the answers of a file's annotators in a new draft; ``None`` where none are named.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        The draft of ``made``, or the one that got its rows.
+    ``dataset``: the draft of ``made``, or the one that got its rows.
     """
     if not made.replies:
         return None

@@ -52,10 +52,8 @@ _MAYBE_VERB = 1.3
 def refuse_alternatives(clause: Clause) -> None:
     """Raise where "or" asks which of two things is so.
 
-    Raises
-    ------
-    DeclinedError
-        "Is it a bug or a question?" has no yes and no; "does he want tea or coffee" has.
+    "Is it a bug or a question?" has no yes and no; "does he want tea or coffee" has. Raise
+    ``DeclinedError`` for the first.
     """
     words = [token.word for token in clause.rest]
     if "or" not in words:

@@ -67,17 +67,11 @@ _CELL_CSS = CELL_CSS + with_tokens("""
 
 @dataclass(frozen=True, slots=True)
 class TablePage:
-    """One page.
+    """One page."""
 
-    Parameters
-    ----------
-    rows : polars.DataFrame
-        The page alone; the column ``id_column`` of the table tells rows apart.
-    total : int
-        Rows in all.
-    """
-
+    #: The page alone; the column ``id_column`` of the table tells rows apart.
     rows: pl.DataFrame
+    #: Rows in all.
     total: int
 
 

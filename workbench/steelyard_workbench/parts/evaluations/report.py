@@ -65,15 +65,8 @@ def report_html(
 ) -> str:
     """Return an evaluation as one HTML page that opens offline and asks for nothing.
 
-    Parameters
-    ----------
-    made_at : float, optional
-        Unix seconds; the present when left out.
-
-    Returns
-    -------
-    str
-        About 1.3 MB: Bokeh's script is in it.
+    It has about 1.3 MB: Bokeh's script is in it. ``made_at`` is in Unix seconds, the present when
+    left out.
     """
     sections = _sections(scored.detail)
     charts = {name: chart for section in sections for name, chart in section.charts.items()}

@@ -60,10 +60,7 @@ def decisions_to_settle(group: GateGroup) -> int | None:
     The interval narrows with the square root of the decisions. The margin that it must clear where
     decisions were broken narrows with their number.
 
-    Returns
-    -------
-    int or None
-        0 when it is proven; ``None`` when there is no gain, which no number would prove.
+    It is 0 when the gain is proven, and ``None`` when there is none, which no number would prove.
     """
     change = change_of(group)
     if change is None:
