@@ -20,16 +20,8 @@ from steelyard.calibration.temperature import softmax
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.durable import write_atomically
 from steelyard.errors import EngineUnavailableError
+from steelyard.scoring import merging
 from steelyard.scoring.assets import ENGINES, BaseFiles, read_base_files
-from steelyard.scoring.merging import (
-    ADAPTER,
-    ADAPTER_FACTS,
-    AdapterFacts,
-    Pair,
-    base_hashes,
-    merge,
-    read_adapter,
-)
 from steelyard.trainer.rows import TuningRow
 from steelyard.trainer.units import plain_example
 from steelyard.training.batches import ROW_LENGTHS, make_batches, make_item
@@ -46,7 +38,7 @@ class ParityError(RuntimeError):
 
 def write_merged(
     model: PackedScorer,
-    pairs: Mapping[str, Pair],
+    pairs: Mapping[str, merging.Pair],
     files: BaseFiles,
     folder: Path,
     *,
@@ -77,9 +69,9 @@ def write_merged(
         for part, value in zip("ab", pair, strict=True)
     }
     content = save({name: np.ascontiguousarray(matrices[name]) for name in sorted(matrices)})
-    facts = AdapterFacts(
+    facts = merging.AdapterFacts(
         base=files.manifest["name"],
-        base_files=base_hashes(files),
+        base_files=merging.base_hashes(files),
         rank=rank,
         sha256=hashlib.sha256(content).hexdigest(),
         trained_on=trained_on,
@@ -88,25 +80,25 @@ def write_merged(
         int8_difference=_mean(float32, int8),
     )
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / ADAPTER, content)
+    write_atomically(folder / merging.ADAPTER, content)
     encoded = msgspec.json.format(msgspec.json.encode(facts), indent=2) + b"\n"
-    write_atomically(folder / ADAPTER_FACTS, encoded)
+    write_atomically(folder / merging.ADAPTER_FACTS, encoded)
 
 
 def is_written(folder: Path, trained_on: str) -> bool:
     """Return whether a folder holds a whole adapter of this training."""
-    if not (folder / ADAPTER_FACTS).exists():
+    if not (folder / merging.ADAPTER_FACTS).exists():
         return False
     try:
-        return read_adapter(folder).facts.trained_on == trained_on
+        return merging.read_adapter(folder).facts.trained_on == trained_on
     except EngineUnavailableError:
         return False  # altered: it is written again
 
 
 def _engine_probabilities(
-    files: BaseFiles, pairs: Mapping[str, Pair], rows: Sequence[TuningRow]
+    files: BaseFiles, pairs: Mapping[str, merging.Pair], rows: Sequence[TuningRow]
 ) -> list[NDArray[np.float64]]:
-    scorer = files.scorer(merge(files.weights, pairs, files.precision), threads=0)
+    scorer = files.scorer(merging.merge(files.weights, pairs, files.precision), threads=0)
     scored = scorer.score([_request(row) for row in rows])
     scorer.close()
     return [softmax(decisions[0].logits) for decisions in scored]

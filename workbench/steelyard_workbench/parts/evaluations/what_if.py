@@ -13,16 +13,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.calibration.intervals import proportion_interval
 from steelyard.client import Client
-from steelyard.evaluations.wire import (
-    ConfusionMatrix,
-    CostCurve,
-    CoveragePoint,
-    DecisionMeasures,
-    Evaluation,
-    EvaluationDetail,
-    PolicyReport,
-    YesPoint,
-)
+from steelyard.evaluations import wire
 from steelyard.wire.measures import Measure
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
@@ -32,12 +23,7 @@ from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.tasks import Task
-from steelyard_workbench.parts.evaluations.charts import (
-    TITLES,
-    cost_chart,
-    coverage_chart,
-    coverage_measure,
-)
+from steelyard_workbench.parts.evaluations import charts
 from steelyard_workbench.parts.evaluations.one_outcome import OneOutcome
 from steelyard_workbench.parts.evaluations.record_filter import RecordFilter
 
@@ -53,8 +39,8 @@ class WhatIf(Viewer):
     def __init__(
         self,
         client: Client,
-        evaluation: Evaluation,
-        detail: EvaluationDetail,
+        evaluation: wire.Evaluation,
+        detail: wire.EvaluationDetail,
         on_choose: Callable[[RecordFilter], None],
     ) -> None:
         self._client = client
@@ -90,7 +76,7 @@ class WhatIf(Viewer):
             max_length=ANY_LENGTH,
             sizing_mode="stretch_width",
         )
-        self.curve: CostCurve | None = None
+        self.curve: wire.CostCurve | None = None
         self.coverage = pn.Column(sizing_mode="stretch_width")
         self.report = pn.Column(sizing_mode="stretch_width")
         self.costs = pn.Column(sizing_mode="stretch_width")
@@ -160,7 +146,7 @@ class WhatIf(Viewer):
         if self._has_targets:
             await self.one_outcome.show(self.decision.value, self._outcomes())
 
-    def _decision(self) -> DecisionMeasures:
+    def _decision(self) -> wire.DecisionMeasures:
         return next(
             decision
             for decision in self._detail.decisions
@@ -172,7 +158,7 @@ class WhatIf(Viewer):
 
     def _outcomes(self) -> list[str]:
         matrix = self._decision().confusion
-        return matrix.outcomes if isinstance(matrix, ConfusionMatrix) else []
+        return matrix.outcomes if isinstance(matrix, wire.ConfusionMatrix) else []
 
     def _action_costs(self) -> Costs:
         """Return the cost of each action under each outcome.
@@ -195,7 +181,7 @@ class WhatIf(Viewer):
                 'The costs are not JSON such as `{"refund": {"yes": 0, "no": 4}}`; mend the text.'
             ) from None
 
-    def _fetch_curve(self, costs: Costs) -> CostCurve:
+    def _fetch_curve(self, costs: Costs) -> wire.CostCurve:
         ask = self._client.evaluations.cost_curve
         if self._is_binary():
             return ask(
@@ -211,7 +197,7 @@ class WhatIf(Viewer):
             abstain_cost=float(self.abstaining.value or 0),
         )
 
-    def _coverage(self) -> tuple[str, list[CoveragePoint], int]:
+    def _coverage(self) -> tuple[str, list[wire.CoveragePoint], int]:
         """Return the decision that is chosen, its curve and its number of decisions.
 
         No name and all decisions where the evaluation has no curve of each.
@@ -228,10 +214,10 @@ class WhatIf(Viewer):
             at = points[place].threshold
             self._on_choose(RecordFilter(decision=decision, p_to=at, order="surest"))
 
-        chart = coverage_chart(points, at=self.threshold.value, open_=open_)
-        name = coverage_measure(points)
+        chart = charts.coverage_chart(points, at=self.threshold.value, open_=open_)
+        name = charts.coverage_measure(points)
         data = mark_table(
-            ("abstain below", "share answered", f"{TITLES[name]} of those"),
+            ("abstain below", "share answered", f"{charts.TITLES[name]} of those"),
             [
                 (
                     f"{point.threshold:.2f}",
@@ -271,7 +257,7 @@ class WhatIf(Viewer):
         def open_(place: int) -> None:
             self._open_cost(place, is_binary=is_binary)
 
-        chart = cost_chart(
+        chart = charts.cost_chart(
             curve, x=x, at=self.yes_from.value if is_binary else self.threshold.value, open_=open_
         )
         n = self._decision().metrics.n
@@ -353,7 +339,7 @@ class WhatIf(Viewer):
             self.refresh.start()
 
 
-def show_policy(report: PolicyReport) -> Viewable:
+def show_policy(report: wire.PolicyReport) -> Viewable:
     """Show the actions of a policy."""
     values = {"Acted on": f"{measure_text(report.coverage)}, of {report.n:,} decisions"}
     for title, measure in (
@@ -387,7 +373,7 @@ def _measure(measure: object) -> Measure | None:
     return measure if isinstance(measure, Measure) else None
 
 
-def yes_facts(point: YesPoint, cost: Measure | None) -> dict[str, str]:
+def yes_facts(point: wire.YesPoint, cost: Measure | None) -> dict[str, str]:
     """Return the effect of answering yes from a threshold on."""
     return {
         "Answered yes": f"{point.predicted:,} decisions from {point.threshold:.2f} on",
