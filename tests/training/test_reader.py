@@ -18,7 +18,14 @@ import torch
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard_base_recipe.reader.line_only import line_log_probabilities
 from steelyard_base_recipe.reader.model import Reader, to_batch
-from steelyard_base_recipe.reader.rows import Pool, ReaderRow, read_public, read_written, twins_of
+from steelyard_base_recipe.reader.rows import (
+    Pool,
+    ReaderRow,
+    read_kinds,
+    read_public,
+    read_written,
+    twins_of,
+)
 from steelyard_base_recipe.reader.trainer import (
     ReaderRecipe,
     ReaderTrainer,
@@ -103,8 +110,30 @@ def test_sources_without_a_licence_are_left_out(tmp_path: Path) -> None:
         for source in ("joci", "snli")
     ]
     path = save(tmp_path / "reading.jsonl.gz", rows)
-    assert [row.source for row in read_public(path)] == ["snli"]
-    assert len(read_public(path, left_out=frozenset())) == 2
+    assert [row.source for row in read_public(path)] == ["snli", "snli"]
+    assert len(read_public(path, left_out=frozenset())) == 3
+
+
+def test_kinds_are_as_often_true_as_false_and_surely_so(tmp_path: Path) -> None:
+    refund = {"id": "r", "kind": "binary", "question": "Is it a refund?", "outcomes": ["yes", "no"]}
+    team = {"id": "t", "kind": "single", "question": "Which team?", "outcomes": ["a", "b", "c"]}
+    rows = [
+        {
+            "context": f"text {n}",
+            "decisions": [refund, team],
+            "targets": {"r": {"yes": 1.0} if n < 9 else {"no": 0.95}, "t": {"a": 0.6, "b": 0.4}},
+            "source": "snips/x" if n % 2 else "banking77",
+        }
+        for n in range(12)
+    ]
+    path = tmp_path / "train.jsonl.gz"
+    path.write_bytes(gzip.compress(b"\n".join(json.dumps(row).encode() for row in rows)))
+    kinds = read_kinds(path)
+    assert sorted(row.label for row in kinds) == [0, 0, 1, 1]
+    assert {(row.source, row.form, row.line) for row in kinds} == {
+        ("snips", "question", "Is it a refund?")
+    }
+    assert kinds[0].as_negation().line == "It is not a refund."
 
 
 def test_batches_hold_every_row_once_within_the_budget() -> None:
@@ -154,7 +183,15 @@ def test_training_learns_twins_and_goes_on_after_a_break(
         )
         reader = Reader(layers=1, width=24, heads=2, words=30_522)
         trainer = ReaderTrainer(
-            reader, tokenizer, written, written, twins, recipe, tmp_path / "run", lines.append
+            reader,
+            tokenizer,
+            written,
+            written,
+            written,
+            twins,
+            recipe,
+            tmp_path / "run",
+            lines.append,
         )
         trainer.run(judge_on(written, twins, written, 20))
         return trainer

@@ -17,6 +17,7 @@ from steelyard_base_recipe.reader.model import begin, read_start
 from steelyard_base_recipe.reader.rows import (
     UNLICENSED,
     WRITTEN,
+    read_kinds,
     read_public,
     read_written,
     twins_of,
@@ -37,7 +38,7 @@ def _options(command: Any) -> Any:
     "--data",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     required=True,
-    help="Folder with reading.jsonl.gz and reading_held_out.jsonl.gz.",
+    help="Folder with reading.jsonl.gz, reading_held_out.jsonl.gz and train.jsonl.gz.",
 )
 @click.option(
     "--written",
@@ -85,6 +86,7 @@ def main(
         tokenizer,
         learnt,
         public,
+        read_kinds(data / "train.jsonl.gz"),
         twins_of(learnt),
         recipe,
         out,

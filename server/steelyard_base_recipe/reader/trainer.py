@@ -35,7 +35,9 @@ class ReaderRecipe:
     #: Tokens of rows in a step, twins not counted.
     tokens_per_step: int = 4_096
     #: Share of those rows that are written ones.
-    written_share: float = 0.55
+    written_share: float = 0.4
+    #: Share of those rows that say what kind of text a labelled one is; the others are public pairs.
+    kinds_share: float = 0.25
     #: Tokens of pairs of twins in a step: 2,800 are 22 pairs on average.
     twin_tokens_per_step: int = 2_800
     #: Weight of the term that puts the text which makes a line true above its twin.
@@ -69,13 +71,14 @@ class ReaderTrainer:
         tokenizer: Tokenizer,
         written: Sequence[ReaderRow],
         public: Sequence[ReaderRow],
+        kinds: Sequence[ReaderRow],
         twins: Sequence[Twin],
         recipe: ReaderRecipe,
         folder: Path,
         report: Callable[[dict[str, Any]], None],
     ) -> None:
         self.reader, self.tokenizer, self.recipe = reader, tokenizer, recipe
-        self.written, self.public, self.twins = written, public, twins
+        self.written = written
         self.folder, self.report = folder, report
         self.step = self.tokens = 0
         self.seconds = 0.0
@@ -98,7 +101,7 @@ class ReaderTrainer:
             self._load()
         self._rng = np.random.default_rng((recipe.seed, self.step))
         half = recipe.tokens_per_step // _BATCHES_A_STEP
-        self._written, self._public = (self._pool(rows, half) for rows in (written, public))
+        self._pools = [self._pool(rows, half) for rows in (written, kinds, public)]
         sizes = [2 * max(length_of(twin.true), length_of(twin.false)) for twin in twins]
         self._twins = (
             [twins[i] for i in batch]
@@ -143,10 +146,9 @@ class ReaderTrainer:
             group["lr"] = self._rate()
         totals = [0.0, 0.0]
         for _ in range(_BATCHES_A_STEP):
-            is_written = self._rng.random() < self.recipe.written_share
-            rows = [
-                self._turned(row) for row in next(self._written if is_written else self._public)
-            ]
+            ends = np.cumsum([self.recipe.written_share, self.recipe.kinds_share])
+            pool = self._pools[int(np.searchsorted(ends, self._rng.random(), side="right"))]
+            rows = [self._turned(row) for row in next(pool)]
             around = [self._around() for _ in rows]
             loss = label_loss(self._logits(rows, around), rows).mean()
             (loss / _BATCHES_A_STEP).backward()
