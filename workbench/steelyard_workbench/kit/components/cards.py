@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 
 import panel as pn
@@ -45,18 +45,6 @@ def cards(figures: Sequence[tuple[str, str, str]]) -> Viewable:
 def card(*parts: Viewable) -> Viewable:
     """Return parts under each other in a frame of their own."""
     return pn.Column(*parts, sizing_mode="stretch_width", margin=(6, 10), styles=FRAME)
-
-
-def line_card(label: str, open_: Callable[[], None], text: str) -> Viewable:
-    """Return a line of a list: a button that opens it, and a text beside."""
-    button = pmui.Button(label=label, variant="text", width=300)
-    button.on_click(lambda _: open_())
-    return pmui.Paper(
-        pn.Row(button, pmui.Typography(text, variant="body2"), sizing_mode="stretch_width"),
-        sizing_mode="stretch_width",
-        margin=(3, 10),
-        elevation=1,
-    )
 
 
 def behind_button(label: str, form: Viewable | Viewer) -> list[Viewable]:

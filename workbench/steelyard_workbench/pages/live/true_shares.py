@@ -13,6 +13,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionSeries, SeriesOutcome
 from steelyard_workbench.kit.components.mark_table import mark_table
+from steelyard_workbench.kit.components.numbers import percent_text
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.parts.live.view import RowFilter, View
 
@@ -66,11 +67,12 @@ class TrueShares(Viewer):
 
     def _show(self, series: DecisionSeries) -> Viewable:
         rows = self._view().rows
+        outcomes = sorted(series.outcomes, key=lambda outcome: outcome.decision)
         table = mark_table(
             ("decision", "answer", "the model says", "true", "checked", "to halve the interval"),
-            [_row(outcome) for outcome in series.outcomes],
+            [_row(outcome) for outcome in outcomes],
             label="True shares of answers",
-            open_=lambda place: self._open(replace(rows, decision=series.outcomes[place].decision)),
+            open_=lambda place: self._open(replace(rows, decision=outcomes[place].decision)),
             numbers=(2, 3, 4, 5),
             opens="Check answers of this decision",
         )
@@ -80,9 +82,9 @@ class TrueShares(Viewer):
 
 def _row(outcome: SeriesOutcome) -> tuple[str, ...]:
     said, true = outcome.share, outcome.true_share
-    says = "—" if said is None else f"{said.value:.0%} of {said.n:,}"
+    says = "—" if said is None else f"{percent_text(said.value)} of {said.n:,}"
     if true is None or true.low is None or true.high is None:
         return outcome.decision, outcome.outcome, says, "—", "0", "—"
-    interval = f"{true.value:.0%} [{true.low:.0%}, {true.high:.0%}]"
+    interval = f"{percent_text(true.value)} ({percent_text(true.low)} to {percent_text(true.high)})"
     more = f"{outcome.checks_to_halve:,} more"
     return outcome.decision, outcome.outcome, says, interval, f"{true.n:,}", more
