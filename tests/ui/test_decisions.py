@@ -54,6 +54,7 @@ def test_a_version_is_edited_compared_moved_and_rolled_back_by_mouse(quiet_page,
     expect(main.get_by_text("Version 2 is as good as production")).to_be_visible()
     move.click()
     dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Why, for the history (may be empty)")).to_be_focused()
     dialog.get_by_label("Why, for the history (may be empty)").fill("it passed")
     press("Move production", dialog)
     expect(

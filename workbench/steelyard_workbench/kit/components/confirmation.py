@@ -9,6 +9,7 @@ import panel_material_ui as pmui
 import param
 from panel.viewable import Viewable, Viewer
 
+from steelyard_workbench.kit.components.first_field import FirstField
 from steelyard_workbench.kit.tasks import Write
 
 
@@ -44,9 +45,11 @@ class Confirmation(Viewer):
         what = title[0].lower() + title[1:].rstrip("?")
         self.confirm = Write(self._confirm, f"Not done: {what}.", self.problem)
         self.button.on_click(self.confirm.on_event)
+        has_field = typed or any(part.select(pmui.TextInput) for part in content)
         self.dialog = pmui.Dialog(
             *content,
             self.entry,
+            *([FirstField()] if has_field else []),
             self.problem,
             pmui.Row(self.button, self.cancel),
             title=title,
