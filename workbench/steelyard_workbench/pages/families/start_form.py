@@ -158,6 +158,7 @@ class FamilyForm(Viewer):
         self.start_button.on_click(self.start)
         place[:] = [show_estimate(estimate, seconds), self.start_button]
         self.place[:] = [place]
+        self.estimate_button.variant = "outlined"  # the start is next
 
     async def start(self, *_: Any) -> None:
         """Start the family as it was estimated, for no more than that."""
@@ -211,6 +212,7 @@ class FamilyForm(Viewer):
         self._take_back()
 
     def _take_back(self) -> None:
+        self.estimate_button.variant = "contained"
         self._offer = None
         self._offered.end()
         self.place[:] = []

@@ -170,10 +170,6 @@ class SealDialog(Viewer):
     def _show_failure(self, error: Exception) -> Problem:
         problem = problem_of(error, "Not sealed:")
         self._said[:] = [failed(problem)]
-        if self._sealed_as == "version":
-            self._said.append(
-                pmui.Typography("You can seal it as a new dataset instead.", variant="body2")
-            )
         return problem
 
     @param.depends("seal.is_running", watch=True)
