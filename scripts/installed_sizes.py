@@ -40,13 +40,13 @@ SMALLEST_MB = 5
 
 def sizes() -> Counter[str]:
     """Return the bytes of each package that is installed."""
-    found: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     for package in distributions():
         files = (Path(str(file.locate())) for file in package.files or ())
-        found[package.name] += sum(
+        sizes[package.name] += sum(
             file.stat().st_size for file in files if file.suffix != ".pyc" and file.is_file()
         )
-    return found
+    return sizes
 
 
 def loaded(command: list[str], port: int | None) -> set[str]:
@@ -60,7 +60,7 @@ def loaded(command: list[str], port: int | None) -> set[str]:
         process.wait()
         log.seek(0)
         return {
-            found[1] for found in re.finditer(r"\| +(\w+)(?:\.\S+)?$", log.read(), re.MULTILINE)
+            match[1] for match in re.finditer(r"\| +(\w+)(?:\.\S+)?$", log.read(), re.MULTILINE)
         }
 
 

@@ -30,7 +30,7 @@ def desk(state: State) -> Desk:
 
 
 def together(desk: Desk, *calls: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Have calls wait for one turn to write; return what each returned or raised, in their order."""
+    """Return, of calls that wait for one turn to write, what each returned or raised, in their order."""
     entered, may_go_on = threading.Event(), threading.Event()
     desk.state.submit(lambda _: entered.set() or may_go_on.wait(60))
     assert entered.wait(60)

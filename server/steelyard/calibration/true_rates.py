@@ -94,8 +94,8 @@ def true_rate(
     >>> round(rate.value, 2), round(rate.low, 2), round(rate.high, 2), rate.n
     (0.5, 0.44, 0.56, 40)
     """
-    said, truth = np.asarray(probabilities, np.float64), np.asarray(came_true, np.float64)
-    if said.shape != truth.shape or said.ndim != 1 or len(said) > n_answers:
+    model, truth = np.asarray(probabilities, np.float64), np.asarray(came_true, np.float64)
+    if model.shape != truth.shape or model.ndim != 1 or len(model) > n_answers:
         msg = f"as many outcomes as probabilities, of {n_answers} answers at most"
         raise ValueError(msg)
     n = len(truth)
@@ -106,11 +106,11 @@ def true_rate(
     if min(n_true, n - n_true) < _FEWEST_OF_A_KIND:
         exact = proportion_interval(n_true, n, level=level)
         return TrueRate(n_true / n, exact.low, exact.high, n, more)
-    spread = float(said.var(ddof=1))
-    slope = float(np.cov(truth, said)[0, 1]) / spread if spread > 0 else 0.0
+    spread = float(model.var(ddof=1))
+    slope = float(np.cov(truth, model)[0, 1]) / spread if spread > 0 else 0.0
     slope = max(slope, 0.0)
-    value = float(truth.mean()) + slope * (mean_probability - float(said.mean()))
-    rests = truth - slope * said
+    value = float(truth.mean()) + slope * (mean_probability - float(model.mean()))
+    rests = truth - slope * model
     squares = float(((rests - rests.mean()) ** 2).sum()) + _UNSEEN_ERROR
     variance = squares / (n - 2) / n * (1 - n / n_answers)
     least = 0.5 / n_answers
@@ -132,5 +132,5 @@ def _wilson(share: float, n: float, level: float, freedom: int) -> tuple[float, 
 
 def _more_to_halve(n: int, n_answers: int) -> int:
     """Return further checks after which the variance is a quarter; all answers at most."""
-    wanted = 1 / ((1 / n - 1 / n_answers) / 4 + 1 / n_answers)
-    return max(math.ceil(wanted) - n, 0)
+    n_after = 1 / ((1 / n - 1 / n_answers) / 4 + 1 / n_answers)
+    return max(math.ceil(n_after) - n, 0)

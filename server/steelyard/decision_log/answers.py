@@ -137,8 +137,8 @@ class StoredAnswers:
         ids = list(rows.ids_by_chance(connection, criteria, limit))
         for table in self._tables(connection, criteria, ("id",)):
             ids = sorted([*ids, *table["id"].to_pylist()], key=_chance)[:limit]
-        found = self.between(connection, replace(criteria, ids=ids)) if ids else ()
-        return sorted(found, key=lambda row: _chance(row.id))
+        answers = self.between(connection, replace(criteria, ids=ids)) if ids else ()
+        return sorted(answers, key=lambda row: _chance(row.id))
 
     def count(self, connection: Connection, criteria: AnswerCriteria) -> int:
         """Count the matching answers."""

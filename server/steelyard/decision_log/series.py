@@ -71,7 +71,7 @@ class _Point:
     escalated: int = 0
     times: list[float] = field(default_factory=list)
     tops: Counter[tuple[str, str]] = field(default_factory=Counter)
-    said: dict[str, Counter[str]] = field(default_factory=dict)
+    sums: dict[str, Counter[str]] = field(default_factory=dict)
     right: int = 0
     squares: list[float] = field(default_factory=list)
     cost_nano: int = 0
@@ -202,7 +202,7 @@ class Series:
                 point.decisions += 1
                 point.abstained += did_abstain(result.action, result.top)
                 point.tops[name, result.top] += 1
-                point.said.setdefault(name, Counter()).update(result.probabilities)
+                point.sums.setdefault(name, Counter()).update(result.probabilities)
 
     def _observe(self, connection: Connection, rows: Sequence[ShortRow]) -> None:
         observed = feedback_of_answers(connection, [row.id for row in rows], by=self._query.by)
@@ -240,14 +240,14 @@ class Series:
         n = sum(count for (name, _), count in tops.items() if name == decision)
         # Of a window that is read in part, each point stands for all of its answers.
         weights = [point.answers / max(point.read, 1) for point in self._points]
-        said = [point.said.get(decision, Counter[str]()) for point in self._points]
+        sums = [point.sums.get(decision, Counter[str]()) for point in self._points]
         decisions = [
             sum(count for (name, _), count in point.tops.items() if name == decision)
             for point in self._points
         ]
         n_answers = float(np.dot(weights, decisions))
         rate = true_rate(
-            float(np.dot(weights, [counter[outcome] for counter in said])) / n_answers,
+            float(np.dot(weights, [counter[outcome] for counter in sums])) / n_answers,
             max(round(n_answers), len(checks)),
             [probabilities.get(outcome, 0.0) for probabilities, _ in checks],
             [_share_of(outcome, came_true) for _, came_true in checks],

@@ -272,7 +272,7 @@ def _page_by_chance(
     rows = answers.by_chance(connection, criteria, wire.MOST_BY_CHANCE)
     observed = feedback_of_answers(connection, [row.id for row in rows], by=query.by)
     all_logged = (_to_wire(row, observed.get(row.id, {})) for row in rows)
-    data = list(islice((one for one in all_logged if _matches(one, query)), query.limit))
+    data = list(islice((logged for logged in all_logged if _matches(logged, query)), query.limit))
     return wire.DecisionLogPage(data=data, has_more=False, next_cursor=None)
 
 

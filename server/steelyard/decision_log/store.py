@@ -340,13 +340,13 @@ def newest_answers(
 def ids_by_chance(connection: sa.Connection, criteria: AnswerCriteria, limit: int) -> Sequence[str]:
     """Return ids of matching answers, the first in the order of their random part."""
     by_chance = sa.func.substr(decisions.c.id, CHANCE_AT + 1)
-    found = (
+    first = (
         sa.select(decisions.c.id)
         .where(*in_window(criteria))
         .order_by(by_chance, decisions.c.id)
         .limit(limit)
     )
-    return connection.scalars(found).all()
+    return connection.scalars(first).all()
 
 
 def answers_between(connection: sa.Connection, criteria: AnswerCriteria) -> Iterator[ShortRow]:

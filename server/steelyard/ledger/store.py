@@ -100,9 +100,9 @@ class Spending:
 
     def read(self, connection: Connection, whose: Whose) -> None:
         """Read what the state says of an account and a key."""
-        [found] = run_all(connection, [self.call(whose)])
-        assert found.row is not None  # noqa: S101  it selects values
-        self.load(whose, found.row)
+        [outcome] = run_all(connection, [self.call(whose)])
+        assert outcome.row is not None  # noqa: S101  it selects values
+        self.load(whose, outcome.row)
 
     def load(self, whose: Whose, row: Sequence[Any]) -> None:
         """Take over what the state says of an account and a key."""

@@ -22,7 +22,7 @@ from steelyard.operations.idempotency import KEEP_S, SECONDS_A_DAY, answer_of, w
 from steelyard.operations.low_balance import publish_low_balance
 from steelyard.operations.write import Replay, Write
 from steelyard.storage import State
-from steelyard.storage.statements import Call, Values, one_trip, run_all
+from steelyard.storage.statements import Call, Values, run_all, single_trip
 
 #: A write of another room in the same transaction.
 FurtherWrite = Callable[[Connection], object]
@@ -76,22 +76,24 @@ Outcome: TypeAlias = "Accepted | Replay | Pending | SteelyardError | bool"
 class _Round:
     """What beginnings and ends of operations found in the state, and what they write."""
 
-    def __init__(self, connection: Connection, asked: Sequence[Accepted | Settlement]) -> None:
-        operations = [_accepted_of(call) for call in asked]
-        whose = list(dict.fromkeys(one.whose for one in operations if one.reserved_nano))
-        calls = [_own_call(call) for call in asked]
-        found = run_all(
+    def __init__(self, connection: Connection, pending: Sequence[Accepted | Settlement]) -> None:
+        operations = [_accepted_of(call) for call in pending]
+        whose = list(
+            dict.fromkeys(operation.whose for operation in operations if operation.reserved_nano)
+        )
+        calls = [_own_call(call) for call in pending]
+        outcomes = run_all(
             connection,
             [call for call in calls if call is not None] + list(map(Spending.call, whose)),
         )
         self.spending = Spending()
-        for payer, outcome in zip(whose, found[len(found) - len(whose) :], strict=True):
+        for payer, outcome in zip(whose, outcomes[len(outcomes) - len(whose) :], strict=True):
             assert outcome.row is not None  # noqa: S101  it selects values
             self.spending.load(payer, outcome.row)
-        own = iter(found)
-        self.found = [None if call is None else next(own) for call in calls]
+        own = iter(outcomes)
+        self.outcomes = [None if call is None else next(own) for call in calls]
         #: Keys that change in this round: what was found of them is not so any more.
-        self.changing = {_key_of(call.accepted) for call in asked if isinstance(call, Settlement)}
+        self.changing = {_key_of(call.accepted) for call in pending if isinstance(call, Settlement)}
         self.operations: list[rows.OperationRow] = []
         self.keys: list[rows.KeyRow] = []
         self.endings: list[Values] = []
@@ -100,7 +102,7 @@ class _Round:
         self.credits: list[tuple[Accepted, Spendable]] = []
 
     def write(self, connection: Connection) -> None:
-        with one_trip(connection):
+        with single_trip(connection):
             rows.insert_operation(connection, *self.operations)
             rows.insert_key(connection, *self.keys)
             rows.end_keys(connection, self.endings)
@@ -154,12 +156,12 @@ class OperationWrites:
         while left:
             now = _Round(connection, [call for _, call in left])
             again = []
-            for (number, call), found in zip(left, now.found, strict=True):
+            for (number, call), read in zip(left, now.outcomes, strict=True):
                 outcome: Outcome | None
                 if isinstance(call, Settlement):
-                    outcome = self._settle(now, call, is_pending=found is None or found.n_rows == 1)
+                    outcome = self._settle(now, call, is_pending=read is None or read.n_rows == 1)
                 else:
-                    key_row = None if found is None else rows.key_of(found.row)
+                    key_row = None if read is None else rows.key_of(read.row)
                     outcome = self._accept(connection, now, call, key_row)
                 if outcome is None:
                     again.append((number, call))

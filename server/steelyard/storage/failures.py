@@ -128,7 +128,7 @@ def database_error(error: Any, connection: Connection, sql: str = "") -> Excepti
     is_lost = dialect.is_disconnect(error, connection.connection.dbapi_connection, None)
     if is_lost:
         connection.invalidate(error)
-    found: Exception = DBAPIError.instance(
+    wrapped: Exception = DBAPIError.instance(
         sql,
         None,
         error,
@@ -137,4 +137,4 @@ def database_error(error: Any, connection: Connection, sql: str = "") -> Excepti
         connection_invalidated=is_lost,
         dialect=dialect,
     )
-    return found
+    return wrapped

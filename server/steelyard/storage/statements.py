@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
 
 
 @contextmanager
-def one_trip(connection: Connection) -> Iterator[None]:
+def single_trip(connection: Connection) -> Iterator[None]:
     """Send what is run inside by ``change_each`` to PostgreSQL without waiting; wait for all at the end."""
     if connection.dialect.name == "sqlite":
         yield
@@ -44,13 +44,13 @@ def one_trip(connection: Connection) -> Iterator[None]:
 
 def run_all(connection: Connection, calls: Iterable[Call]) -> list[Outcome]:
     """Run statements in their order, on PostgreSQL in one trip; return what each found or wrote."""
-    with one_trip(connection):
+    with single_trip(connection):
         cursors = [statement.send(connection, values) for statement, values in calls]
     # All rows: a statement that is not at its end keeps what it reads from being cleared away.
-    found = [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+    fetched = [cursor.fetchall() if cursor.description else [] for cursor in cursors]
     return [
         Outcome(rows[0] if rows else None, cursor.rowcount)
-        for cursor, rows in zip(cursors, found, strict=True)
+        for cursor, rows in zip(cursors, fetched, strict=True)
     ]
 
 
@@ -86,7 +86,7 @@ class Statement:
             self._for(connection).run_each(connection, values)
 
     def send(self, connection: Connection, values: Values) -> Any:
-        """Return the driver's cursor of it, which has nothing before the end of ``one_trip``."""
+        """Return the driver's cursor of it, which has nothing before the end of ``single_trip``."""
         return self._for(connection).run(connection, values)
 
     def _for(self, connection: Connection) -> _Compiled:

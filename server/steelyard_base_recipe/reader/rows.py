@@ -125,7 +125,7 @@ def read_kinds(path: Path, *, seed: int = 0) -> list[ReaderRow]:
     A source gives as many true rows as false ones, so that its lines alone give nothing away.
     """
     rng = np.random.default_rng(seed)
-    found: dict[tuple[str, str, int], list[ReaderRow]] = defaultdict(list)
+    by_label: dict[tuple[str, str, int], list[ReaderRow]] = defaultdict(list)
     for raw in _lines(path):
         source = raw["source"].split("/")[0]
         if source not in KINDS:
@@ -134,11 +134,11 @@ def read_kinds(path: Path, *, seed: int = 0) -> list[ReaderRow]:
             targets = raw["targets"].get(decision["id"], {})
             row = _row_of_kind(source, raw["context"], decision, targets, rng)
             if row is not None:
-                found[source, row.form, row.label].append(row)
+                by_label[source, row.form, row.label].append(row)
     rows: list[ReaderRow] = []
-    for source, form in sorted({key[:2] for key in found}):
+    for source, form in sorted({key[:2] for key in by_label}):
         n = KINDS_OF_A_SOURCE if form == "question" else CHOICES_OF_A_SOURCE
-        both = [found[source, form, label] for label in (0, 1)]
+        both = [by_label[source, form, label] for label in (0, 1)]
         n = min(n // 2, *map(len, both))
         rows += [some[i] for some in both for i in rng.permutation(len(some))[:n]]
     readings = {line: read_question(line) for line in {row.line for row in rows}}

@@ -30,8 +30,8 @@ _KEY = ("context_sha256", "decision", "question")
 def with_warnings(store: FrameStore, manifest: Manifest) -> Manifest:
     """Return a version with the warnings about its rows; most have none."""
     with store.reading(*manifest.part_names()):
-        found = (_several_labels(store, manifest), _near_copies(store, manifest))
-    return structs.replace(manifest, warnings=tuple(filter(None, found)))
+        warnings = (_several_labels(store, manifest), _near_copies(store, manifest))
+    return structs.replace(manifest, warnings=tuple(filter(None, warnings)))
 
 
 def _several_labels(store: FrameStore, manifest: Manifest) -> DatasetWarning | None:
@@ -48,10 +48,12 @@ def _several_labels(store: FrameStore, manifest: Manifest) -> DatasetWarning | N
         .collect(engine="streaming")
     )
     texts = shared["decisions"].unique().to_list()
-    asked = [
-        (text, one["id"], json.dumps(one["question"])) for text in texts for one in json.loads(text)
+    places = [
+        (text, decision["id"], json.dumps(decision["question"]))
+        for text in texts
+        for decision in json.loads(text)
     ]
-    questions = pl.DataFrame(asked, schema=["decisions", "decision", "question"], orient="row")
+    questions = pl.DataFrame(places, schema=["decisions", "decision", "question"], orient="row")
     share = pl.concat_str("outcome", "value", separator="\t")
     truths = (
         shared.explode("labels")
@@ -104,8 +106,8 @@ def _plain_contexts(store: FrameStore, part: Part) -> NDArray[np.int64]:
     return np.array([frame["index"].to_numpy(), plain], dtype=np.int64)
 
 
-def _contexts(n: int, one: str, several: str) -> str:
-    return f"1 context {one}" if n == 1 else f"{n:,} contexts {several}"
+def _contexts(n: int, single: str, several: str) -> str:
+    return f"1 context {single}" if n == 1 else f"{n:,} contexts {several}"
 
 
 def _named(indexes: pl.Series) -> str:

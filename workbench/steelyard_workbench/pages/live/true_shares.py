@@ -81,8 +81,8 @@ class TrueShares(Viewer):
 
 
 def _row(outcome: SeriesOutcome) -> tuple[str, ...]:
-    said, true = outcome.share, outcome.true_share
-    says = "—" if said is None else f"{percent_text(said.value)} of {said.n:,}"
+    share, true = outcome.share, outcome.true_share
+    says = "—" if share is None else f"{percent_text(share.value)} of {share.n:,}"
     if true is None or true.low is None or true.high is None:
         return outcome.decision, outcome.outcome, says, "—", "0", "—"
     interval = f"{percent_text(true.value)} ({percent_text(true.low)} to {percent_text(true.high)})"
