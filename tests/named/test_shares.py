@@ -144,8 +144,9 @@ def test_a_share_goes_on_by_steps_and_each_is_taken_once(server, client):
     watches = [ShareWatch(server.services.state, now=clock) for _ in range(2)]
     clock.go_on(2.1)
     [row] = server.services.state.read_now(rows.running_shares)[-1:]
+    [share] = named.get("ramp").shares
     for watch in watches:  # both have read it before either takes the step
-        watch.go_on(row, named.get("ramp").shares[0].ramp)
+        watch.go_on(row, share.ramp, share.figures)
     assert tick() == (0.25, [0.5], None)
     clock.go_on(100)  # a server that was off takes one step, and not all that it missed
     assert tick() == (0.5, [], None)

@@ -123,54 +123,57 @@ class ShareWatch:
             since = row.created_at if ramp is None else ramp.since
             criteria = AnswerCriteria(account_id=row.account_id, named=row.name, since=since)
             n = self._state.read_now(lambda connection: count_observed(connection, criteria))  # noqa: B023
+            figures = ShareFigures() if row.figures is None else decode_figures(row.figures)
             if n != self._seen[row.id, row.share]:
                 self._seen[row.id, row.share] = n
-                self._judge(row, criteria)
+                figures = self._judge(row, criteria)
             if ramp is not None:
-                self.go_on(row, ramp)
+                self.go_on(row, ramp, figures)
 
-    def go_on(self, row: Row[Any], ramp: ShareRamp) -> None:
+    def go_on(self, row: Row[Any], ramp: ShareRamp, figures: ShareFigures) -> None:
         """Take the next step of a share once its time has come; end it where something speaks against it."""
+        alarm, comparison = self._state.read_now(
+            lambda connection: (
+                self._find_alarm(
+                    connection, row.account_id, f"{row.name}@{row.to_number}", ramp.since
+                ),
+                rows.find_comparison(
+                    connection, row.named_id, row.from_number, row.to_number, row.created_at
+                ),
+            )
+        )
+        if alarm is not None:
+            self._end(row, "alarm", replace_fields(figures, alarm=alarm))
+        elif comparison is not None and comparison.verdict == "refused":
+            self._end(row, "comparison", figures)
+        elif ramp.next_at is not None and self._now() >= ramp.next_at:
+            later = _ramp(ramp.steps[1:], ramp.step_hours, self._now())
+            values = {"share": ramp.steps[0], "ramp": later}
+            # Another process may have taken the step meanwhile, or ended the share.
+            self._state.write_now(
+                lambda connection: rows.change_share(connection, row.id, values, at=row.share)
+            )
+
+    def _end(self, row: Row[Any], reason: ShareEnd, figures: ShareFigures) -> None:
+        end = {"ended_at": self._now(), "ended_by": _SERVER, "ended_reason": reason}
+        values = {"figures": msgspec.json.encode(figures), **end}
+        data = {
+            "decision": row.name,
+            "alias": row.alias,
+            "to": row.to_alias,
+            "version": row.to_number,
+            "reason": reason,
+            **msgspec.to_builtins(figures),
+        }
 
         def work(connection: Connection) -> None:
-            version = f"{row.name}@{row.to_number}"
-            alarm = self._find_alarm(connection, row.account_id, version, ramp.since)
-            comparison = rows.find_comparison(
-                connection, row.named_id, row.from_number, row.to_number, row.created_at
-            )
-            figures = ShareFigures() if row.figures is None else decode_figures(row.figures)
-            if alarm is not None:
-                self._end(connection, row, "alarm", replace_fields(figures, alarm=alarm))
-            elif comparison is not None and comparison.verdict == "refused":
-                self._end(connection, row, "comparison", figures)
-            elif ramp.next_at is not None and self._now() >= ramp.next_at:
-                values = {
-                    "share": ramp.steps[0],
-                    "ramp": _ramp(ramp.steps[1:], ramp.step_hours, self._now()),
-                }
-                # Another process may have taken the step meanwhile, or ended the share.
-                rows.change_share(connection, row.id, values, at=row.share)
+            # Another process may have ended it meanwhile.
+            if rows.change_share(connection, row.id, values):
+                publish(connection, row.account_id, "decision.share_ended", row.id, data)
 
         self._state.write_now(work)
 
-    def _end(
-        self, connection: Connection, row: Row[Any], reason: ShareEnd, figures: ShareFigures
-    ) -> None:
-        end = {"ended_at": self._now(), "ended_by": _SERVER, "ended_reason": reason}
-        values = {"figures": msgspec.json.encode(figures), **end}
-        # Another process may have ended it meanwhile.
-        if rows.change_share(connection, row.id, values):
-            data = {
-                "decision": row.name,
-                "alias": row.alias,
-                "to": row.to_alias,
-                "version": row.to_number,
-                "reason": reason,
-                **msgspec.to_builtins(figures),
-            }
-            publish(connection, row.account_id, "decision.share_ended", row.id, data)
-
-    def _judge(self, row: Row[Any], criteria: AnswerCriteria) -> None:
+    def _judge(self, row: Row[Any], criteria: AnswerCriteria) -> ShareFigures:
         sides = {row.from_number: (0, 0), row.to_number: (0, 0)}
         for observed in self._observed(criteria):
             number = _version_of(row, observed)
@@ -180,14 +183,14 @@ class ShareWatch:
         before, after = sides[row.from_number], sides[row.to_number]
         evidence = evidence_of_worse(before, after)
         figures = ShareFigures(before=share(*before), after=share(*after), worse=evidence)
-
-        def work(connection: Connection) -> None:
-            if evidence >= ENOUGH:
-                self._end(connection, row, "worse", figures)
-            else:
-                rows.change_share(connection, row.id, {"figures": msgspec.json.encode(figures)})
-
-        self._state.write_now(work)
+        if evidence >= ENOUGH:
+            self._end(row, "worse", figures)
+        else:
+            values = {"figures": msgspec.json.encode(figures)}
+            self._state.write_now(
+                lambda connection: rows.change_share(connection, row.id, values, at=row.share)
+            )
+        return figures
 
     def _observed(self, criteria: AnswerCriteria) -> list[ObservedDecision]:
         observed: list[ObservedDecision] = []
