@@ -40,8 +40,8 @@ class ModelResolver(Protocol):
     async def key_of(self, account_id: str, model_id: str) -> str | None:
         """Return the key of a model's present weights; ``None`` when it is not here."""
 
-    async def bases_of(self, account_id: str) -> Mapping[str, str]:
-        """Return the base model of each of an account's models that are here."""
+    async def prices_of(self, account_id: str) -> Mapping[str, int]:
+        """Return nano-USD per input token of each of an account's models that are here."""
 
     def require_ready(self, connection: Connection, account_id: str, model_id: str) -> None:
         """Refuse a tuned model that is gone for good; a base model is none."""
@@ -86,11 +86,13 @@ class EvaluatedModels:
 
     async def prices_of(self, account_id: str, model_ids: Iterable[str]) -> dict[str, int]:
         """Return nano-USD per input token of those of the models that are still here."""
-        bases = {} if self._tuned is None else await self._tuned.bases_of(account_id)
-        hosted_models = {
-            model_id: self._registry.find(bases.get(model_id, model_id)) for model_id in model_ids
+        tuned = {} if self._tuned is None else await self._tuned.prices_of(account_id)
+        found = {model_id: self._registry.find(model_id) for model_id in model_ids}
+        return {
+            model_id: tuned[model_id] if hosted is None else hosted.price_nano
+            for model_id, hosted in found.items()
+            if hosted is not None or model_id in tuned
         }
-        return {model_id: hosted.price_nano for model_id, hosted in hosted_models.items() if hosted}
 
     def require_ready(
         self, connection: Connection, account_id: str, model_ids: Iterable[str]

@@ -14,7 +14,7 @@ from steelyard.families.lineage.lineage import FamilyModel
 from steelyard.families.lineage.references import require_ready
 from steelyard.families.lineage_store import LineageStore
 from steelyard.families.store import StoredLineage, find_tuned_model
-from steelyard.families.tuned import TunedModels, tuned_evaluation_key
+from steelyard.families.tuned import TunedModels, price_of, tuned_evaluation_key
 from steelyard.models.calls import TunedCalls
 from steelyard.serving.refusals import unknown_model
 from steelyard.serving.registry import HostedModel, ModelRegistry
@@ -61,13 +61,13 @@ class EvaluatedFamilies:
         base = self._bases.find(model.base)
         return None if base is None else tuned_evaluation_key(artifact_sha256, base.evaluation_key)
 
-    async def bases_of(self, account_id: str) -> Mapping[str, str]:
-        """Return the base model of each of an account's models that are here."""
+    async def prices_of(self, account_id: str) -> Mapping[str, int]:
+        """Return nano-USD per input token of each of an account's models that are here."""
         stored = await self._lineages.read(account_id)
         return {
-            adapter: model.base
+            adapter: price_of(model, base, self._bases.find)
             for adapter, model in stored.lineage.models.items()
-            if _ready(stored, adapter)
+            if _ready(stored, adapter) and (base := self._bases.find(model.base)) is not None
         }
 
     @staticmethod
