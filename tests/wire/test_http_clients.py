@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from steelyard.wire.http_clients import open_async_http, open_http
+from steelyard.http_clients import open_async_http, open_http
 from support.tree.repository import PACKAGE, ROOT, python_files
 
 _OPENED = re.compile(r"\bhttpx\.(?:(?:Async)?Client|get|post|put|delete|request|stream)\(")

@@ -11,7 +11,7 @@ import httpx
 
 from steelyard.client.options import ClientOptions
 from steelyard.client.row_sources import Progress
-from steelyard.wire.http_clients import open_async_http, open_http
+from steelyard.http_clients import open_async_http, open_http
 
 #: Seconds that an idle connection is kept; servers keep theirs longer.
 KEEP_ALIVE_S = 180.0

@@ -19,11 +19,11 @@ from urllib.parse import urlsplit
 import httpx
 
 from steelyard.errors import IdentityProviderError, InvalidCodeError
+from steelyard.http_clients import open_async_http
 from steelyard.people.limits import SESSION_S
 from steelyard.settings import InvalidSettingError, Settings
 from steelyard.wire.addresses import is_public_address
 from steelyard.wire.hosts import is_loopback
-from steelyard.wire.http_clients import open_async_http
 
 _log = logging.getLogger(__name__)
 

@@ -30,10 +30,10 @@ from typing import Self
 import httpx
 
 from steelyard.errors import EngineUnavailableError
+from steelyard.http_clients import open_http
 from steelyard.scoring.remote.process_marks import is_left_behind, mark
 from steelyard.triton import launch
 from steelyard.triton.environment import Environment, Tell
-from steelyard.wire.http_clients import open_http
 
 #: Seconds in which a server must be ready. It takes two to three, and a second for each model.
 START_S = 60.0

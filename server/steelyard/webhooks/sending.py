@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping
 
 import httpx
 
+from steelyard.http_clients import open_async_http
 from steelyard.version import __version__
 from steelyard.webhooks.store import Outcome
 from steelyard.webhooks.targets import RefusedTargetError, Target, check_addresses, read_target
-from steelyard.wire.http_clients import open_async_http
 
 #: Seconds that a try may take, its name's resolution included.
 TRY_S = 15.0

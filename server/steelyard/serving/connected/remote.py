@@ -11,6 +11,7 @@ import msgspec
 import tenacity
 
 from steelyard import tracing
+from steelyard.http_clients import open_async_http
 from steelyard.serving.connected.answers import (
     TOO_LONG_STATUSES,
     UnusableAnswerError,
@@ -18,7 +19,6 @@ from steelyard.serving.connected.answers import (
 )
 from steelyard.serving.connected.breaker import REFUSED_KEY, RemoteFailureError
 from steelyard.serving.connected.declared import ConnectedModel
-from steelyard.wire.http_clients import open_async_http
 
 #: Bytes of an answer; a longer one is not read.
 MAX_ANSWER_BYTES = 4 * 1024 * 1024

@@ -112,7 +112,7 @@ def connected(hub: str) -> Iterator[httpx.Client]:
     """Yield a client of the hub; broken connections raise ``EngineUnavailableError``."""
     import httpx  # noqa: PLC0415  slow to import
 
-    from steelyard.wire.http_clients import open_http  # noqa: PLC0415
+    from steelyard.http_clients import open_http  # noqa: PLC0415
 
     try:
         # A hub sends on to where its files are, and many machines reach it through a proxy.

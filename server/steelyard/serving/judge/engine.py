@@ -466,7 +466,7 @@ class JudgeEngine:
 def _client(process: JudgeProcess) -> httpx.AsyncClient:
     import httpx  # noqa: PLC0415  slow to import
 
-    from steelyard.wire.http_clients import open_async_http  # noqa: PLC0415
+    from steelyard.http_clients import open_async_http  # noqa: PLC0415
 
     return open_async_http(
         transport=httpx.AsyncHTTPTransport(
