@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
+from steelyard.wire.queries import CursorPage
 from steelyard_workbench.kit.components.facts import table
 from steelyard_workbench.kit.components.mark_table import MarkTable, mark_table
 from steelyard_workbench.kit.loaded import Loaded
@@ -18,19 +19,6 @@ from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import OneAtATime, Scope
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-
-
-class CursorPage(Protocol[T_co]):
-    """A page, and where the next begins."""
-
-    @property
-    def data(self) -> Sequence[T_co]:
-        """The rows of the page."""
-
-    @property
-    def next_cursor(self) -> str | None:
-        """Where the next page begins."""
 
 
 class PagedTable(Viewer, Generic[T]):
