@@ -13,7 +13,7 @@ import steelyard
 from steelyard.errors import InvalidNameError, NoveltyUnknownError
 from steelyard.families.bounds import FamilyBounds
 from steelyard.growth.service import Growths
-from steelyard.growth.state import State
+from steelyard.growth.state import GrowthState
 from steelyard.growth.turning import Turn
 from steelyard.growth.wire import SetGrowth
 from steelyard.named.service import NamedDecisions
@@ -124,7 +124,7 @@ def test_texts_unlike_the_rows_of_its_family_go_back_to_the_judge(
     client.named_decisions.create(name, [DECISION], model="judge")
     production = asyncio.run(server.services.get(NamedDecisions).version(LOCAL, name, "production"))
     # A base model stands for the family, which it is to the version that asks it.
-    policy, state = SetGrowth(family="near", novel=0.1, shadow=0), State()
+    policy, state = SetGrowth(family="near", novel=0.1, shadow=0), GrowthState()
     house = SimpleNamespace(get=server.services.get, state=server.services.state)
     turn = Turn(house, LOCAL, name, policy, state, 0.0)
     candidate = asyncio.run(turn.begin("near@1", production))

@@ -47,7 +47,7 @@ _NOBODYS_SHA256 = hashlib.sha256(b"").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
-class AccountEntry:
+class AccountWallet:
     """An account as an operator sees it."""
 
     id: str
@@ -123,27 +123,27 @@ class AccountService:
 
         return await self._state.read(work)
 
-    def create_account(self, name: str) -> AccountEntry:
+    def create_account(self, name: str) -> AccountWallet:
         """Make an account, blocking."""
         name = checked_name(name)
 
-        def work(connection: Connection) -> AccountEntry:
+        def work(connection: Connection) -> AccountWallet:
             if rows.find_account_named(connection, name) is not None:
                 raise errors.InvalidRequestError(
                     f"There is an account named {name!r}; take another name."
                 )
             account_id, at = new_id("acct"), self._now()
             rows.insert_account(connection, account_id, name, at)
-            return AccountEntry(account_id, name, at, _wallet(connection, account_id))
+            return AccountWallet(account_id, name, at, _wallet(connection, account_id))
 
         return self._state.write_now(work)
 
-    def list_accounts(self) -> list[AccountEntry]:
+    def list_accounts(self) -> list[AccountWallet]:
         """Return every account, the oldest first, blocking."""
 
-        def work(connection: Connection) -> list[AccountEntry]:
+        def work(connection: Connection) -> list[AccountWallet]:
             return [
-                AccountEntry(row.id, row.name, row.created_at, _wallet(connection, row.id))
+                AccountWallet(row.id, row.name, row.created_at, _wallet(connection, row.id))
                 for row in rows.all_accounts(connection)
             ]
 
@@ -151,24 +151,24 @@ class AccountService:
 
     def page_accounts(
         self, connection: Connection, *, limit: int, cursor: str | None
-    ) -> tuple[list[AccountEntry], str | None]:
+    ) -> tuple[list[AccountWallet], str | None]:
         """Return a page of every account, the newest first, and where the next begins."""
         page = rows.page_accounts(connection, limit=limit, cursor=cursor)
         account_entries = [
-            AccountEntry(
+            AccountWallet(
                 row.id, row.name, row.created_at, _wallet(connection, row.id), row.deletes_at
             )
             for row in page.rows
         ]
         return account_entries, page.next_cursor
 
-    def add_credit(self, account: str, amount_nano: int) -> AccountEntry:
+    def add_credit(self, account: str, amount_nano: int) -> AccountWallet:
         """Add credit to an account, blocking."""
         return self._state.write_now(
             lambda connection: self.credit(connection, account, amount_nano)
         )
 
-    def credit(self, connection: Connection, account: str, amount_nano: int) -> AccountEntry:
+    def credit(self, connection: Connection, account: str, amount_nano: int) -> AccountWallet:
         """Add credit to an account, in a transaction."""
         if amount_nano <= 0:
             raise errors.InvalidRequestError(
@@ -182,7 +182,7 @@ class AccountService:
             )
         posting = ledger.credit(amount_nano)
         post_operation(connection, row.id, "credit", posting, amount_nano, self._now())
-        return AccountEntry(row.id, row.name, row.created_at, _wallet(connection, row.id))
+        return AccountWallet(row.id, row.name, row.created_at, _wallet(connection, row.id))
 
     def create_key(
         self,

@@ -13,7 +13,7 @@ from steelyard.caller import Caller
 from steelyard.errors import InvalidReferenceError, NotFoundError, SteelyardError
 from steelyard.families.lineage.references import check_name
 from steelyard.growth import store as rows
-from steelyard.growth.state import State, subject_of
+from steelyard.growth.state import GrowthState, subject_of
 from steelyard.growth.turning import Turn
 from steelyard.growth.wire import Growth, SetGrowth
 from steelyard.house import House
@@ -31,7 +31,7 @@ LOOK_S, TURN_S = 15.0, 300.0
 _CLAIM_S = 1_800.0
 
 _decode_policy = decoder_of(SetGrowth).decode
-_decode_state = decoder_of(State).decode
+_decode_state = decoder_of(GrowthState).decode
 
 
 class Growths:
@@ -68,7 +68,7 @@ class Growths:
                 "key_id": caller.key_id,
                 "name": name,
                 "policy": msgspec.json.encode(msgspec.structs.replace(request, family=family)),
-                "state": msgspec.json.encode(State()) if before is None else before.state,
+                "state": msgspec.json.encode(GrowthState()) if before is None else before.state,
                 "set_by": who(caller),
                 "set_at": now,
                 "turned_at": 0.0,
@@ -123,7 +123,9 @@ class Growths:
         finally:
             await self._state.write(partial(self._save, row, state, n_before))
 
-    def _save(self, row: Row[Any], state: State, n_before: int, connection: Connection) -> None:
+    def _save(
+        self, row: Row[Any], state: GrowthState, n_before: int, connection: Connection
+    ) -> None:
         rows.change_growth(
             connection,
             row.named_id,

@@ -11,7 +11,7 @@ from steelyard.growth.wire import GrowthComparison, GrowthStage, GrowthStep, Lea
 MOST_STEPS = 50
 
 
-class Candidate(Struct):
+class GrowthCandidate(Struct):
     """A model of the family on its way to production."""
 
     ref: str
@@ -22,14 +22,14 @@ class Candidate(Struct):
     outcome: GrowthStage | None = None
 
 
-class State(Struct):
+class GrowthState(Struct):
     """How far a growth is."""
 
     stage: GrowthStage = "gathering"
     waits_for: str = "Its first look, within five minutes."
     estimate: LearningEstimate | None = None
     comparison: GrowthComparison | None = None
-    candidate: Candidate | None = None
+    candidate: GrowthCandidate | None = None
     n_comparisons: int = 0
     steps: list[GrowthStep] = []
     n_steps: int = 0

@@ -26,7 +26,7 @@ from steelyard.families.service import FamilyService
 from steelyard.families.wire import AbstainOnNovel, Continue, ContinueFamily, Family, StartFamily
 from steelyard.growth import learning, wire
 from steelyard.growth.evidence import measure_error, put_sure_answers, read_sides
-from steelyard.growth.state import MOST_STEPS, Candidate, State, subject_of
+from steelyard.growth.state import MOST_STEPS, GrowthCandidate, GrowthState, subject_of
 from steelyard.house import House
 from steelyard.named.compare_service import NamedComparisons
 from steelyard.named.comparison_wire import CompareVersions, NamedComparison
@@ -59,7 +59,7 @@ class Turn:
         caller: Caller,
         name: str,
         policy: wire.SetGrowth,
-        state: State,
+        state: GrowthState,
         now: float,
     ) -> None:
         self._house, self._caller, self._name = house, caller, name
@@ -279,7 +279,7 @@ class Turn:
         else:
             await self._judge(candidate, comparison)
 
-    async def begin(self, ref: str, production: NamedVersion) -> Candidate:
+    async def begin(self, ref: str, production: NamedVersion) -> GrowthCandidate:
         """Make a version that asks the family, and let that answer along."""
         model = production.model or self._house.get(ModelRegistry).default.name
         request = AbstainOnNovel(false_alarms=self._policy.novel)
@@ -307,7 +307,7 @@ class Turn:
             since = await self._house.get(Shadows).put_beside(
                 self._caller, subject_of(self._name), self._family, 1.0
             )
-        candidate = Candidate(ref, added.version, production.version, since)
+        candidate = GrowthCandidate(ref, added.version, production.version, since)
         self._state.candidate = candidate
         self._step(
             "shadowing",
@@ -315,7 +315,7 @@ class Turn:
         )
         return candidate
 
-    async def _is_shadowed(self, candidate: Candidate) -> bool:
+    async def _is_shadowed(self, candidate: GrowthCandidate) -> bool:
         """Whether the family answered enough along, and nothing that came true speaks against it."""
         n_needed = self._policy.shadow
         if not n_needed:
@@ -336,7 +336,7 @@ class Turn:
         self._step("shadowing", f"{n} answers along. {'; '.join(words)}.")
         return True
 
-    async def _judge(self, candidate: Candidate, comparison: NamedComparison) -> None:
+    async def _judge(self, candidate: GrowthCandidate, comparison: NamedComparison) -> None:
         """Propose or move to a family that is as right within the margin, at a lower price."""
         result = comparison.result
         if result is None or result.price is None or result.rows is None:
@@ -433,7 +433,7 @@ class Turn:
     def _wait(self, stage: wire.GrowthStage, why: str) -> None:
         self._state.stage, self._state.waits_for = stage, why
 
-    def _wait_for_move(self, candidate: Candidate) -> None:
+    def _wait_for_move(self, candidate: GrowthCandidate) -> None:
         self._wait(
             "proposed",
             f"A person: move {PRODUCTION} to version {candidate.version}, which passed.",

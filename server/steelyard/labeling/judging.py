@@ -30,7 +30,7 @@ class Judgment(Struct, frozen=True, kw_only=True, omit_defaults=True):
         }
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class LabelVerdict(Struct, frozen=True, kw_only=True):
     """The result of a row's judgments together.
 
     A row is valid when a teacher labelled its decisions, and has agreement when every teacher gave
@@ -42,21 +42,21 @@ class Verdict(Struct, frozen=True, kw_only=True):
     targets: Targets
 
 
-def verdict_of(judgments: Sequence[Judgment], weighting: Weighting) -> Verdict:
+def verdict_of(judgments: Sequence[Judgment], weighting: Weighting) -> LabelVerdict:
     """Return the verdict of the judgments of a row.
 
     Weighted by probabilities, a teacher without a calibration counts as a vote for its label.
     """
     answered = [judgment for judgment in judgments if judgment.probabilities]
     if not answered:
-        return Verdict(is_valid=False, has_agreement=False, targets={})
+        return LabelVerdict(is_valid=False, has_agreement=False, targets={})
     targets = {
         decision: _mean([_parts(judgment, decision, weighting) for judgment in answered])
         for decision in answered[0].probabilities or {}
     }
     labels = [judgment.labels for judgment in answered]
     agrees = len(answered) == len(judgments) and all(label == labels[0] for label in labels)
-    return Verdict(is_valid=True, has_agreement=agrees, targets=targets)
+    return LabelVerdict(is_valid=True, has_agreement=agrees, targets=targets)
 
 
 def _parts(judgment: Judgment, decision: str, weighting: Weighting) -> dict[str, float]:

@@ -117,6 +117,6 @@ class Operator:
         )
 
 
-def _shown(entry: service.AccountEntry) -> operator_wire.AccountEntry:
+def _shown(entry: service.AccountWallet) -> operator_wire.AccountEntry:
     """Return an account as the wire has it; its wallet is a value of the wire already."""
     return operator_wire.AccountEntry(**dataclasses.asdict(entry) | {"wallet": entry.wallet})
