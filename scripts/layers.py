@@ -41,13 +41,23 @@ BELOW = (
     "storage",
     "exports | imports",
     "wire | tracing",
-    "settings | asking | ids | version | caller | durable | memory | model_use | patience | recent | waiting",
+    "settings | asking | http_clients | ids | version | caller | durable | memory | model_use | patience | recent | waiting",
     "errors",
 )
 #: Packages that meet the world everywhere; of all others some modules are pure.
 WORLDLY = {
     *("accounts", "app", "cli", "client", "durable", "embedded", "house", "http", "job_frame"),
-    *("jobs", "mcp", "memory", "operations", "pytest_plugin", "room", "scoring", "serving"),
+    *(
+        "http_clients",
+        "jobs",
+        "mcp",
+        "memory",
+        "operations",
+        "pytest_plugin",
+        "room",
+        "scoring",
+        "serving",
+    ),
     *("settings", "storage"),
     *("tracing", "trainer", "training", "triton", "version", "waiting"),
 }

@@ -87,10 +87,10 @@ class EvaluatedModels:
     async def prices_of(self, account_id: str, model_ids: Iterable[str]) -> dict[str, int]:
         """Return nano-USD per input token of those of the models that are still here."""
         tuned = {} if self._tuned is None else await self._tuned.prices_of(account_id)
-        found = {model_id: self._registry.find(model_id) for model_id in model_ids}
+        models = {model_id: self._registry.find(model_id) for model_id in model_ids}
         return {
             model_id: tuned[model_id] if hosted is None else hosted.price_nano
-            for model_id, hosted in found.items()
+            for model_id, hosted in models.items()
             if hosted is not None or model_id in tuned
         }
 
