@@ -312,3 +312,13 @@ def test_a_cache_that_is_full_starts_again(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("steelyard.datasets.ingest._CACHED_BYTES", 4096)
     rows = make_rows(50)
     assert len(read_all(to_ndjson(rows))) == 50
+
+
+def test_names_are_compared_for_problems_that_are_listed_alone(monkeypatch):
+    compared = []
+    monkeypatch.setattr("steelyard.wire.payloads._suggest", lambda *names: compared.append(1) or "")
+    rows = [make_row_dict(**{f"n{row}_{n}": 1 for n in range(60)}) for row in range(10)]
+    reader = RowReader()
+    assert read_all(to_ndjson(rows), reader) == []
+    assert (reader.findings.n_found, len(reader.findings.listed)) == (600, 100)
+    assert len(compared) == 120

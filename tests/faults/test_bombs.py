@@ -23,6 +23,9 @@ MIB = 1024 * 1024
 GIB = 1024 * MIB
 #: What a body of a bomb may take, of the 10 GiB that it would: bodies have up to 16 MiB here.
 GROWTH = 192 * MIB
+#: What a table of a few MiB may take, on a server and in a command.
+TABLE_GROWTH = 300 * MIB
+JSON, NDJSON, CSV = "application/json", "application/x-ndjson", "text/csv"
 
 
 def gzip_zeros(n_bytes: int) -> bytes:
@@ -152,6 +155,52 @@ def test_json_that_is_large_deep_or_slow_to_read_is_refused_in_bounded_memory(
     assert_canonical_error(refused, 422, "invalid_request")
     assert len(refused.content) < MIB
     assert peak_bytes(server) - before < 2 * GROWTH
+
+
+ROW = {
+    "context": "c",
+    "decisions": [{"id": "d", "kind": "binary", "question": "q?"}],
+    "targets": {"d": "yes"},
+}
+_WIDE = [{f"n{row}_{name}": 1 for name in range(100)} for row in range(5_000)]
+
+#: Rows of a few MiB that are as wide as they are long, or deep; and their media types.
+TABLES: dict[str, tuple[str, Callable[[], str]]] = {
+    "lines of other names": (NDJSON, lambda: "\n".join(map(json.dumps, _WIDE))),
+    "rows of other names": (JSON, lambda: json.dumps({"name": "n", "examples": _WIDE})),
+    "other labels in each row": (
+        NDJSON,
+        lambda: "\n".join(json.dumps({**ROW, "targets": names}) for names in _WIDE),
+    ),
+    "deep lines": (
+        NDJSON,
+        lambda: "\n".join(
+            json.dumps({**ROW, "context": "@"}).replace('"@"', nested("[", "]", 10_000))
+            for _ in range(200)
+        ),
+    ),
+    "a million columns": (CSV, lambda: "context" + ",d" * 1_000_000 + "\nc" + ",yes" * 1_000_000),
+    "a million cells": (CSV, lambda: "context,d\nc" + ",yes" * 1_000_000),
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_rows_that_are_wide_or_deep_are_refused_in_bounded_memory(
+    server: ServeProcess, table: str
+) -> None:
+    media_type, make = TABLES[table]
+    path = "/v1/datasets"
+    if media_type == CSV:
+        rows = {"name": "n", "examples": [{**ROW, "context": str(n)} for n in range(4)]}
+        made = httpx.post(f"{server.url}{path}", json=rows).json()
+        path += f"/{made['id']}/versions/upload"
+    headers = {"Content-Type": media_type, "X-Dataset-Name": "n"}
+    body = make().encode()
+    before = peak_bytes(server)
+    refused = httpx.post(f"{server.url}{path}", content=body, headers=headers, timeout=100)
+    assert refused.status_code in {413, 422}, refused.text
+    assert len(refused.content) < MIB
+    assert peak_bytes(server) - before < TABLE_GROWTH
 
 
 @pytest.mark.slow

@@ -46,6 +46,11 @@ class Findings:
         self.n_found = 0
         self._codes: set[FindingCode] = set()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether further findings are only counted."""
+        return len(self.listed) >= MAX_LISTED
+
     def add(
         self,
         part: str,
@@ -57,7 +62,7 @@ class Findings:
         for violation in violations:
             self.n_found += 1
             self._codes.add(code)
-            if len(self.listed) < MAX_LISTED:
+            if not self.is_full:
                 self.listed.append(
                     RowFinding(part, line, violation.path, violation.message, violation.type, code)
                 )

@@ -204,7 +204,7 @@ class RowReader:
     def _read_slowly(
         self, payload: bytes | Mapping[str, Any], number: int, part: str, *, is_ended: bool = True
     ) -> Row | None:
-        row = read_row(payload, number)
+        row = read_row(payload, number, is_listed=not self.findings.is_full)
         if isinstance(row, Row):
             return self.accept(row, part)
         if not is_ended and row[0].type == "invalid_json":

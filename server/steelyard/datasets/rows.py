@@ -28,6 +28,7 @@ from steelyard.wire.violations import BODY, Path, Violations
 EXTRA_FIELDS = ("model", "fallback", "temperature", "independent", "store", "metadata")
 _SUPERVISIONS: tuple[Supervision, ...] = ("targets", "rewards")
 _WHOLE_BODY = "The request body"
+_COUNTED = Violation((), "", "")
 
 
 class Row(Struct, frozen=True, kw_only=True, gc=False):
@@ -44,9 +45,14 @@ class Row(Struct, frozen=True, kw_only=True, gc=False):
     row_sha256: bytes
 
 
-def read_row(payload: bytes | Mapping[str, Any], line: int = 1) -> Row | list[Violation]:
-    """Read one row, or say everything that is wrong in it."""
-    violations = Violations()
+def read_row(
+    payload: bytes | Mapping[str, Any], line: int = 1, *, is_listed: bool = True
+) -> Row | list[Violation]:
+    """Read one row, or say everything that is wrong in it.
+
+    Where it is not listed, it is only counted: each violation is the same empty one.
+    """
+    violations = Violations(is_only_counted=not is_listed)
     row: Row | None = None
     try:
         value = decode_json(payload) if isinstance(payload, bytes) else dict(payload)
@@ -54,7 +60,11 @@ def read_row(payload: bytes | Mapping[str, Any], line: int = 1) -> Row | list[Vi
     except InvalidRequestError as error:
         # Bytes that are no JSON: the one thing that stops the reading of a row.
         return [_of_row(violation) for violation in error.violations]
-    return [_of_row(violation) for violation in violations.listed] if row is None else row
+    if row is not None:
+        return row
+    if not is_listed:
+        return [_COUNTED] * violations.n_unlisted
+    return [_of_row(violation) for violation in violations.listed]
 
 
 def _read(value: Any, line: int, violations: Violations) -> Row | None:

@@ -39,16 +39,19 @@ class Violations:
     #: Where something was found, and the paths at which or below which it was.
     paths: set[Path] = field(default_factory=set)
     touched: set[Path] = field(default_factory=set)
+    #: Whether all are only counted, as when other rows have filled the list.
+    is_only_counted: bool = False
     _n_bytes: int = 0
 
     def __bool__(self) -> bool:
         """Return whether anything was found."""
-        return bool(self.listed)
+        return bool(self.paths)
 
     @property
     def is_full(self) -> bool:
         """Whether further violations are only counted, so that describing them is wasted work."""
-        return len(self.listed) >= MAX_DETAILS or self._n_bytes >= MAX_DETAILS_BYTES
+        is_long = len(self.listed) >= MAX_DETAILS or self._n_bytes >= MAX_DETAILS_BYTES
+        return is_long or self.is_only_counted
 
     def add(self, path: Path, predicate: str, type_: str) -> None:
         """Note a violation; the message is the path in words, then the predicate."""
