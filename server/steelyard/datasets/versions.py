@@ -27,7 +27,10 @@ class Part(Struct, frozen=True, kw_only=True):
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """Everything about one version but when and how it was made; stored as JSON."""
+    """Everything about one version but when and how it was made; stored as JSON.
+
+    ``known`` names files with the hashes of the rows of some parts.
+    """
 
     dataset_id: str
     version: int
@@ -45,6 +48,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     places: int = 0
     retired: str | None = None
     warnings: tuple[DatasetWarning, ...] = ()
+    known: tuple[str, ...] = ()
 
     @property
     def next_index(self) -> int:
@@ -68,7 +72,8 @@ class Manifest(Struct, frozen=True, kw_only=True):
     def files(self) -> frozenset[str]:
         """Return the hash of every file that the version needs."""
         retired = () if self.retired is None else (self.retired,)
-        return frozenset((self.definitions, *retired, *(part.sha256 for part in self.parts)))
+        parts = (part.sha256 for part in self.parts)
+        return frozenset((self.definitions, *retired, *self.known, *parts))
 
     def rows_before(self, side: Side, older: Manifest | None) -> int:
         """Return how many rows of a side an older version of the dataset has too.

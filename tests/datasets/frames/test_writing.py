@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -269,3 +270,45 @@ def test_ranges_of_hashes_do_not_show(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placing, "RANGE_ROWS", range_rows)
         assert write() == whole
+
+
+def test_an_append_reads_no_more_files_the_more_came_before(
+    store: FrameStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_read: list[int] = []
+    reading = store.reading
+
+    def count(*names: str) -> Any:
+        n_read[-1] += len(names)
+        return reading(*names)
+
+    monkeypatch.setattr(store, "reading", count)
+    manifest = None
+    for number in range(12):
+        n_read.append(0)
+        # The first of them is there already.
+        rows = make_rows(5 if number else 4, start=max(0, 4 * number - 1))
+        manifest = write_version(store, rows, previous=manifest)
+    assert manifest is not None
+    assert manifest.rows == 48
+    assert len(manifest.known) == 1
+    assert n_read[11] == n_read[1] <= 2
+
+
+@pytest.mark.parametrize("lost", ["file", "field", "part"])
+def test_rows_are_known_without_the_file_of_their_hashes(store: FrameStore, lost: str) -> None:
+    manifest = write_version(store, make_rows(6))
+    manifest = write_version(store, make_rows(9), previous=manifest)
+    if lost == "file":
+        store.sweep(manifest.files() - set(manifest.known), older_than_s=0)
+    elif lost == "field":
+        manifest = msgspec.structs.replace(manifest, known=())
+    else:
+        gone = manifest.parts[-1]
+        parts = tuple(part for part in manifest.parts if part != gone)
+        manifest = msgspec.structs.replace(manifest, parts=parts, rows=manifest.rows - gone.rows)
+    n_missing = 9 - manifest.rows
+    more = write_version(store, make_rows(12), previous=manifest)
+    assert more.added == 3 + n_missing
+    again = write_version(store, make_rows(13), previous=more)
+    assert (again.added, len(again.known)) == (1, 1)

@@ -7,7 +7,6 @@ wait in a file on the disk; one byte of each is in memory.
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,10 +23,11 @@ from msgspec import Raw
 from steelyard import errors
 from steelyard.datasets.definitions import Definition
 from steelyard.datasets.findings import MAX_LISTED, RowFinding
+from steelyard.datasets.frames.known import KnownRows
 from steelyard.datasets.frames.picking import EvaluationPick
 from steelyard.datasets.frames.placing import PlacedRows
 from steelyard.datasets.frames.rows import SIDE_NUMBERS, STORED_SCHEMA, stage_rows, store_rows
-from steelyard.datasets.frames.scanning import load_definitions, load_retired, scan
+from steelyard.datasets.frames.scanning import load_definitions, load_retired
 from steelyard.datasets.frames.staging import StagedRows
 from steelyard.datasets.labels import METHOD_OF
 from steelyard.datasets.rows import Row
@@ -57,6 +57,7 @@ class VersionWriter:
         self._store = store
         self._dataset_id = dataset_id
         self._previous = previous
+        self._known = KnownRows(store, previous)
         self._tasks: list[Task] = []
         self._task_numbers: dict[bytes, int] = {}
         self._method: Method | None = None if previous is None else previous.method
@@ -107,7 +108,7 @@ class VersionWriter:
         pick = EvaluationPick(self._dataset_id, self._exit.enter_context(self._store.draft()))
         placed = PlacedRows(self._staged, pick)
         placed.place(
-            None if previous is None else functools.partial(self._find_known, previous),
+            None if previous is None else self._known.find,
             load_retired(self._store, previous),
             max_listed=MAX_LISTED,
         )
@@ -130,13 +131,6 @@ class VersionWriter:
             number = self._task_numbers[key] = len(self._tasks)
             self._tasks.append(task)
         return number
-
-    def _find_known(self, previous: Manifest, contexts: pl.Series) -> pl.DataFrame:
-        """Return the rows of the version before that are on some contexts."""
-        looked_up = contexts.to_frame().lazy()
-        columns = ("row_sha256", "context_sha256", "side")
-        rows = scan(self._store, previous).select(columns)
-        return rows.join(looked_up, on="context_sha256", how="semi").collect(engine="streaming")
 
     def _check_sides(self, placed: PlacedRows) -> None:
         """Refuse contexts sent for a side they are not on, or for both at once."""
@@ -186,6 +180,7 @@ class VersionWriter:
                 writers[side].add(
                     store_rows(rows, pa.array(indexes).filter(mask), self._tasks, side)
                 )
+                self._known.add(rows, side)
                 _count(rows, side, counts, expected)
             next_index = int(indexes[-1]) + 1
         parts = [part for side in SIDES for part in writers[side].finish()]
@@ -206,6 +201,7 @@ class VersionWriter:
             evaluation_fraction=previous.evaluation_fraction if previous else fraction,
             evaluation_only=split.training == 0,
             parts=(*(previous.parts if previous else ()), *parts),
+            known=self._known.files_with(parts),
             definitions=self._store.put(msgspec.json.encode(definitions), JSON),
             places=first_index + placed.n_new if previous and previous.places else 0,
             retired=previous.retired if previous else None,
