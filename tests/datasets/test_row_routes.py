@@ -194,7 +194,7 @@ class TestDifferences:
         assert sum(found["sides"].values()) == 10
         assert found["asked"] == {"refund": 10, "route": 10}
         assert found["relabelled"] == [
-            {"decision": "route", "before": "billing", "after": "other", "contexts": 1}
+            {"decision": "route", "before": "billing", "after": "other", "contexts": 1, "both": 1}
         ]
 
     def test_a_version_and_itself(self, client, dataset):
