@@ -99,7 +99,7 @@ def sides_of(path: Path, n_tests: int, seed: int) -> tuple[list[TuningRow], list
         order = rng.permutation(len(rows))
         n_tests = min(n_tests, len(rows) // TESTED)
         tests, train = [rows[i] for i in order[:n_tests]], [rows[i] for i in order[n_tests:]]
-    sides = [[_tuning_row(row) for row in side] for side in (train, tests)]
+    sides = [[tuning_row(row) for row in side] for side in (train, tests)]
     counts = Counter(fingerprint(row.decision) for row in sides[0])
     [(commonest, _)] = counts.most_common(1)
     train, tests = (
@@ -111,7 +111,8 @@ def sides_of(path: Path, n_tests: int, seed: int) -> tuple[list[TuningRow], list
     ]
 
 
-def _tuning_row(row: LabelledRow) -> TuningRow:
+def tuning_row(row: LabelledRow) -> TuningRow:
+    """Return a row with its first decision."""
     context = row.request.context
     name = hashlib.sha256(context.encode()).hexdigest()
     return TuningRow(context, name, row.request.decisions[0], row.targets[0])
