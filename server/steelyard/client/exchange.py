@@ -227,10 +227,10 @@ class Exchange(Generic[_Answer]):
         if state.upcoming_sleep < _LOGGED_WAIT_S or state.outcome is None:
             return
         _log.warning(
-            "%s: the next attempt is in %.0f s. %s",
-            self._call.path,
+            "The next attempt is in %.0f s. %s",
             state.upcoming_sleep,
             state.outcome.exception(),
+            extra={"path": self._call.path},
         )
 
     def is_over(self, state: RetryCallState) -> bool:
