@@ -89,9 +89,9 @@ def test_everybody_gets_there(quiet_page, server, theme, width):
         page.keyboard.press(key)
     expect(page.get_by_role("tab", name="To review (714)")).to_be_visible()
     check(page)
-    button("Seal…").click()
+    button("Finish this version…").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_role("button", name="Seal", exact=True).click()
+    dialog.get_by_role("button", name="Finish", exact=True).click()
     expect(page.get_by_text("it became version 2").first).to_be_visible(timeout=SLOWLY)
     check(page)
 

@@ -79,10 +79,10 @@ def test_a_file_is_imported_five_rows_are_reviewed_one_is_undone_and_it_is_seale
     page.keyboard.press("u")
     expect(page.get_by_role("tab", name="Excluded (1)")).to_be_visible()
 
-    keyboard.press(page.get_by_role("button", name="Seal…"))
+    keyboard.press(page.get_by_role("button", name="Finish this version…"))
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("rows get another label")).to_be_visible()
-    keyboard.press(dialog.get_by_role("button", name="Seal", exact=True))
+    keyboard.press(dialog.get_by_role("button", name="Finish", exact=True))
     expect(page.get_by_text("it became version 2").first).to_be_visible(timeout=SLOWLY)
     [sealed] = server.client.datasets.list().data
     assert (sealed.version, sealed.rows) == (2, 7)
@@ -147,7 +147,7 @@ def test_a_failed_gate_says_why_no_model_came_of_it_and_the_line_is_rolled_back(
     keyboard.press(page.get_by_role("button", name="All rows"))
     expect(page.get_by_text(re.compile(r"^1 to 10 of \d+$"))).to_be_visible()
     page.keyboard.press("j")
-    rows = page.get_by_role("grid", name="The held-out rows")
+    rows = page.get_by_role("grid", name="The rows for the check")
     expect(rows.get_by_role("row").nth(1)).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_text("Change of loss", exact=True)).to_be_visible()

@@ -235,11 +235,11 @@ def correct_by_mouse(walk, dataset) -> None:
         billing.first.click()
     walk.sees("You went through To review")
     walk.picture("corrected")
-    walk.press("Seal…")
+    walk.press("Finish this version…")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("triage can continue on it.")).to_be_visible()
     walk.picture("seal")
-    walk.press("Seal", dialog)
+    walk.press("Finish", dialog)
     walk.sees("it became version 2")
     walk.picture("sealed")
     assert walk.client.datasets.get(dataset.id).version == 2

@@ -126,8 +126,8 @@ def review_fifty(mouse) -> None:
     mouse.press("Set Billing on 50 rows (all that match)")
     mouse.press("Set Billing on 50 rows", page.get_by_role("dialog"))
     mouse.sees("Changed (50)")
-    mouse.press("Seal…")
-    mouse.press("Seal", page.get_by_role("dialog"))
+    mouse.press("Finish this version…")
+    mouse.press("Finish", page.get_by_role("dialog"))
     mouse.sees("it became version 2")
 
 
@@ -144,7 +144,7 @@ def train_and_read(mouse, client) -> None:
     mouse.sees("Passed the check")
     mouse.sees("Answers since")
     mouse.click(page.get_by_role("button", name=re.compile(r"^All [\d,]+ fixed$")).first)
-    mouse.sees("held-out rows")
+    mouse.sees("Rows for the check")
 
 
 def name_it(mouse) -> None:

@@ -100,7 +100,7 @@ def test_a_draft_tells_how_many_rows_are_left():
     afresh = {"query": "", "view": ""}  # what is there is of whatever was looked at before
     assert need.chosen == {"dataset": "ds_1", "version": 2, "draft": "dft_1", **afresh}
     [need] = draft_needs(OpenDrafts([draft(accepted=10)]))
-    assert need.action == "Seal"
+    assert need.action == "Finish"
 
 
 def test_rows_that_were_assigned_come_first_and_lead_to_their_queue():

@@ -23,7 +23,7 @@ from steelyard_workbench.parts.datasets.importing import (
     [
         (b'{"context": "a"}\n{"context": "b"}\n', ""),
         (b'{"context": "a"}\n' * 3, "2 lines are there already, and are left out."),
-        (b'{"context": " "}\n\n', "1 row has an empty context."),
+        (b'{"context": " "}\n\n', "1 row has an empty text."),
     ],
     ids=["nothing", "twice", "an empty context"],
 )

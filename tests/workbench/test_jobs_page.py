@@ -54,7 +54,7 @@ def run(work: Any) -> None:
 def test_no_jobs_says_what_one_is_and_how_to_start_one():
     page = open_page(make_client(jobs_all=lambda **k: iter([])))
     assert "No jobs yet" in texts(page.__panel__())
-    buttons(page.__panel__())["Start a family"].clicks += 1
+    buttons(page.__panel__())["Start a model line"].clicks += 1
     assert page.session.page == "families"
 
 
@@ -182,7 +182,7 @@ def test_heads_are_a_point_each_and_lora_is_a_curve():
 def test_one_that_succeeded_draws_its_curve_and_links_to_its_gate():
     page = open_page(make_client(), job="ftj_3")
     assert page.detail.losses == [(10, 1.2), (200, 0.3)]
-    buttons(page.__panel__())["Open its gate"].clicks += 1
+    buttons(page.__panel__())["Open its check"].clicks += 1
     assert (page.session.page, page.session.family) == ("families", "router")
     assert page.session.job == "ftj_3"
 

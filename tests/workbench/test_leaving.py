@@ -123,7 +123,9 @@ def test_a_family_that_started_is_opened_where_it_was_asked_for(monkeypatch, is_
 
     session = asyncio.run(start())
     assert (session.family, session.job) == (("", "") if is_left else ("ant", "ftj_9"))
-    assert said == (["Started: the family ant. It is on the page Model lines."] if is_left else [])
+    assert said == (
+        ["Started: the model line ant. It is on the page Model lines."] if is_left else []
+    )
 
 
 @pytest.mark.parametrize("meanwhile", ["stays", "leaves", "estimates another"])
@@ -158,7 +160,7 @@ def test_a_start_that_is_refused_is_told_where_the_person_is(monkeypatch, meanwh
 
     form = asyncio.run(start())
     refusal = "There is an ant already."
-    told = [f"Not started: the family ant. {refusal}"]
+    told = [f"Not started: the model line ant. {refusal}"]
     assert said == ([] if meanwhile == "stays" else told)
     is_another = meanwhile == "estimates another"
     assert (refusal in texts_of(form.place)) is not is_another
@@ -188,7 +190,7 @@ def test_a_review_that_began_once_its_page_was_left_is_not_opened(monkeypatch):
     session = page.session
     assert (page.desk, session.dataset, session.query, session.draft) == (None, "ds_2", "words", "")
     (text,) = said
-    assert "in the list of drafts" in text
+    assert "in the list of reviews" in text
 
 
 def test_two_clicks_begin_one_review():

@@ -64,7 +64,7 @@ def opened(client):
 def test_every_figure_has_a_chart_whose_points_open_their_decisions(client):
     page = opened(client)
     charts = charts_of(page.over_time.__panel__())
-    right, calibration = "Right on feedback", "Calibration on feedback: Brier score, less is better"
+    right, calibration = "Right on feedback", "Squared miss on feedback, less is better"
     assert list(charts) == [
         right,
         calibration,

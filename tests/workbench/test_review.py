@@ -487,7 +487,7 @@ def test_a_review_begins_at_the_row_of_the_address() -> None:
     assert desk.rows.current.row == 50
     assert desk.session.row == 50
     desk, _ = make_desk(n_rows=3, row=50)
-    assert "The draft has no row 50." in texts(desk)
+    assert "The review has no row 50." in texts(desk)
     assert desk.rows.current is not None
     assert (desk.rows.current.row, desk.session.row) == (0, -1)
 
@@ -546,7 +546,7 @@ def test_nothing_is_sealed_while_edits_wait() -> None:
     client.drafts.failing = [ServerUnreachableError("No connection.")]
     press(desk, "accept")
     desk.seal.ask()
-    assert "1 edit is not part of the draft yet." in texts(desk.seal)
+    assert "1 edit is not part of the review yet." in texts(desk.seal)
     assert desk.seal.button.disabled
     desk.reconnect()
     assert not desk.seal.button.disabled
@@ -558,7 +558,7 @@ def test_nothing_is_sealed_while_rows_are_in_conflict() -> None:
     client.drafts.by_other(0, "technical")
     press(desk, "choose 2")
     desk.seal.ask()
-    assert "1 edit is not part of the draft yet." in texts(desk.seal)
+    assert "1 edit is not part of the review yet." in texts(desk.seal)
     assert desk.seal.button.disabled
     desk.steps.keep_theirs(desk.conflicts[0])
     assert not desk.seal.button.disabled

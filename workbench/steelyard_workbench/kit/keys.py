@@ -76,7 +76,7 @@ KEYS: tuple[Key, ...] = (
     Key("go review", ("g r",), "Go to Review", "go"),
     Key("go evaluations", ("g e",), "Go to Evaluations", "go"),
     Key("go compare", ("g c",), "Go to Compare", "go"),
-    Key("go families", ("g f",), "Go to Families", "go"),
+    Key("go families", ("g f",), "Go to Model lines", "go"),
     Key("go live", ("g l",), "Go to Live", "go"),
     Key("go jobs", ("g j",), "Go to Jobs", "go"),
     Key("go playground", ("g p",), "Go to Playground", "go"),

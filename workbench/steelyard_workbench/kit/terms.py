@@ -11,6 +11,8 @@ _TERMS = {
     "share right": "accuracy",
     "right": "accuracy, with a 95 % interval",
     "squared miss": "Brier score",
+    "model line": "family",
+    "model line right": "how often the family is right",
     "text": "context",
     "texts": "contexts",
     "to train on": "training rows",

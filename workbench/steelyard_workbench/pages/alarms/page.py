@@ -25,7 +25,7 @@ from steelyard_workbench.parts.named.looking import alarms_about
 _MOST_CLEARED = 50
 _NONE = (
     "**No alarm is raised.** An alarm is raised when the stored answers of a model are no longer as "
-    "they were: other outcomes, other texts, less often right, or slower."
+    "they were: other answers, other texts, less often right, or slower."
 )
 
 

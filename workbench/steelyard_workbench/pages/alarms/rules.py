@@ -208,7 +208,7 @@ def show_watched(models: Sequence[WatchedModel]) -> Viewable:
 def _reference(rule: AlarmRule) -> str:
     chosen = rule.reference
     if chosen is None:
-        return "the gate's evaluation, or the first 1,000 answers"
+        return "the check's evaluation, or the first 1,000 answers"
     return chosen.evaluation_id or "stored answers of a window"
 
 

@@ -225,7 +225,7 @@ class FlipBrowser(Viewer):
         self._said.object = f'<p role="status" style="margin:0.3em 0">{escape(words)}.</p>'
         notes: list[Viewable] = []
         if self._is_gone:
-            notes.append(empty("The dataset was deleted, so the contexts of these rows are gone."))
+            notes.append(empty("The dataset was deleted, so the texts of these rows are gone."))
         if self.decision:
             clear = pmui.Button(label="Flips of every decision", variant="outlined", size="small")
             clear.on_click(lambda _: self.choose(""))

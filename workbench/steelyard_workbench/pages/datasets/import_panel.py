@@ -104,7 +104,7 @@ class ImportPanel(Viewer):
         super().__init__()
         self.name_field = pmui.TextInput(label="Name of the dataset", max_length=128, width=320)
         self.fraction = pmui.FloatInput(
-            label="Share of contexts for evaluation",
+            label="Share of texts for the check",
             value=DEFAULT_FRACTION,
             start=MIN_FRACTION,
             end=MAX_FRACTION,

@@ -90,7 +90,7 @@ class TableColumns(Viewer):
         self._client, self._read, self._on_converted = client, read, on_converted
         table, columns = read.table, read.columns
         self.context = pmui.Select(
-            label="Column with the context",
+            label="Column with the text",
             options=list(table.columns),
             value=columns.context[0],
             width=260,

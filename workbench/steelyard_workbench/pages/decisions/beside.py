@@ -53,7 +53,7 @@ def show_beside(looked: Looked) -> Viewable:
     places = [each.alias for each in looked.decision.aliases if each.version == other.version]
     about = f"made {ago(other.created_at)}, by {other.made_by}"
     second = _card(
-        ", ".join(places).capitalize() or "At no alias",
+        ", ".join(places).capitalize() or "Nowhere in use",
         f"version {other.version}",
         f"{about}: {other.note}" if other.note else about,
         right + _figures(looked.of_beside, result, 1),

@@ -88,7 +88,7 @@ class FamilyChanges(Viewer):
         self._name = session.family
         self.forbidden = ""
         self.dialog: Confirmation | None = None
-        self.loaded: Loaded[Seen] = Loaded("The family", self._fetch, self._show, n_lines=8)
+        self.loaded: Loaded[Seen] = Loaded("The model line", self._fetch, self._show, n_lines=8)
         self.notes = pn.Column(sizing_mode="stretch_width")
         self._dialog_place = pn.Column()
 

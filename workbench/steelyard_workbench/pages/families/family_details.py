@@ -110,7 +110,7 @@ class FamilyDetails(Serving, LineMoves):
             lacking += [] if family.served is not None else ["it serves no model"]
             warm = self._button("Keep warm…", self.keep_warm, lacking)
         delete = self._button(
-            "Delete the family…", self.ask_delete, _why_not_delete(family), is_harmful=True
+            "Delete the model line…", self.ask_delete, _why_not_delete(family), is_harmful=True
         )
         name = escape_markdown(family.id)
         return pn.Column(
@@ -133,7 +133,7 @@ class FamilyDetails(Serving, LineMoves):
             shown.append(heading("What happened"))
             shown.append(table(COLUMNS, timeline_rows(family), label="What happened"))
         else:
-            shown.append(empty("No models yet. The first joins when it passes its gate."))
+            shown.append(empty("No models yet. The first joins when it passes its check."))
         chosen = next(
             (choice for choice in choices if seen.job and choice.job.id == seen.job.id), choices[0]
         )
@@ -198,7 +198,7 @@ class FamilyDetails(Serving, LineMoves):
         values["Own keep warm"] = warm_text(model)
         evaluation = job.dataset_evaluation
         if isinstance(evaluation, Evaluation) and evaluation.metrics is not None:
-            values["Held-out decisions"] = f"{evaluation.metrics.n:,}"
+            values["Answers for the check"] = f"{evaluation.metrics.n:,}"
         return values
 
     def _model_actions(self, family: Family, model: ModelVersion) -> Viewable:

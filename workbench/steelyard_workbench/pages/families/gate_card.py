@@ -93,7 +93,9 @@ def show_gate(
     parts += [pmui.Typography(note, variant="body2") for note in notes if note]
     shown, requests = _lines_of_groups(gate)
     if shown:
-        parts.append(_draw("What changed on held-out rows", shown, requests, gate, open_rows))
+        parts.append(
+            _draw("What changed on rows that neither has seen", shown, requests, gate, open_rows)
+        )
     rows = list(group_rows(gate))
     if rows:
         parts.append(

@@ -106,7 +106,7 @@ class HeldOutRows(Viewer):
         pn.bind(self._on_number, self.number, watch=True)
         self.table = FrameTable(
             self._page,
-            what="The held-out rows",
+            what="The rows for the check",
             id_column="row",
             titles=_TITLES,
             widths=_WIDTHS,
@@ -118,7 +118,7 @@ class HeldOutRows(Viewer):
         self.none = pn.Column(sizing_mode="stretch_width")
         self.row = pn.Column(sizing_mode="stretch_width")
         self._box = pn.Column(
-            heading("Held-out rows", level=3),
+            heading("Rows for the check", level=3),
             pmui.Row(*self.filters.values(), self.number),
             self.none,
             self.table,
@@ -145,7 +145,7 @@ class HeldOutRows(Viewer):
         matches = self._frame.filter(pl.col("row") == number)
         if not matches.height:
             self.table.mark(None)
-            self.row[:] = [empty(f"There is no held-out row {number}.")]
+            self.row[:] = [empty(f"There is no row for the check {number}.")]
             return
         row = matches.row(0, named=True)
         shown = {

@@ -141,7 +141,7 @@ class OneFamily(FamilyDetails):
             self.rows_place[:] = [empty("Its dataset was deleted, and the rows with it.")]
             return
         earlier = _job_before(self.family, seen.job.id)
-        self.rows_place[:] = [loading(4, "The held-out rows")]
+        self.rows_place[:] = [loading(4, "The rows for the check")]
         reviews = RowReview(self._session, self.loaded.refresh.scope)
         rows = HeldOutRows(self._client, seen.job, seen.job.gate.against, earlier, request, reviews)
         # A table that is filled before the browser has drawn it fails there: it is filled first.

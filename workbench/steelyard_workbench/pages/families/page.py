@@ -37,7 +37,7 @@ class FamiliesPage(Page):
 
     slug = "families"
     title = "Model lines"
-    summary = "Models under one name, a family: each newer one passed a check before it answers."
+    summary = "Models under one name: each newer one passed a check before it answers."
     watched = ("family",)
     look_ms = 3000
 
@@ -63,7 +63,7 @@ class FamiliesPage(Page):
             self.part(self.one.loaded)
             return [self.one]
         self.one = None
-        self.families = Loaded("The families", self.client.families.list, self.show_list)
+        self.families = Loaded("The model lines", self.client.families.list, self.show_list)
         self.datasets = Loaded("The datasets", self._growable, self.show_start, n_lines=2)
         every = [self.part(self.families)]
         start = [heading("Start a model line"), self.part(self.datasets)]

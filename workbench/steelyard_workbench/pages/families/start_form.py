@@ -145,7 +145,7 @@ class FamilyForm(Viewer):
         place = pn.Column(sizing_mode="stretch_width")
         self._offer = Write(
             lambda: self._create(fields, training, estimate),
-            f"Not started: the family {fields['family']}.",
+            f"Not started: the model line {fields['family']}.",
             place,
             refused="Start",
             scope=self._offered,
@@ -176,7 +176,7 @@ class FamilyForm(Viewer):
             hyperparameters={**training, "seed": estimate.seed},
             max_price_usd=estimate.price_usd,
         )
-        done = f"Started: the family {job.family}. It is on the page Model lines."
+        done = f"Started: the model line {job.family}. It is on the page Model lines."
         if not self._scope.say_if_ended(done):
             self._started(job)
 

@@ -42,7 +42,7 @@ class FrontierPage(OnePartPage):
         if not datasets:
             go = pmui.Button(label="Go to Datasets", variant="contained")
             go.on_click(lambda _: self.session.open("datasets", dataset=""))
-            return empty("No datasets yet. The frontier compares the models of one.", go)
+            return empty("No datasets yet. This page compares the models of one.", go)
         known = {dataset.id: dataset for dataset in datasets}
         labelled = [dataset.id for dataset in datasets if dataset.method == "sft"]
         chosen = self.session.dataset or (labelled or [datasets[0].id])[0]
@@ -51,7 +51,7 @@ class FrontierPage(OnePartPage):
         if chosen not in known:
             return pn.Column(select, no_dataset(chosen), sizing_mode="stretch_width")
         if known[chosen].method != "sft":
-            text = "This dataset has rewards and no labels, which the frontier needs."
+            text = "This dataset has rewards and no labels, which this page needs."
             go = pmui.Button(label="Compare two models", variant="contained")
             go.on_click(lambda _: self.session.open("compare", dataset=chosen))
             return pn.Column(select, empty(text, go), sizing_mode="stretch_width")

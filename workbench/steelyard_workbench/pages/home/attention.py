@@ -165,18 +165,18 @@ def draft_needs(drafts: OpenDrafts) -> list[Need]:
         if mine := drafts.to_do.get(draft.id, 0):
             text = f"{mine:,} rows are assigned to you."
             queue = {"query": write_query(RowFilter(), "assigned")}
-            title = f"Draft {draft.name}:"
+            title = f"Review {draft.name}:"
             needs.insert(0, Need("running", title, text, "Label", "review", {**chosen, **queue}))
         text = f"{left:,} of {draft.rows:,} rows to review, last edited {ago(draft.updated_at)}."
         action = "Review"
         if not left:
-            text, action = f"All {draft.rows:,} rows are reviewed; it can be sealed.", "Seal"
+            text, action = f"All {draft.rows:,} rows are reviewed; it can be finished.", "Finish"
             chosen["view"] = SEAL
-        needs.append(Need("running", f"Draft {draft.name}:", text, action, "review", chosen))
+        needs.append(Need("running", f"Review {draft.name}:", text, action, "review", chosen))
     if drafts.has_more:
         every = {"dataset": "", "version": 0, "draft": "", **_AFRESH}
         text = f"The {len(drafts.newest)} newest are listed here."
-        needs.append(Need("off", "More drafts are open.", text, "See all", "review", every))
+        needs.append(Need("off", "More reviews are open.", text, "See all", "review", every))
     return needs
 
 

@@ -179,8 +179,8 @@ class HomePage(Page):
         elif not any(by_part):
             self.summary_box[:] = [
                 empty(
-                    "**Nothing needs you now.** No alarm is raised, no draft is "
-                    "open, no work runs or failed this week, and no family "
+                    "**Nothing needs you now.** No alarm is raised, no review is "
+                    "open, no work runs or failed this week, and no model line "
                     "waits.",
                     is_good=True,
                 )
@@ -226,9 +226,9 @@ class HomePage(Page):
     def _show_models(self, families: Sequence[Family]) -> Viewable:
         made = [family for family in families if family.latest is not None]
         if not made:
-            text = "No models of your own yet. A family grows on a dataset."
+            text = "No models of your own yet. A model line grows on a dataset."
             go = self._opener("families", family="")
-            none = Choice("Go to Families", go, text=text, look="outlined")
+            none = Choice("Go to Model lines", go, text=text, look="outlined")
             return Choices([none], title="Models")
         made.sort(key=lambda family: -(family.latest.created_at or 0) if family.latest else 0)
         choices = []

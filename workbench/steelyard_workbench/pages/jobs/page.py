@@ -194,10 +194,10 @@ class JobsPage(Page):
         self.place[:] = shown
 
     def _none(self) -> Viewable:
-        start = pmui.Button(label="Start a family", variant="contained")
+        start = pmui.Button(label="Start a model line", variant="contained")
         start.on_click(lambda _: self.session.open("families", family=""))
         return empty(
-            "No jobs yet. A job is a fine-tune of a family, an evaluation of models on a dataset, "
+            "No jobs yet. A job is a fine-tune of a model line, an evaluation of models on a dataset, "
             "labeling, a comparison, prompt tuning or a map.",
             start,
         )
@@ -324,7 +324,7 @@ class JobsPage(Page):
                 stop.on_click(lambda _: self._cancel_clicked(job.summary))
                 links.append(stop)
         if job.family is not None and not job.family_deleted:
-            label = "Open its gate" if job.gate is not None else "Open its family"
+            label = "Open its check" if job.gate is not None else "Open its model line"
             gate = pmui.Button(label=label, variant="outlined")
             gate.on_click(lambda _: self.session.open("families", family=job.family, job=job.id))
             links.append(gate)

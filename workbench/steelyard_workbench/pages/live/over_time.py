@@ -186,9 +186,9 @@ def show_charts(fetched: Fetched, open_: Open) -> list[Viewable]:
         ),
         _chart(
             series,
-            "Calibration on feedback: Brier score, less is better",
-            "Brier score",
-            [_Line("Brier score", attrgetter("brier"), BLUE)],
+            "Squared miss on feedback, less is better",
+            "Squared miss",
+            [_Line("Squared miss", attrgetter("brier"), BLUE)],
             open_,
             has_feedback=True,
             band=brier,
@@ -359,7 +359,7 @@ def _table(series: DecisionSeries, open_: Open) -> Viewable:
         "from, UTC",
         "answers",
         "right on feedback",
-        "Brier score",
+        "Squared miss",
         "abstained",
         "asked further",
         "half within",
@@ -372,7 +372,7 @@ def _table(series: DecisionSeries, open_: Open) -> Viewable:
             clock(point.start),
             f"{point.answers:,}",
             _one_line(*share_text(point.accuracy)),
-            "—" if point.brier is None else _measure_in_words(point.brier, "Brier score"),
+            "—" if point.brier is None else _measure_in_words(point.brier, "Squared miss"),
             _one_line(*share_text(point.abstain_rate)),
             _one_line(*share_text(point.escalation_rate)),
             _one_line(*time_text(point.latency_p50_ms)),
@@ -402,7 +402,7 @@ def _notes(fetched: Fetched) -> str:
         n = sum(point.answers for point in series.data)
         sentences.append(f"Figures are of {read:,} of the {n:,} answers, evenly chosen.")
     if not any(point.accuracy for point in series.data):
-        sentences.append("No feedback yet, so there is no accuracy and no calibration.")
+        sentences.append("No feedback yet, so nothing says how often it is right.")
     elif promise is not None:
         sentences.append(
             f"Dashed lines and green bands are what the evaluation {promise.evaluation_id} measured."

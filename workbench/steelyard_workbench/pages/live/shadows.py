@@ -47,7 +47,7 @@ def show_shadow(report: ShadowReport) -> Viewable:
         "answers",
         "same top",
         "with feedback",
-        "family right",
+        "model line right",
         "shadow right",
         "one alone",
     )
@@ -63,5 +63,5 @@ def show_shadow(report: ShadowReport) -> Viewable:
         )
         for name, decision in report.decisions.items()
     ]
-    shown = table(columns, rows, label="A family and its shadow", numbers=range(1, 6))
+    shown = table(columns, rows, label="A model line and its shadow", numbers=range(1, 6))
     return pn.Column(title, shown, sizing_mode="stretch_width")

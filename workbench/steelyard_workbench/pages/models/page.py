@@ -149,7 +149,7 @@ class ModelsPage(Page):
         ask.on_click(lambda _: self.session.open("playground", model=choice.name, named=""))
         actions = [ask]
         if choice.kind == "family":
-            family = pmui.Button(label="Open the family", variant="outlined", size="small")
+            family = pmui.Button(label="Open the model line", variant="outlined", size="small")
             family.on_click(lambda _: self.session.open("families", family=choice.name, job=""))
             actions.append(family)
         close = pmui.Button(label="Close", variant="text", size="small")

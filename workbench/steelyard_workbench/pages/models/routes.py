@@ -261,9 +261,12 @@ def show_fit(fit: RouteFit) -> list[Viewable]:
         for figures in fit.evaluation
     ]
     shown: list[Viewable] = [
-        heading("On held-out rows", 3),
+        heading("On rows that it has never seen", 3),
         table(
-            ("", "right", "sent on", "USD for 1,000"), rows, label="Held-out figures", numbers=(3,)
+            ("", "right", "sent on", "USD for 1,000"),
+            rows,
+            label="Figures of rows it has never seen",
+            numbers=(3,),
         ),
     ]
     if fit.certified is not None:

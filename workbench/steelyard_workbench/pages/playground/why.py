@@ -28,7 +28,7 @@ def marked_context(context: str, top: str, effects: Sequence[SentenceEffect]) ->
     caption = (
         f"What the probability of {top} loses without each sentence. That is sensitivity, not reasoning."
         if effects
-        else "The context is one sentence: nothing can be left out of it."
+        else "The text is one sentence: nothing can be left out of it."
     )
     return pn.pane.HTML(
         f'<p style="white-space:pre-wrap;margin:0 0 4px">{"".join(parts)}</p>'

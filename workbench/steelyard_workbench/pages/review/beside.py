@@ -34,7 +34,7 @@ from steelyard_workbench.parts.review.row_filter import OnFilter, RowFilter
 #: Similar rows that are shown, entries of a history, and outcomes of a chart.
 N_SIMILAR, N_ENTRIES, N_BARS = 8, 20, 15
 _SNIPPET = 220
-_FACETS, _SIMILAR, _HISTORY, _SUGGEST = "Facets", "Similar", "History", "Suggest"
+_FACETS, _SIMILAR, _HISTORY, _SUGGEST = "Groups", "Similar", "History", "Suggest"
 _REVIEWERS = "Reviewers"
 
 
@@ -70,7 +70,7 @@ class Beside(Viewer):
         self._facets = Loaded("The counts", self._fetch_facets, self._show_facets)
         self._similar = Loaded("Similar rows", self._fetch_similar, self._show_similar)
         self._of_row = Loaded("The row's history", self._fetch_row, show_history, n_lines=2)
-        self._of_draft = Loaded("The draft's history", self._fetch_draft, show_history)
+        self._of_draft = Loaded("The review's history", self._fetch_draft, show_history)
         self.choice = pmui.RadioButtonGroup(
             options=[_FACETS, _SIMILAR, _HISTORY, _SUGGEST, _REVIEWERS],
             value=_FACETS,
@@ -140,7 +140,7 @@ class Beside(Viewer):
             self._place[:] = [
                 heading("This row"),
                 self._of_row,
-                heading("The whole draft"),
+                heading("The whole review"),
                 self._of_draft,
             ]
         else:

@@ -25,7 +25,7 @@ MEANINGS: dict[Queue, str] = {
     "suspect": "rows whose label models of the other rows contradict",
     "audit": "a random sample, which estimates the labels without bias",
     "changed": "rows that were relabelled or excluded",
-    "excluded": "rows that the sealed data will not have",
+    "excluded": "rows that the finished version will not have",
     "noted": "rows with a note",
     "all": "every row",
     "mine": "rows that you edited last",

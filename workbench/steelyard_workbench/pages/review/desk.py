@@ -291,7 +291,7 @@ class Desk(Viewer):
         for row in rows:
             self.open_row(row)
         if not rows:
-            self._show_trouble(empty(f"The draft has no row {number:,}."))
+            self._show_trouble(empty(f"The review has no row {number:,}."))
 
     def _show_failure(self, error: Exception) -> None:
         self._show_trouble(failed(problem_of(error, not_loaded("The row"))))
@@ -474,7 +474,7 @@ class Desk(Viewer):
         following = AfterSealing(self.session, draft, sealed)
         self._notices.show_trouble(empty(f"**{message}**", is_good=True), following.__panel__())
         following.part.start()
-        self.tell("Sealed.")  # the sentence stands above
+        self.tell("Finished.")  # the sentence stands above
 
 
 def _sealed_text(draft: Draft) -> str:
@@ -483,7 +483,7 @@ def _sealed_text(draft: Draft) -> str:
         return ""
     is_new = sealed.sealed_as == "dataset"
     what = f"a new dataset, {sealed.dataset_id}" if is_new else f"version {sealed.version}"
-    return f"This draft is sealed: it became {what}. It cannot be edited any more."
+    return f"This review is finished: it became {what}. It cannot be edited any more."
 
 
 def _after_row(part: Viewer) -> Viewable:

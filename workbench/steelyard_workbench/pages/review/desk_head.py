@@ -56,10 +56,13 @@ class DeskHead(Viewer):
         )
         outcomes.on_click(lambda _: on_outcomes and on_outcomes())
         self._seal = pmui.Button(
-            label="Seal…", variant="contained", size="small", visible=on_seal is not None
+            label="Finish this version…",
+            variant="contained",
+            size="small",
+            visible=on_seal is not None,
         )
         self._seal.on_click(lambda _: on_seal and on_seal())
-        leave = pmui.Button(label="Other drafts", variant="text", size="small")
+        leave = pmui.Button(label="Other reviews", variant="text", size="small")
         leave.on_click(lambda _: on_leave())
         name_shown = escape_markdown(draft.name)
         title = f"**{name_shown}** · version {draft.dataset_version} · {draft.rows:,} rows"

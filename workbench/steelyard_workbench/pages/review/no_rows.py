@@ -29,7 +29,7 @@ def show_no_row(
     again = pmui.Button(label="Start over", variant="outlined")
     again.on_click(lambda _: on_again())
     if rows.rows:
-        text = f"**You went through {TITLES[reader.queue]}:** {len(rows.rows):,} rows. *Seal…* makes the next version of the dataset."
+        text = f"**You went through {TITLES[reader.queue]}:** {len(rows.rows):,} rows. *Finish this version…* makes the next version of the dataset."
         return empty(text, again, is_good=True)
     return _show_empty(reader, again, is_named=is_named, on_clear=on_clear)
 

@@ -19,7 +19,7 @@ from steelyard_workbench.parts.datasets.outcome_table import OutcomeTable
 
 _WHAT = (
     "Merge outcomes that mean the same, rename them, and say what each means. Rows show the new "
-    "outcomes at once; sealing writes them into the dataset. `u` takes a change back."
+    "outcomes at once; finishing writes them into the dataset. `u` takes a change back."
 )
 
 Changes = dict[str, dict[str, Any]]

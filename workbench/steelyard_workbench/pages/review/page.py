@@ -24,7 +24,7 @@ class ReviewPage(Page):
 
     slug = "review"
     title = "Review"
-    summary = "A draft holds your decisions on a version. Sealing makes a new version of it."
+    summary = "A review holds your decisions on a version. Finishing it (sealing the draft) makes a new version."
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -45,7 +45,7 @@ class ReviewPage(Page):
                 self.desk.look_at(self.session.query)
             self.desk.start()
             return [self.desk.__panel__()]
-        back = pmui.Button(label="Other drafts", variant="text", size="small")
+        back = pmui.Button(label="Other reviews", variant="text", size="small")
         back.on_click(lambda _: self._leave())
 
         def show(draft: Draft) -> Viewable:
@@ -54,7 +54,7 @@ class ReviewPage(Page):
 
         draft_id = self.session.draft
         return [
-            self.part(Loaded("The draft", lambda: self.client.drafts.get(draft_id), show)),
+            self.part(Loaded("The review", lambda: self.client.drafts.get(draft_id), show)),
             back,
         ]
 

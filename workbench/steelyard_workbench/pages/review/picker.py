@@ -27,7 +27,7 @@ from steelyard_workbench.parts.datasets.names import dataset_options
 
 #: Datasets that are offered, and drafts that are listed with their counts at a time.
 MOST_DATASETS, MOST_DRAFTS = 500, 20
-_STARTED = "The review is started. It is in the list of drafts on the Review page."
+_STARTED = "The review is started. It is in the list of reviews on the Review page."
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +84,14 @@ class Picker(Viewer):
         self._more = pmui.Button(label="Load more", variant="outlined", size="small")
         self._said = pn.Column(sizing_mode="stretch_width")
         self.load_more = OneAtATime(
-            self._load_more, not_loaded("Older drafts"), self._said, can_retry=False, scope=scope
+            self._load_more, not_loaded("Older reviews"), self._said, can_retry=False, scope=scope
         )
         self._more.on_click(self.load_more.on_event)
         self.start = Write(
             self._start, "Not started:", self._said, refused="Start a review", scope=scope
         )
         self._dialog = pn.Column()
-        self.part = Loaded("The drafts", self._fetch, self._show)
+        self.part = Loaded("The reviews", self._fetch, self._show)
         self._box = pn.Column(self.part, self._said, self._dialog, sizing_mode="stretch_width")
 
     def __panel__(self) -> Viewable:
@@ -124,7 +124,7 @@ class Picker(Viewer):
             return True
 
         self.asked = Confirmation(
-            "Delete the draft?",
+            "Delete the review?",
             warning,
             action="Delete it",
             act=delete,
@@ -176,7 +176,7 @@ class Picker(Viewer):
             pn.Row(
                 dataset, *([start] if may_start else []), pmui.Typography(hint, variant="body2")
             ),
-            heading("Open drafts"),
+            heading("Open reviews"),
         ]
         if not choices.drafts.drafts:
             begin = (

@@ -87,20 +87,22 @@ class SealDialog(Viewer):
     ) -> None:
         self._client, self._draft_id = client, draft_id
         self._n_waiting, self._on_sealed = n_waiting, on_sealed
-        self._draft = Loaded("The draft", self._fetch, self._show)
-        self._as = pmui.RadioBoxGroup(label="Seal as", options=[_VERSION, _DATASET], value=_VERSION)
+        self._draft = Loaded("The review", self._fetch, self._show)
+        self._as = pmui.RadioBoxGroup(
+            label="Finish as", options=[_VERSION, _DATASET], value=_VERSION
+        )
         self._name = pmui.TextInput(label="Name of the new dataset", sizing_mode="stretch_width")
         self._name.visible = False
         self.drop = pmui.Checkbox(label="", value=False, visible=False)
         self._said = pn.Column(sizing_mode="stretch_width")
-        self.button = pmui.Button(label="Seal", variant="contained")
+        self.button = pmui.Button(label="Finish", variant="contained")
         self.seal = Write(self._send, on_failure=self._show_failure, fields={"name": self._name})
         self.button.on_click(self.seal.on_event)
         super().__init__()
         cancel = pmui.Button(label="Cancel", variant="outlined")
         cancel.on_click(lambda _: self.close())
         self._dialog = DrawnDialog(
-            "Seal the draft",
+            "Finish the review",
             self._draft.__panel__(),
             self._as,
             self._name,
@@ -135,7 +137,7 @@ class SealDialog(Viewer):
         self.button.disabled = bool(n_waiting)
         if n_waiting:
             edits = "1 edit is" if n_waiting == 1 else f"{n_waiting} edits are"
-            self._said[:] = [verdict("unsure", f"{edits} not part of the draft yet.", _UNSETTLED)]
+            self._said[:] = [verdict("unsure", f"{edits} not part of the review yet.", _UNSETTLED)]
         elif was_waiting:
             self._said[:] = []
             self._draft.start()
@@ -168,7 +170,7 @@ class SealDialog(Viewer):
         self._on_sealed(sealed)
 
     def _show_failure(self, error: Exception) -> Problem:
-        problem = problem_of(error, "Not sealed:")
+        problem = problem_of(error, "Not finished:")
         self._said[:] = [failed(problem)]
         return problem
 
@@ -225,7 +227,7 @@ class SealDialog(Viewer):
         shown = table(
             ("rows", f"of the {draft.rows:,} of version {draft.dataset_version}"),
             rows,
-            label="What the draft changes",
+            label="What the review changes",
             numbers=(0,),
         )
         growths = [_describe_growth(name, growth) for name, growth in changes.growths.items()]

@@ -100,8 +100,6 @@ def remarks_on(rows: Sequence[bytes]) -> str:
         )
     if n_empty := sum(_EMPTY_CONTEXT.search(line) is not None for line in lines):
         remarks.append(
-            "1 row has an empty context."
-            if n_empty == 1
-            else f"{n_empty:,} rows have an empty context."
+            "1 row has an empty text." if n_empty == 1 else f"{n_empty:,} rows have an empty text."
         )
     return " ".join(remarks)

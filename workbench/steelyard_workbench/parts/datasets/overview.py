@@ -36,7 +36,7 @@ def show_facts(dataset: Dataset) -> Viewable:
     split = dataset.split
     values = {
         "Version": f"{dataset.version}, the newest",
-        "Contexts": f"{dataset.contexts:,}: {split.training_contexts:,} training, "
+        "Texts": f"{dataset.contexts:,}: {split.training_contexts:,} training, "
         f"{split.evaluation_contexts:,} evaluation",
         "Duplicates left out": f"{dataset.duplicates_removed:,}",
         "Labelled with": METHODS[dataset.method],

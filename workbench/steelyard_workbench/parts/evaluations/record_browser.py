@@ -342,7 +342,7 @@ class RecordBrowser(Viewer):
         self._said.object = f'<p role="status" style="margin:0.3em 0">{escape(text)}</p>'
         notes: list[Viewable] = []
         if not self._has_contexts:
-            notes.append(empty("The dataset was deleted, so the contexts of these rows are gone."))
+            notes.append(empty("The dataset was deleted, so the texts of these rows are gone."))
         if n == 0 and words:
             clear = pmui.Button(label="Clear the filter", variant="contained")
             clear.on_click(lambda _: self.choose(RecordFilter()))

@@ -343,7 +343,7 @@ def show_policy(report: wire.PolicyReport) -> Viewable:
     """Show the actions of a policy."""
     values = {"Acted on": f"{measure_text(report.coverage)}, of {report.n:,} decisions"}
     for title, measure in (
-        ("Accuracy where acted on", report.accuracy),
+        ("Right where acted on", report.accuracy),
         ("Expected reward where acted on", report.expected_reward),
         ("Cost where acted on", report.cost),
         ("Cost that the model promised", report.promised_cost),

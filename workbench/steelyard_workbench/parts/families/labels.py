@@ -37,7 +37,7 @@ CANNOT_CONTINUE = {
     "queued": "a fine-tune of it is queued",
     "training": "a fine-tune of it is running",
     "no_new_data": "no row of its dataset was added or corrected since its last fine-tune",
-    "not_enough_evaluation_data": "too few evaluation decisions for the gate to judge by",
+    "not_enough_evaluation_data": "too few rows for the check to judge by",
 }
 _CONTINUE = {
     "new_data": "has new or corrected rows to continue on",
@@ -59,7 +59,7 @@ _WAITS = {
 }
 _OUTCOMES: dict[str | None, tuple[Status, str]] = {
     "joined": ("good", "joined"),
-    "gate_failed": ("unsure", "gate not passed"),
+    "gate_failed": ("unsure", "check not passed"),
     "failed": ("bad", "failed"),
     "cancelled": ("off", "cancelled"),
     "rolled_back": ("off", "rolled back"),

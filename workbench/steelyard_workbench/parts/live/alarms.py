@@ -26,15 +26,15 @@ from steelyard_workbench.parts.live.view import RowFilter, View
 
 #: What is watched, in words.
 WATCH_WORDS: dict[Watch, str] = {
-    "shares": "shares of the outcomes",
-    "top_probability": "probability of the likeliest outcome",
+    "shares": "shares of the answers",
+    "top_probability": "how sure it is",
     "accuracy": "share right",
-    "log_loss": "log loss",
-    "calibration": "calibration",
-    "contexts": "contexts unlike before",
+    "log_loss": "loss",
+    "calibration": "gap between sure and right",
+    "contexts": "texts unlike before",
     "latency": "slow answers",
     "errors": "failed requests",
-    "escalations": "escalated decisions",
+    "escalations": "answers asked further",
 }
 #: Alarms that are shown, the newest first.
 MOST_ALARMS = 10
