@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import zipfile
+from contextlib import suppress
 
 import pandas as pd
 import polars as pl
@@ -97,6 +98,28 @@ def test_an_encoding_that_is_not_known_is_not_taken_for_another(codec):
     data = f"text,team\n{OTHERS['KOI8-R']} для меня,a\n".encode(codec)
     with pytest.raises(ValueError, match="--encoding"):
         read(data)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I’d like it",
+        "“Why?” he asked",
+        "don’t",
+        "late – again",
+        "The café charged me",
+        "100 € back",
+    ],
+)
+def test_one_character_of_a_mac_is_no_other_of_windows(text):
+    def table(codec):
+        plain = "".join(f"plain words {n} here,{'ab'[n % 2]}\n" for n in range(20))
+        return f"text,team\n{plain}{text},a\n".encode(codec)
+
+    assert read(table("cp1252"))[0][-1][1][0] == text
+    with suppress(ValueError):  # which asks for the encoding
+        found, _ = read(table("mac_roman"))
+        assert found[-1][1][0] == text
 
 
 def test_an_encoding_that_is_not_certain_is_asked_for():

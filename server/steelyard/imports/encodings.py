@@ -63,9 +63,10 @@ _MOST_NULS = 0.1
 _LEAST_LIKELY, _NEXT_SHARE = 0.08, 0.6
 #: Of Latin letters, how much likelier Windows-1252 is beforehand, and how far it must be below another.
 _USUAL, _NEXT_LATIN = 1.35, 0.8
-#: Characters that no text file has, and signs that no language writes between letters.
+#: Characters that no text file has, and signs and capitals that no language writes where they are.
 _CONTROLS = re.compile(
-    r"[\x00-\x08\x0e-\x19\x1c-\x1f\x7f\x80-\x9f¤]|[^\W\d_][‚ƒ„†‡ˆ‰‹¦¬¯±¢£¥¼½¾÷]+[^\W\d_]"  # noqa: RUF001
+    r"[\x00-\x08\x0e-\x19\x1c-\x1f\x7f\x80-\x9f¤]|[^\W\d_][‚ƒ„†‡ˆ‰‹¦¬¯±¢£¥¼½¾÷•§]+[^\W\d_]"  # noqa: RUF001
+    r"|[†‡‰¬÷][^\W\d_]|\b[ÐÛŰŪ]\b"
 )
 #: Encodings of Latin letters, of one byte a character, and of several.
 _LATIN = (
@@ -82,11 +83,13 @@ _WIDEST_EUC = "euc_jis_2004"
 #: Katakana of half a width alone, which chardet does not know: most of a text, and how likely.
 _MOST_OF, _LIKELY_KANA = 0.95, 0.06
 _OTHERS = re.compile(r"[^\x00-\x7f]")
+#: A letter beside a capital at the start of a word that goes on in small letters.
+_BESIDE_CAPITAL = re.compile(r"\b(?:[A-Z]([^\W\d_a-zA-Z])|([^\W\d_a-zA-Z])[A-Z])[a-z]")
 #: Plain text between others, of which the first signs may be parts of characters.
 _LONG_ASCII = re.compile(rb"([\x00-\x7f]{3})[\x00-\x7f]{4,}([\x00-\x7f]{3})")
 #: Letters of two scripts side by side.
 _MIXED = re.compile(r"[A-Za-z][^\W\d_\x00-\x7f]|[^\W\d_\x00-\x7f][A-Za-z]")
-_HALF_KANA = re.compile("[\uff61-\uff9f]")
+_HALF_KANA = re.compile("[\uff61-\uff9f]{2,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +258,9 @@ def _likely(sample: bytes, texts: dict[str, str]) -> dict[str, float]:
     by_codec[_WIDEST_EUC] = "EUC-JP"
     likely: dict[str, float] = {}
     kana = texts.get("Shift_JIS", "")
-    if kana and len(_HALF_KANA.findall(kana)) > _MOST_OF * len(_OTHERS.findall(kana)):
+    # One alone is a letter with an accent of another encoding.
+    n_kana = sum(map(len, _HALF_KANA.findall(kana)))
+    if n_kana > _MOST_OF * len(_OTHERS.findall(kana)):
         likely["Shift_JIS"] = _LIKELY_KANA
     for each in chardet.detect_all(
         _LONG_ASCII.sub(rb"\1 \2", sample) if _share_paired(sample) > 0.5 else sample,
@@ -282,11 +287,12 @@ def _likely(sample: bytes, texts: dict[str, str]) -> dict[str, float]:
 
 
 def _is_written(text: str) -> bool:
-    """Return whether people write so: no controls, and no capitals after small letters."""
+    """Return whether people write so: no controls, and no capitals within words."""
     n_breaks = sum(
         before.islower() and after.isupper() and not after.isascii()
         for before, after in pairwise(text)
     )
+    n_breaks += sum(any(map(str.isupper, pair)) for pair in _BESIDE_CAPITAL.findall(text))
     return not _CONTROLS.search(text) and n_breaks <= len(_OTHERS.findall(text)) // 100
 
 
