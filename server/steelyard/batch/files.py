@@ -299,14 +299,24 @@ def _write_lines(parts: Iterable[pl.DataFrame], path: Path, raw: Sequence[str]) 
 
 def _plain_columns(rows: pl.LazyFrame, raw: Sequence[str], *, are_texts: bool) -> list[pl.Expr]:
     """Return columns of JSON as values of one type each, or as texts."""
+    if are_texts:
+        return [
+            pl.col(name).map_batches(_texts, return_dtype=pl.String, is_elementwise=True)
+            for name in raw
+        ]
     columns = []
     frame = rows.select(raw).collect(engine="streaming")
     for name in raw:
         cells = frame[name].to_list()
-        type_ = pl.String() if are_texts else _type_of(cells)
+        type_ = _type_of(cells)
         values = pl.Series(name, [_value(cell, type_) for cell in cells], dtype=type_, strict=True)
         columns.append(pl.lit(values).alias(name))
     return columns
+
+
+def _texts(cells: pl.Series) -> pl.Series:
+    values = (_value(cell, pl.String()) for cell in cells.to_list())
+    return pl.Series(cells.name, values, dtype=pl.String)
 
 
 def _type_of(cells: Sequence[str | None]) -> Any:

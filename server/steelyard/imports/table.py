@@ -12,6 +12,8 @@ from typing import Any, overload
 
 import pyarrow as pa
 
+from steelyard.imports.unpacked import CELL_BYTES
+
 #: A row: its line in the file, or its number from 1, and its cells.
 Row = tuple[int, list[Any]]
 
@@ -160,7 +162,7 @@ class ArrowRows(Sequence[Row]):
         cells = (
             part.to_pylist()
             for chunk in self._table.column(place).chunks
-            for part in _slices(chunk, _CHUNK_ROWS)
+            for part in _slices(chunk, _rows_together(chunk, 1))
         )
         convert = self._convert.get(place)
         every = chain.from_iterable(cells)
@@ -172,7 +174,7 @@ class ArrowRows(Sequence[Row]):
 
     def __iter__(self) -> Iterator[Row]:
         """Yield the rows."""
-        n_together = max(1, min(_CHUNK_ROWS, _CHUNK_CELLS // max(self._table.num_columns, 1)))
+        n_together = _rows_together(self._table, self._table.num_columns)
         start = 0
         for batch in self._table.to_batches(max_chunksize=n_together):
             columns = [cells.to_pylist() for cells in batch.columns]
@@ -230,6 +232,12 @@ def _chunks(rows: Iterable[Row], n_columns: int) -> Iterator[list[Row]]:
             chunk, n_characters = [], 0
     if chunk:
         yield chunk
+
+
+def _rows_together(cells: pa.Array | pa.Table, n_columns: int) -> int:
+    """Return how many rows are objects of Python at a time: the values of a list are many objects."""
+    n_most = _CHUNK_CELLS // max(n_columns, cells.nbytes // max(len(cells), 1) // CELL_BYTES, 1)
+    return max(1, min(_CHUNK_ROWS, n_most))
 
 
 def _slices(array: pa.Array, n_rows: int) -> Iterator[pa.Array]:

@@ -115,6 +115,8 @@ def parquet_batches(
                 chunk, leaf = footer.row_group(group).column(column), parquet.schema.column(column)
                 if leaf.max_repetition_level:
                     unpacked.check(chunk.num_values * CELL_BYTES)
+                    group_rows = max(footer.row_group(group).num_rows, 1)
+                    largest += chunk.num_values * CELL_BYTES // group_rows
                 value_bytes = _largest_value(file, chunk)
                 if not leaf.max_repetition_level:
                     largest += value_bytes

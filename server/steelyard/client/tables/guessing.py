@@ -167,6 +167,8 @@ def _guess_label(table: Table, column: str) -> Label | None:
         return None
     most = MAX_OUTCOMES if is_named else _MOST_GUESSED
     for cell in table.column(column):
+        if cell is None or cell == "":
+            continue
         names, answer = label_names(cell), answer_of(cell)
         n_filled += bool(names)
         values.update(name.casefold() for name in names)
