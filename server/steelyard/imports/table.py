@@ -237,7 +237,7 @@ def _chunks(rows: Iterable[Row], n_columns: int) -> Iterator[list[Row]]:
 def _rows_together(cells: pa.Array | pa.Table, n_columns: int) -> int:
     """Return how many rows are objects of Python at a time: the values of a list are many objects."""
     n_most = _CHUNK_CELLS // max(n_columns, cells.nbytes // max(len(cells), 1) // CELL_BYTES, 1)
-    return max(1, min(_CHUNK_ROWS, n_most))
+    return int(max(1, min(_CHUNK_ROWS, n_most)))
 
 
 def _slices(array: pa.Array, n_rows: int) -> Iterator[pa.Array]:

@@ -48,12 +48,12 @@ def _several_labels(store: FrameStore, manifest: Manifest) -> DatasetWarning | N
         .collect(engine="streaming")
     )
     texts = shared["decisions"].unique().to_list()
-    places = [
+    wordings = [
         (text, decision["id"], json.dumps(decision["question"]))
         for text in texts
         for decision in json.loads(text)
     ]
-    questions = pl.DataFrame(places, schema=["decisions", "decision", "question"], orient="row")
+    questions = pl.DataFrame(wordings, schema=["decisions", "decision", "question"], orient="row")
     share = pl.concat_str("outcome", "value", separator="\t")
     truths = (
         shared.explode("labels")
@@ -106,8 +106,8 @@ def _plain_contexts(store: FrameStore, part: Part) -> NDArray[np.int64]:
     return np.array([frame["index"].to_numpy(), plain], dtype=np.int64)
 
 
-def _contexts(n: int, single: str, several: str) -> str:
-    return f"1 context {single}" if n == 1 else f"{n:,} contexts {several}"
+def _contexts(n: int, singular: str, plural: str) -> str:
+    return f"1 context {singular}" if n == 1 else f"{n:,} contexts {plural}"
 
 
 def _named(indexes: pl.Series) -> str:
