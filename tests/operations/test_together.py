@@ -29,8 +29,8 @@ def desk(state: State) -> Desk:
     return Desk(state, accounts_enabled=True)
 
 
-def together(desk: Desk, *calls: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Return, of calls that wait for one turn to write, what each returned or raised, in their order."""
+def call_together(desk: Desk, *calls: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Return what calls that wait for one turn to write return or raise, in their order."""
     entered, may_go_on = threading.Event(), threading.Event()
     desk.state.submit(lambda _: entered.set() or may_go_on.wait(60))
     assert entered.wait(60)
@@ -51,7 +51,7 @@ def kinds(outcomes: list[Any]) -> list[type]:
 def test_together_no_more_is_held_than_there_is(desk: Desk):
     desk.accounts.add_credit("local", 100)
     first = desk.accepted(reserved=40)
-    outcomes = together(
+    outcomes = call_together(
         desk,
         desk.accept(reserved=50),
         desk.accept("b", reserved=11),
@@ -74,11 +74,11 @@ def test_together_a_cap_is_kept(desk: Desk):
     desk.accounts.add_credit("local", 1000)
     key = desk.accounts.create_key(scope="inference", monthly_cap_nano=100).key
     caller = Caller("local", key.id, "inference", "127.0.0.1")
-    outcomes = together(desk, *(desk.accept(reserved=30, caller=caller) for _ in range(5)))
+    outcomes = call_together(desk, *(desk.accept(reserved=30, caller=caller) for _ in range(5)))
     assert kinds(outcomes) == [Accepted] * 3 + [errors.KeyCapReachedError] * 2
     assert desk.month(key.id) == (0, 90)
     first, second, _ = outcomes[:3]
-    together(desk, desk.settled(first, 10), desk.settled(second, 0), desk.accept(reserved=5))
+    call_together(desk, desk.settled(first, 10), desk.settled(second, 0), desk.accept(reserved=5))
     assert desk.month(key.id) == (10, 30)
     desk.check_ledger()
 
@@ -89,7 +89,7 @@ def test_together_promotional_credit_is_spent_once(desk: Desk):
     )
     desk.accounts.add_credit("local", 100)
     both = [desk.accepted(reserved=20) for _ in range(2)]
-    together(desk, *(desk.settled(one, 10) for one in both))
+    call_together(desk, *(desk.settled(one, 10) for one in both))
     assert desk.books()["promotional"] == 0
     assert desk.books()["paid"] == 95
     desk.check_ledger()
@@ -106,7 +106,7 @@ def test_together_a_key_runs_once(desk: Desk):
             outcome = await desk.settled(outcome, 5, outcome.operation_id.encode())
         return outcome
 
-    outcomes = together(desk, *(run(key) for key in ("a", "done", "b", "a", "b", "a")))
+    outcomes = call_together(desk, *(run(key) for key in ("a", "done", "b", "a", "b", "a")))
     assert [outcome.is_replay for outcome in outcomes] == [False, True, False, True, True, True]
     assert outcomes[3].body == outcomes[5].body == outcomes[0].body != outcomes[2].body
     assert desk.books()["revenue"] == 11
@@ -118,7 +118,7 @@ def test_together_a_key_that_is_settled_is_not_free(desk: Desk, is_first: bool):
     desk.accounts.add_credit("local", 100)
     accepted = desk.accepted("k", reserved=5)
     calls = [desk.settled(accepted, 5, b"1"), desk.accept("k", reserved=5)]
-    replay = together(desk, *(calls if is_first else calls[::-1]))[1 if is_first else 0]
+    replay = call_together(desk, *(calls if is_first else calls[::-1]))[1 if is_first else 0]
     assert (replay.body, replay.is_replay) == (b"1", True)
     assert desk.books()["revenue"] == 5
     desk.check_ledger()
@@ -130,7 +130,7 @@ def test_together_a_dead_operation_frees_its_key_and_hold(desk: Desk, state_url:
     desk.state.close()
     with closing(open_state(state_url)) as state:
         again = Desk(state, desk.clock, accounts_enabled=True)
-        outcomes = together(again, again.accept(reserved=10), again.accept("k", reserved=50))
+        outcomes = call_together(again, again.accept(reserved=10), again.accept("k", reserved=50))
         assert kinds(outcomes) == [Accepted, Accepted]
         assert again.states()[dead.operation_id] == "released"
         assert again.books()["held"] == 60
@@ -143,7 +143,7 @@ def test_together_one_that_cannot_be_kept_fails_alone(desk: Desk):
         id="dec_1", account_id="local", created_at=1.0, model="base", request=b"{}", results=b"{}"
     )
     ran = [desk.accepted(reserved=5) for _ in range(3)]
-    outcomes = together(
+    outcomes = call_together(
         desk,
         desk.settled(ran[0], 5, decision=kept),
         desk.settled(ran[1], 5, decision=kept),
@@ -163,12 +163,12 @@ def test_many_take_as_few_trips_to_the_database_as_some(postgres: PostgresServer
         key = desk.accounts.create_key(scope="inference", monthly_cap_nano=10**5).key
         caller = Caller("local", key.id, "inference", "127.0.0.1")
         for turn, n_calls in enumerate((2, 2, 50)):
-            accepted = together(
+            accepted = call_together(
                 desk,
                 *(desk.accept(f"{turn} {n}", reserved=5, caller=caller) for n in range(n_calls)),
             )
             before = forwarder.n_trips
-            together(desk, *(desk.settled(one, 3) for one in accepted))
+            call_together(desk, *(desk.settled(one, 3) for one in accepted))
             n_trips.append(forwarder.n_trips - before)
         desk.check_ledger()
         assert desk.month(key.id) == (3 * 54, 0)

@@ -76,12 +76,12 @@ Outcome: TypeAlias = "Accepted | Replay | Pending | SteelyardError | bool"
 class _Round:
     """What beginnings and ends of operations found in the state, and what they write."""
 
-    def __init__(self, connection: Connection, pending: Sequence[Accepted | Settlement]) -> None:
-        operations = [_accepted_of(call) for call in pending]
+    def __init__(self, connection: Connection, work: Sequence[Accepted | Settlement]) -> None:
+        operations = [_accepted_of(call) for call in work]
         whose = list(
             dict.fromkeys(operation.whose for operation in operations if operation.reserved_nano)
         )
-        calls = [_own_call(call) for call in pending]
+        calls = [_own_call(call) for call in work]
         outcomes = run_all(
             connection,
             [call for call in calls if call is not None] + list(map(Spending.call, whose)),
@@ -93,7 +93,7 @@ class _Round:
         own = iter(outcomes)
         self.outcomes = [None if call is None else next(own) for call in calls]
         #: Keys that change in this round: what was found of them is not so any more.
-        self.changing = {_key_of(call.accepted) for call in pending if isinstance(call, Settlement)}
+        self.changing = {_key_of(call.accepted) for call in work if isinstance(call, Settlement)}
         self.operations: list[rows.OperationRow] = []
         self.keys: list[rows.KeyRow] = []
         self.endings: list[Values] = []

@@ -47,18 +47,22 @@ def run_all(connection: Connection, calls: Iterable[Call]) -> list[Outcome]:
     with single_trip(connection):
         cursors = [statement.send(connection, values) for statement, values in calls]
     # All rows: a statement that is not at its end keeps what it reads from being cleared away.
-    fetched = [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+    rows_of_each = [cursor.fetchall() if cursor.description else [] for cursor in cursors]
     return [
         Outcome(rows[0] if rows else None, cursor.rowcount)
-        for cursor, rows in zip(cursors, fetched, strict=True)
+        for cursor, rows in zip(cursors, rows_of_each, strict=True)
     ]
 
 
 class Statement:
     """A statement for a transaction that has begun, or alone; safe to use from several threads.
 
-    ``clause``: its parameters are named; none is a list. ``columns``: the columns that an INSERT
-    writes.
+    Parameters
+    ----------
+    clause : Executable
+        Its parameters are named; none is a list.
+    columns : iterable of str
+        The columns that an INSERT writes.
     """
 
     def __init__(self, clause: Executable, columns: Iterable[str] = ()) -> None:

@@ -97,10 +97,10 @@ class KnownRows:
     def _files(self) -> dict[str, pl.DataFrame]:
         """The hashes by the names of their files; without one that is gone, whose parts are read."""
         names = () if self._previous is None else self._previous.known
-        found = {name: self._store.find(f"{name}.parquet") for name in names}
+        contents = {name: self._store.find(f"{name}.parquet") for name in names}
         return {
             name: pl.read_parquet(io.BytesIO(content))
-            for name, content in found.items()
+            for name, content in contents.items()
             if content is not None
         }
 
