@@ -25,7 +25,14 @@ from steelyard.ledger import books as ledger
 from steelyard.operations import store as rows
 from steelyard.operations.idempotency import AT_ONCE, KEEP_S, KeyedWrites
 from steelyard.operations.write import Replay, Write
-from steelyard.operations.writes import Accepted, FurtherWrite, OperationWrites, Pending, Settlement
+from steelyard.operations.writes import (
+    Accepted,
+    FurtherWrite,
+    OperationWrites,
+    Outcome,
+    Pending,
+    Settlement,
+)
 from steelyard.storage import State
 from steelyard.storage.writer import Together
 
@@ -97,7 +104,8 @@ class OperationLog:
                 return outcome
             if isinstance(outcome, Replay | errors.SteelyardError):
                 raise outcome
-            await self._wait_for(outcome, give_up_at)
+            if isinstance(outcome, Pending):
+                await self._wait_for(outcome, give_up_at)
 
     async def replay_known(self, write: Write) -> None:
         """Raise the answer that a key has, for a request that would now be refused."""
@@ -120,7 +128,8 @@ class OperationLog:
         is_settled = False
         try:
             async with asyncio.timeout(SETTLE_S):
-                is_settled = await self._state.write(Together(self._writes.run, settlement))
+                outcome = await self._state.write(Together(self._writes.run, settlement))
+                is_settled = outcome is True
         except (errors.StorageUnavailableError, TimeoutError) as error:
             self._remember(accepted)
             if not accepted.is_recorded:
@@ -167,9 +176,7 @@ class OperationLog:
             while self._state.write_now(clear) == AT_ONCE:
                 pass
 
-    async def _begin(
-        self, accepted: Accepted
-    ) -> Accepted | Replay | Pending | errors.SteelyardError:
+    async def _begin(self, accepted: Accepted) -> Outcome:
         self._running[accepted.operation_id] = Future()
         try:
             # Without power nobody would end it: lost, it leaves key and credit as a dead one does.

@@ -10,7 +10,12 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from steelyard import errors
+from steelyard.errors import (
+    DataDamagedError,
+    InvalidRequestError,
+    SteelyardError,
+    StorageUnavailableError,
+)
 from steelyard.storage.damage import ADVICE
 
 _FULL = "The state's disk is full; free space on it, then try again."
@@ -53,13 +58,13 @@ _POSTGRES_FULL = "53100"
 _POSTGRES_READ_ONLY = "25006"
 
 
-def unavailable(error: BaseException) -> errors.StorageUnavailableError | None:
+def unavailable(error: BaseException) -> StorageUnavailableError | None:
     """Return the error to raise when the database cannot serve; ``None`` for any other failure.
 
     The message names neither the place of the database nor the written values.
     """
     if isinstance(error, PoolTimeoutError):
-        return errors.StorageUnavailableError(_AWAY)
+        return StorageUnavailableError(_AWAY)
     if not isinstance(error, DBAPIError):
         return None
     cause = error.orig
@@ -68,7 +73,7 @@ def unavailable(error: BaseException) -> errors.StorageUnavailableError | None:
         message = _SQLITE_MESSAGES.get(primary, _AWAY) if primary in _SQLITE else None
     else:
         message = _postgres_message(error, getattr(cause, "sqlstate", None))
-    return None if message is None else errors.StorageUnavailableError(message)
+    return None if message is None else StorageUnavailableError(message)
 
 
 def _postgres_message(error: DBAPIError, state: str | None) -> str | None:
@@ -82,16 +87,16 @@ def _postgres_message(error: DBAPIError, state: str | None) -> str | None:
     return _AWAY if is_away else None
 
 
-def refused(error: BaseException) -> errors.SteelyardError | None:
+def refused(error: BaseException) -> SteelyardError | None:
     """Return the error of one piece of work alone: it met damage, or a text that cannot be held."""
     return damaged(error) or _unholdable(error)
 
 
-def damaged(error: BaseException) -> errors.DataDamagedError | None:
+def damaged(error: BaseException) -> DataDamagedError | None:
     """Return the error to raise when the database, or a row's content, is damaged."""
     if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
         # Requests were read before: what is decoded beside a connection was stored.
-        return errors.DataDamagedError(f"A row of the state's database cannot be read. {ADVICE}")
+        return DataDamagedError(f"A row of the state's database cannot be read. {ADVICE}")
     if not isinstance(error, DBAPIError):
         return None
     cause = error.orig
@@ -100,17 +105,13 @@ def damaged(error: BaseException) -> errors.DataDamagedError | None:
         is_damaged = primary in _SQLITE_DAMAGED or str(cause).startswith(_DAMAGED_SCHEMA)
     else:
         is_damaged = getattr(cause, "sqlstate", None) in _POSTGRES_DAMAGED
-    return (
-        errors.DataDamagedError(f"The state's database is damaged. {ADVICE}")
-        if is_damaged
-        else None
-    )
+    return DataDamagedError(f"The state's database is damaged. {ADVICE}") if is_damaged else None
 
 
-def _unholdable(error: BaseException) -> errors.InvalidRequestError | None:
+def _unholdable(error: BaseException) -> InvalidRequestError | None:
     """Return the error to raise when PostgreSQL cannot hold a text that was sent."""
     if isinstance(error, DataError) and "NUL (0x00)" in str(error.orig):
-        return errors.InvalidRequestError(
+        return InvalidRequestError(
             "A text of the request has the character NUL (U+0000), which the state's database cannot "
             "hold; send it without."
         )
@@ -128,7 +129,7 @@ def database_error(error: Any, connection: Connection, sql: str = "") -> Excepti
     is_lost = dialect.is_disconnect(error, connection.connection.dbapi_connection, None)
     if is_lost:
         connection.invalidate(error)
-    wrapped: Exception = DBAPIError.instance(
+    explained: Exception = DBAPIError.instance(
         sql,
         None,
         error,
@@ -137,4 +138,4 @@ def database_error(error: Any, connection: Connection, sql: str = "") -> Excepti
         connection_invalidated=is_lost,
         dialect=dialect,
     )
-    return wrapped
+    return explained

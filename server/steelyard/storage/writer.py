@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine, Transaction
 
@@ -48,7 +48,7 @@ class Turns(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Together(Generic[T]):
     """Work that is done in one go with other work of its kind that waits with it.
 
     Parameters
@@ -59,10 +59,10 @@ class Together:
         What this one is about.
     """
 
-    run: Callable[[Connection, Sequence[Any]], Sequence[Any]]
+    run: Callable[[Connection, Sequence[Any]], Sequence[T]]
     item: Any
 
-    def __call__(self, connection: Connection) -> Any:
+    def __call__(self, connection: Connection) -> T:
         """Do it alone."""
         return self.run(connection, [self.item])[0]
 
