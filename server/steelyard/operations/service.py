@@ -180,10 +180,7 @@ class OperationLog:
         self._running[accepted.operation_id] = Future()
         try:
             # Without power nobody would end it: lost, it leaves key and credit as a dead one does.
-            begin = Together(self._writes.run, accepted)
-            outcome: Accepted | Replay | Pending | errors.SteelyardError = await self._state.write(
-                begin, is_synced=False
-            )
+            outcome = await self._state.write(Together(self._writes.run, accepted), is_synced=False)
         except BaseException:
             # It may have been written all the same, or be yet: nothing runs it.
             self._end(accepted.operation_id)
