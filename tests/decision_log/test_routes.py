@@ -314,8 +314,12 @@ def test_figures_over_time_have_a_point_for_each_stretch(own, client):
 def test_a_share_is_corrected_by_those_that_were_checked_in_the_order_of_chance(own, client):
     state, now = own[0].services.state, math.floor(time.time() / 3600) * 3600.0
     made = [
-        (dataclasses.replace(stored, id=new_id("dec")), truth)
-        for stored, truth in answers(400, {"yes": 0.84, "no": 0.16}, at=now - 1_000, seed=4)
+        (dataclasses.replace(stored, id=f"{new_id('dec')[:14]}{drawn:016x}"), truth)
+        for drawn, (stored, truth) in zip(
+            np.random.default_rng(0).integers(2**63, size=400).tolist(),
+            answers(400, {"yes": 0.84, "no": 0.16}, at=now - 1_000, seed=4),
+            strict=True,
+        )
     ]
     store(state, made)
     params = {"since": now - 3600, "until": now, "bucket_s": 3600}

@@ -228,7 +228,7 @@ def test_a_state_that_is_no_database_ends_the_start(home: Home, tmp_path: Path) 
 
 def test_the_doctor_finds_nothing_wrong_with_a_whole_home(home: Home) -> None:
     assert home.failures() == home.failures("--deep") == []
-    assert "2 files that the state names are there" in home.doctor("--deep").stdout
+    assert "3 files that the state names are there" in home.doctor("--deep").stdout
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_the_doctor_names_each_file_that_is_not_there(
     name = home.part.stem
     damage(home.part)
     lines = home.failures()
-    assert len(lines) == (2 if damage is empty_folder else 1)
+    assert len(lines) == (3 if damage is empty_folder else 1)
     [line] = [line for line in lines if name in line]
     assert word in line
     assert f"version 1 of the dataset {home.dataset}" in line

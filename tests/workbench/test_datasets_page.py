@@ -12,11 +12,14 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import panel as pn
+import panel_material_ui as pmui
 import polars as pl
+from panel.viewable import Viewer
 
 import steelyard
 from steelyard.errors import SteelyardError
 from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.first_field import FirstField
 from steelyard_workbench.kit.components.frame_table import PageRequest
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.session import Session
@@ -502,6 +505,34 @@ def test_a_question_is_acted_on_once_however_often_it_is_clicked():
     assert asked == [1]
     assert not question.dialog.open
     assert not question.button.disabled
+
+
+class Asked(Viewer):
+    """Content of a question with a field, or with none, in it."""
+
+    def __init__(self, *parts):
+        super().__init__()
+        self.parts = pn.Column(*parts)
+
+    def __panel__(self):
+        return self.parts
+
+
+@pytest.mark.parametrize(
+    ("content", "typed", "begins_in_it"),
+    [
+        ([], "", False),
+        ([], "desk", True),
+        ([pmui.TextInput(label="Why")], "", True),
+        ([pmui.TextInput(label="Why", visible=False)], "", False),
+        ([Asked(pmui.TextInput(label="Why"))], "", True),
+        ([Asked(pmui.Select(label="Base model"))], "", False),
+    ],
+)
+def test_a_question_begins_in_its_field_whatever_part_that_stands_in(content, typed, begins_in_it):
+    question = Confirmation("Sure?", *content, action="Do it", act=lambda: None, typed=typed)
+    assert bool(question.dialog.select(FirstField)) == begins_in_it
+    assert list(question.dialog[-1]) == [question.button, question.cancel]
 
 
 def sorted_by_name(page):

@@ -290,7 +290,7 @@ class DatasetCheck(Struct, frozen=True, kw_only=True):
     ]
 
 
-class DatasetPage(CursorPage[Dataset], frozen=True):
+class DatasetPage(CursorPage[Dataset], Shown, frozen=True):
     """Datasets, most recently used first."""
 
 

@@ -85,8 +85,8 @@ class SteelyardError(Exception):
     _folded: TracebackType | None = None
 
     def __init_subclass__(cls) -> None:
-        """Name a class below one of ``steelyard.errors.kinds``, which have no codes."""
-        if not any("code" in vars(named) for named in (cls, cls.__bases__[0])):
+        """Name a class below one of ``steelyard.errors.kinds``, which have no codes of their own."""
+        if cls.code == SteelyardError.code and SteelyardError not in cls.__bases__:
             cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Error")).lower()
 
     def __init__(

@@ -178,7 +178,7 @@ class Job(Framed, Struct, frozen=True, kw_only=True):
         )
 
 
-class JobPage(CursorPage[Job], frozen=True):
+class JobPage(CursorPage[Job], Shown, frozen=True):
     """A page of fine-tunes, newest first."""
 
 

@@ -18,6 +18,7 @@ from steelyard.families.service import FamilyService
 from steelyard.families.store import dataset_of_family
 from steelyard.families.tuned import TunedModels
 from steelyard.house import House
+from steelyard.outbox.names import Event
 from steelyard.scoring.protocol import Scorer
 from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.scoring.shipped import READER
@@ -26,6 +27,13 @@ from steelyard.settings import home_of
 from steelyard.storage.artifacts import ArtifactStore
 
 #: The store of fine-tunes' files, and the folder of those that run.
+EVENTS: tuple[Event, ...] = (
+    "gate.passed",
+    "gate.failed",
+    "family.moved",
+    "family.switched_off",
+    "family.rolled_back",
+)
 FOLDER = "fine_tunes"
 
 

@@ -12,7 +12,7 @@ from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.families.lineage_store import LineageStore
-from steelyard.families.opening import FOLDER, jobs_folder, open_base, open_families
+from steelyard.families.opening import EVENTS, FOLDER, jobs_folder, open_base, open_families
 from steelyard.families.routes import ROUTES
 from steelyard.house import House
 from steelyard.jobs.work import Work
@@ -62,13 +62,7 @@ ROOM = Room(
     nouns=("fine-tuning",),
     tables=tables.TABLES,
     errors=errors_of(families),
-    events=(
-        "gate.passed",
-        "gate.failed",
-        "family.moved",
-        "family.switched_off",
-        "family.rolled_back",
-    ),
+    events=EVENTS,
     routes=(*ROUTES, *fine_tuning.ROUTES),
     base=open_base,
     open=open_families,

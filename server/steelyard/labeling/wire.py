@@ -123,7 +123,7 @@ class LabelingSource(Shown, Struct, frozen=True, kw_only=True):
     created_at: float
 
 
-class LabelingSourcePage(CursorPage[LabelingSource], frozen=True):
+class LabelingSourcePage(CursorPage[LabelingSource], Shown, frozen=True):
     """Sources, newest first."""
 
 
@@ -278,7 +278,7 @@ class LabelingJob(Shown, Struct, frozen=True, kw_only=True):
         )
 
 
-class LabelingJobPage(CursorPage[LabelingJob], frozen=True):
+class LabelingJobPage(CursorPage[LabelingJob], Shown, frozen=True):
     """Jobs, newest first."""
 
 

@@ -6,6 +6,7 @@ operations is read in one trip to the database and written in another.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -86,7 +87,6 @@ class _Round:
             connection,
             [call for call in calls if call is not None] + list(map(Spending.call, whose)),
         )
-        self.spending = Spending()
         for payer, outcome in zip(whose, outcomes[len(outcomes) - len(whose) :], strict=True):
             assert outcome.row is not None  # noqa: S101  it selects values
             self.spending.load(payer, outcome.row)
@@ -101,12 +101,21 @@ class _Round:
         #: What accounts that begin something had before.
         self.credits: list[tuple[Accepted, Spendable]] = []
 
+    @functools.cached_property
+    def spending(self) -> Spending:
+        """What accounts and keys spend in this round."""
+        return Spending()
+
     def write(self, connection: Connection) -> None:
         with single_trip(connection):
-            rows.insert_operation(connection, *self.operations)
-            rows.insert_key(connection, *self.keys)
-            rows.end_keys(connection, self.endings)
-            self.spending.write(connection)
+            if self.operations:
+                rows.insert_operation(connection, *self.operations)
+            if self.keys:
+                rows.insert_key(connection, *self.keys)
+            if self.endings:
+                rows.end_keys(connection, self.endings)
+            if "spending" in vars(self):  # most requests of a server without accounts cost nothing
+                self.spending.write(connection)
             for also in self.further:
                 also(connection)
         for accepted, credit in self.credits:
@@ -181,7 +190,7 @@ class OperationWrites:
             return None
         if key_row is not None:
             return self._meet(connection, key_row, accepted)
-        credit = self._credit(now.spending, accepted)
+        credit = self._credit(now, accepted)
         refusal = self._refusal(credit, accepted)
         if refusal is not None:
             return refusal
@@ -237,12 +246,12 @@ class OperationWrites:
             return operation.id in self.running
         return self.state.is_alive(connection, operation.instance)
 
-    def _credit(self, spending: Spending, accepted: Accepted) -> Spendable | None:
+    def _credit(self, now: _Round, accepted: Accepted) -> Spendable | None:
         """Return the caller's spendable credit; ``None`` where it is not needed."""
         is_needed = self.accounts_enabled or accepted.write.caller.key_id
         if accepted.reserved_nano == 0 or not is_needed:
             return None
-        return spending.left(accepted.whose)
+        return now.spending.left(accepted.whose)
 
     def _refusal(self, credit: Spendable | None, accepted: Accepted) -> SteelyardError | None:
         if credit is None:

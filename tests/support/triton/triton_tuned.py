@@ -5,10 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.rendering import RenderedRequest
@@ -32,6 +35,7 @@ class Tuned:
 
     adapter: str
     base: str = "random"
+    gate: Any = field(default_factory=lambda: SimpleNamespace(reader=UNSET))
 
     @property
     def ref(self) -> str:

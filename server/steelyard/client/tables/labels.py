@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET
 
-from steelyard.client.tables.cells import answer_of, are_shares, label_names
+from steelyard.client.tables.cells import answer_of, label_names
 from steelyard.client.tables.columns import has_order
 from steelyard.decisions.several import id_of, ids_of_labels, multi_label
 from steelyard.imports.table import Table
@@ -208,7 +208,10 @@ def label_of(
     is_several = False
     for cell in table.column(column):
         names, answer = label_names(cell), answer_of(cell)
-        if isinstance(answer, dict) and answer and not are_shares(answer):
+        # Numbers that sum to something else are a fault of their row alone.
+        if isinstance(answer, dict) and not all(
+            isinstance(share, int | float) for share in answer.values()
+        ):
             raise ValueError(
                 f"The column {column!r} has objects of {', '.join(map(repr, answer))}, of which none is the "
                 "label; write the label alone, or the share of each outcome, which sum to 1."

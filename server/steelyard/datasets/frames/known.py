@@ -23,6 +23,8 @@ from steelyard.storage.frame_store import FrameStore
 #: is written anew with each version.
 _AT_ONCE, _GROWING = 1 << 17, 1 << 13
 _HASHES = ("row_sha256", "context_sha256")
+#: Not that of rows, which tools that look for them would take these for.
+_SUFFIX = ".file"
 _NONE = pl.DataFrame(schema=dict.fromkeys(_HASHES, pl.Binary) | {"part": pl.String})
 
 
@@ -41,7 +43,7 @@ class KnownRows:
         looked_up = contexts.to_frame().lazy()
         named = pl.DataFrame(
             [(part.sha256, str(part.side)) for part in self._parts],
-            schema=["part", "side"],
+            schema={"part": pl.String, "side": pl.String},
             orient="row",
         )
         # Rows of a part that is none of this version's any more are gone from it.
@@ -80,7 +82,7 @@ class KnownRows:
         growing = [name for name, frame in self._files.items() if len(frame) + n_rows <= _GROWING]
         content = io.BytesIO()
         pl.concat([*(self._files[name] for name in growing), *hashes]).write_parquet(content)
-        name = self._store.put(content.getvalue(), ".parquet")
+        name = self._store.put(content.getvalue(), _SUFFIX)
         return (*(name for name in self._files if name not in growing), name)
 
     def _scan(self, *parts: Part) -> pl.LazyFrame:
@@ -97,7 +99,7 @@ class KnownRows:
     def _files(self) -> dict[str, pl.DataFrame]:
         """The hashes by the names of their files; without one that is gone, whose parts are read."""
         names = () if self._previous is None else self._previous.known
-        contents = {name: self._store.find(f"{name}.parquet") for name in names}
+        contents = {name: self._store.find(f"{name}{_SUFFIX}") for name in names}
         return {
             name: pl.read_parquet(io.BytesIO(content))
             for name, content in contents.items()

@@ -119,6 +119,11 @@ class ConnectedQueue:
         return len(self._queue)
 
     @property
+    def n_unanswered(self) -> int:
+        """Decisions that wait or are under way."""
+        return self._n_decisions
+
+    @property
     def rest_s(self) -> float:
         """Seconds for which its server is left alone."""
         return self.breaker.rest_s

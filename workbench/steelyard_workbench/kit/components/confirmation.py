@@ -45,17 +45,17 @@ class Confirmation(Viewer):
         what = title[0].lower() + title[1:].rstrip("?")
         self.confirm = Write(self._confirm, f"Not done: {what}.", self.problem)
         self.button.on_click(self.confirm.on_event)
-        has_field = typed or any(part.select(pmui.TextInput) for part in content)
         self.dialog = pmui.Dialog(
             *content,
             self.entry,
-            *([FirstField()] if has_field else []),
             self.problem,
             pmui.Row(self.button, self.cancel),
             title=title,
             open=True,
             width_option="md",
         )
+        if self.dialog.select(lambda part: isinstance(part, pmui.TextInput) and part.visible):
+            self.dialog.insert(-2, FirstField())
         super().__init__()
 
     def __panel__(self) -> Viewable:
