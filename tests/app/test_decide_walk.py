@@ -24,7 +24,7 @@ PACKAGE = Path(steelyard.__file__).parent
 PAGE = PACKAGE.parents[1] / "docs" / "contributors" / "architecture.md"
 
 #: A request enters so many files at most, and goes from one to another so many times.
-MAX_FILES, MAX_CHANGES = 45, 200
+MAX_FILES, MAX_CHANGES = 45, 210
 #: Calls in the queue before the engine of a request that is alone in it; 184 where it is not.
 MAX_QUEUE_CALLS = 20
 

@@ -83,10 +83,8 @@ class _Round:
             dict.fromkeys(operation.whose for operation in operations if operation.reserved_nano)
         )
         calls = [_own_call(call) for call in work]
-        outcomes = run_all(
-            connection,
-            [call for call in calls if call is not None] + list(map(Spending.call, whose)),
-        )
+        reads = [call for call in calls if call is not None] + list(map(Spending.call, whose))
+        outcomes = run_all(connection, reads) if reads else []
         for payer, outcome in zip(whose, outcomes[len(outcomes) - len(whose) :], strict=True):
             assert outcome.row is not None  # noqa: S101  it selects values
             self.spending.load(payer, outcome.row)
