@@ -204,8 +204,11 @@ def test_the_first_decision_prints_what_its_page_shows(tmp_path):
 
     def run(command: str) -> str:
         program = [sys.executable, "-m", "steelyard", command, "request.json"]
+        # Other tests of the process may have named the double as the engine.
+        env = {k: v for k, v in os.environ.items() if not k.startswith("STEELYARD_")}
+        env["STEELYARD_HOME"] = str(tmp_path / "home")
         return subprocess.run(
-            program, cwd=tmp_path, capture_output=True, text=True, check=True
+            program, cwd=tmp_path, env=env, capture_output=True, text=True, check=True
         ).stdout
 
     number = re.compile(r"\d\.\d+")
