@@ -1,4 +1,4 @@
-"""What of a client needs Polars or Arrow, which load slowly and need not be there."""
+"""The frames of a client: Polars and Arrow, which load slowly and may be missing."""
 
 from __future__ import annotations
 

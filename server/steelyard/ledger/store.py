@@ -79,7 +79,7 @@ class Whose(NamedTuple):
 
 
 class Spending:
-    """What accounts and keys can spend as work comes one after the other, and what is to be written of it."""
+    """The credit of accounts and the caps of keys during several writes, and the ledger's rows for them."""
 
     def __init__(self) -> None:
         #: What is available by account, and which part of it is promotional.

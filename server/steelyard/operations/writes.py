@@ -45,7 +45,7 @@ class Accepted:
 
     @property
     def whose(self) -> Whose:
-        """Who pays, and by the cap of which key and month, whenever it ends."""
+        """The account and the key that pay, and the month of the cap, at its beginning and at its end."""
         caller = self.write.caller
         return Whose(caller.account_id, caller.key_id, utc_month(self.accepted_at))
 
@@ -75,7 +75,7 @@ Outcome: TypeAlias = "Accepted | Replay | Pending | SteelyardError | bool"
 
 
 class _Round:
-    """What beginnings and ends of operations found in the state, and what they write."""
+    """The reads and writes of operations that begin and end together."""
 
     def __init__(self, connection: Connection, work: Sequence[Accepted | Settlement]) -> None:
         operations = [_accepted_of(call) for call in work]
@@ -101,7 +101,7 @@ class _Round:
 
     @functools.cached_property
     def spending(self) -> Spending:
-        """What accounts and keys spend in this round."""
+        """The spending of accounts and keys in this round."""
         return Spending()
 
     def write(self, connection: Connection) -> None:

@@ -47,8 +47,7 @@ class KnownRows:
             orient="row",
         )
         # Rows of a part that is none of this version's any more are gone from it.
-        in_files = pl.concat([_NONE, *self._files.values()]).join(named, on="part")
-        frames = [in_files.lazy()]
+        frames = [self._in_files.join(named, on="part").lazy()]
         if self._apart:
             frames.append(self._scan(*self._apart))
         columns = [*_HASHES, pl.col("side").cast(pl.String)]
@@ -92,8 +91,13 @@ class KnownRows:
     @functools.cached_property
     def _apart(self) -> list[Part]:
         """The parts whose hashes are in no file."""
-        named = pl.concat([_NONE, *self._files.values()])["part"].unique()
-        return [part for part in self._parts if part.sha256 not in set(named)]
+        in_files = set(self._in_files["part"].unique())
+        return [part for part in self._parts if part.sha256 not in in_files]
+
+    @functools.cached_property
+    def _in_files(self) -> pl.DataFrame:
+        """The hashes of all files."""
+        return pl.concat([_NONE, *self._files.values()])
 
     @functools.cached_property
     def _files(self) -> dict[str, pl.DataFrame]:

@@ -1,6 +1,6 @@
 """Warnings about the rows of a version: contexts with several labels, and copies on both sides.
 
-Such rows are stored as they came: whoever sent them may know why. But a model learns all labels of a
+Such rows are stored as they came, since the sender may have a reason. But a model learns all labels of a
 context, and an evaluation counts all of them.
 """
 
