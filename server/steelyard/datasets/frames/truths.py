@@ -7,7 +7,6 @@ context, and an evaluation counts all of them.
 from __future__ import annotations
 
 import json
-from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -18,13 +17,15 @@ from steelyard.datasets.frames.scanning import scan
 from steelyard.datasets.versions import Manifest, Part
 from steelyard.datasets.wire import SIDES, DatasetWarning
 from steelyard.decisions.contexts import plain_hash
+from steelyard.recent import Recent
 from steelyard.storage.frame_store import FrameStore
 
-#: Parts whose contexts' normal forms stay in memory, 2 MB each at most.
-_CACHED_PARTS = 64
+#: Bytes of the hashes of parts' contexts that stay in memory: a dataset of small appends has many parts.
+_CACHED_BYTES = 1 << 27
 #: Rows that a warning names.
 _MOST_NAMED = 5
 _KEY = ("context_sha256", "decision", "question")
+_plain: Recent[str, NDArray[np.int64]] = Recent(_CACHED_BYTES, lambda _, hashes: hashes.nbytes)
 
 
 def with_warnings(store: FrameStore, manifest: Manifest) -> Manifest:
@@ -94,16 +95,19 @@ def _near_copies(store: FrameStore, manifest: Manifest) -> DatasetWarning | None
     )
 
 
-@lru_cache(maxsize=_CACHED_PARTS)
 def _plain_contexts(store: FrameStore, part: Part) -> NDArray[np.int64]:
     """Return the indexes of a part's rows, and the hashes of the normal forms of their contexts."""
+    cached = _plain.find(part.sha256)
+    if cached is not None:
+        return cached
     with store.open(f"{part.sha256}.parquet") as file:
         frame = pl.read_parquet(file, columns=["index", "context", "is_text", "images"])
     plain = [
         plain_hash(context if is_text else json.loads(context), images)
         for context, is_text, images in frame.drop("index").iter_rows()
     ]
-    return np.array([frame["index"].to_numpy(), plain], dtype=np.int64)
+    hashes = np.array([frame["index"].to_numpy(), plain], dtype=np.int64)
+    return _plain.find_or_note(part.sha256, hashes)
 
 
 def _contexts(n: int, singular: str, plural: str) -> str:
