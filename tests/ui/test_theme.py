@@ -111,6 +111,22 @@ def test_the_theme_is_kept_over_a_reload_and_in_an_address(quiet_page):
     expect(quiet_page).not_to_have_url(re.compile(r"theme=dark"))
 
 
+def test_an_address_names_no_dark_theme_once_another_is_chosen_whatever_the_server_does(quiet_page):
+    """Parts that are drawn meanwhile read it there."""
+    held = []
+
+    def pass_on(socket):
+        server = socket.connect_to_server()
+        socket.on_message(lambda message: held or server.send(message))
+
+    quiet_page.route_web_socket(re.compile(r"/ws"), pass_on)
+    visit(quiet_page, "page=settings&theme=dark")
+    held.append("what the browser says")
+    quiet_page.get_by_role("button", name="Toggle theme").click()
+    expect(quiet_page.locator(".mui-light").first).to_be_visible()
+    expect(quiet_page).to_have_url(re.compile(r"/\?page=settings$"))
+
+
 @pytest.mark.slow
 def test_the_system_is_followed_until_a_theme_is_chosen_which_is_kept(quiet_page):
     quiet_page.emulate_media(color_scheme="dark")

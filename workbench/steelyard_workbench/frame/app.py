@@ -36,6 +36,7 @@ from steelyard_workbench.frame.visitors import VisitorClient, Visitors
 from steelyard_workbench.kit import corner
 from steelyard_workbench.kit.components.browser_session import BrowserSession
 from steelyard_workbench.kit.components.browser_window import (
+    NAME_NO_DARK,
     NARROW,
     WIDTH,
     BrowserWindow,
@@ -238,6 +239,7 @@ class App:
         self._follows_system = follows_system(self.session.theme, cookies)
         shell.dark_theme = is_dark(self.session.theme, cookies)
         pn.bind(self._on_theme, shell.param.dark_theme, watch=True)
+        shell.jscallback(dark_theme=NAME_NO_DARK)
         self._shell = shell
         # Before the browser says so: a menu that is open on a phone lies over the page.
         usual = NARROW if "Mobi" in headers.get("User-Agent", "") else ""

@@ -12,6 +12,17 @@ CHOSEN, SYSTEM, WIDTH = "steelyard-theme", "steelyard-system-theme", "steelyard-
 #: Value of the last.
 NARROW = "narrow"
 
+#: Run in the browser when a page has turned to another theme: the address no longer names the dark
+#: one at once. panel-material-ui reads it for every part that it draws, so a part that came before
+#: the server had written the address anew stayed dark on a light page.
+NAME_NO_DARK = """
+if (!cb_obj.dark_theme) {
+  const address = new URL(location.href);
+  address.searchParams.delete("theme");
+  history.replaceState(history.state, "", address);
+}
+"""
+
 _LOOK = (
     f"""
 const CHOSEN = "{CHOSEN}", SYSTEM = "{SYSTEM}", WIDTH = "{WIDTH}", NARROW = "{NARROW}";
