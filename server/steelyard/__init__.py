@@ -63,7 +63,7 @@ def decide(
     Parameters
     ----------
     context : str, mapping or sequence
-        What the decisions are about: a text, or any JSON object or array.
+        The text to decide on, or any JSON object or array.
     decisions : sequence of mapping
         1 to 64 of them, each with ``id``, ``question``, and by kind ``kind``, ``outcomes``,
         ``rubric`` and the fields of the action.
@@ -183,14 +183,14 @@ def lint(
     context: str | Mapping[str, Any] | Sequence[Any],
     decisions: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Return what about decisions makes their answers worse; loads no model.
+    """Return warnings about decisions that make their answers worse; loads no model.
 
     The fields are those of ``decide``, and the answer is that of ``POST /v1/lint``.
 
     Parameters
     ----------
     context : str, mapping or sequence
-        What the decisions are about.
+        The text or the JSON to decide on.
     decisions : sequence of mapping
         1 to 64 of them, as for ``decide``.
 

@@ -1,4 +1,4 @@
-"""Who calls: the account, the key and what it may do."""
+"""The caller of a request: the account, the key and its permissions."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class Caller:
 
     @property
     def is_operator(self) -> bool:
-        """Whether it may know what concerns the whole server, every account's share in it."""
+        """Whether it may read about the whole server: every account's share in it."""
         return self.scope == "full" and self.account_id == LOCAL_ACCOUNT

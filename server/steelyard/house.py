@@ -59,7 +59,7 @@ class House:
         return cast("T", self.services[kind])
 
     def open(self, opener: Callable[..., T]) -> T:
-        """Return what an opener makes of this house and of services, which its annotations name."""
+        """Return an opener's value for this house and services, which its annotations name."""
         kinds = [kind for name, kind in get_type_hints(opener).items() if name != "return"]
         missing = [kind for kind in kinds if kind not in {House, *self.services}]
         if missing:

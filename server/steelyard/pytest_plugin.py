@@ -35,7 +35,7 @@ class TestedDecision:
     client : steelyard.client.Client
         Of the server that answers.
     file : DecisionFile
-        What the repository says of it.
+        The configuration of the repository.
     at : str or None
         The alias or version that is asked instead of the file's content.
     """

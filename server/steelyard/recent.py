@@ -44,11 +44,11 @@ class Recent(Generic[Key, Value]):
         return iter(list(self._values))
 
     def items(self) -> list[tuple[Key, Value]]:
-        """Return what is stored, the least recently used first."""
+        """Return the stored values, the least recently used first."""
         return list(self._values.items())
 
     def find(self, key: Key) -> Value | None:
-        """Return what is stored, which is used by that; ``None`` where nothing is."""
+        """Return the stored value, which is used by that; ``None`` where nothing is."""
         with self._lock:
             value = self._values.get(key)
             if value is not None:
@@ -56,13 +56,13 @@ class Recent(Generic[Key, Value]):
             return value
 
     def note(self, key: Key, value: Value) -> None:
-        """Store a value in the place of what is stored."""
+        """Store a value in the place of the present one."""
         with self._lock:
             self._drop(key)
             self._add(key, value)
 
     def find_or_note(self, key: Key, value: Value) -> Value:
-        """Return what is stored; a value is stored where nothing is."""
+        """Return the stored value; the given one is stored where there is none."""
         with self._lock:
             stored = self._values.get(key)
             if stored is None:
@@ -72,7 +72,7 @@ class Recent(Generic[Key, Value]):
             return stored
 
     def pop(self, key: Key) -> None:
-        """Drop what is stored, if anything is."""
+        """Drop the stored value, if there is one."""
         with self._lock:
             self._drop(key)
 

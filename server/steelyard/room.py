@@ -52,7 +52,7 @@ def jobs_of(
     open_: Callable[..., Work],
     uses: Callable[[Connection, str], Iterable[ModelUse]] | None = None,
 ) -> JobKind:
-    """Return the kind of the jobs that a service queues; ``uses`` is what its columns say when left out."""
+    """Return the kind of the jobs that a service queues; ``uses`` are those of its columns when left out."""
     return JobKind(open_, queue, queue.jobs.has_unfinished, uses or queue.jobs.uses)
 
 

@@ -1,4 +1,4 @@
-"""Waiting in an event loop for what another thread ends."""
+"""Waiting in an event loop for an event of another thread."""
 
 from __future__ import annotations
 

@@ -298,7 +298,7 @@ def _both_ways(draft: _Draft, rng: np.random.Generator) -> list[WordedDecision]:
 
 
 def _unanswered(source: str, mixture: Mixture, rng: np.random.Generator) -> list[WordedDecision]:
-    """Ask about what the context leaves out: the answer is no, or none of the outcomes."""
+    """Ask about a detail that the context leaves out: the answer is no, or none of the outcomes."""
     if rng.random() < 0.8:
         question = unanswered(source, mixture, rng)
         if question is None:

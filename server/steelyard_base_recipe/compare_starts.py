@@ -54,7 +54,7 @@ def recipe_of(start: str, tokens: int, precision: str) -> BaseRecipe:
 
 
 class StartJudge:
-    """Asks a model in training what it was not trained on, with temperatures fitted elsewhere.
+    """Asks a model in training unseen questions, with temperatures fitted elsewhere.
 
     ``held_out``: rows of each held-out task by its name. ``chosen``: decisions of the validation
     sources, on which temperatures are fitted.
@@ -149,7 +149,7 @@ def main(
     threads: int,
     precision: str,
 ) -> None:
-    """Train starts in turns and write what each answers to unseen questions."""
+    """Train starts in turns and write the answers of each to unseen questions."""
     torch.set_num_threads(threads)
     mixture, validation = load_mixture(data, tuple(status.split(",")))
     rng = np.random.default_rng(0)

@@ -87,7 +87,7 @@ def facts() -> tuple[Fact, ...]:
 
 
 def wants() -> tuple[Fact, ...]:
-    """Return every fact on what the writer of a message wants."""
+    """Return every fact on the wishes of the writer of a message."""
     return _rows().wants
 
 

@@ -151,7 +151,7 @@ class GraphBuilder:
         )
 
     def activation(self, name: str) -> tuple[str, str]:
-        """Return the scale and the zero point of what a linear layer takes."""
+        """Return the scale and the zero point of a linear layer's input."""
         assert self.activations is not None  # noqa: S101
         activation = self.activations[name]
         scale = self.constant(np.float32(activation.scale))
@@ -232,7 +232,7 @@ class GraphBuilder:
         return AttendedKeys(tuple(keys), biases, has_past, tuple(listens))
 
     def bias(self, visible: str) -> str:
-        """Return what is added to scores: 0 where a token attends, ``MASKED`` where it does not."""
+        """Return the term added to scores: 0 where a token attends, ``MASKED`` where it does not."""
         open_, closed = (self.constant(np.float32(value)) for value in (0.0, MASKED))
         return self.unsqueeze(self.op("Where", [visible, open_, closed]), 0)
 
@@ -426,7 +426,7 @@ class GraphBuilder:
         return self.op("Add", [self.op("Mul", [total, span]), unit])
 
     def token_inputs(self) -> list[onnx.ValueInfoProto]:
-        """Declare what tokens are embedded of."""
+        """Declare the inputs that tokens are embedded of."""
         return [
             helper.make_tensor_value_info(name, INT32, ["rows", "length"])
             for name in ("input_ids", "position_ids", "role_ids")
@@ -480,7 +480,7 @@ class GraphBuilder:
         ]
 
     def past_outputs(self, first: int) -> list[onnx.ValueInfoProto]:
-        """Declare what joins the past of the layers from the first."""
+        """Declare the node that joins the past of the layers from the first."""
         info = helper.make_tensor_value_info
         return [
             info(f"{part}_{i}", FLOAT, ["rows", "length", self.shape.width])

@@ -47,7 +47,7 @@ def build_upper(
     activations: Mapping[str, ActivationScale] | None = None,
     builder_class: type[GraphBuilder] = GraphBuilder,
 ) -> onnx.ModelProto:
-    """Build the graph of the layers above: from ``states`` to what :func:`build` gives.
+    """Build the graph of the layers above: from ``states`` to the output of :func:`build`.
 
     Its last layer is for the ``kept`` tokens alone, which have rows of their own, and
     ``marker_index`` counts those.

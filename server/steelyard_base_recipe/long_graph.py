@@ -48,7 +48,7 @@ class LongGraphBuilder(GraphBuilder):
         return None if index is None else Chunks(self, name, index, seen.listens)
 
     def linear(self, x: str, name: str, n_in: int, n_out: int, *, exact: bool = False) -> str:
-        """Multiply by a weight and add its bias; give out what goes into a layer."""
+        """Multiply by a weight and add its bias; give out the input of a layer."""
         out = GraphBuilder.linear(self, x, name, n_in, n_out, exact=exact)
         if name.endswith(".qkv") and not exact:
             index = name.split(".")[1]
@@ -58,7 +58,7 @@ class LongGraphBuilder(GraphBuilder):
         return out
 
     def columns(self, x: str, name: str, start: int, stop: int) -> str:
-        """Return some columns of what a linear layer makes of its input, int8 where that is."""
+        """Return some columns of a linear layer's output for its input, int8 where that is."""
         width = self.shape.width
         bounds = [self.ints(start), self.ints(stop), self.ints(-1)]
         bias = self.op("Slice", [self.external(f"{name}.bias", FLOAT, 3 * width), *bounds])
@@ -80,7 +80,7 @@ class LongGraphBuilder(GraphBuilder):
     def each_chunk(
         self, carried: Sequence[str], body: Callable[[str, Sequence[str]], Sequence[str]]
     ) -> list[str]:
-        """Return what a body makes of the number of each chunk and what it made of the one before."""
+        """Return a body's results for the number of each chunk and its result of the one before."""
         info = helper.make_tensor_value_info
         trips = self.op("Squeeze", [self.op("Shape", ["past_channels"], end=1)])
         outer, self.nodes = self.nodes, []
@@ -97,7 +97,7 @@ class LongGraphBuilder(GraphBuilder):
         return self.ops("Loop", [trips, "", *carried], len(carried), body=graph)
 
     def past_inputs(self, first: int) -> list[onnx.ValueInfoProto]:
-        """Declare what went into each layer from the first, and the channels, in chunks."""
+        """Declare the input of each layer from the first, and the channels, in chunks."""
         info, kind = helper.make_tensor_value_info, self.input_kind
         return [
             info("past_channels", INT32, ["chunks", "keys_of_chunk"]),
@@ -108,7 +108,7 @@ class LongGraphBuilder(GraphBuilder):
         ]
 
     def past_outputs(self, first: int) -> list[onnx.ValueInfoProto]:
-        """Declare what went into each layer from the first."""
+        """Declare the input of each layer from the first."""
         size = ["rows", "length", self.shape.width]
         return [
             helper.make_tensor_value_info(f"input_{i}", self.input_kind, size)
@@ -117,7 +117,7 @@ class LongGraphBuilder(GraphBuilder):
 
     @property
     def input_kind(self) -> int:
-        """The type of what goes into a layer's first product."""
+        """The type of the input of a layer's first product."""
         return FLOAT if self.activations is None else TensorProto.UINT8
 
 
@@ -131,7 +131,7 @@ class Chunks:
     listens: tuple[str, ...]
 
     def bound(self, query: str, bound: str) -> str:
-        """Return the highest score of all chunks and of what is given."""
+        """Return the highest score of all chunks and of the given scores."""
         builder, width = self.builder, self.builder.shape.width
 
         def highest(chunk: str, taken: Sequence[str]) -> list[str]:
@@ -174,7 +174,7 @@ class Chunks:
         return f"{self.name}.qkv"
 
     def _input(self, chunk: str) -> str:
-        """Return what went into the layer, (1, keys, width): two axes alone are multiplied otherwise."""
+        """Return the input of the layer, (1, keys, width): two axes alone are multiplied otherwise."""
         number = self.builder.unsqueeze(chunk, 0)
         return self.builder.op("Gather", [f"past_input_{self.index}", number])
 

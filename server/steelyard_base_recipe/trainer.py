@@ -186,7 +186,7 @@ class BaseTrainer:
         return figures
 
     def _behaviours(self) -> dict[str, dict[str, float]]:
-        """Return what the behaviour suite says, if this run asks it."""
+        """Return the figures of the behaviour suite, if this run asks it."""
         if not self._behaves:
             return {}
         return {"behaviour": behaviours(self.model, self.tokenizer, self.autocast)}
@@ -307,7 +307,7 @@ class BaseTrainer:
 
 
 class Lowered:
-    """A copy of a model with bfloat16 matrices: what it reads adds to the model's gradients.
+    """A copy of a model with bfloat16 matrices: its gradients are added to the model's.
 
     Autocast alone casts every matrix again for each batch, and keeps states in float32 between them:
     measured on two cores with AMX, a step takes 7 % more.

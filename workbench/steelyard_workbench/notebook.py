@@ -44,14 +44,14 @@ class Workbench:
     page : str, default "home"
         Which page to show.
     api_key : str, optional
-        What to ask a server by address with, where accounts are on; ``STEELYARD_API_KEY`` when left
+        The key of requests to a server by address, where accounts are on; ``STEELYARD_API_KEY`` when left
         out.
     home : path, optional
         Directory of a server that is started here; a temporary one when left out.
     height : int, default 800
         Of the cell, in pixels.
     **chosen
-        What to show on the page, such as ``dataset="ds_…"``; names as in its address.
+        The state of the page, such as ``dataset="ds_…"``; names as in its address.
 
     Attributes
     ----------

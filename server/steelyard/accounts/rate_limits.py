@@ -143,7 +143,7 @@ Window = tuple[int, int, int]
 
 
 class RateWindows:
-    """Counts what callers send; safe to use from several threads and processes.
+    """Counts requests of callers; safe to use from several threads and processes.
 
     There is one row a caller: the number of the running window, its count and the one before. A
     counter that cannot be written lets the request pass: a limit is no reason to stop answering.

@@ -1,7 +1,7 @@
 """Rows of the minutes that several hosts count together, and slices of them for one host.
 
 The database's clock says which minute it is: the hosts' own need not agree. Hosts lease in turns, so
-what one reads here no other changes meanwhile.
+no other host changes a value between its read and its write.
 """
 
 from __future__ import annotations

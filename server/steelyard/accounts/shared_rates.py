@@ -88,7 +88,7 @@ class _Caller:
 
 
 class SharedRates:
-    """Counts what callers send, with the other hosts; safe to use from several threads.
+    """Counts requests of callers, with the other hosts; safe to use from several threads.
 
     While the database is away this host counts alone: a limit is no reason to stop answering.
     """

@@ -279,7 +279,7 @@ def active_alarms(
 def alarm_on_answers(
     connection: sa.Connection, account_id: str, named: str, since: float
 ) -> str | None:
-    """Return what an active alarm says that was raised since a time on a model of a version's answers."""
+    """Return the texts of active alarms raised since a time on a model of a version's answers."""
     of = decisions.c
     of_version = (of.account_id == account_id, of.named == named, of.created_at >= since)
     raised = sa.select(alarms.c.message).where(

@@ -86,7 +86,7 @@ class _References(Protocol):
 class Watcher:
     """Looks at the stored decisions of every account.
 
-    ``distances``: what embeds contexts; without it no distance is watched.
+    ``distances``: embeds contexts; without it no distance is watched.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ def ask_each(
     progress: Callable[[int], object] = lambda _: None,
     check: Callable[[], object] = lambda: None,
 ) -> list[_Taken]:
-    """Return what ``take`` makes of the answer to each row; an error that it raises ends the asking.
+    """Return ``take`` of the answer to each row; an error that it raises ends the asking.
 
     ``progress`` receives the number of answers after each, and ``check`` is called at every look: what
     either raises ends the asking too. For the others see ``RowWindow``.
@@ -56,7 +56,7 @@ def ask_in_threads(
     *,
     progress: Callable[[int], object] = lambda _: None,
 ) -> list[_Taken]:
-    """Return what ``take`` makes of the answer to each row, where asking waits for the answer."""
+    """Return ``take`` of the answer to each row, where asking waits for the answer."""
     with ThreadPoolExecutor(at_once, thread_name_prefix="steelyard-asking") as pool:
         return ask_each(rows, lambda row: pool.submit(ask, row), take, at_once, progress=progress)
 

@@ -41,7 +41,7 @@ class RowWindow(Generic[Row, Result]):
     """Rows that a model is asked about, from the first request to the last answer.
 
     A row that cannot be sent has the reason as its answer. While others are under way, a row that
-    finds no room waits for them. What is under way when a ``with`` ends is cancelled.
+    finds no room waits for them. Work under way when a ``with`` ends is cancelled.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class RowWindow(Generic[Row, Result]):
         self._resume_at = perf_counter() + seconds
 
     def close(self) -> None:
-        """Cancel what is under way."""
+        """Cancel the requests under way."""
         under_way, self._under_way = self._under_way, {}
         for future in under_way:
             future.cancel()

@@ -82,7 +82,7 @@ def _path(folder: Path, number: int) -> Path:
 def opened_parts(folder: Path, of: Mapping[str, Any], *, restart: bool = False) -> Iterator[Parts]:
     """Yield the parts of a run, identified by ``of``; an earlier run's parts are continued.
 
-    Raise ``ValueError`` when the folder holds another run, or somebody works in it.
+    Raise ``ValueError`` when the folder holds another run, or another process works in it.
     """
     folder.mkdir(exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)

@@ -1,6 +1,6 @@
 """Answering a partition: its rows are scored as ``decide`` scores them, and kept with their answers.
 
-What a process that died had of a partition is answered again: nothing is charged for it.
+Answers of a partition whose process died are made again: nothing is charged for them.
 """
 
 from __future__ import annotations

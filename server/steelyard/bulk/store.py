@@ -49,7 +49,7 @@ def add(connection: Connection, run_id: str, number: int, input_sha256: str, *, 
 
 
 def touch(connection: Connection, run_id: str, *, at: float) -> None:
-    """Note that somebody waits for a run."""
+    """Note that a caller waits for a run."""
     connection.execute(update(bulk_runs).where(bulk_runs.c.id == run_id).values(updated_at=at))
 
 

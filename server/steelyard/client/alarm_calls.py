@@ -28,7 +28,7 @@ def get(alarm_id: str) -> Call[AlarmDetail]:
 
 
 def acknowledge(alarm_id: str, *, idempotency_key: str | None = None) -> Call[Alarm]:
-    """Note that somebody knows of an alarm: ``POST /v1/alarms/{alarm}/acknowledge``."""
+    """Acknowledge an alarm: ``POST /v1/alarms/{alarm}/acknowledge``."""
     return write(f"{_ALARMS}/{segment(alarm_id)}/acknowledge", Alarm, {}, key=idempotency_key)
 
 
@@ -59,7 +59,7 @@ def set_rule(
     false_alarms : float, optional
         The chance that 10,000 decisions of a model that did not change raise an alarm; 0.01.
     evaluation_id, since, until : optional
-        What it is held against: an evaluation, or the stored answers of a window. By default the
+        The reference: an evaluation, or the stored answers of a window. By default the
         evaluation that a family's fine-tune made, else the first 1,000 answers.
     """
     chosen = {"evaluation_id": evaluation_id, "since": since, "until": until}

@@ -1,6 +1,6 @@
 """Names of answers that users import, and how the labels of a row are read.
 
-What a call answers is a type of the wire; ``steelyard.client.display`` and its neighbours register
+A call's answer is a type of the wire; ``steelyard.client.display`` and its neighbours register
 how it shows itself.
 """
 

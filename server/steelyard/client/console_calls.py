@@ -133,7 +133,7 @@ def add_passkey(name: str, credential: Mapping[str, Any]) -> Call[Passkey]:
     Parameters
     ----------
     name : str
-        What people call it.
+        Its name for people.
     credential : mapping
         ``toJSON()`` of the result of ``navigator.credentials.create``.
     """
@@ -182,7 +182,7 @@ def list_members() -> Call[MemberList]:
 
 
 def invite(email: str, role: Role) -> Call[Member]:
-    """Invite somebody by mail: ``POST /v1/account/members``."""
+    """Invite a person by mail: ``POST /v1/account/members``."""
     return write(f"{_ACCOUNT}/members", Member, {"email": email, "role": role}, key=None)
 
 
@@ -252,7 +252,7 @@ def usage(
     since, until : float, optional
         Unix seconds; the last 30 days when left out.
     by : {"day", "key", "model", "family"}
-        What each line is of.
+        The grouping of the lines.
     """
     return read(f"{_ACCOUNT}/usage", Usage, since=since, until=until, by=by)
 

@@ -57,7 +57,7 @@ def decide(
     Parameters
     ----------
     context : str, mapping or sequence
-        What the decisions are about: a text, or any JSON object or array.
+        The text to decide on, or any JSON object or array.
     decisions : sequence of mapping
         1 to 64 of them, each with ``id``, ``question``, and by kind ``kind``, ``outcomes``,
         ``rubric`` and the fields of the action.
@@ -212,7 +212,7 @@ def systemone(
     Parameters
     ----------
     state : str, mapping or sequence
-        What the questions are about.
+        The text or the JSON that the questions are about.
     questions : mapping
         Name to question: ``type`` (``noul``, ``choice`` or ``score``), ``instructions`` and
         ``criteria``.

@@ -132,7 +132,7 @@ def bulk(
     Parameters
     ----------
     action : {"relabel", "exclude", "include", "accept", "skip"}
-        What every row gets: one entry of the log, and one undo.
+        The change to every row: one entry of the log, and one undo.
     expected : int
         How many rows the person confirmed: ``total`` of the page of the same queue and filter.
     where : mapping, optional
@@ -182,14 +182,14 @@ def edit_outcomes(
 ) -> Call[EditReceipt]:
     """Name, describe and merge the outcomes of a decision: ``POST …/{draft}/outcomes``.
 
-    This replaces what the draft said of the decision's outcomes before, as one entry of the log.
+    This replaces an earlier mapping of the decision's outcomes, as one entry of the log.
 
     Parameters
     ----------
     decision : str
         Id of the decision.
     outcomes : mapping
-        Outcome, as the version names it, to what becomes of it: ``{"BILLING": {"same_as":
+        Outcome, as the version names it, to its new form: ``{"BILLING": {"same_as":
         "billing"}, "billing": {"name": "Billing", "description": "Money already taken"}}``. Outcomes
         that are left out stay; an empty mapping restores all of them.
     reviewer : str, optional
@@ -277,10 +277,10 @@ def rows(
     Parameters
     ----------
     queue : str, default "all"
-        ``all``, ``to_review`` (rows that nobody decided on, skipped ones last), ``suspect``
+        ``all``, ``to_review`` (undecided rows, skipped ones last), ``suspect``
         (undecided rows whose label models of the other rows contradict, the worst first), ``audit`` (a
         random sample), ``excluded``, ``noted``, ``changed`` (relabelled or excluded), ``mine``
-        (rows that ``reviewer`` edited last), ``assigned`` (what ``reviewer`` has to label), or
+        (rows that ``reviewer`` edited last), ``assigned`` (rows for ``reviewer`` to label), or
         ``disagreement`` (undecided rows of which two said different things).
     where : mapping, optional
         A filter, as ``datasets.search`` takes it, over the rows as the version has them.
@@ -317,7 +317,7 @@ def assign(
 ) -> Call[Assignment]:
     """Split undecided rows evenly among reviewers: ``POST /v1/drafts/{draft}/assignments``.
 
-    Rows that somebody has already are left out.
+    Rows that are assigned already are left out.
 
     Parameters
     ----------
@@ -381,7 +381,7 @@ def answer(
 ) -> Call[AnswerReceipt]:
     """Answer a row that several people label: ``POST /v1/drafts/{draft}/answers``.
 
-    Neither sees what the other says. What both say becomes the row's label; where they differ, the
+    Neither sees the other's answer. A label on which both agree becomes the row's; otherwise the
     row comes into the queue ``disagreement``, to be decided by an ordinary edit.
 
     Parameters
@@ -411,7 +411,7 @@ def import_answers(
     """Record answers that people gave elsewhere: ``POST /v1/drafts/{draft}/answers/import``.
 
     A row of one person is labelled in their name. Answers of several are kept apart, as those of
-    ``answer``: what all say becomes the row's label, and a row on which they differ comes into the
+    ``answer``: a label on which all agree becomes the row's, and a row on which they differ comes into the
     queue ``disagreement``.
 
     Parameters
@@ -460,7 +460,7 @@ def seal(
     Parameters
     ----------
     as_ : {"dataset", "version"}
-        What it becomes; ``sealed`` of the answer says which dataset and version that is.
+        The target; ``sealed`` of the answer says which dataset and version that is.
     name : str, optional
         Of a new dataset; the draft's when left out.
     revision : int, optional

@@ -1,7 +1,7 @@
 """Small drawings for notebooks, as SVG inside the page: no script, no file, every text escaped.
 
-Lines and texts take the page's own colour, so that they are seen on light and on dark; what a
-colour says is also said in words beside it.
+Lines and texts take the page's own colour, so that they are seen on light and on dark; the meaning of a
+colour is also said in words beside it.
 """
 
 from __future__ import annotations

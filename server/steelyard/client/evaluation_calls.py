@@ -204,7 +204,7 @@ def frontier(
     decision : str, optional
         With ``expected_cost``: the decision that the costs are for.
     false_positive, false_negative : float, optional
-        Of a binary decision: what a wrong yes and a wrong no cost.
+        Of a binary decision: the costs of a wrong yes and of a wrong no.
     action_costs : mapping, optional
         Of any decision, instead of those two: action to outcome to cost.
     """
@@ -255,11 +255,11 @@ def cost_curve(
     Parameters
     ----------
     false_positive, false_negative : float, optional
-        Of a binary decision: what a wrong yes and a wrong no cost.
+        Of a binary decision: the costs of a wrong yes and of a wrong no.
     action_costs : mapping, optional
         Of any decision: action to outcome to cost.
     abstain_cost : float, optional
-        With ``action_costs``: what abstaining costs.
+        With ``action_costs``: the cost of abstaining.
     """
     fields: dict[str, Any] = {
         "decision_id": decision_id,
@@ -292,7 +292,7 @@ def outcome_threshold(
     confidence : float, optional
         Of that precision, over draws of the rows; .95 when left out.
     wrong_cost, abstain_cost : float, optional
-        What a decision wrongly sent to the outcome costs, and what abstaining does.
+        The costs of a decision wrongly sent to the outcome, and of abstaining.
     """
     fields: dict[str, Any] = {
         "decision_id": decision_id,

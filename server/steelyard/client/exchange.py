@@ -214,7 +214,7 @@ class Exchange(Generic[_Answer]):
     def wait_s(self, state: RetryCallState) -> float:
         """Return the seconds before the next attempt; for tenacity's ``wait``.
 
-        What the server names and up to a tenth more, else a wait that doubles, each a little
+        The time that the server names and up to a tenth more, else a wait that doubles, each a little
         different so that clients do not come back together.
         """
         if self._named_wait_s is not None:

@@ -30,7 +30,7 @@ class UnexpectedAnswerError(SteelyardError, ValueError):
     Parameters
     ----------
     message : str
-        What came and what to do.
+        The failure and the remedy.
     details : sequence of mappings, optional
         The server's own, where it sent some.
     retry_after_s : float, optional

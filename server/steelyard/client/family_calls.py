@@ -47,7 +47,7 @@ def create(
     start_from : str, optional
         A base model, or a family's model as ``NAME@NUMBER``; the default base when left out.
     method : {"sft", "reward"}, optional
-        What the rows are labelled with; ``sft``, targets, when left out.
+        The kind of labels; ``sft``, targets, when left out.
     hyperparameters : mapping, optional
         ``steps``, ``learning_rate``, ``lora_rank`` (1 to 16: train the encoder too), ``heads``
         (``auto``, ``words`` alone, the ``cheapest`` that is as right, or a reader's ``evidence``

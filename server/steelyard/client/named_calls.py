@@ -36,7 +36,7 @@ def decide(
     decision : str
         ``name``, ``name@alias`` or ``name@7``; ``production`` without either.
     context : str, mapping or sequence
-        What the decision is about: a text, or any JSON object or array.
+        The text to decide on, or any JSON object or array.
     store : bool, optional
         Whether the answer is stored for feedback; as the server is set when left out.
     metadata : mapping, optional
@@ -245,7 +245,7 @@ def compare(
     Parameters
     ----------
     version, against : int or str
-        The candidate, and what it would replace: numbers or aliases.
+        The candidate, and the version to replace: numbers or aliases.
     rows, stored : int, optional
         Held-out rows and stored decisions that both are asked about, at most 1,000 each; 300 and 200
         when left out.
@@ -310,7 +310,7 @@ def grow(
     Parameters
     ----------
     policy : str
-        ``rows``, ``propose``, or ``move``: what it has leave for.
+        ``rows``, ``propose``, or ``move``: the most that it may do.
     margin : float, optional
         How much less often than the model before the family may be right; 0.02 by default.
     shadow : int, optional

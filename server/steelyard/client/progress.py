@@ -1,4 +1,4 @@
-"""How far long work is, shown where somebody looks: in a notebook, or on a terminal."""
+"""Progress of long work: in a notebook, or on a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Show = Callable[[int, int, str], None]
 def progress_bar(title: str, *, is_shown: bool = True) -> Iterator[Show]:
     """Show a bar for the length of a block, in a notebook or a terminal.
 
-    What is yielded takes how much is done, how much there is, and a word on the state.
+    The yielded function takes the count so far, the whole count, and a word on the state.
     """
     notebook = _notebook() if is_shown else None
     if notebook is not None:

@@ -12,9 +12,9 @@ _COOKIE = "steelyard_session"
 class SessionToken:
     """The token of a session, which a server may replace with any answer, or end.
 
-    Clients that share one go on with what the others were given.
+    Clients that share one go on with tokens that the others received.
 
-    ``value``: the token; empty before somebody has signed in.
+    ``value``: the token; empty before signing in.
     """
 
     def __init__(self, value: str = "") -> None:

@@ -241,7 +241,7 @@ def rows_to_create(
     context : str or sequence of str, default "context"
         Of a frame: the column with the context; several make an object.
     decisions : sequence of mapping, optional
-        Of a frame: what every row asks; left out, a column ``decisions`` says it row by row.
+        Of a frame: the decisions of every row; left out, a column ``decisions`` has them.
     labels : mapping or sequence of str, optional
         Of a frame: decision id to the column with the right outcome's name; the ids of
         ``decisions`` when left out. A row does not ask a decision whose cell is null.

@@ -14,7 +14,7 @@ def save(name: str, address: str, *, idempotency_key: str | None = None) -> Call
     Parameters
     ----------
     address : str
-        What stands behind ``?`` in the workbench's address.
+        The part behind ``?`` in the workbench's address.
     """
     return write(_VIEWS, View, {"name": name, "address": address}, key=idempotency_key)
 

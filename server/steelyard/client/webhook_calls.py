@@ -25,7 +25,7 @@ def create(
     url : str
         An ``https://`` address of the public internet, or of a host that the operator lists.
     events : sequence of str
-        What it is sent, such as ``["job.succeeded", "job.failed"]``.
+        The events to send, such as ``["job.succeeded", "job.failed"]``.
     """
     fields = {"url": url, "events": list(events), "description": description}
     return write(_WEBHOOKS, Webhook, fields, key=idempotency_key)
@@ -56,7 +56,7 @@ def change(
     Parameters
     ----------
     enabled : bool, optional
-        Switched off, it is sent nothing, and what waited is given up.
+        Switched off, it is sent nothing, and waiting events are given up.
     rotate_secret : bool
         Make a new ``secret``; for a day, deliveries are signed with both.
     """

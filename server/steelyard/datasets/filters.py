@@ -1,6 +1,6 @@
 """A typed language for choosing, ordering and counting rows.
 
-Here: its shapes and their checks. What runs them is in ``steelyard.datasets.frames.filtering``.
+Here: its shapes and their checks. ``steelyard.datasets.frames.filtering`` runs them.
 
 Texts are compared in lower case. A label without an entry for an outcome gives it 0 when it has
 targets. A label filter holds for no row in which the decision has no label.

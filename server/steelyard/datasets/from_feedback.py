@@ -1,6 +1,6 @@
 """Feedback as rows: outcomes of stored decisions, for the next fine-tune to learn.
 
-A row asks what the stored decision asked, as far as something was observed of it, and its targets
+A row has the decisions of the stored request, as far as an outcome was observed of each, and its targets
 are the observed outcomes. Its metadata names the stored decision, so that a dataset takes each once.
 Everything else is the rule of datasets (``steelyard.datasets.service``): sides, duplicates, bounds.
 """
@@ -279,7 +279,7 @@ def _fits(decision: Mapping[str, Any], known: _Known | None) -> bool:
 def _fingerprint(decision: bytes) -> bytes | None:
     """Return the fingerprint of a decision; ``None`` where a row cannot ask it.
 
-    Other services' forms of a request take what rows do not, such as an outcome ``abstain``.
+    Other services' forms of a request take more than rows do, such as an outcome ``abstain``.
     """
     value = {"context": "", "decisions": [msgspec.json.decode(decision)]}
     try:

@@ -2,7 +2,7 @@
 
 Rows of a dataset mostly ask the same decisions and often have the same labels. Each is checked once
 and then known by its bytes, so that a row costs one typed decoding, two look-ups and two hashes.
-What this cannot vouch for is read again slowly, and there everything wrong with a row is found.
+Any other row is read again slowly, and there everything wrong with it is found.
 """
 
 from __future__ import annotations

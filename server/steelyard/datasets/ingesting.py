@@ -136,7 +136,7 @@ def write_version(
 def check_rows(sent: SentRows, bounds: RowBounds) -> DatasetCheck:
     """Return the rows a request would make, and their problems; it blocks and stores nothing.
 
-    What shows only beside other rows, such as duplicates and conflicts of sides, is not looked at.
+    Problems that show only beside other rows, such as duplicates and conflicts of sides, are left out.
     """
     reader = RowReader(max_lines=bounds.max_rows)
     for _ in _read(reader, sent, CsvReader(reader, {})):

@@ -53,8 +53,8 @@ def temper_log_probabilities(
 ) -> NDArray[np.float64]:
     """Return probabilities to the power ``1 / temperature``, normalised, from their logarithms.
 
-    At least one is above minus infinity. They sum to 1 within 1e-12, and what was largest still is.
-    Starting from logarithms keeps apart probabilities too small to be told from 0.
+    At least one is above minus infinity. They sum to 1 within 1e-12, and the largest stays the largest.
+    Starting from logarithms keeps apart probabilities too small to differ from 0.
     """
     if not MIN_TEMPERATURE <= temperature <= MAX_TEMPERATURE:
         raise ValueError(

@@ -217,7 +217,7 @@ def _tidied(text: str) -> str:
 def _without_quotes(text: str) -> str:
     """Return a mail without the mails that it answers, where there is enough of itself.
 
-    By lines, in linear time: what a library of mail patterns took for this was quadratic and worse.
+    By lines, in linear time: the library of mail patterns used before was quadratic and worse.
     """
     lines = text.splitlines()
     if len(lines) < 2 or _FORWARDED.search(text):

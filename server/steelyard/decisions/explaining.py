@@ -86,7 +86,7 @@ def with_readings(
     decisions: Sequence[Decision],
     readings: Sequence[Reading | None],
 ) -> dict[str, DecisionResult]:
-    """Return answers with what each decision was read as, or would be by models that judge statements."""
+    """Return answers with the reading of each decision, as models that judge statements get it."""
     results = {}
     for decision, own in zip(decisions, readings, strict=True):
         reading = own or read_decision(decision)

@@ -52,7 +52,7 @@ class RenderedDecision:
 class RenderedRequest:
     """One context and the decisions asked on it, as text.
 
-    What is computed of the context is kept for its ``owner``, an account, alone; without one it is
+    Computed states of the context are cached for its ``owner``, an account, alone; without one they are
     not kept.
     """
 

@@ -26,11 +26,11 @@ def multi_label(
     Parameters
     ----------
     id : str
-        What the decisions' ids begin with, such as ``"topics"``.
+        The beginning of the decisions' ids, such as ``"topics"``.
     labels : sequence of str, or mapping
-        The labels, each once; or what each means, by label.
+        The labels, each once; or the meaning of each, by label.
     question : str, optional
-        What is questions about each, with ``{}`` where the label goes, or the label at its end.
+        The wording of each question, with ``{}`` where the label goes, or the label at its end.
 
     Raises
     ------

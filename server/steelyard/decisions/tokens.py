@@ -1,6 +1,6 @@
 """How many input tokens a request has: counted from its texts, each distinct one as the caller sent it.
 
-The count is what usage reports and what the bound of a request is held against. What an engine
+The count is reported as usage and compared with the bound of a request. What an engine
 adds for itself (special tokens, overlap of windows) is no part of it.
 """
 

@@ -56,7 +56,7 @@ class SteelyardError(Exception):
     Parameters
     ----------
     message : str
-        Full sentences for a person: what went wrong and what to do next.
+        Full sentences for a person: the fault and the next step.
     details : sequence of mappings, optional
         Machine-readable parts of the refusal; ``None`` when there are none.
     retry_after_s : float, optional

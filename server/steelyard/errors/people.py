@@ -40,7 +40,7 @@ class LastOwnerError(ConflictError):
 
 
 class MemberExistsError(ConflictError):
-    """An invitation of somebody who is a member, or is invited."""
+    """An invitation of a person who is a member, or is invited."""
 
 
 class MailUnavailableError(UnavailableError):

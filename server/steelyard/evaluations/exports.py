@@ -66,7 +66,7 @@ def export_table(
 ) -> ExportTable:
     """Return the records of pieces, in their order, as a table to export.
 
-    ``measured`` names what each record has a measure of. Without ``outcomes`` outcomes are texts,
+    ``measured`` names the measures of each record. Without ``outcomes`` outcomes are texts,
     and no classes.
     """
     columns = (

@@ -141,7 +141,7 @@ class GateLabels(Struct, frozen=True, kw_only=True):
 
 
 class GateWords(Struct, frozen=True, kw_only=True):
-    """Words alone beside heads that read the base model: how right each is, and what it costs.
+    """Words alone beside heads that read the base model: how right each is, and its cost.
 
     Words alone are hashed words and runs of characters, and a linear head: no encoder is asked.
     """

@@ -1,6 +1,6 @@
 """Rows of fine-tunes, beside their account's lineage: who runs one, and the model it made.
 
-What a status means, and when it changes, is the lineage's business (``steelyard.families``): their
+The meaning of a status, and its changes, are the lineage's business (``steelyard.families``): their
 writer keeps ``status`` and ``body`` (``steelyard.families.store``). A fine-tune that runs
 belongs to one opening of the state, its runner; only the runner writes progress and results, and
 only while the generation is the one it claimed.

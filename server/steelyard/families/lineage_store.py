@@ -182,7 +182,7 @@ class LineageStore:
     def note_use(self, account_id: str, name: str) -> None:
         """Move the idle clock of a family or a number that was called; returns at once.
 
-        At most one write a second for each name; ``tick`` writes what came within it.
+        At most one write a second for each name; ``tick`` writes the marks since.
         """
         now = self._now()
         if self._uses.note(account_id, name, now):

@@ -1,7 +1,7 @@
 """Rows of an account's lineage of models: loaded as one value, and written where it changed.
 
 An account's lineage has a revision, which every change counts up: lineage that was read at a revision
-may be used as long as it is the newest. What the rows mean is ``steelyard.families``.
+may be used as long as it is the newest. The meaning of the rows is ``steelyard.families``.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def put_sure_answers(
 ) -> int:
     """Report the sure answers of a day ago that have no feedback as a model's, and return how many.
 
-    Not those of the family itself: it would learn from what it knows. People have a day to say more.
+    Not those of the family itself: it would learn from its own answers. People have a day to say more.
     """
     criteria = replace(criteria, until=now - SECONDS_A_DAY)
     reports: dict[str, tuple[str, Mapping[str, str]]] = {}

@@ -1,7 +1,7 @@
 """One turn of a growth: the next step of a named decision, and whether it may be taken.
 
 Every step is one of another room: rows of feedback, fine-tunes with their gate, shadows, comparisons,
-moves and alarms. A turn takes those that are ready, and says what the next one waits for.
+moves and alarms. A turn takes those that are ready, and names the condition of the next one.
 """
 
 from __future__ import annotations

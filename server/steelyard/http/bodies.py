@@ -72,7 +72,7 @@ async def read_bytes(request: Request) -> bytes:
 async def read_stream(request: Request, take: Callable[[bytes], None]) -> None:
     """Hand on the bytes of an upload as they arrive, decompressed.
 
-    A compressed one is handed on at once when it is whole. What ``take`` raises ends the reading.
+    A compressed one is handed on at once when it is whole. An error of ``take`` ends the reading.
     """
     if content_encoding(request.headers.get("content-encoding")) == "identity":
         bound = body_bound(request)

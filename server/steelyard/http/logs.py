@@ -94,7 +94,7 @@ class TextFormatter(logging.Formatter):
 def _is_worth_a_line(record: logging.LogRecord) -> bool:
     """Whether a record is anything else than a read that went well, of which pages make many.
 
-    That accounts are off is what a page asks, and no fault.
+    Accounts that are off are an answer to a page's question, and no fault.
     """
     if record.name != _access.name:
         return True

@@ -165,7 +165,7 @@ def check_idempotency_key(value: str) -> str:
 async def begin(request: Request) -> HTTPResponse | None:
     """Note when a request began, name it, and refuse one that is meant for another server.
 
-    What cannot be read as HTTP is counted against its address, like any call without a key.
+    A request that cannot be read as HTTP is counted against its address, like any call without a key.
     """
     request.ctx.started = perf_counter()
     request.ctx.span = None

@@ -1,6 +1,6 @@
 """A route: one row that the router, the pipeline and the OpenAPI document all read.
 
-Also what a composed application hands to routes: ``Services``.
+Also the routes of a composed application: ``Services``.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 class Ticker:
     """Calls something at the start and after every interval, on a thread of its own.
 
-    ``explain`` says what an error is: a state's, for what works with it.
+    ``explain`` turns an error into its explanation: a state's, for work with it.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The interface between a kind of long work and the runtime.
 
-Where a job is and what it has done is in a table of its kind (``steelyard.jobs.store``). The
-runtime (``steelyard.jobs.runtime``) decides when it runs, and takes up what a dead process left.
+The place of a job and its progress are in a table of its kind (``steelyard.jobs.store``). The
+runtime (``steelyard.jobs.runtime``) decides when it runs, and takes up the jobs of a dead process.
 """
 
 from __future__ import annotations

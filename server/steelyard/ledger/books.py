@@ -47,7 +47,7 @@ def release(reserved_nano: int) -> Posting:
 def settlement(reserved_nano: int, amount_nano: int) -> Posting:
     """Return the posting of work that is done: its cost is charged, the rest of the hold freed.
 
-    All of it is charged to ``paid``; ``from_promotional`` moves what promotional credit covers.
+    All of it is charged to ``paid``; ``from_promotional`` moves the part that promotional credit covers.
     """
     if not 0 <= amount_nano <= reserved_nano:
         raise ValueError(

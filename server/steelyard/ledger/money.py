@@ -13,7 +13,7 @@ _FORM = re.compile(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?")
 
 
 class InvalidAmountError(ValueError):
-    """A text that is not an exact amount of USD; the message says what to give."""
+    """A text that is not an exact amount of USD; the message names a right form."""
 
 
 def to_usd(nano: int) -> str:

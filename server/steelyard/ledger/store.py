@@ -95,17 +95,17 @@ class Spending:
 
     @staticmethod
     def call(whose: Whose) -> Call:
-        """Return the statement that finds what ``load`` takes."""
+        """Return the statement whose rows ``load`` takes."""
         return _SPENDABLE, {"account": whose.account_id, "key": whose.key_id, "of": whose.month}
 
     def read(self, connection: Connection, whose: Whose) -> None:
-        """Read what the state says of an account and a key."""
+        """Read the balances of an account and a key from the state."""
         [outcome] = run_all(connection, [self.call(whose)])
         assert outcome.row is not None  # noqa: S101  it selects values
         self.load(whose, outcome.row)
 
     def load(self, whose: Whose, row: Sequence[Any]) -> None:
-        """Take over what the state says of an account and a key."""
+        """Take over the balances of an account and a key from the state."""
         available, promotional, cap, used = row
         # A sum of PostgreSQL's is a decimal.
         self._available[whose.account_id] = int(available or 0)
@@ -118,7 +118,7 @@ class Spending:
                 self._new_months.append({"key_id": month[0], "month": month[1], **empty})
 
     def left(self, whose: Whose) -> Spendable:
-        """Return what an account, and a key of it in a month, can spend."""
+        """Return the amounts that an account, and a key of it in a month, can spend."""
         left_of_cap = None if whose.key_id is None else self._left[whose.key_id, whose.month]
         return Spendable(self._available[whose.account_id], left_of_cap)
 
@@ -145,7 +145,7 @@ class Spending:
             self._available[account_id] += available
 
     def count(self, whose: Whose, *, spent_nano: int = 0, held_nano: int = 0) -> None:
-        """Add to what a key spends and holds in a month; either may be negative."""
+        """Add to the spent and reserved amounts of a key in a month; either may be negative."""
         if whose.key_id is None:
             return
         month = (whose.key_id, whose.month)
@@ -201,7 +201,7 @@ def available(connection: Connection, account_id: str) -> int:
 
 
 def spendable(connection: Connection, whose: Whose) -> Spendable:
-    """Return what an account, and a key of it in a month, can spend."""
+    """Return the amounts that an account, and a key of it in a month, can spend."""
     spending = Spending()
     spending.read(connection, whose)
     return spending.left(whose)

@@ -2,7 +2,7 @@
 
 Three kinds of pairs pull and push: each row's nearest, some that are nearer than chance (mid-near),
 and some at random (further). The mid-near ones place clusters in the first iterations, the nearest
-form them, and the further ones keep them apart. A layout goes on from what is kept of it, with the
+form them, and the further ones keep them apart. A layout goes on from its stored part, with the
 same result as without the break.
 
 Written after the paper on NumPy and SciPy alone: the published packages need a compiler at run time.

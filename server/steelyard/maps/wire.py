@@ -1,6 +1,6 @@
 """Wire forms of maps: a job that lays rows out, its points, and their values.
 
-Times are Unix seconds. Columns of points are aligned: what stands at one place in each is of one row.
+Times are Unix seconds. Columns of points are aligned: the values of one place are of one row.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def code_letter(to: str, code: str) -> Letter:
 
 
 def invitation_letter(to: str, account: str, sender: str) -> Letter:
-    """Return the letter that invites somebody into an account."""
+    """Return the letter that invites a person into an account."""
     return Letter(
         to,
         "You are invited to Steelyard",

@@ -1,4 +1,4 @@
-"""How long codes, invitations and sessions live, and how often somebody may ask for a code.
+"""How long codes, invitations and sessions live, and how often a person may ask for a code.
 
 Every end is stored as a time when something begins, so that no later change lengthens it.
 """

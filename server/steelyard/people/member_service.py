@@ -47,7 +47,7 @@ class Members:
         return MemberList(data=[_shown(row, self._now()) for row in member_rows])
 
     async def invite(self, write: Write, request: InviteMember) -> Member:
-        """Invite somebody by mail; an invitation that ran out is made anew."""
+        """Invite a person by mail; an invitation that ran out is made anew."""
         caller, email = write.caller, read_address(request.email)
         sender = session_of(caller).email
         self._mail.check()
@@ -87,7 +87,7 @@ class Members:
         return await self._state.write(work)
 
     async def remove(self, write: Write, member_id: str) -> RemovedMember:
-        """End somebody's part in the account."""
+        """End a person's part in the account."""
         caller = write.caller
 
         def work(connection: Connection) -> RemovedMember:

@@ -1,6 +1,6 @@
 """Removing an account and everything that belongs to it, once its days of grace are over.
 
-What an account has is found by the keys of the tables: rows that name the account, and rows that
+The data of an account are found by the keys of the tables: rows that name the account, and rows that
 name such rows. They go in small transactions, children first and the account last, so that a
 process that dies in between leaves an account whose time is over, and the next tick goes on. Files
 that no row names any more are removed by the sweeps of their rooms.

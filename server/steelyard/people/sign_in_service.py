@@ -232,7 +232,7 @@ def _check_codes(connection: Connection, email: str, network: str, now: float) -
 def _make_room(connection: Connection, email: str, network: str, now: float) -> int:
     """End an address's codes beyond those that may live beside a new one; return the tries of that.
 
-    Those of networks that nobody signed in from end first, then those of the network with the most.
+    Those of networks without a sign-in end first, then those of the network with the most.
     """
     live = rows.live_challenges(connection, email, now)
     by_network = Counter(challenge.network for challenge in live)

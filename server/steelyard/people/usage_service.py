@@ -1,6 +1,6 @@
 """An account's usage: calls, tokens, decisions and cost by day, key, model, family or named decision.
 
-The cost is what the ledger charged, so that its sums are those of the transactions.
+The cost is the ledger's charge, so that its sums are those of the transactions.
 """
 
 from __future__ import annotations

@@ -277,7 +277,7 @@ class AuditPage(CursorPage[AuditEntry], frozen=True):
 
 
 class Member(Struct, frozen=True, kw_only=True):
-    """Somebody's part in an account."""
+    """A person's part in an account."""
 
     id: str
     email: str

@@ -110,7 +110,7 @@ class Duties:
 
     @property
     def is_assigned(self) -> Mask:
-        """Which rows somebody is to label."""
+        """The rows that a reviewer is to label."""
         mask: Mask = self._who[0] != _NOBODY
         return mask
 

@@ -1,7 +1,7 @@
 """A review: a log of edits over the rows of a version, and how every row stands after it.
 
 A row's state is a fold of the entries about it that hold, in the order of the log: undoing an entry
-takes it out of the fold, so that what others did to its rows stays. Not here: where the log is kept
+takes it out of the fold, so that edits of others to its rows stay. Not here: where the log is kept
 (``steelyard.review.store``), who may write it (``steelyard.review.service``).
 """
 

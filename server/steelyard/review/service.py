@@ -186,7 +186,7 @@ class DraftService:
     async def undo(self, write: Write, draft_id: str, request: wire.UndoEdit) -> wire.EditReceipt:
         """Undo the reviewer's own last entry, or those named.
 
-        What others did to their rows stays.
+        Edits of others to their rows stay.
         """
         return await self._step(write, draft_id, request, action="undo")
 

@@ -120,7 +120,7 @@ class BaseFiles:
     def _engines(
         self, weights: Mapping[str, NDArray[np.generic]], threads: int
     ) -> tuple[Engine, LowerLayers | None, LongLayers | None]:
-        """Return the engine of this process, and what it has apart: lowest layers, and long contexts."""
+        """Return the engine of this process, and its separate parts: lowest layers, and long contexts."""
 
         def load(graph: bytes, part: Mapping[str, NDArray[np.generic]]) -> Engine:
             return Engine(graph, part, precision=self.precision, threads=threads)

@@ -461,7 +461,7 @@ class Batcher:
 def _as_failure(error: BaseException) -> Exception:
     """Return an engine's error as a future may carry it.
 
-    What would end a thread, or mean to who waits that waiting itself ended, is a fault like others.
+    An error that would end a thread, or tell a waiter that waiting itself ended, is a fault like others.
     """
     misread = (StopIteration, TimeoutError, CancelledError)
     if isinstance(error, SteelyardError) or (

@@ -177,7 +177,7 @@ class Head:
         return logs
 
     def answer_words(self, requests: Sequence[tuple[str, RenderedDecision]]) -> list[Floats]:
-        """Return what ``log_probabilities`` does of many contexts, where it reads words alone."""
+        """Return ``log_probabilities`` of many contexts, where it reads words alone."""
         logs = self.evaluate(Inputs([context for context, _ in requests])).astype(np.float32)
         answers = []
         for each, (_, decision) in zip(logs, requests, strict=True):
@@ -271,7 +271,7 @@ class Heads:
     def load(cls, folder: Path) -> Heads:
         """Read the heads of a folder.
 
-        Raises ``OSError`` when a file cannot be read, ``ValueError`` when it does not hold what
+        Raises ``OSError`` when a file cannot be read, ``ValueError`` when it does not hold the parts that
         this version writes.
         """
         try:

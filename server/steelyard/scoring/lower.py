@@ -112,7 +112,7 @@ class KeptStates:
             self._kept.pop(place)
 
     def figures(self) -> KeptFigures:
-        """Return what is kept now, and what was counted."""
+        """Return the cached states' size, and the counters."""
         return KeptFigures(self._hits, self._misses, self._kept.evictions, self._kept.size)
 
 

@@ -228,7 +228,7 @@ def _compare(
 def _compare_reader(
     client: InferenceServerClient, address: TritonAddress, source: ReaderSource
 ) -> ModelComparison:
-    """Compare what a reader makes of some pairs of a text and a statement, each a pass of its own."""
+    """Compare the logits of a reader for pairs of a text and a statement, each a pass of its own."""
     difference, here_ms, there_ms = 0.0, [], []
     try:
         encoder = Encoder(source.facts)

@@ -173,7 +173,7 @@ def _find_bases(settings: Settings, engine: str, plan: Exportable) -> dict[str, 
 
 
 def _find_readers(settings: Settings) -> dict[str, Callable[[], EncoderFacts]]:
-    """Return what reads each reader's folder, by the reader's name."""
+    """Return the functions that read each reader's folder, by the reader's name."""
     home = home_of(settings)
     return {
         name: partial(

@@ -1,4 +1,4 @@
-"""Jobs of any kind on the wire: what people call a kind, and a job as a list of all kinds has it."""
+"""Jobs of any kind on the wire: the kind's name for people, and a job as a list of all kinds has it."""
 
 from __future__ import annotations
 

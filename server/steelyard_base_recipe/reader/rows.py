@@ -1,4 +1,4 @@
-"""The rows that teach reading: pairs of a text and a line with what the text makes of the line."""
+"""The rows that teach reading: pairs of a text and a line, labelled true, false or not said."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ WRITTEN = Path(__file__).parent / "written.jsonl.gz"
 
 @dataclass(frozen=True, slots=True)
 class ReaderRow:
-    """A text, a line, and the label; ``expert`` is what the line alone gives away.
+    """A text, a line, and the label; ``expert`` is the guess from the line alone.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def read_public(path: Path, *, left_out: frozenset[str] = UNLICENSED) -> list[Re
 
 
 def read_kinds(path: Path, *, seed: int = 0) -> list[ReaderRow]:
-    """Read what labelled texts are: their yes/no decisions, and outcomes of their choices as statements.
+    """Read the kinds of labelled texts: their yes/no decisions, and outcomes of their choices as statements.
 
     A source gives as many true rows as false ones, so that its lines alone give nothing away.
     """

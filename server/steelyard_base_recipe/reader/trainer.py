@@ -193,7 +193,7 @@ class ReaderTrainer:
         return Twin(second.as_negation(), first)
 
     def _around(self) -> tuple[str, str]:
-        """Return what stands before and after a text: mostly nothing, else a text of another row."""
+        """Return the text before and after a text: mostly none, else that of another row."""
         if self._rng.random() >= self.recipe.surrounded_share:
             return "", ""
         text = self.written[int(self._rng.integers(len(self.written)))].text

@@ -1,4 +1,4 @@
-"""The accounts that somebody has a part in: a dialog of links, since each is a workbench of its own."""
+"""The accounts that a person has a part in: a dialog of links, since each is a workbench of its own."""
 
 from __future__ import annotations
 

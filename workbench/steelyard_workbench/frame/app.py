@@ -436,7 +436,7 @@ class App:
         self._out_button.label = f"Sign out {email}".strip()
 
     def _on_who(self, who: CurrentSession) -> None:
-        """Show the pages of somebody's role in the menu, and the account in the bar."""
+        """Show the pages of a person's role in the menu, and the account in the bar."""
         self._sections = sections_for(who)
         self._menu.param.update(items=_items(self._sections), visible=True)
         self._mark_in_menu()

@@ -39,7 +39,7 @@ class SearchHit:
 
 
 def find_pages(text: str, who: CurrentSession | None = None) -> list[SearchHit]:
-    """Return the pages in somebody's menu whose title has a text."""
+    """Return the pages in a person's menu whose title has a text."""
     lowered = text.lower()
     return [
         SearchHit("page", entry.title, goes={"page": entry.slug})

@@ -39,7 +39,7 @@ def server_options(host: str, port: int, names: frozenset[str]) -> dict[str, Any
 class Guard(OutputTransform):
     """Adds the security headers to an answer, or refuses a request that was meant for elsewhere.
 
-    Tornado calls it before the first byte of every answer, whoever made it.
+    Tornado calls it before the first byte of every answer.
     """
 
     def __init__(self, names: frozenset[str], request: HTTPServerRequest) -> None:

@@ -53,7 +53,7 @@ class Visits:
         self._under_way: dict[str, Visit] = {}
 
     def add(self, state: str, back: str, address: str) -> None:
-        """Note that somebody went; the oldest go for it where there are many."""
+        """Note that a visitor went; the oldest go for it where there are many."""
         now = time.monotonic()
         self._under_way = {
             known_state: visit

@@ -51,7 +51,7 @@ class Entry:
     is_for_operators: bool = False
 
     def is_for(self, who: CurrentSession | None) -> bool:
-        """Whether somebody sees it."""
+        """Whether a person sees it."""
         if who is None:
             return not self.needs_sign_in
         if self.is_for_operators:
@@ -104,7 +104,7 @@ ENTRIES: tuple[Entry, ...] = (
 
 
 def sections_for(who: CurrentSession | None) -> list[Section]:
-    """Return the menu of somebody: the sections that have a page for them."""
+    """Return the menu of a person: the sections that have a page for them."""
     titles: dict[str, list[str]] = {}
     for entry in entries_for(who):
         titles.setdefault(entry.section, []).append(entry.title)
@@ -119,7 +119,7 @@ def sections_for(who: CurrentSession | None) -> list[Section]:
 
 
 def tabs_for(who: CurrentSession | None, slug: str) -> list[Entry]:
-    """Return the tabs beside a page: the pages of its section that somebody sees."""
+    """Return the tabs beside a page: the pages of its section that a person sees."""
     here = entry_of(slug)
     if here is None or not here.section:
         return []
@@ -132,7 +132,7 @@ def entries_for(who: CurrentSession | None) -> list[Entry]:
 
 
 def first_page(who: CurrentSession | None, section: str) -> str:
-    """Return the slug of the first page of a section that somebody sees; Home where there is none."""
+    """Return the slug of the first page of a section that a person sees; Home where there is none."""
     slugs = (entry.slug for entry in entries_for(who) if entry.section == section)
     return next(slugs, "home")
 
@@ -165,7 +165,7 @@ def make_page(slug: str, session: Session) -> Page:
 
 
 class NotYours(Page):
-    """In place of a page that somebody's role does not use."""
+    """In place of a page that a person's role does not use."""
 
     slug = "not-yours"
 

@@ -28,7 +28,7 @@ _LINK = "font-size:1rem;line-height:2.4;overflow-wrap:anywhere"
 class SavedViews(Viewer):
     """The dialog of saved views.
 
-    A view is a link: it can be opened in another tab, and copied for somebody else.
+    A view is a link: it can be opened in another tab, and copied for a colleague.
     """
 
     def __init__(self, session: Session) -> None:

@@ -53,7 +53,7 @@ _END_S, _DRAW_S, _START_S = 5.0, 30.0, 60.0
 def make_app(visitors: Visitors, *, opened: Callable[[App], None] | None = None) -> Any:
     """Return the function that Panel calls for each browser.
 
-    ``visitors`` knows what asks the server for each browser. ``opened`` is called with the app of
+    ``visitors`` has the client of each browser. ``opened`` is called with the app of
     each browser.
     """
 
@@ -131,7 +131,7 @@ class Served:
     url : str
         The server's address.
     api_key : str, optional
-        What to ask it with, where accounts are on.
+        The key of its requests, where accounts are on.
     port : int, default 0
         Port to listen on; 0 takes a free one.
     host : str

@@ -83,7 +83,7 @@ class Visitors:
 
     @property
     def may_sign_in(self) -> bool:
-        """Whether a browser may have somebody sign in; also before that is known."""
+        """Whether a browser may offer to sign in; also before that is known."""
         return not self._has_key and self._has_accounts is not False
 
     def client(self) -> Client:

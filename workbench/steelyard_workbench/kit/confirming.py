@@ -115,7 +115,7 @@ class Confirming(Viewer):
     async def __call__(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Make a call in a thread; where a code is needed, ask for one and make it once more.
 
-        Raise ``ConfirmSignInError`` when nobody gave a code.
+        Raise ``ConfirmSignInError`` when no code was given.
         """
         try:
             return await asyncio.to_thread(call, *args, **kwargs)

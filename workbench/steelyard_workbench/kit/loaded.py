@@ -45,9 +45,9 @@ class Loaded(Viewer, Generic[T]):
         Fetches and shows; ``quietly`` keeps what is shown until the new data is here.
     state : {"loading", "shown", "failed"}
     data : object or None
-        What was fetched last.
+        The data fetched last.
     problem : Problem or None
-        What went wrong, while it is failed.
+        The failure, while it is failed.
     """
 
     def __init__(

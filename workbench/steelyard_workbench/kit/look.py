@@ -211,7 +211,7 @@ def beam(change: float, low: float, high: float, status: Status) -> str:
 
 
 def verdict_card(body: Iterable[str], drawn: str, pills: Iterable[str]) -> str:
-    """Return a verdict as HTML: its lines, beside them the beam, and what else is to say."""
+    """Return a verdict as HTML: its lines, beside them the beam, and the other sentences."""
     beside = f'<div class="wide">{drawn}</div>' if drawn else ""
     return (
         f'<section aria-label="Result"><div class="row"><div class="wide">{"".join(body)}</div>'

@@ -20,7 +20,7 @@ class Page(Viewer):
     Parameters
     ----------
     session : Session
-        What the browser looks at.
+        The choices of the browser.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Page(Viewer):
     summary : str
         One sentence that is shown meanwhile.
     watched : sequence of str
-        What of the session is taken in by ``on_session`` while the page is shown.
+        Fields of the session that ``on_session`` takes in while the page is shown.
     look_ms : int
         Milliseconds between two calls of ``look`` while the page is shown; 0: it is not called.
     visit : Scope
@@ -57,7 +57,7 @@ class Page(Viewer):
         return self._box
 
     def open(self) -> None:
-        """Show the page; called each time that somebody goes to it."""
+        """Show the page; called each time that a person goes to it."""
         self.begin_visit()
         self._box[:] = self.build()
         for part in list(self.parts):

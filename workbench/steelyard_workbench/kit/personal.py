@@ -126,7 +126,7 @@ class Section(Viewer):
 
 
 class PersonalPage(Page):
-    """A page for somebody who is signed in."""
+    """A page for a person who is signed in."""
 
     #: Who sees it; ``None`` for everybody.
     roles: ClassVar[frozenset[Role] | None] = None
@@ -144,7 +144,7 @@ class PersonalPage(Page):
         raise NotImplementedError
 
     def why_not(self, who: CurrentSession) -> str:
-        """Return why somebody may not see it, as Markdown; empty where they may."""
+        """Return why a person may not see it, as Markdown; empty where they may."""
         del who
         role = self.session.role
         if self.roles is None or role in self.roles:

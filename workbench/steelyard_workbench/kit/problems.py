@@ -98,7 +98,7 @@ def _in_words(message: str, detail: object) -> str:
 
 
 class LackingError(Exception):
-    """Something that a field lacks, as one sentence: what to write there."""
+    """A field that lacks something, as one sentence: the text to write there."""
 
     def __init__(self, field: Any, sentence: str) -> None:
         super().__init__(sentence)

@@ -146,7 +146,7 @@ class Session(param.Parameterized):
     ) -> None:
         """Go to a page with something chosen on it; the rest of the choice stays.
 
-        The filter, the view and the row do not: those that are there are of what is left.
+        The filter, the view and the row do not: those that are there belong to another dataset.
         """
         self.param.update(page=page, query=query, view=view, row=row, **chosen)
 

@@ -12,7 +12,7 @@ T = TypeVar("T")
 class SharedFetch(Generic[T]):
     """Fetches once; who asks meanwhile waits, and who asks later gets the same.
 
-    A failure is raised to whoever asked, and the next to ask tries again.
+    A failure is raised to every waiting caller, and the next caller tries again.
 
     ``fetch`` returns the data; blocks.
 

@@ -53,7 +53,7 @@ def loading(n_lines: int = 4, label: str = "Loading") -> Viewable:
 def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
     """Show an empty place: its purpose, in a sentence, and one thing to do about it.
 
-    ``text`` is Markdown: what this place is for, or which filter left nothing.
+    ``text`` is Markdown: the purpose of this place, or the filter that left nothing.
     """
     if actions:
         return pn.Column(
@@ -86,7 +86,7 @@ def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
 
 
 def with_details(text: str, details: str) -> str:
-    """Return a text for ``empty`` under whose *Details* is what whoever runs the server types."""
+    """Return a text for ``empty`` under whose *Details* is the command for the operator."""
     return f"{text}{_DETAILS}{details}"
 
 

@@ -62,7 +62,7 @@ class Task(param.Parameterized, Generic[P, T]):
     ----------
     work : coroutine function
     title : str
-        What is said of a failure, as ``Could not load the rows.``
+        The sentence of a failure, as ``Could not load the rows.``
     place : panel layout, optional
         Where a failure is shown, in the place of what is there. Without it and without
         ``on_failure``, a failure is raised.
@@ -73,7 +73,7 @@ class Task(param.Parameterized, Generic[P, T]):
     on_failure : callable, optional
         Shows a failure in its own way; returns the problem that it showed, of a write.
     scope : Scope, optional
-        What the work belongs to; one that never ends by default.
+        The visit that the work belongs to; one that never ends by default.
     fields : mapping of str to widget, optional
         Fields of the request and where they are entered; those that are refused are marked.
     """
@@ -168,7 +168,7 @@ class OneAtATime(Task[P, T]):
 class Write(Task[P, T]):
     """Something sent to the server once, however often it is clicked; it is never dropped.
 
-    A failure is said in a corner too once its scope has ended: nobody sees its place then.
+    A failure is said in a corner too once its scope has ended: its place is out of sight then.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """The look as tokens: colours in pairs for light and dark, one scale each of type and of height.
 
-Every text has a contrast of 4.5 to 1 or more on every ground (WCAG 2.2, 1.4.3), and nothing is told by
+Every text has a contrast of 4.5 to 1 or more on every ground (WCAG 2.2, 1.4.3), and nothing is said by
 colour alone. Style sheets read a colour as ``var(--mui-palette-look-…)``, which follows the theme.
 """
 

@@ -167,7 +167,7 @@ class AsyncDrafts(AsyncResource):
 class AsyncJudges(AsyncResource):
     """Download, connect, check and calibrate judges and readers: ``client.judges``.
 
-    What takes long is begun; ``list`` says how far it is.
+    Long work is begun; ``list`` gives its progress.
     """
 
     list = _method(judge_calls.list_judges)
@@ -263,7 +263,7 @@ class AsyncFamilies(AsyncResource):
 
 
 class AsyncJobs(AsyncJobResource[Any]):
-    """Jobs of all kinds, and what fine-tunes alone have: ``client.jobs``.
+    """Jobs of all kinds, and the calls of fine-tunes alone: ``client.jobs``.
 
     A fine-tune that succeeded need not have made a model: look at ``outcome`` and ``gate``.
     """

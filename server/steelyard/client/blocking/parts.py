@@ -169,7 +169,7 @@ class Drafts(Resource):
 class Judges(Resource):
     """Download, connect, check and calibrate judges and readers: ``client.judges``.
 
-    What takes long is begun; ``list`` says how far it is.
+    Long work is begun; ``list`` gives its progress.
     """
 
     list = _method(judge_calls.list_judges)
@@ -265,7 +265,7 @@ class Families(Resource):
 
 
 class Jobs(JobResource[Any]):
-    """Jobs of all kinds, and what fine-tunes alone have: ``client.jobs``.
+    """Jobs of all kinds, and the calls of fine-tunes alone: ``client.jobs``.
 
     A fine-tune that succeeded need not have made a model: look at ``outcome`` and ``gate``.
     """

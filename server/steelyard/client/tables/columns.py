@@ -50,7 +50,7 @@ def has_order(column: str) -> bool:
 
 
 def _last_word(column: str) -> str:
-    """Return the last word of a name that says what its cells are; a number behind it says which."""
+    """Return the last word of a name that says the kind of its cells; a number behind it says which."""
     words = [word for word in name_parts(column) if not word.isdecimal()]
     while len(words) > 1 and words[-1] in _FORMS and {*words[:-1]} & _LABELS:
         words.pop()

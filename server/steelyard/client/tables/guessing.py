@@ -51,7 +51,7 @@ def guess_mapping(
     context: Sequence[str] = (),
     named: Collection[str] = (),
 ) -> Mapping:
-    """Return what the columns seem to mean.
+    """Return the probable meaning of each column.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rows of a table as they are sent, by what its columns mean."""
+"""Rows of a table as they are sent, by the meaning of its columns."""
 
 from __future__ import annotations
 

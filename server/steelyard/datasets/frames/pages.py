@@ -48,7 +48,7 @@ class StoredRow:
 class RowStore:
     """Reads the rows of versions; safe to use from several threads.
 
-    Every method raises ``steelyard.errors.DataDamagedError`` where a file is missing or not what was
+    Every method raises ``steelyard.errors.DataDamagedError`` where a file is missing or not as it was
     written, and ``steelyard.errors.StorageUnavailableError`` where it cannot be read otherwise.
     """
 

@@ -1,6 +1,6 @@
 """Which rows of a request are new, and on which side each context is.
 
-A context has one side, and rows that are equal have equal contexts. So all of this can be told of
+A context has one side, and rows that are equal have equal contexts. So all of this can be seen in
 the contexts in one range of hashes without looking at any other, and memory holds one range.
 """
 

@@ -47,7 +47,7 @@ PARQUET, JSON = ".parquet", ".json"
 class VersionWriter:
     """Stages the rows of one request and makes them the next version of a dataset.
 
-    A context manager, which removes what was staged at its end. What ``finish`` stored stays: until
+    A context manager, which removes staged files at its end. Files that ``finish`` stored stay: until
     the state refers to the manifest, no reader sees it, and a sweep takes it away.
     """
 

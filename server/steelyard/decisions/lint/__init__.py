@@ -2,7 +2,7 @@
 
 It looks at words and structure; no model runs. ``registry`` lists the rules, ``findings`` applies
 them. The rules live by theme in ``questions``, ``references``, ``outcomes``, ``rubrics``,
-``policies`` and ``requests``. What they know of English is in ``sentences``, ``negations``,
+``policies`` and ``requests``. Their English is in ``sentences``, ``negations``,
 ``compounds``, ``arithmetic``, ``exits`` and ``scales``; a text in another language has fewer
 findings, not wrong ones.
 """

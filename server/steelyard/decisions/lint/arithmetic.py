@@ -63,7 +63,7 @@ _COUNTING = tuple(
 def find_arithmetic(sentence: Sentence, answers: Sequence[str]) -> str | None:
     """Return the words of a sentence that ask for arithmetic.
 
-    ``None`` where nothing is computed, or where a number is only what somebody says.
+    ``None`` where nothing is computed, or where a number is only reported.
 
     >>> from steelyard.decisions.lint.sentences import read_sentence
     >>> find_arithmetic(read_sentence("Was it bought more than 30 days ago?"), ())

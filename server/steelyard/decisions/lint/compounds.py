@@ -1,7 +1,7 @@
 """Two questions in one: the parts that *and* and *or* join, and telling predicates from things.
 
 ``A refund or a replacement`` is one thing asked about, ``asks for a refund and threatens to leave``
-are two. Only what can be told from the words beside the conjunction counts as two; the rest passes.
+are two. Only two things that the words beside the conjunction tell apart count; the rest passes.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def unread_language(subject: Subject) -> str | None:
 def quoted_mail(subject: Subject) -> str | None:
     """Find a mail with the mail that it answers below it, which is not read.
 
-    What the quoted mail says would be taken for what the message says.
+    The claims of quoted mail would be taken for those of the message.
     """
     return _finding(subject, "quoted_mail")
 
@@ -37,7 +37,7 @@ def markup(subject: Subject) -> str | None:
 def long_context(subject: Subject) -> str | None:
     """Find a context longer than those on which answers were measured.
 
-    What decides stands in one place, and what surrounds it hides it.
+    The deciding words stand in one place, and the text around hides them.
     """
     n = len(subject.request.read.text)
     if subject.decision.index > 0 or n <= MEASURED_CHARACTERS:

@@ -30,7 +30,7 @@ _REASON_STARTS = frozenset(("why",))
 def find_negations(sentence: Sentence) -> list[str]:
     """Return the words of a sentence that turn its answer round, as they stand there.
 
-    Left out are those in what somebody says or wants (``does she say that it never came``), in a
+    Left out are those in reported speech and wishes (``does she say that it never came``), in a
     condition (``if it is not paid, who ...``), in a question tag, in ``or not``, and after ``why``,
     which presupposes what it negates.
 

@@ -26,7 +26,7 @@ def duplicate_questions(subject: Subject) -> str | None:
 def empty_context(subject: Subject) -> str | None:
     """Find a context that is blank, or an empty object or array.
 
-    There is then nothing to decide on, and the probabilities are what the wording alone suggests.
+    There is then nothing to decide on, and the probabilities follow from the wording alone.
     Mostly a variable was not filled in.
     """
     if subject.decision.index > 0 or subject.request.context_characters > 0:

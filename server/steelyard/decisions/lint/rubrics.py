@@ -85,7 +85,7 @@ def _is_monotone(numbers: list[float]) -> bool:
 def unanchored_rubric(subject: Subject) -> str | None:
     """Find lines that only repeat the level's number, or differ from others by a word of degree.
 
-    ``Somewhat urgent`` and ``quite urgent`` mean what each reader makes of them. A line that says
+    ``Somewhat urgent`` and ``quite urgent`` mean something else to each reader. A line that says
     the state at its level (``answered today``) is read alike by all.
     """
     lines = subject.descriptions
@@ -137,7 +137,7 @@ def _differ_by_degree(lines: tuple[str, ...]) -> tuple[int, int] | None:
 def too_many_levels(subject: Subject) -> str | None:
     """Find more than ten levels.
 
-    Neighbours are then hardly told apart, and the probability spreads over several of them. The
+    Neighbours are then hard to tell apart, and the probability spreads over several of them. The
     expected level is as fine as one likes with five.
     """
     n_levels = len(subject.names)

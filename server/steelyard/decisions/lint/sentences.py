@@ -1,7 +1,7 @@
 """Questions as sentences: which of them ask, and which parts are reported speech.
 
-A question's text often has more than the question: how to read a case, what counts. Rules about
-asking look at the sentences that ask. Quoted text is left out of them: it is somebody else's.
+A question's text often has more than the question: how to read a case, which cases count. Rules about
+asking look at the sentences that ask. Quoted text is left out of them: another person wrote it.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Sentence:
         return self.words[0] if self.words else ""
 
     def is_reported(self, place: int) -> bool:
-        """Return whether the words from a place on report somebody's words, thoughts or wishes.
+        """Return whether the words from a place on report words, thoughts or wishes of a person.
 
         >>> read_sentence("Does she say that it never came?").is_reported(5)
         True

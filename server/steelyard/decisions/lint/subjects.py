@@ -70,7 +70,7 @@ class RequestText:
     def straight_outcomes(self) -> dict[str, tuple[str, ...]]:
         """The names of each decision's outcomes as ``straighten`` gives them, by its id.
 
-        Names that are longer than what rules look at after an id are left out.
+        Names longer than the words that rules look at after an id are left out.
         """
         return {
             decision.id: tuple(

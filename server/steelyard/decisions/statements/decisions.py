@@ -13,7 +13,7 @@ _CACHED_QUESTIONS = 1024
 
 
 def read_decision(decision: Decision | RenderedDecision) -> Reading | None:
-    """Return what *yes* and *no* to a decision state; None of another kind, or where no rule is sure."""
+    """Return the statements of *yes* and *no* to a decision; None of another kind, or where no rule is sure."""
     question = decision.question
     if decision.kind != "binary" or not isinstance(question, str):
         return None
@@ -22,7 +22,7 @@ def read_decision(decision: Decision | RenderedDecision) -> Reading | None:
 
 @functools.lru_cache(_CACHED_QUESTIONS)
 def read_yes_no(question: str, statement: str = "", opposite: str = "") -> Reading | None:
-    """Return what *yes* and *no* to a question state; None where no rule is sure.
+    """Return the statements of *yes* and *no* to a question; None where no rule is sure.
 
     A statement and an opposite of the caller's are taken as they are.
 

@@ -72,7 +72,7 @@ _NOT = {"might": "could not", "can": "cannot"}
 def both_ways(clause: Clause) -> tuple[str, str]:
     """Return a clause as a statement and its negation, in this order.
 
-    Raise ``DeclinedError`` where the rules do not say what the negation is.
+    Raise ``DeclinedError`` where no rule gives the negation.
     """
     _refuse_open(clause)
     if len(clause.subject) == 1 and clause.subject[0].word == "there":

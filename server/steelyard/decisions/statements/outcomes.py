@@ -97,7 +97,7 @@ def _subject_of(tokens: Tokens) -> Tokens:
 
 
 def _named(tokens: Tokens) -> Tokens:
-    """Return what is asked for by its name alone: "topic", "the sentiment of the review"."""
+    """Return the thing that is asked for by its name alone: "topic", "the sentiment of the review"."""
     words = tokens[1:] if tokens and tokens[0].word == "the" else tokens
     is_several = {"or", "and", ",", "/", ":", "?"} & {token.word for token in words}
     if not words or is_several or len(words) > _LONGEST_NAME:
@@ -113,7 +113,7 @@ def _named(tokens: Tokens) -> Tokens:
 
 
 def _is_doing(tokens: Tokens) -> bool:
-    """Return whether a question with "be" asks for what its subject does or has done to it."""
+    """Return whether a question with "be" asks for an action of its subject or on it."""
     try:
         clause = clause_of_question(tokens)
     except DeclinedError:

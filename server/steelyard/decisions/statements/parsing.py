@@ -133,7 +133,7 @@ def split_subject(
 def _after_singulars(
     tokens: Sequence[Token], classes: Sequence[dict[str, float]]
 ) -> list[dict[str, float]]:
-    """Return the classes of words in a subject: verbs agree with what stands before them there."""
+    """Return the classes of words in a subject: verbs agree with the last words before them there."""
     costs = [dict(own) for own in classes]
     for before, token, following, own in zip(classes, tokens, tokens[1:], costs[1:], strict=False):
         is_noun = "U" in before or ("N" in before and before["N"] < _SURE_NOUN)

@@ -1,6 +1,6 @@
 """Negated yes/no questions without their negation, as base models of reading 4 and later read them.
 
-These rules are part of what a base model was measured with: they stay as they are, whatever
+These rules are part of a base model as it was measured: they stay as they are, whatever
 ``read_question`` learns.
 """
 

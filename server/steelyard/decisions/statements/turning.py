@@ -181,7 +181,7 @@ def _words(tokens: Tokens) -> set[str]:
 
 
 def clause_of_any(tokens: Tokens) -> Clause:
-    """Return the clause of what is asked without a verb: "any chance that" is "is there any chance that".
+    """Return the clause of a question without a verb: "any chance that" is "is there any chance that".
 
     Raise ``DeclinedError`` where it may be a sentence: "any member may object".
     """

@@ -1,6 +1,6 @@
 """The call ``POST /v1/decisions`` on the wire: the shape that OpenAI's client and LiteLLM use.
 
-What a field may hold beyond its type is checked by ``steelyard.dialects.openai.mapping``. An optional
+Values that a field's type allows are checked by ``steelyard.dialects.openai.mapping``. An optional
 field may be left out or be ``null``.
 """
 

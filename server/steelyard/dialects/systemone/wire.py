@@ -1,6 +1,6 @@
 """Wire forms of the SystemOne calls: TypeSafe's request and answer, and their translation.
 
-Clients of that service send these shapes unchanged; what a field may hold beyond its type is checked
+Clients of that service send these shapes unchanged; values that a field's type allows are checked
 by ``steelyard.dialects.systemone.mapping``. An optional field may be left out or be ``null``.
 """
 

@@ -1,6 +1,6 @@
 """Two models on the same decisions, paired one by one.
 
-A change's interval is over contexts, of the paired differences: what the two models have in common,
+A change's interval is over contexts, of the paired differences: the common part of the two models,
 hard contexts above all, cancels out. A context that was not seen is allowed for, as in
 ``steelyard.evaluations.measures.sampling``.
 """
@@ -399,7 +399,7 @@ def _ece_change_ends(
     """Return the interval of a change of calibration error.
 
     Half the width of the percentiles, with a context more that is all wrong in one of the two, and
-    to it what chance alone may have added to either error, which it does most to that of a
+    to it the most that chance alone may have added to either error, which it does most to that of a
     calibrated model.
     """
     by_chance = []

@@ -111,7 +111,7 @@ def binary_cost_curve(
 ) -> CostCurve:
     """Return the mean cost of a binary decision by the least probability to answer "yes".
 
-    ``false_positive`` is what a wrong "yes" costs, ``false_negative`` what a wrong "no" does.
+    ``false_positive`` is the cost of a wrong "yes", ``false_negative`` that of a wrong "no".
     Raises ``ValueError`` when one is negative or not finite, both are 0, or there is no outcome
     "yes".
 
@@ -152,8 +152,9 @@ def abstention_cost_curve(
 ) -> CostCurve:
     """Return the mean cost of acting by the top probability under which nothing is done.
 
-    ``paid`` is what acting on each record costs (see ``policies.acted_costs``) and ``paid_range``
-    the least and the most that it can, ``abstain_cost`` what abstaining does, such as a person's time. Raises ``ValueError`` when the latter is not
+    ``paid`` is the cost of acting on each record (see ``policies.acted_costs``) and ``paid_range``
+    the least and the most that it can, ``abstain_cost`` that of abstaining, such as a person's time. Raises
+    ``ValueError`` when the latter is not
     finite.
     """
     if not math.isfinite(abstain_cost):

@@ -81,7 +81,7 @@ def judge(
         For each decision of ``after``, whether it or its label came since the family last trained;
         earlier models were judged on the others. All of a first model's are new.
     judged_on : {"new", "all"}, default "new"
-        What decides: a gain on the new decisions, or that all together did not become worse. With
+        The rows that decide: a gain on the new decisions, or that all together did not become worse. With
         "all" they make one group, ``earlier``, and no gain is asked for.
     baseline : Records, optional
         The same held-out decisions as the text baseline scored them, trained on the rows that the
@@ -141,7 +141,7 @@ def judge(
 def _gate_of(
     case: GateCase, reasons: list[str], against: Against, several: gate_wire.SeveralLabels | None
 ) -> gate_wire.Gate:
-    """Return what was found as the wire has it."""
+    """Return the differences as the wire has them."""
     old_ece, new_ece = case.ece or (None, None)
     slices = case.slices
     shown = (

@@ -122,7 +122,7 @@ class RecordMeasures:
     def range_of(self, name: str) -> Range | None:
         """Return the least and the greatest that a measure of answers like these can be.
 
-        A loss has no bound of its own, but what these answers would have lost at the worst.
+        A loss has no bound of its own, but the greatest possible loss of these answers.
         """
         if name == "loss":
             return 0.0, float(-np.log(max(float(self.p_least.min()), metrics.LEAST_PROBABILITY)))

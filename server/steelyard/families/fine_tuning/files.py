@@ -1,6 +1,6 @@
 """Files of fine-tunes that nothing refers to any more: folders, models, held-out records.
 
-A process that is killed leaves the folder of a fine-tune behind, rows and all, and what a dataset or
+A process that is killed leaves the folder of a fine-tune behind, rows and all, and files of a dataset or
 a model had stays when it is deleted. A server sweeps them, since the process that it starts for its
 jobs ends soon after them; so does a worker, whose folders may be on another machine.
 """

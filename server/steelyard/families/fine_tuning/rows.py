@@ -138,7 +138,7 @@ class TuningRows:
         return _grown(growth, lineage, evaluation, changes)
 
     def _check_hyperparameters(self, given: Hyperparameters) -> None:
-        """Refuse to train the encoder where it is not read, and what cannot be done here."""
+        """Refuse to train the encoder where it is not read, and settings that this server cannot run."""
         if given.heads == "evidence" and not self._has_reader():
             raise errors.TrainingUnavailableError(
                 f"heads are to read the evidence of {READER.name}, which is not here; install the "

@@ -98,7 +98,7 @@ def continue_state(
 ) -> ContinueState:
     """Return the effect of continuing a family now: the first state that applies, in this order.
 
-    Without counts, what they alone could refuse is not seen. ``base`` is the base model asked for.
+    Without counts, reasons that need them are not seen. ``base`` is the base model of the request.
     """
     refusals: list[tuple[ContinueState, bool]] = [
         ("dataset_deleted", growth.is_deleted),

@@ -92,7 +92,7 @@ def read_folder(
     Parameters
     ----------
     labels : sequence of str
-        What each logit means, in order, in place of ``id2label``.
+        The meaning of each logit, in order, in place of ``id2label``.
     hypothesis_first : bool, optional
         The order of a pair, in place of the manifest's.
     """

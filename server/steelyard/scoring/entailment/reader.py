@@ -41,7 +41,7 @@ class Reader:
         self.n_passes = 0
 
     def load(self) -> Encoder:
-        """Return the encoder; what loading it raises goes through."""
+        """Return the encoder; errors of loading it go through."""
         with self._loading:
             if self._encoder is None:
                 self._encoder = self._load()

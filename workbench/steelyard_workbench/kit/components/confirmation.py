@@ -16,7 +16,7 @@ from steelyard_workbench.kit.tasks import Write
 class Confirmation(Viewer):
     """A dialog that asks before something is done; ``act`` returns whether it may close.
 
-    ``typed``: what a person must type before the button works; nothing when empty.
+    ``typed``: the text that a person must type before the button works; nothing when empty.
     """
 
     def __init__(

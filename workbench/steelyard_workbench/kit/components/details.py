@@ -42,7 +42,7 @@ class Details(Viewer):
         return self._box
 
     def open(self) -> None:
-        """Show what is in it."""
+        """Show its parts."""
         self._box.active = [0]
 
     def _on_active(self, active: list[int]) -> None:

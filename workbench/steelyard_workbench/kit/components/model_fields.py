@@ -14,7 +14,7 @@ def offer_models(
 ) -> None:
     """Fill a field with models; the value stays, or is the first that can answer.
 
-    ``value``: what to choose, where it is among them.
+    ``value``: the model to choose, where it is among them.
     """
     names = [choice.name for choice in choices]
     able = [choice.name for choice in choices if choice.reason is None]
