@@ -1,4 +1,4 @@
-"""Distances of contexts: what is embedded and when, what a bank keeps, and a topic that moves."""
+"""Distances of contexts: when texts are embedded, the size of a bank, and a topic that moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The composition root: what settings name is opened, and closed again."""
+"""The composition root: the parts that settings name are opened, and closed again."""
 
 from __future__ import annotations
 

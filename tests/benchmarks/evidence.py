@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of every draw: whether each test row was right and its loss, by way; and what was taken."""
+    """Of every draw: whether each test row was right and its loss, by way; and the way taken."""
 
     right: Mapping[str, np.ndarray]
     losses: Mapping[str, np.ndarray]

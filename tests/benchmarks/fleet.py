@@ -1,4 +1,4 @@
-"""What hosts that share a PostgreSQL database write, by their number and the length of a trip to it."""
+"""Write rates of hosts that share a PostgreSQL database, by their number and the length of a trip to it."""
 
 from __future__ import annotations
 

@@ -263,7 +263,7 @@ def costs(models: dict[str, Model], items: Sequence[Item]) -> str:
 
 
 def together(models: dict[str, Model], items: Sequence[Item]) -> str:
-    """Return what many requests to the shipped model take alone, and beside as many to the reader."""
+    """Return the seconds of many requests to the shipped model alone, and beside as many to the reader."""
     times: dict[str, list[float]] = {"alone": [], "beside the reader": []}
 
     def time(at: int) -> float:

@@ -1,4 +1,4 @@
-"""The behaviour suite: its rows are many, balanced and distinct, and its figures say what they say."""
+"""The behaviour suite: its rows are many, balanced and distinct, and its figures hold."""
 
 from __future__ import annotations
 

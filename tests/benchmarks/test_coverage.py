@@ -1,4 +1,4 @@
-"""The benchmark of intervals: what it counts, and a world small enough for every run."""
+"""The benchmark of intervals: its counts, and a world small enough for every run."""
 
 from __future__ import annotations
 

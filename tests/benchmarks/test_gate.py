@@ -1,4 +1,4 @@
-"""The gate's benchmark: models equal in truth are, planted falls fall, and tables are told."""
+"""The gate's benchmark: models equal in truth are, planted falls fall, and tables are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quality benchmark on rows written here: its figures, its pairing, what it skips."""
+"""The quality benchmark on rows written here: its figures, its pairing, its skipped tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark of passes in a server: what it leaves out of them, and what it tells."""
+"""The benchmark of passes in a server: the passes that it leaves out, and its report."""
 
 from __future__ import annotations
 

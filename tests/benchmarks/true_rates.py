@@ -23,13 +23,13 @@ def _logistic(evidence: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def good(rng: np.random.Generator, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what a model says that sees most of the truth, and the truth: .71."""
+    """Return the answers of a model that sees most of the truth, and the truth: .71."""
     truth = (rng.random(n) < 0.71).astype(float)
     return _logistic(np.where(truth, 3.1, 0.3) + rng.normal(0, 1.3, n)), truth
 
 
 def blind(rng: np.random.Generator, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what a model says that sees nothing."""
+    """Return the answers of a model that sees nothing."""
     return rng.beta(4.2, 0.8, n), (rng.random(n) < 0.71).astype(float)
 
 

@@ -1,4 +1,4 @@
-"""What a request costs and how long a start takes, beside another version; see README.md."""
+"""The cost of a request and the length of a start, beside another version; see README.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Krippendorff's alpha: published examples, what it is without disagreement or pairs, intervals."""
+"""Krippendorff's alpha: published examples, no disagreement, no pairs, intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certified bounds against the binomial law, and what is said where there are too few rows."""
+"""Certified bounds against the binomial law, and the answer where there are too few rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``steelyard family distill``: a teacher's labels, a dataset, a family, and what it keeps."""
+"""``steelyard family distill``: a teacher's labels, a dataset, a family, and its stored parts."""
 
 from __future__ import annotations
 

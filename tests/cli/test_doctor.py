@@ -1,4 +1,4 @@
-"""``steelyard doctor``: what it finds on a sound installation, and on each kind of broken one."""
+"""``steelyard doctor`` on a sound installation, and on each kind of broken one."""
 
 from __future__ import annotations
 

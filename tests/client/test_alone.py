@@ -1,4 +1,4 @@
-"""The client where ``steelyard-client`` is installed with what it requires, and nothing else."""
+"""The client where ``steelyard-client`` is installed with its requirements, and nothing else."""
 
 from __future__ import annotations
 

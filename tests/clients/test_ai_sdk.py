@@ -1,4 +1,4 @@
-"""Vercel's AI SDK with its TypeSafe provider, under Node: what Langfuse's evaluators call with."""
+"""Vercel's AI SDK with its TypeSafe provider, under Node: the client of Langfuse's evaluators."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Requests of clients that cannot run here, as their sources of 2026-11-29 build them.
 
-Each answer is held to what its client checks.
+Each answer passes the checks of its client.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """sqwishai 0.5.0 grows a family, serves it, rolls it back and deletes it; nothing of it is changed.
 
-The walkthrough is one test, because each step needs what the steps before it made.
+The walkthrough is one test, because each step needs the results of the steps before it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Labeling and prompt tuning through sqwishai 0.5.0, unchanged; see conftest for what is checked of answers."""
+"""Labeling and prompt tuning through sqwishai 0.5.0, unchanged; conftest has the checks of answers."""
 
 from __future__ import annotations
 

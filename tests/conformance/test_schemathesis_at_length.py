@@ -1,4 +1,4 @@
-"""What ``test_schemathesis.py`` does, with boundary values and many times the examples."""
+"""The tests of ``test_schemathesis.py``, with boundary values and many times the examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frontier of a dataset: which evaluations stand for its models, and what it says of each."""
+"""The frontier of a dataset: which evaluations stand for its models, and the figures of each."""
 
 from __future__ import annotations
 

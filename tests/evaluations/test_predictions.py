@@ -1,4 +1,4 @@
-"""Files of predictions: what the requests took, and files of releases that did not write it."""
+"""Files of predictions: the cost of requests, and files of releases that did not write it."""
 
 from __future__ import annotations
 

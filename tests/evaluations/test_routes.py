@@ -1,4 +1,4 @@
-"""``/v1/evaluations`` over HTTP: every answer is what the OpenAPI document declares."""
+"""``/v1/evaluations`` over HTTP: every answer is as the OpenAPI document declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes of evaluations: what a request may say, and members left out until they are known."""
+"""The shapes of evaluations: allowed requests, and members left out until they are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds of families on made-up held-out answers, and what they make of the answers of a model."""
+"""Bounds of families on made-up held-out answers, and their effect on the answers of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Families as they are kept: money and keep warm, keepers on one state, what the rows hold."""
+"""Families as they are stored: money and keep warm, keepers on one state, the columns of rows."""
 
 from __future__ import annotations
 

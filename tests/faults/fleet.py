@@ -223,7 +223,7 @@ class Fleet:
             self.store.slow_s = 0.0
 
     def _start_again(self, starting: list[WorkerProcess]) -> None:
-        """Start those that found no database as they started, as what looks after workers does."""
+        """Start those that found no database as they started, as a supervisor of workers does."""
         wait_until(lambda: all(one.has_ended or one.is_running_jobs for one in starting))
         for worker in starting:
             if worker.has_ended:

@@ -1,4 +1,4 @@
-"""Backups of homes whose servers run, and what may be made of them again."""
+"""Backups of homes whose servers run, and homes restored from them."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def test_a_server_does_not_start_where_it_cannot_write(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Return a file system of two MiB, where whoever runs the tests may mount one."""
+    """Return a file system of two MiB, where the tests may mount one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]

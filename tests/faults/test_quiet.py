@@ -122,7 +122,7 @@ DOCUMENTED = [
 @pytest.mark.slow
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_an_entry_keeps_to_its_machine(entry, tmp_path):
-    """The table has what is seen."""
+    """The table has every observed connection."""
     if entry == "`steelyard mcp`":
         pytest.importorskip("mcp")
     if entry == "the trainer":

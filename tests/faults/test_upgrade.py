@@ -148,7 +148,7 @@ def wait_for_answers(asking: list[Client]) -> None:
 
 
 def unanswered(asking: list[Client]) -> Counter[str]:
-    """Return how often clients were told to retry, or got nothing, by answer."""
+    """Return how often clients were asked to retry, or got nothing, by answer."""
     told = sum((client.journal.unanswered for client in asking), Counter())
     del told[LATE]
     return told

@@ -1,4 +1,4 @@
-"""Excel workbooks as spreadsheet programs show them, and what of them cannot be read."""
+"""Excel workbooks as spreadsheet programs show them, and the parts that cannot be read."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def _write_workbook(path, n_cells, n_characters):
 
 
 def _write_files(folder: Path) -> dict[str, str]:
-    """Write tables of up to 7 MiB; return what is to be said of each."""
+    """Write tables of up to 7 MiB; return the expected refusal of each."""
     texts = [{"text": f"words {n}", "label": "ab"[n % 2]} for n in range(1_000)]
     deep = "[" * 10_000 + "]" * 10_000
     files = {

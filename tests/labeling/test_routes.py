@@ -1,4 +1,4 @@
-"""``/v1/labeling`` over HTTP: every answer is what the OpenAPI document declares."""
+"""``/v1/labeling`` over HTTP: every answer is as the OpenAPI document declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps over HTTP and in a worker: every answer is what the OpenAPI document declares."""
+"""Maps over HTTP and in a worker: every answer is as the OpenAPI document declares."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def desk(state: State) -> Desk:
 
 
 def call_together(desk: Desk, *calls: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Return what calls that wait for one turn to write return or raise, in their order."""
+    """Return the results or errors of calls that wait for one turn to write, in their order."""
     entered, may_go_on = threading.Event(), threading.Event()
     desk.state.submit(lambda _: entered.set() or may_go_on.wait(60))
     assert entered.wait(60)

@@ -140,7 +140,7 @@ class Desk:
         assert '"error":' not in done.stdout, f"{command}\n{done.stdout}"
 
     def _with_ids(self, command: str) -> str:
-        """Write what a reader would in the places of ids, addresses and the shipped model."""
+        """Write a reader's values in the places of ids, addresses and the shipped model."""
         command = command.replace("http://127.0.0.1:8420", self.url)
         command = command.replace("family create", "family create --from double --seed 1")
         if "_ID" in command:

@@ -1,4 +1,4 @@
-"""The documents build without a warning, and state what the code does."""
+"""The documents build without a warning, and agree with the code."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def is_private_of_another(node: ast.Attribute) -> bool:
 
 
 def test_what_tests_share_is_imported_from_where_it_is():
-    """A test that is in no run here, for what it needs, would not say so itself."""
+    """A test that no run here has, for want of a program, would not say so itself."""
     shared = {module for source in sources().values() for module in source.shared}
     files = {ROOT.joinpath("tests", *module.split(".")) for module in shared}
     missing = [path for path in files if not (path.with_suffix(".py").exists() or path.is_dir())]
@@ -194,7 +194,7 @@ IN_CIRCLES = {"steelyard.client.asynchronous", "steelyard.client.blocking"}
 
 
 def test_nothing_in_a_room_imports_in_a_circle():
-    """Neither modules nor, taken as one, a folder and what stands beside it: nothing goes back up."""
+    """Neither modules nor, taken as one, a folder and the modules beside it: nothing goes back up."""
     graph = grimp.build_graph("steelyard", "steelyard_workbench", cache_dir=None)
     for package in sorted(graph.modules):
         if package in IN_CIRCLES:

@@ -16,7 +16,7 @@ PLAIN = ("pages/datasets", "pages/families", "pages/playground", "parts/datasets
 
 
 def texts_of(path: Path) -> list[str]:
-    """Return the texts of a module but for its docstrings and what stands under *Details*."""
+    """Return the texts of a module but for its docstrings and the texts under *Details*."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docs = {

@@ -1,4 +1,4 @@
-"""Prompt tuning over HTTP and in a worker: every answer is what the OpenAPI document declares."""
+"""Prompt tuning over HTTP and in a worker: every answer is as the OpenAPI document declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why an answer is what it is: the request without each sentence of its context."""
+"""Explanations of an answer: the request without each sentence of its context."""
 
 from __future__ import annotations
 

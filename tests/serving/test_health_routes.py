@@ -1,4 +1,4 @@
-"""Liveness, with what runs here; and readiness, which tries every part."""
+"""Liveness, with the running parts; and readiness, which tries every part."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_counts_are_of_what_both_answered_by_who_was_right():
 
 
 class Scoring:
-    """A model that answers what it is asked, or fails."""
+    """A model that gives the answers set by a test, or fails."""
 
     def __init__(self):
         self.asked = []

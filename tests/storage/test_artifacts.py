@@ -45,7 +45,7 @@ def reason_of(error: EngineUnavailableError) -> str:
 
 @pytest.fixture(params=["local", "objects"])
 def artifacts(request: pytest.FixtureRequest, tmp_path: Path) -> ArtifactStore:
-    """A store on the local disk, and one that is told to treat it as an object store."""
+    """A store on the local disk, and one that is treated as an object store."""
     store = FrameStore(fs.LocalFileSystem(), str(tmp_path / "store"))
     store.is_local = request.param == "local"
     return ArtifactStore(store, tmp_path / "models")

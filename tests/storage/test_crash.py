@@ -1,4 +1,4 @@
-"""Killing a process in the middle of its writes: what it was told is there is there, whole."""
+"""Killing a process in the middle of its writes: every acknowledged write is there, whole."""
 
 from __future__ import annotations
 

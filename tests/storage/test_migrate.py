@@ -60,7 +60,7 @@ def test_the_head_is_the_newest_revision():
 
 
 def schema_of(inspector: Inspector, schema: str | None = None) -> dict[str, object]:
-    """Return every table with what ``compare_metadata`` compares, and its checks and references."""
+    """Return every table with the parts that ``compare_metadata`` compares, and its checks and references."""
     return {
         table: {
             "columns": [
@@ -168,7 +168,7 @@ def test_several_processes_may_start_at_once(state_url: str):
 def migrate_to_next(
     tmp_path: Path, state_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str], None]:
-    """Open the state as the next version does, which says what is the oldest that works on it."""
+    """Open the state as the next version does, which names the oldest version that works on it."""
     folder = next_migrations(tmp_path)
 
     def run(oldest: str) -> None:

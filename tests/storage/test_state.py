@@ -1,4 +1,4 @@
-"""The state: group commit, isolation of writes, and what callers see when it fails."""
+"""The state: group commit, isolation of writes, and the errors that callers see when it fails."""
 
 from __future__ import annotations
 

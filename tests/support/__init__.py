@@ -1,1 +1,1 @@
-"""What tests of several rooms share."""
+"""Parts that tests of several rooms share."""

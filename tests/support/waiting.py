@@ -1,4 +1,4 @@
-"""Waiting for what happens in another thread, process or server."""
+"""Waiting for events in another thread, process or server."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def wait_until(
     *,
     last: Callable[[], object] = lambda: None,
 ) -> T:
-    """Return what a question answers once that is true or not empty; fail with ``last`` else.
+    """Return the value of a question once it is true or not empty; fail with ``last`` else.
 
-    It asks ever less often: to ask a server takes it from what is waited for.
+    It asks ever less often: each call to a server takes time from the awaited work.
     """
     began = time.monotonic()
     while not (answer := is_so()):
@@ -36,12 +36,12 @@ def wait_until(
 
 
 def let_a_moment_pass(moments: random.Random, least: float, most: float) -> None:
-    """Wait for some of the seconds between two: what is killed then is killed at any of its steps."""
+    """Wait for some of the seconds between two, so that a kill comes at any step."""
     time.sleep(moments.uniform(least, most))
 
 
 def check_that_it_stays(is_so: Callable[[], object], seconds: float) -> None:
-    """Fail when what is so does not stay so for these seconds."""
+    """Fail when a condition does not hold for these seconds."""
     ends_at = time.monotonic() + seconds
     while time.monotonic() < ends_at:
         assert is_so()
@@ -61,7 +61,7 @@ def slowed(answer: Callable[P, T], seconds: float | Callable[[], float]) -> Call
 
 
 async def until(is_so: Callable[[], T | None], seconds: float = PATIENCE_S) -> T:
-    """Run the loop until what happens in another thread or task is so, and return it."""
+    """Run the loop until a condition holds in another thread or task, and return it."""
     began = time.monotonic()
     while not (answer := is_so()):
         waited = time.monotonic() - began
@@ -71,7 +71,7 @@ async def until(is_so: Callable[[], T | None], seconds: float = PATIENCE_S) -> T
 
 
 async def check_that_it_stays_so(is_so: Callable[[], object], seconds: float) -> None:
-    """Run the loop for these seconds; fail when what is so does not stay so."""
+    """Run the loop for these seconds; fail when a condition does not hold so long."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while True:
@@ -80,7 +80,7 @@ async def check_that_it_stays_so(is_so: Callable[[], object], seconds: float) ->
 
 
 async def next_turn() -> None:
-    """Run what is ready on the loop."""
+    """Run the tasks that are ready on the loop."""
     await asyncio.sleep(0)
 
 
@@ -92,9 +92,9 @@ def started(
     last: Callable[[], object] = lambda: None,
     not_yet: tuple[type[Exception], ...] = (),
 ) -> T:
-    """Return what a question about a program that starts answers once that is true or not empty.
+    """Return the value of a question about a program that starts once it is true or not empty.
 
-    ``not_yet`` is what the question raises until then. Fail with ``last`` where the program ends.
+    ``not_yet`` is the error of the question until then. Fail with ``last`` where the program ends.
     """
 
     def look() -> T | None:

@@ -1,4 +1,4 @@
-"""Traces: what ran is told with its parts, and nothing that was asked."""
+"""Traces: the parts of work are reported, and none of its texts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def traced():
 
 @contextmanager
 def collector():
-    """Run a collector; yield what it was sent."""
+    """Run a collector; yield the spans sent to it."""
     received: list[ExportTraceServiceRequest] = []
 
     class Handler(BaseHTTPRequestHandler):

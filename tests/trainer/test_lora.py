@@ -1,4 +1,4 @@
-"""LoRA: what it draws, what it learns, and that a killed run ends as an unbroken one."""
+"""LoRA: its draws, its learning, and that a killed run ends as an unbroken one."""
 
 from __future__ import annotations
 

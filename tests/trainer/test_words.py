@@ -1,4 +1,4 @@
-"""Models that read words alone: trained, compared with what reads the base, and taken."""
+"""Models that read words alone: trained, compared with models that read the base, and taken."""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="exporting needs the train extra: pip install steelyard[train]")
+pytest.importorskip("torch", reason="needs the train extra: pip install steelyard[train]")
+pytest.importorskip("transformers", reason="needs the train extra: pip install steelyard[train]")
 
 import torch
 from tokenizers import BertWordPieceTokenizer

@@ -1,4 +1,4 @@
-"""What is trained and what is served are one model."""
+"""A trained and a served model are one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KEPT_AS_THEY_ARE = ("position", "role", "level", "similarity", "logit")
 
 
 def as_stored(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Round matrices to what int8 holds, so that storing them loses nothing."""
+    """Round matrices to values that int8 holds, so that storing them loses nothing."""
     rounded = dict(state)
     for name, value in state.items():
         if value.ndim == 2 and not name.startswith(KEPT_AS_THEY_ARE):

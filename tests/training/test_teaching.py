@@ -1,4 +1,4 @@
-"""The rows that teach negation, absence and noise: what is asked still has the answer it is given."""
+"""The rows that teach negation, absence and noise: questions still have their answers."""
 
 from __future__ import annotations
 

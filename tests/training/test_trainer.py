@@ -36,7 +36,7 @@ STEP = 1_000
 
 
 class StoppedError(Exception):
-    """Somebody pulled the plug."""
+    """The plug was pulled."""
 
 
 @pytest.fixture(autouse=True)

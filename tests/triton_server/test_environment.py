@@ -22,7 +22,7 @@ from steelyard.triton.environment import (
 
 @pytest.fixture
 def steps(monkeypatch):
-    """Installations are noted and leave what they would install."""
+    """Installations are recorded and leave empty environments."""
     monkeypatch.setattr(environment, "check_machine", lambda: None)
     done: list[list[str]] = []
 

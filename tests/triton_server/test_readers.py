@@ -1,4 +1,4 @@
-"""A reader as a Triton model: its files, what they answer, and a server's compared with this process."""
+"""A reader as a Triton model: its files, their answers, and a server's compared with this process."""
 
 from __future__ import annotations
 

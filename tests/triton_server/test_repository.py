@@ -1,4 +1,4 @@
-"""Repositories on the disk: their content, when they are written, and what runs them."""
+"""Repositories on the disk: their content, when they are written, and their backends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fixed requests of a comparison cover what passes can be."""
+"""The fixed requests of a comparison cover all shapes of passes."""
 
 from __future__ import annotations
 

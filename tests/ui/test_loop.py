@@ -1,6 +1,6 @@
 """The loop in one browser, on a fresh home: ask, keep, import, train, correct, continue, ask again.
 
-By mouse alone: keys are pressed only for what is written into a field.
+By mouse alone: keys are pressed only for text written into a field.
 
 With STEELYARD_PICTURES set to a folder, what a person sees at each step is written there with what the
 gate measured. The page of the documents is made of both:
@@ -147,7 +147,7 @@ def phone(browser, workbench):
 
 
 class Walk:
-    """Somebody at the workbench."""
+    """A person at the workbench."""
 
     def __init__(self, page, client) -> None:
         self.page, self.client, self.picture = page, client, Camera(page)

@@ -1,4 +1,4 @@
-"""Signing in at the workbench: each browser is somebody of its own, and no script sees its session."""
+"""Signing in at the workbench: each browser is a person of its own, and no script sees its session."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def workbench(server):
 
 
 class Mouse:
-    """Presses what a person would, counts it by task, and takes pictures where requested."""
+    """Makes a person's presses, counts them by task, and takes pictures where requested."""
 
     def __init__(self, page, theme) -> None:
         self.page, self.theme, self.task = page, theme, ""

@@ -1,4 +1,4 @@
-"""The Evaluations page: the list, one opened with the rows behind its figures, what-ifs and files."""
+"""The Evaluations page: the list, one opened with the rows behind its figures, thresholds and files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def scored(server):
 
 
 def opened(server, kind=EvaluationsPage, **chosen):
-    """The page as somebody who follows a link sees it."""
+    """The page as a person who follows a link sees it."""
     page = kind(Session(server.client, page=kind.slug, **chosen))
     page.open()
     return page

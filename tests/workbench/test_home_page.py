@@ -212,7 +212,7 @@ def labelled_rows():
 
 
 def steps_of(page):
-    """The line of steps: its titles by state, and what the next one is called."""
+    """The line of steps: its titles by state, and the name of the next one."""
     [line] = [each for each in page.__panel__().select(Choices) if each.layout == "steps"]
     states = {state: [] for state in ("done", "now", "later")}
     for each in line.lines:

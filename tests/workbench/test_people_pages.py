@@ -104,7 +104,7 @@ def account(state):
 
 @pytest.fixture
 def look(server, state, account):
-    """Make the view of somebody's browser."""
+    """Make the view of a person's browser."""
     clients = []
 
     def look(email, *, ago=0.0, **chosen):
@@ -125,7 +125,7 @@ def account_page(session, section="profile"):
 
 
 def letter_to(letters, email):
-    """The next letter to somebody."""
+    """The next letter to a person."""
     while (letter := letters.get(timeout=60)).to != email:
         pass
     return letter

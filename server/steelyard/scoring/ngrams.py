@@ -1,7 +1,7 @@
 """Hashed n-grams of a text, and the table that turns them into a vector.
 
-Words alone and in pairs, and runs of 3 to 5 characters. Each is known by a hash alone, so that what
-serves needs no list of words: a table holds the hashes worth knowing and how rare they are.
+Words alone and in pairs, and runs of 3 to 5 characters. Each is known by a hash alone, so that
+serving needs no list of words: a table holds the hashes worth knowing and how rare they are.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class NgramTable:
         return np.concatenate(places), np.concatenate(values).astype(np.float32)
 
     def vectors(self, texts: Sequence[str]) -> list[tuple[NDArray[np.intp], Floats]]:
-        """Return what ``vector`` does of each text: of many at once, in a third of the time."""
+        """Return ``vector`` of each text: of many at once, in a third of the time."""
         vectors = []
         for part in _in_parts(texts):
             by_sort = [self._part(hashed, len(part)) for hashed in hash_texts(part)]

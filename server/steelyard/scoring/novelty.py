@@ -70,7 +70,7 @@ class TrainingTexts:
     def load(cls, folder: Path) -> TrainingTexts | None:
         """Read those of a model; ``None`` where it has none.
 
-        Raises ``ValueError`` when the file does not hold what this version writes.
+        Raises ``ValueError`` when the file does not hold the parts that this version writes.
         """
         of_words = (folder / WORDS_NOVELTY).exists()
         path = folder / (WORDS_NOVELTY if of_words else NOVELTY)

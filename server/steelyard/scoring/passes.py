@@ -100,7 +100,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class LongPast:
-    """What went into the highest layers for tokens of earlier passes, and the tokens' channels.
+    """The inputs of the highest layers for tokens of earlier passes, and the tokens' channels.
 
     The graph for long contexts reads it in chunks: ``channels`` is int32 of (n_chunks, ``CHUNK``), and
     ``inputs`` has of each layer (n_chunks, ``CHUNK``, width), uint8 where the graph is int8. The first

@@ -255,7 +255,7 @@ class TunedScorer:
 def _answer_words(
     requests: Sequence[RenderedRequest], heads: Sequence[Sequence[Head | None]]
 ) -> dict[int, dict[int, NDArray[np.float32]]]:
-    """Answer what heads of words alone answer, each head all of its contexts at once.
+    """Answers by heads of words alone, each head all of its contexts at once.
 
     Returns log probabilities by the places of the request and of its decision.
     """

@@ -145,7 +145,7 @@ class ConnectedModels:
             close()
 
     async def _write(self, messages: list[dict[str, str]], max_tokens: int) -> str | None:
-        """Return what the first model that may write writes after messages; ``None`` where none may."""
+        """Return the text of the first model that may write, after messages; ``None`` where none may."""
         for name, model in self._declared.items():
             if model.writer:
                 queue: Any = self._hosted[name].queue

@@ -259,7 +259,7 @@ class DecideService:
         whole: Sequence[ScoredDecision],
         scored: Sequence[Sequence[ScoredDecision]],
     ) -> wire.DecideResponse:
-        """Add what left-out sentences change, by their scores, and what each question is read as.
+        """Add the changes by left-out sentences, by their scores, and the reading of each question.
 
         ``whole`` are the scores of the request itself.
         """

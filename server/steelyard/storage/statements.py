@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
 
 @contextmanager
 def single_trip(connection: Connection) -> Iterator[None]:
-    """Send what is run inside by ``change_each`` to PostgreSQL without waiting; wait for all at the end."""
+    """Send statements run inside by ``change_each`` to PostgreSQL without waiting; wait for all at the end."""
     if connection.dialect.name == "sqlite":
         yield
         return
@@ -43,7 +43,7 @@ def single_trip(connection: Connection) -> Iterator[None]:
 
 
 def run_all(connection: Connection, calls: Iterable[Call]) -> list[Outcome]:
-    """Run statements in their order, on PostgreSQL in one trip; return what each found or wrote."""
+    """Run statements in their order, on PostgreSQL in one trip; return the rows or counts of each."""
     with single_trip(connection):
         cursors = [statement.send(connection, values) for statement, values in calls]
     # All rows: a statement that is not at its end keeps what it reads from being cleared away.

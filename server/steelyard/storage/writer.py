@@ -56,7 +56,7 @@ class Together(Generic[T]):
     run : callable
         Does the items of its kind, and returns the outcome of each.
     item : object
-        What this one is about.
+        The subject of this one.
     """
 
     run: Callable[[Connection, Sequence[Any]], Sequence[T]]

@@ -1,4 +1,4 @@
-"""Words alone beside a model that reads with its base: whether they are as right, and what each costs."""
+"""Words alone beside a model that reads with its base: whether they are as right, and the cost of each."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class FineTuneTask(
     steps, learning_rate, lora_rank
         Of LoRA; without a rank heads train alone.
     heads : {"auto", "words", "cheapest", "evidence"}
-        What they read: all that is best, words alone, words alone where that is as right, or a reader's
+        Their features: all where that is best, words alone, words alone where that is as right, or a reader's
         evidence too where that is best.
     reader : str, optional
         Folder of the reader, for its evidence.
@@ -105,7 +105,7 @@ class FineTuneTask(
         Base model of the parent where it is another than ``base``: the parent is then compared with
         and no more, as its heads and its adapter read other vectors.
     against : {"parent", "base"}
-        What the gate compares with; ``parent`` needs one.
+        The other side of the gate; ``parent`` needs one.
     needed : int
         Evaluation decisions without which the gate has too little to judge.
     judged_on : {"new", "all"}

@@ -1,4 +1,4 @@
-"""Versions without some rows, and with others in their place: what is shared, kept and counted."""
+"""Versions without some rows, and with others in their place: shared files, stored parts, counts."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from support.datasets.dataset_rows import make_row_dict, write_version
 
 
 class Words:
-    """Vectors by the first word of a text, so that likeness is what a test says it is."""
+    """Vectors by the first word of a text, so that a test sets which texts are alike."""
 
     def __init__(self):
         self.n_texts = 0

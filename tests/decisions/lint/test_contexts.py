@@ -1,4 +1,4 @@
-"""Rules about the context, told on the first decision."""
+"""Rules about the context, reported on the first decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about a request as a whole, told on the first decision that they concern."""
+"""Rules about a request as a whole, reported on the first decision that they concern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Negated yes/no questions are turned round where grammar says what the negation covers."""
+"""Negated yes/no questions are turned round where grammar gives the scope of the negation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A till: purchases of accounts in a state of its own, with a provider that does as it is told."""
+"""A till: purchases of accounts in a state of its own, with a scripted provider."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPERATOR = Caller("local", None, "full", "")
 
 
 class ToldProvider:
-    """Answers charges with what a test says; ``down`` answers nothing."""
+    """Answers charges as a test sets it; ``down`` answers nothing."""
 
     name = "told"
     lifetime_s = 3600.0
@@ -56,7 +56,7 @@ class ToldProvider:
 
 
 def notice(kind: Any, ask: Ask, **changed: Any) -> Notice:
-    """Return what a provider says of a purchase as it is, but for what changed."""
+    """Return a provider's report of a purchase as it is, but for the given changes."""
     said = {
         "amount_nano": ask.amount_nano,
         "purchase_id": ask.purchase_id,

@@ -54,7 +54,7 @@ class Clock:
 
 
 class Console:
-    """A running server, its mailbox and what a test does with both."""
+    """A running server, its mailbox, and the steps that tests take with both."""
 
     def __init__(self, folder: Path, **overrides: Any) -> None:
         given = {"accounts": "on", "requests_per_minute": 0, "public_requests_per_minute": 0}
@@ -123,7 +123,7 @@ class Console:
 
     @contextmanager
     def sign_in(self, email: str, **headers: str) -> Iterator[httpx.Client]:
-        """Open a browser in which somebody is signed in."""
+        """Open a browser with a person signed in."""
         with self.browser(**headers) as browser:
             challenge, code = self.ask(email, browser)
             body = {"challenge_id": challenge, "code": code}
@@ -156,7 +156,7 @@ def open_console(folder: Path, **overrides: Any) -> Iterator[Console]:
 
 
 def code_of(letter: Letter) -> str:
-    """Return the code of a letter, as somebody would type it."""
+    """Return the code of a letter, as a person would type it."""
     [code] = re.findall(r"^([0-9A-Z]{4}-[0-9A-Z]{4})$", letter.text(), flags=re.MULTILINE)
     return code
 

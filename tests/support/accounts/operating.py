@@ -1,4 +1,4 @@
-"""Operations on a real state with a clock that is set, for tests of what is charged and replayed."""
+"""Operations on a real state with a clock that is set, for tests of charges and replays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ START = 1_795_000_000.0
 
 
 class Clock:
-    """Answers with what it is set to."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.at = START
@@ -102,7 +102,7 @@ class Desk:
         return dict(self.state.read_now(lambda c: [tuple(row) for row in c.execute(query)]))
 
     def month(self, key_id: str) -> tuple[int, int]:
-        """Return what a key spent and holds, over all months."""
+        """Return the spent and reserved amounts of a key, over all months."""
         query = select(
             func.coalesce(func.sum(key_months.c.spent_nano), 0),
             func.coalesce(func.sum(key_months.c.held_nano), 0),

@@ -1,1 +1,1 @@
-"""What every answer and error of the API is held to."""
+"""Checks of every answer and error of the API."""

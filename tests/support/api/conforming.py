@@ -1,4 +1,4 @@
-"""Schemathesis on the OpenAPI document: what makes requests of it, and what answers are held to."""
+"""Schemathesis on the OpenAPI document: its requests, and the checks of answers."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ common = settings(
 
 @schemathesis.serializer("application/x-ndjson")
 def to_lines(context: SerializationContext, value: Any) -> Any:
-    """Write rows a line each; what is no list, as one line."""
+    """Write rows a line each; anything but a list, as one line."""
     rows = value if isinstance(value, list) else [value]
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 def as_sent_here(*, with_security: bool) -> dict[str, Any]:
-    """Return the document as it holds for what Schemathesis sends.
+    """Return the document for the requests of Schemathesis.
 
     It never compresses a body, whatever ``Content-Encoding`` says. And with accounts off every
     operation takes requests without a key.
@@ -91,7 +91,7 @@ def _adapt(operation: dict[str, Any], with_security: bool) -> dict[str, Any]:
 
 
 def load(*, with_security: bool, guesses_keys: bool = False, boundaries: bool = False) -> Any:
-    """Return what makes test functions of the operations.
+    """Return the decorator that makes test functions of the operations.
 
     Boundary values are made when the tests are collected, and of some operations there are
     thousands.
@@ -205,7 +205,7 @@ BODIES = {
 
 @st.composite
 def observed_outcomes(draw: st.DrawFn, outcomes: list[str]) -> Any:
-    """What came true of a decision: one outcome, or how probable each is."""
+    """The observed result of a decision: one outcome, or a probability for each."""
     chosen = draw(st.sampled_from(outcomes))
     other = draw(st.sampled_from(outcomes))
     if draw(st.booleans()):
@@ -228,7 +228,7 @@ def declared_in_full(ctx: CheckContext, response: Response, case: Case) -> None:
 
 
 def refused_for_what_no_schema_says(ctx: CheckContext, response: Response, case: Case) -> None:
-    """Check that what the document allows is refused only by rules over values."""
+    """Check that only rules over values refuse requests that the document allows."""
     if case.meta is None or case.meta.generation.mode is not GenerationMode.POSITIVE:
         return
     if response.status_code != 422:

@@ -46,7 +46,7 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def check_response(method: str, path: str, status: int, headers: Any, content: bytes) -> None:
-    """Fail unless a response is what the document declares.
+    """Fail unless a response is as the document declares.
 
     A request that no operation answers (404, 405, a preflight, bytes that are no HTTP) is held to
     the error body and the request id alone.
@@ -162,7 +162,7 @@ class AnsweredResponses:
         app.register_middleware(self._check, "response", priority=1)
 
     def raise_problems(self) -> None:
-        """Fail if a response since the last call was not what the document declares."""
+        """Fail if a response since the last call was not as the document declares."""
         problems, self._problems = self._problems, []
         assert not problems, "\n".join(problems)
 

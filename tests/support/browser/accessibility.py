@@ -1,6 +1,6 @@
-"""What axe-core finds on a page: it may only become less.
+"""Findings of axe-core on a page: there may only be fewer.
 
-What panel-material-ui's frame and Tabulator lack is mended in the browser by ``frame_roles`` and
+Faults of panel-material-ui's frame and Tabulator are mended in the browser by ``frame_roles`` and
 ``table_keys``, so that nothing is listed; a finding that is Panel's own would be, with its count.
 """
 
@@ -12,7 +12,7 @@ KNOWN: dict[str, int] = {}
 
 
 def stays_worse(page):
-    """Return what axe still finds when it looks again: a page is drawn in parts."""
+    """Return the findings that axe still has when it looks again: a page is drawn in parts."""
     for _ in range(_LOOKS):
         found = worse_than_known(page)
         if not found:
@@ -22,7 +22,7 @@ def stays_worse(page):
 
 
 def worse_than_known(page):
-    """Return what axe finds beyond ``KNOWN``."""
+    """Return the findings of axe beyond ``KNOWN``."""
     from axe_playwright_python.sync_playwright import Axe
 
     found = Axe().run(page).response["violations"]

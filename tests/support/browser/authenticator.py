@@ -18,7 +18,7 @@ _PRESENT, _VERIFIED, _HAS_KEY = 0x01, 0x04, 0x40
 
 @dataclass
 class SoftPasskey:
-    """One key; what it says can be made wrong by each call."""
+    """One key; each call can make its statements wrong."""
 
     origin: str
     host: str
@@ -28,7 +28,7 @@ class SoftPasskey:
     key: Any = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
 
     def make(self, options: dict[str, Any], **wrong: Any) -> dict[str, Any]:
-        """Return what ``toJSON`` of ``navigator.credentials.create`` gives."""
+        """Return ``toJSON`` of the result of ``navigator.credentials.create``."""
         assert options["authenticatorSelection"]["residentKey"] == "required"
         assert options["authenticatorSelection"]["userVerification"] == "required"
         self.user_handle = options["user"]["id"]
@@ -46,7 +46,7 @@ class SoftPasskey:
         return self._credential(response)
 
     def give(self, options: dict[str, Any], **wrong: Any) -> dict[str, Any]:
-        """Return what ``toJSON`` of ``navigator.credentials.get`` gives."""
+        """Return ``toJSON`` of the result of ``navigator.credentials.get``."""
         assert options["userVerification"] == "required"
         assert options.get("allowCredentials", []) == []
         self.count += 1

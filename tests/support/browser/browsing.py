@@ -15,14 +15,14 @@ def find_chromium(*before: str) -> str | None:
 
 
 def visit(page, query=""):
-    """Open a page of the workbench and wait until it takes keys and shows what changes.
+    """Open a page of the workbench and wait until it takes keys and shows changes.
 
     Parameters
     ----------
     page : playwright.sync_api.Page
         Of the fixture ``quiet_page``.
     query : str, default ""
-        What comes behind ``?`` in the address.
+        The part behind ``?`` in the address.
     """
     from playwright.sync_api import expect
 

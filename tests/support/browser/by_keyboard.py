@@ -1,4 +1,4 @@
-"""A person who has a keyboard and nothing else: Tab to what is wanted, and a key on it."""
+"""A person who has a keyboard and nothing else: Tab to a part, and a key on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a part of a page of the workbench shows, without a browser."""
+"""The texts of a part of a page of the workbench, without a browser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def texts(shown: Any) -> str:
 
 
 def texts_of(shown: Any) -> str:
-    """The same, with what else is written there: tables and figures as they write themselves."""
+    """The same, with the other texts there: tables and figures as they write themselves."""
     found = [shown] if hasattr(shown, "object") else []
     if hasattr(shown, "select"):
         found = shown.select(lambda one: hasattr(one, "object"))
@@ -40,7 +40,7 @@ def buttons(shown: Any) -> dict[str, Any]:
 
 
 def choices(shown: Any) -> dict[str, Callable[[], Any] | None]:
-    """What the choices of a part of a page do, by their labels."""
+    """The actions of the choices of a part of a page, by their labels."""
     from steelyard_workbench.kit.components.choices import Choices
 
     return {each.label: each.do for part in shown.select(Choices) for each in part.choices}
@@ -87,7 +87,7 @@ def press_in(shown: Any, label: str) -> None:
 
 
 def refusals(session: Any) -> list[tuple[str, str, str]]:
-    """Return a list that the calls come to which the server refuses whoever looks for their role."""
+    """Return a list of the calls that the server refuses to a person without the role."""
     refused: list[tuple[str, str, str]] = []
     send = session.client.send
 

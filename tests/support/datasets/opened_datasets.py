@@ -17,7 +17,7 @@ from support.servers.calling import upload_rows
 
 
 class OpenedDatasets:
-    """A state, a store and the datasets in them; what a test needs beside is in a subclass."""
+    """A state, a store and the datasets in them; a test's other parts are in a subclass."""
 
     def __init__(self, folder: Path, *, min_rows: int = 2) -> None:
         self.state = open_state(f"sqlite:///{folder / 'state.sqlite'}")

@@ -18,7 +18,7 @@ from support.models.evaluated import ME, make_dataset, open_home
 
 
 def tell(*words: str) -> None:
-    """Print what is done; whoever reads it may rely on it."""
+    """Print the finished step; a reader may rely on it."""
     sys.stdout.write(" ".join(words) + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""What a process that sweeps and the test that kills it agree on."""
+"""The agreement of a process that sweeps and the test that kills it."""
 
 from __future__ import annotations
 

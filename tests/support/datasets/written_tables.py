@@ -1,4 +1,4 @@
-"""Tables as other programs write them, in every encoding, and what reading them must give."""
+"""Tables as other programs write them, in every encoding, and the rows that they hold."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def written_tables(draw):
 
 
 def difference(table: Written) -> str | None:
-    """Return how the table that is read differs in silence from what was written; ``None`` if in nothing."""
+    """Return how the table read differs in silence from the one written; ``None`` if in nothing."""
     try:
         data = table.data()
     except UnicodeError:

@@ -138,7 +138,7 @@ def log_of(state: State, files: ArchiveFiles | None) -> DecisionLog:
 def everything_of(
     state: State, files: ArchiveFiles | None, account_id: str = LOCAL
 ) -> dict[str, Any]:
-    """All that is told of an account's stored answers, by what was asked."""
+    """Everything reported of an account's stored answers, by request."""
     return asyncio.run(_ask(state, files, Caller(account_id, None, "full", "test")))
 
 

@@ -26,7 +26,7 @@ class StubModels:
 
 @dataclass
 class StubDecisions:
-    """Scores at once; keeps what it was asked to run."""
+    """Scores at once; keeps its requests."""
 
     models: StubModels = field(default_factory=StubModels)
     ran: list[dict[str, Any]] = field(default_factory=list)

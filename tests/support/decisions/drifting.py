@@ -89,7 +89,7 @@ def store(state, found):
 
 
 def tell(state, found, at):
-    """Put what came true of answers into the state."""
+    """Put observed outcomes of answers into the state."""
 
     def write(connection):
         for stored, truth in found:

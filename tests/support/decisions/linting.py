@@ -1,4 +1,4 @@
-"""Decisions to lint, and what was found in them."""
+"""Decisions to lint, and their warnings."""
 
 from __future__ import annotations
 

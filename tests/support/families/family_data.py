@@ -1,4 +1,4 @@
-"""Families, fine-tunes and gates as a server would tell them, for tests of what is shown of them."""
+"""Families, fine-tunes and gates as a server reports them, for tests of their pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small reference of what families do: plain values, changed in place, one rule of the contract
+"""A small reference of families: plain values, changed in place, one rule of the contract
 after the other. Whatever it refuses it refuses by code, before it changes anything."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Number = tuple[str, int]
 
 
 class RefusedError(Exception):
-    """The code of what is refused."""
+    """The code of the refusal."""
 
     @property
     def code(self) -> str:
@@ -318,7 +318,7 @@ class Reference:
         self.move()
 
     def square(self, follow: dict[Number, Number] | None = None) -> None:
-        """End the hours of what is no longer kept warm, and hold those of what newly is."""
+        """End the hours of versions no longer kept warm, and hold those of versions newly kept warm."""
         warm = self.kept_warm()
         for old, new in (follow or {}).items():
             if old in self.windows and old not in warm and new in warm and new not in self.windows:

@@ -76,7 +76,7 @@ def cancel_job(services: ApiServices, job_id: str) -> Job:
 
 
 def event_types(services: ApiServices, job_id: str) -> list[str]:
-    """What happened to a fine-tune."""
+    """The events of a fine-tune."""
     events = asyncio.run(services.get(FineTuneJobs).events(ME, job_id)).data
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     return [event.type for event in events]

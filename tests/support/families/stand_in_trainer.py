@@ -1,6 +1,6 @@
 """A trainer that trains nothing: phases of known length, and an end as a test asks for it.
 
-``python -m support.families.stand_in_trainer FOLDER`` does what ``steelyard.trainer`` promises of itself.
+``python -m support.families.stand_in_trainer FOLDER`` keeps the promises of ``steelyard.trainer``.
 ``stand_in.json`` in the home says how: ``pause_s`` of a step, ``passed``, ``fails`` (a code, for the
 first ``n_fails`` starts), ``dies_in`` (a phase) and ``gate`` (all of it). Every start is a line of ``starts.txt`` there.
 """

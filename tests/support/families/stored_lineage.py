@@ -53,7 +53,7 @@ from support.servers.hosting import hosted
 
 
 class FakeEngines:
-    """Loads nothing: a model is what a test says it is, and loaded at once unless ``is_slow``."""
+    """Loads nothing: a test sets the models, loaded at once unless ``is_slow``."""
 
     def __init__(self) -> None:
         self.held: dict[str, LoadState] = {}
@@ -95,7 +95,7 @@ class FakeEngines:
 
 
 class FakePlans:
-    """Datasets without rows: their newest version says what there is to train on."""
+    """Datasets without rows: their newest version has the counts of rows to train on."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -323,7 +323,7 @@ class Kept:
         self.finish(job_id, passed=passed)
 
     def tick_after(self, seconds: float) -> None:
-        """Move the clock on, and run what the server does then."""
+        """Move the clock on, and run the server's timed work."""
         self.clock.at += seconds
         self.service.tick()
 

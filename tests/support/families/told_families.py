@@ -1,4 +1,4 @@
-"""A client that tells of families as a test sets them up, and takes down what it was asked to do."""
+"""A client that reports families as a test sets them up, and records its calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ESTIMATE = {
 
 
 class Calls:
-    """Methods that answer what they are set to, or raise it; every call is taken down."""
+    """Methods that return or raise the values that a test sets; every call is recorded."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers = answers
@@ -100,7 +100,7 @@ def family_job(number: int, **fields: Any) -> dict[str, Any]:
 
 
 def growth(state: str = "no_new_data", **fields: Any) -> dict[str, Any]:
-    """What continuing would do."""
+    """The effect of continuing."""
     return {
         "state": state,
         "version": 3,

@@ -1,4 +1,4 @@
-"""The folder of a fine-tune as a job writes it, and what the program that trains it leaves there."""
+"""The folder of a fine-tune as a job writes it, and the files that its trainer leaves there."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def write_task(folder: Path, rows: list[TaskRow] | None = None, **changed: Any) 
 
 
 def result_of(folder: Path) -> FineTuneResult:
-    """Return what a fine-tune ended with, but for what a clock measured."""
+    """Return the result of a fine-tune, but for measures of a clock."""
     return untimed(msgspec.json.decode((folder / "result.json").read_bytes(), type=FineTuneResult))
 
 

@@ -1,1 +1,1 @@
-"""Models that are made, connected or judge, and what is scored by them."""
+"""Models that are made, connected or judge, and scored rows."""

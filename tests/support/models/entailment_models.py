@@ -61,7 +61,7 @@ def write_encoder(
 
 
 def _tokenizer(vocabulary: str) -> tuple[Tokenizer, int, int]:
-    """Return a tokenizer, and the ids of its padding and of what stands between two texts."""
+    """Return a tokenizer, and the ids of its padding and of its separator of two texts."""
     if vocabulary == "roberta":
         special = ["<s>", "<pad>", "</s>", "<unk>"]
         pair = "<s> $A </s> </s> $B </s>"

@@ -1,4 +1,4 @@
-"""A home with services, datasets in it, and a worker whose scorer writes down what it scores."""
+"""A home with services, datasets in it, and a worker whose scorer records its requests."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class ScribblingScorer:
 
 
 def scribbling(path: Path, pause_s: float = 0.0) -> Callable[[str, int | None], LoadedModel]:
-    """A loader of the hashing model that writes down what it scores."""
+    """A loader of the hashing model that records its requests."""
 
     def load(engine: str, threads: int | None) -> LoadedModel:
         model = load_named_model(engine, threads)
@@ -149,7 +149,7 @@ def scribbling(path: Path, pause_s: float = 0.0) -> Callable[[str, int | None], 
 
 
 def scored_contexts(path: Path) -> list[str]:
-    """What such a scorer has written down."""
+    """The requests recorded by such a scorer."""
     return path.read_text().splitlines() if path.exists() else []
 
 

@@ -15,7 +15,7 @@ _RIGHT, _SURE = 0.75, 0.995
 
 
 def knows_tickets() -> Callable[[str, Any], Any]:
-    """Return what answers requests about ``support_triage``, always alike."""
+    """Return an answerer of requests about ``support_triage``, always alike."""
     labels: dict[tuple[str, str], str] = {}
     for line in sample_file("support_triage").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)

@@ -1,4 +1,4 @@
-"""Engines of passes that compute little, and a remote one that does what a test says."""
+"""Engines of passes that compute little, and a remote one that a test controls."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LocalEngine:
 
 
 class Remote(LocalEngine):
-    """A remote engine: ``failing`` is what each of its calls does first."""
+    """A remote engine: each of its calls runs ``failing`` first."""
 
     def __init__(self, place: str = "triton://one:1", weight: float = 1.0) -> None:
         super().__init__(weight)

@@ -19,7 +19,7 @@ Spoil = Callable[[Any], Any]
 
 @dataclass
 class RemoteModel:
-    """A server that answers every wire, and what it was asked."""
+    """A server that answers every wire, and its recorded requests."""
 
     url: str
     #: Makes the answer's body, or its status and body, of a request's path and body.

@@ -18,7 +18,7 @@ _CALIBRATION = Calibration(number=1, dataset="ds_1", version=1, temperatures={"b
 
 
 def teaching(yes: Callable[[str], float]) -> Callable[[str, Any], Any]:
-    """Answer the wire ``systemone``: yes by what a context says, the first outcome of others."""
+    """Answer the wire ``systemone``: yes by the words of a context, the first outcome of others."""
 
     def answer(path: str, body: Any) -> Any:
         assert path == "/v1/systemone"

@@ -1,4 +1,4 @@
-"""A desk of the review on a draft in memory, and what is read of it."""
+"""A desk of the review on a draft in memory, and the readings of it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def texts(view: Any) -> str:
 
 
 def card_text(card: RowCard) -> str:
-    """Every text of a row's card, with stars around what stands out."""
+    """Every text of a row's card, with stars around marked parts."""
     lines = [card.head, card.context, *card.said, *(asked["text"] for asked in card.questions)]
     told = ["".join(f"**{text}**" if kind else text for text, kind in line) for line in lines]
     pressed = [f"{button['key']}  {button['label']}" for button in buttons(card).values()]
@@ -50,7 +50,7 @@ def card_text(card: RowCard) -> str:
 
 
 def buttons(card: RowCard) -> dict[str, Any]:
-    """The buttons of a row's card by what each is for."""
+    """The buttons of a row's card by purpose."""
     chosen = [choice for asked in card.questions for choice in asked["outcomes"]]
     return {choice["name"]: choice for choice in (*chosen, *card.actions)}
 

@@ -231,7 +231,7 @@ class FakeDrafts:
         reviewer: str | None,
         idempotency_key: str,
     ) -> AnswerReceipt:
-        """Take one of two answers; whoever sends it here is the first."""
+        """Take one of two answers; the sender here is the first."""
         self._fail()
         self.calls.append(("answer", row, outcomes, exclude, reviewer))
         own = RowAnswer(reviewer=reviewer or "", at=0.0, outcomes=outcomes or {}, exclude=exclude)
@@ -365,7 +365,7 @@ class FakeDrafts:
     def by_other(
         self, number: int, outcome: str, *, decision: str = "team", name: str | None = "Ada"
     ) -> None:
-        """Relabel a row as somebody else."""
+        """Relabel a row as another person."""
         edit = {"action": "relabel", "decision": decision, "outcome": outcome}
         self._apply({number: edit}, name)
 
@@ -460,7 +460,7 @@ class FakeDatasets:
 
 
 class FakeClient:
-    """What the Review page asks of a client."""
+    """The calls of the Review page to a client."""
 
     def __init__(self, rows: list[DraftRow], names: list[str] | None = None) -> None:
         self.drafts = FakeDrafts(rows)

@@ -1,4 +1,4 @@
-"""Calls of routes without HTTP: what the pipeline does with a body, and what it would send."""
+"""Calls of routes without HTTP: how the pipeline treats a body, and the response that it would send."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROUTES = {f"{route.method} {route.path}": route for route in ROUTES}
 
 @dataclass(frozen=True)
 class Sent:
-    """What would be sent."""
+    """The response to send."""
 
     body: bytes
     operation_id: str | None = None
@@ -69,7 +69,7 @@ async def send(
 
 
 async def sent(answering: Any, write: Write) -> Sent:
-    """What would be sent of a use case's answer to a write."""
+    """The response to send for a use case's answer to a write."""
     try:
         answer = await answering
     except Replay as replay:

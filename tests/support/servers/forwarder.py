@@ -43,7 +43,7 @@ class Forwarder:
         self.silence_old()
 
     def speak(self) -> None:
-        """Pass on what new connections send; the old ones stay silent."""
+        """Pass on data of new connections; the old ones stay silent."""
         self.is_silent = False
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Calls that a test lets go on when it likes, and what is done meanwhile."""
+"""Calls that a test releases when it likes, and the work done meanwhile."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HeldCall:
         return self._work(*args, **kwargs)
 
     async def until_called(self) -> None:
-        """Wait until somebody called it."""
+        """Wait until it is called."""
         assert await asyncio.to_thread(self._began.wait, _MOST_S)
 
     def go_on(self) -> None:
@@ -45,6 +45,6 @@ class Instead:
 
 
 async def until_done(*held: asyncio.Task[Any]) -> None:
-    """Wait for everything that the loop has at work, but for what is held."""
+    """Wait for everything that the loop has at work, but for held calls."""
     while others := asyncio.all_tasks() - {asyncio.current_task(), *held}:
         await asyncio.gather(*others)

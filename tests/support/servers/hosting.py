@@ -21,7 +21,7 @@ Scored = list[list[ScoredDecision]]
 
 
 class Behaving(HashingScorer):
-    """A hashing scorer that does to each call what ``behave`` says; ``None`` scores."""
+    """A hashing scorer that runs ``behave`` on each call; ``None`` scores."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, name=name)

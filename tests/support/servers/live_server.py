@@ -30,7 +30,7 @@ _NO_RATES = {"requests_per_minute": 0, "tokens_per_minute": 0, "public_requests_
 
 
 class CountingScorer:
-    """Counts calls of the scorer that it wraps; fails or waits when told to."""
+    """Counts calls of the scorer that it wraps; fails or waits on demand."""
 
     def __init__(self, inner: Scorer) -> None:
         self._inner = inner
@@ -70,7 +70,7 @@ class CountingScorer:
 
 @dataclass(frozen=True)
 class LiveServer:
-    """A running server: where it is, and what answers behind it."""
+    """A running server: its address, and the parts that answer behind it."""
 
     host: str
     port: int

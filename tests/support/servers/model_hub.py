@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 @dataclass
 class ModelHub:
-    """What a hub has, and what it was asked."""
+    """The files of a hub, and its requests."""
 
     url: str
     #: Repository to path to content.

@@ -26,7 +26,7 @@ _USER = "steelyard"
 
 
 class PostgresMissingError(Exception):
-    """No PostgreSQL server is installed; the message says what was looked for."""
+    """No PostgreSQL server is installed; the message names the searched places."""
 
 
 class PostgresServer:

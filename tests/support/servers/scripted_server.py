@@ -1,4 +1,4 @@
-"""A server that answers what a test told it, behind either client, and remembers what it was sent."""
+"""A server with scripted answers, behind either client, which records its requests."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ScriptedServer:
         return httpx.Response(reply.status_code, content=reply.content, headers=reply.headers)
 
     def ask(self, use: Callable[[Any], Any]) -> Any:
-        """Return what a client's call gives; ``use`` takes the client and calls one method."""
+        """Return the result of a client's call; ``use`` takes the client and calls one method."""
         transport = httpx.MockTransport(self)
         if self._client_class is Client:
             with Client(self._options, transport=transport, sleep=self.sleeps.append) as client:

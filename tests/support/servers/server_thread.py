@@ -13,7 +13,7 @@ from steelyard.http.server import Stop, serve_app
 
 
 class ServerThread:
-    """Serves until stopped; raises in the caller's thread what fails in its own.
+    """Serves until stopped; raises its own errors in the caller's thread.
 
     ``make`` is called in the thread, so that the application belongs to its loop.
     """
@@ -30,7 +30,7 @@ class ServerThread:
             raise self._failure
 
     def ask_to_stop(self) -> None:
-        """Ask once; the second time it does not wait for what runs."""
+        """Ask once; the second time it does not wait for running work."""
         self._loop.call_soon_threadsafe(self._stop.ask)
 
     def join(self, timeout_s: float = 30) -> None:

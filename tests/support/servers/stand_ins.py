@@ -1,4 +1,4 @@
-"""The real application before services that do what a test says, to test what HTTP adds."""
+"""The real application before services that a test controls, to test HTTP's part."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ REQUEST = {
 
 
 class StandInDecisions:
-    """Answers decide: remembers what it got, and fails or waits when told to."""
+    """Answers decide: records its requests, and fails or waits on demand."""
 
     def __init__(self) -> None:
         self.reset()
@@ -102,7 +102,7 @@ class StandInAccounts:
 
 
 class StandInState:
-    """Can be written, unless told otherwise."""
+    """Can be written, unless a test sets it otherwise."""
 
     def __init__(self) -> None:
         self.failure: SteelyardError | None = None
@@ -165,7 +165,7 @@ class StandInServer:
         self.thread = ServerThread(lambda: create_app(self.services), listener)
 
     def exchange(self, sent: bytes) -> bytes:
-        """Send raw bytes and give what comes back until the server closes."""
+        """Send raw bytes and return the answer until the server closes."""
         return exchange(self.host, self.port, sent)
 
 

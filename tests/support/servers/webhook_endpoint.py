@@ -1,4 +1,4 @@
-"""An endpoint of webhooks: it verifies what it is sent, keeps it, and goes wrong as it is told."""
+"""An endpoint of webhooks: it verifies its events, stores them, and fails on demand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Received:
 
 @dataclass
 class Endpoint:
-    """Where it is, how it answers, and what it got."""
+    """Its address, its answers, and its recorded events."""
 
     url: str
     port: int

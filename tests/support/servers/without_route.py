@@ -1,4 +1,4 @@
-"""A program in a network without a route: what it looks up, connects to and leaves is recorded.
+"""A program in a network without a route: its lookups, connections and files are recorded.
 
 This file is run in the namespace too, where it must import nothing of ours: what a package sets for
 the process would reach the programs that it starts.
@@ -28,7 +28,7 @@ PATIENCE_S = 120
 
 @dataclass(frozen=True)
 class Seen:
-    """What a program did beyond its own machine and home."""
+    """The traces of a program beyond its own machine and home."""
 
     status: int
     looked_up: list[str]
@@ -48,7 +48,7 @@ def is_possible() -> bool:
 
 
 def run_without_route(folder: Path, *command: str, **variables: str) -> tuple[Seen, str]:
-    """Run a command on a new disk, and return what was seen and what it printed."""
+    """Run a command on a new disk, and return its traces and its output."""
     for name in ("user", "work", "tmp"):
         (folder / name).mkdir(exist_ok=True)
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
@@ -70,7 +70,7 @@ def run_without_route(folder: Path, *command: str, **variables: str) -> tuple[Se
 
 
 def _record(path: Path, command: list[str]) -> None:
-    """Run a command in the namespace that this process is in, and write what it did."""
+    """Run a command in the namespace that this process is in, and write its traces."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as resolver:
         fcntl.ioctl(resolver, _SIOCSIFFLAGS, struct.pack("16sh", b"lo", _IFF_UP))
         resolver.bind((_RESOLVER, 53))

@@ -25,7 +25,7 @@ def page(name: str) -> str:
 
 
 def all_blocks(text: str) -> list[tuple[str, str, str]]:
-    """Every block of code of a page: its language, its title, and what is in it."""
+    """Every block of code of a page: its language, its title, and its text."""
     return _BLOCK.findall(text)
 
 
@@ -37,7 +37,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def first_cells(text: str) -> list[str]:
-    """What is in back quotes in the first cells of tables."""
+    """The texts in back quotes in the first cells of tables."""
     return [
         name
         for line in text.splitlines()

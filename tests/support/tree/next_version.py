@@ -33,7 +33,7 @@ def next_migrations(folder: Path) -> Path:
 
 
 def next_version(folder: Path) -> Path:
-    """Write the server's package as the next version has it to a folder; return what PYTHONPATH needs."""
+    """Write the server's package as the next version has it to a folder; return its PYTHONPATH."""
     package = folder / "steelyard"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "assets"))
     (package / "assets").symlink_to(PACKAGE / "assets")

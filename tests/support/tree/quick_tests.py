@@ -38,7 +38,7 @@ FIXTURES = {"load": "models", "postgresql": "processes", "random_folder": "model
 
 
 class QuickTests:
-    """The plugin: marks tests, and counts what a run of ``-m quick`` leaves out."""
+    """The plugin: marks tests, and counts those that a run of ``-m quick`` leaves out."""
 
     def __init__(self) -> None:
         self._left_out: Counter[str] = Counter()
@@ -51,7 +51,7 @@ class QuickTests:
                 item.add_marker("quick")
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Count what is left out, by its folder and what it needs."""
+        """Count the tests left out, by folder and missing part."""
         for item in items:
             need = need_of(item)
             if need is not None:
@@ -68,7 +68,7 @@ class QuickTests:
         self._left_out = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print what a quick run left out."""
+        """Print the tests that a quick run left out."""
         if terminalreporter.config.option.markexpr.startswith("quick"):
             terminalreporter.section("left out of a quick run")
             for place, n in sorted(self._left_out.items()):
@@ -76,7 +76,7 @@ class QuickTests:
 
 
 def need_of(item: pytest.Item) -> str | None:
-    """Return what a test needs that a quick run has not; ``None`` where it is quick."""
+    """Return the part that a test needs and a quick run has not; ``None`` where it is quick."""
     folder = _folder(item.path)
     for name, need in FOLDERS.items():
         if folder == name or folder.startswith(f"{name}/"):

@@ -1,4 +1,4 @@
-"""A server that speaks Triton's gRPC protocol and does what a test says: slow, lying, dying, other.
+"""A server that speaks Triton's gRPC protocol as a test sets it: slow, lying, dying, other.
 
 Its models run callables of NumPy arrays; everything between the service and them is real: the
 protocol's own messages, a channel, and shared memory.
@@ -49,9 +49,9 @@ class FakeModel:
     parameters : dict of str to str
         Of its configuration.
     lie : callable, optional
-        Changes what ``run`` gave.
+        Changes the result of ``run``.
     fault : grpc.StatusCode, optional
-        What every pass ends in, ``n_faults`` times; without end where that is None.
+        The end of every pass, ``n_faults`` times; without end where that is None.
     gate, load_gate : threading.Event
         Passes, and loading, wait while it is not set.
     used_s : float
@@ -94,7 +94,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
     shares_memory : bool, default True
         Whether it sees the shared memory of its clients.
     loses_memory : bool, default False
-        Whether passes find none of what it mapped, as where another server answers each call.
+        Whether passes find none of its mapped memory, as where another server answers each call.
     credentials : grpc.ServerCredentials, optional
         Its certificate, where it speaks TLS.
     """
@@ -121,7 +121,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
 
     @property
     def url(self) -> str:
-        """What the setting ``scorer`` takes."""
+        """The value of the setting ``scorer``."""
         return f"{'tritons' if self.credentials else 'triton'}://127.0.0.1:{self.port}"
 
     @property
@@ -149,7 +149,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
         self._server.start()
 
     def stop(self) -> None:
-        """Die: what is on its way is cut off, and every model and region is forgotten."""
+        """Die: answers on their way are cut off, and every model and region is forgotten."""
         if self._server is None:
             return
         self._server.stop(grace=0).wait()

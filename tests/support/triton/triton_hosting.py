@@ -44,7 +44,7 @@ def triton_environment() -> Environment:
 def write_lora_artifact(
     folder: Path, base: ModelSource, *, scale: float = 0.05, seed: int = 11
 ) -> ModelSource:
-    """Write a fine-tune with an adapter and no heads, and give what its model is made from."""
+    """Write a fine-tune with an adapter and no heads, and return the sources of its model."""
     rng = np.random.default_rng(seed)
     tensors = {}
     for layer in (0, 3):
@@ -72,7 +72,7 @@ def write_lora_artifact(
 def write_artifact(
     folder: Path, base: ModelSource, files: dict[str, bytes], *, has_adapter: bool
 ) -> ModelSource:
-    """Write these files beside those that are there: an artifact; give what its model is made from."""
+    """Write these files beside those that are there: an artifact; return the sources of its model."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (folder / name).write_bytes(content)

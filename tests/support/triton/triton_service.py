@@ -58,11 +58,11 @@ class Service:
         return self.http.post("/v1/decide", json={**BODY, "context": context}, headers=headers)
 
     def parts(self) -> dict[str, str]:
-        """What readiness says."""
+        """The report of readiness."""
         return self.http.get("/v1/ready").json().get("parts", {})
 
     def scorer(self) -> str:
-        """What readiness says of the shipped model's passes."""
+        """The report of readiness on the shipped model's passes."""
         [said] = [text for part, text in self.parts().items() if part.startswith("scorer:")]
         return said
 

@@ -33,6 +33,6 @@ class ModelWire(Protocol):
     ) -> Sequence[Probabilities | ScoredDecision]:
         """Return the probabilities of every decision, in outcome order, or its score.
 
-        Raise ``UnusableAnswerError`` where the answer is not what the wire says.
+        Raise ``UnusableAnswerError`` where the answer does not have the wire's form.
         """
         ...

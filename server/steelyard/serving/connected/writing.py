@@ -11,7 +11,7 @@ from steelyard.serving.connected.declared import ConnectedModel
 async def write_text(
     name: str, model: ConnectedModel, engine: Any, messages: list[dict[str, str]], max_tokens: int
 ) -> str:
-    """Return what a model writes after messages; ``engine`` is where its requests go.
+    """Return a model's text after messages; ``engine`` takes its requests.
 
     Raises as the engine does.
     """

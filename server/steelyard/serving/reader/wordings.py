@@ -123,7 +123,7 @@ def _declined(decision: RenderedDecision) -> str:
 
 
 def read_written(text: str) -> Reading | None:
-    r"""Return the statements in what a judge wrote; None where it wrote none.
+    r"""Return the statements in a judge's text; None where it has none.
 
     >>> read_written("Yes: The parcel is late.\nNo: The parcel is in time.").negation
     'The parcel is in time.'

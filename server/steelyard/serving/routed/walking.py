@@ -1,4 +1,4 @@
-"""Which model of a route decides, at what cost and quality: computed from its models' answers."""
+"""Which model of a route decides, at which cost and quality: computed from its models' answers."""
 
 from __future__ import annotations
 
