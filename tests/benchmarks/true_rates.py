@@ -1,7 +1,8 @@
 """True shares by few checks: coverage and width in made-up worlds whose truth is known.
 
 ``python tests/benchmarks/true_rates.py``: a model says 84 % where 71 % is true, well and badly; half
-of the time another mixture (drift); an outcome of .5 %; a model that errs in 3 of 100.
+of the time another mixture (drift); an outcome of .5 %; a model that errs in 3 of 100. Checks are drawn
+of all answers, or by strata of the probability.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.calibration.intervals import proportion_interval
-from steelyard.calibration.true_rates import true_rate
+from steelyard.calibration.true_rates import (
+    N_STRATA,
+    Stratum,
+    TrueRate,
+    strata_in_turn,
+    stratified_rate,
+    stratum_of,
+    true_rate,
+)
 
 World = Callable[[np.random.Generator, int], tuple[NDArray[np.float64], NDArray[np.float64]]]
 
@@ -63,30 +72,52 @@ WORLDS: dict[str, World] = {
 }
 
 
+def by_strata(
+    rng: np.random.Generator, said: NDArray[np.float64], truth: NDArray[np.float64], n: int
+) -> TrueRate | None:
+    """Return the rate by as many checks, drawn by strata."""
+    places = np.array([stratum_of(probability) for probability in said.tolist()])
+    sizes = np.bincount(places, minlength=N_STRATA)
+    means = np.bincount(places, said, N_STRATA) / np.maximum(sizes, 1)
+    numbers = np.bincount(
+        list(strata_in_turn(sizes.tolist(), means.tolist(), n)), minlength=N_STRATA
+    )
+    strata = []
+    for place in range(N_STRATA):
+        drawn = rng.permutation(np.flatnonzero(places == place))[: numbers[place]]
+        strata.append(Stratum(float(means[place]), int(sizes[place]), said[drawn], truth[drawn]))
+    return stratified_rate(strata)
+
+
 @click.command()
 @click.option("--worlds", default=1_000, show_default=True, help="Draws of each kind.")
 @click.option("--answers", default=12_400, show_default=True)
 @click.option("--checks", default=(60, 120, 400), multiple=True, show_default=True)
 def main(worlds: int, answers: int, checks: tuple[int, ...]) -> None:
     """Print coverage and mean width beside those of the checks alone."""
-    click.echo("world          checks   covered   width   checks alone   width   ratio")
+    click.echo(
+        "world          checks   covered   width   by strata   width   checks alone   width   ratios"
+    )
     for name, world in WORLDS.items():
         for n in checks:
             rng = np.random.default_rng(n)
-            hits, widths = np.zeros((worlds, 2)), np.zeros((worlds, 2))
+            hits, widths = np.zeros((worlds, 3)), np.zeros((worlds, 3))
             for place in range(worlds):
                 said, truth = world(rng, answers)
                 drawn = rng.permutation(answers)[:n]
                 rate = true_rate(float(said.mean()), answers, said[drawn], truth[drawn])
+                stratified = by_strata(rng, said, truth, n)
                 alone = proportion_interval(float(truth[drawn].sum()), n)
                 assert rate is not None
-                for at, one in enumerate((rate, alone)):
+                assert stratified is not None
+                for at, one in enumerate((rate, stratified, alone)):
                     hits[place, at] = one.low <= truth.mean() <= one.high
                     widths[place, at] = one.high - one.low
-            (covered, covered_alone), (width, width_alone) = hits.mean(0), widths.mean(0)
+            covered, width = hits.mean(0), widths.mean(0)
             click.echo(
-                f"{name:14s} {n:6d}   {covered:7.3f}  {width:6.3f}   {covered_alone:12.3f}"
-                f"  {width_alone:6.3f}  {width / width_alone:6.2f}"
+                f"{name:14s} {n:6d}   {covered[0]:7.3f}  {width[0]:6.3f}   {covered[1]:9.3f}"
+                f"  {width[1]:6.3f}   {covered[2]:12.3f}  {width[2]:6.3f}"
+                f"   {width[0] / width[2]:.2f}, {width[1] / width[2]:.2f}"
             )
 
 

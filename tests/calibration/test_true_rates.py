@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from steelyard.calibration.intervals import proportion_interval
-from steelyard.calibration.true_rates import true_rate
+from steelyard.calibration.true_rates import (
+    Stratum,
+    strata_in_turn,
+    stratified_rate,
+    stratum_of,
+    true_rate,
+)
 
 N = 3_000
 
@@ -70,3 +76,49 @@ def test_lengths_must_agree():
         true_rate(0.5, 10, [0.5, 0.5], [1.0])
     with pytest.raises(ValueError, match="of 1 answers"):
         true_rate(0.5, 1, [0.5, 0.5], [1.0, 0.0])
+
+
+def strata_of(said, truth, n_checks):
+    places = np.array([stratum_of(one) for one in said.tolist()])
+    sizes, means = np.bincount(places, minlength=4), np.bincount(places, said, 4)
+    means = means / np.maximum(sizes, 1)
+    drawn = np.bincount(list(strata_in_turn(sizes.tolist(), means.tolist(), n_checks)), minlength=4)
+    return [
+        Stratum(
+            float(means[place]),
+            int(sizes[place]),
+            said[places == place][: drawn[place]],
+            truth[places == place][: drawn[place]],
+        )
+        for place in range(4)
+    ]
+
+
+def test_strata_are_weighted_by_their_answers_however_they_were_checked():
+    rng = np.random.default_rng(5)
+    hits, width, by_chance = 0, 0.0, 0.0
+    for _ in range(200):
+        said, truth = world(rng, is_good=True)
+        rate = stratified_rate(strata_of(said, truth, 120))
+        hits += rate.low <= truth.mean() <= rate.high
+        width += rate.high - rate.low
+        uniform = true_rate(float(said.mean()), N, said[:120], truth[:120])
+        by_chance += uniform.high - uniform.low
+    assert hits >= 0.92 * 200
+    assert width < by_chance
+    # As many of the rare stratum as of the common one, and the share stays that of all answers.
+    halves = [
+        Stratum(0.95, 100, [0.95] * 40, [1.0] * 40),
+        Stratum(0.05, 900, [0.05] * 40, [0.0] * 36 + [1.0] * 4),
+    ]
+    assert stratified_rate(halves).value == pytest.approx(0.1 + 0.9 * 0.1)
+
+
+def test_a_stratum_of_too_few_checks_says_nothing_unless_it_is_whole():
+    many = Stratum(0.05, 900, [0.05] * 40, [0.0] * 40)
+    assert stratified_rate([Stratum(0.9, 5, [0.9] * 4, [1.0] * 4), many]) is None
+    rate = stratified_rate([Stratum(0.9, 3, [0.9] * 3, [1.0] * 3), many, Stratum(0, 0, [], [])])
+    assert (rate.value, rate.n) == (pytest.approx(3 / 903), 43)
+    whole = [Stratum(0.9, 6, [0.9] * 6, [1.0] * 6), Stratum(0.1, 6, [0.1] * 6, [0.0] * 6)]
+    whole_rate = stratified_rate(whole)
+    assert (whole_rate.value, whole_rate.low, whole_rate.high) == (0.5, 0.5, 0.5)

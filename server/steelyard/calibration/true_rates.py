@@ -1,21 +1,33 @@
 """The share of an outcome that is true, by a model's answers to all and people's to a few.
 
-People check answers that were drawn by chance. What the model says of all the others makes the
-estimate narrower than the checks alone where the model is any good, and never biased where it is not.
+People check answers that were drawn by chance, of all or of each stratum. What the model says of all
+the others makes the estimate narrower than the checks alone where the model is any good, and never
+biased where it is not.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from steelyard.calibration.intervals import proportion_interval
 
 #: Checked answers of either kind below which the exact interval of the checks alone stands.
 _FEWEST_OF_A_KIND = 5
+#: Checks below which no slope is drawn through them.
+_FEWEST_TO_TUNE = 10
+#: Where the strata of an outcome's probability begin, but for the first.
+_EDGES = (0.1, 0.5, 0.9)
+N_STRATA = len(_EDGES) + 1
+#: What is added to the spread that a model says a stratum has, since it may be wrong.
+_SPREAD_ANYWAY = 0.25
+#: Checks of a stratum below which its own share is not estimated.
+FEWEST_OF_STRATUM = 5
 #: Squared error that is added to what was seen, since the errors of a good model are rare.
 _UNSEEN_ERROR = 1.0
 
@@ -39,6 +51,26 @@ class TrueRate:
     high: float
     n: int
     more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """Some of the answers, of which as many were drawn by chance as their checks.
+
+    Parameters
+    ----------
+    mean_probability : float
+        The outcome's mean probability over all answers of it, 0 to 1.
+    n_answers : int
+        How many those are: its weight.
+    probabilities, came_true : float arrays of shape (n_checks,)
+        Of the checked ones, as ``true_rate`` takes them.
+    """
+
+    mean_probability: float
+    n_answers: int
+    probabilities: ArrayLike
+    came_true: ArrayLike
 
 
 def true_rate(
@@ -94,34 +126,177 @@ def true_rate(
     >>> round(rate.value, 2), round(rate.low, 2), round(rate.high, 2), rate.n
     (0.5, 0.44, 0.56, 40)
     """
+    model, truth = _checks(probabilities, came_true, n_answers)
+    n = len(truth)
+    if n < 2:
+        return None
+    n_true = float(truth.sum())
+    if min(n_true, n - n_true) < _FEWEST_OF_A_KIND:
+        exact = proportion_interval(n_true, n, level=level)
+        more = _more_to_halve(n, n_answers)
+        return TrueRate(n_true / n, exact.low, exact.high, n, more)
+    value, variance = _moved_mean(mean_probability, n_answers, model, truth, _UNSEEN_ERROR)
+    return _rate(value, variance, n, n_answers, n - 2, level)
+
+
+def stratified_rate(strata: Sequence[Stratum], *, level: float = 0.95) -> TrueRate | None:
+    """Return how often an outcome is true among answers that were checked by strata.
+
+    Each stratum is estimated as ``true_rate`` does, and counts by how many answers it has: it does
+    not matter in which proportion the strata were checked.
+
+    Parameters
+    ----------
+    strata : sequence of Stratum
+        Every answer is in one of them.
+    level : float, default 0.95
+        Coverage, between 0 and 1.
+
+    Returns
+    -------
+    TrueRate or None
+        None where a stratum has fewer than five checks, and more answers than checks.
+
+    Raises
+    ------
+    ValueError
+        As ``true_rate``.
+
+    References
+    ----------
+    Fisch, Maynez, Hofer and others, "Stratified Prediction-Powered Inference for Hybrid Language
+    Model Evaluation", arXiv:2406.04291, 2024. Satterthwaite, "An Approximate Distribution of
+    Estimates of Variance Components", Biometrics Bulletin, 1946.
+
+    Examples
+    --------
+    >>> rare = Stratum(0.8, 100, [0.8] * 20, [1, 1, 1, 0] * 5)
+    >>> rest = Stratum(0.1, 900, [0.1] * 40, [0] * 39 + [1])
+    >>> rate = stratified_rate([rare, rest])
+    >>> round(rate.value, 4), rate.n
+    (0.0975, 60)
+    """
+    n_answers = sum(stratum.n_answers for stratum in strata)
+    value = share = variance = plain_variance = squares = spread = 0.0
+    n = 0
+    for stratum in strata:
+        model, truth = _checks(stratum.probabilities, stratum.came_true, stratum.n_answers)
+        n_checks = len(truth)
+        if n_checks < min(FEWEST_OF_STRATUM, stratum.n_answers):
+            return None
+        if not stratum.n_answers:
+            continue
+        weight, plain = stratum.n_answers / n_answers, float(truth.mean())
+        mean, of_mean = _moved_mean(
+            stratum.mean_probability, stratum.n_answers, model, truth, weight * _UNSEEN_ERROR
+        )
+        n += n_checks
+        value, share = value + weight * mean, share + weight * plain
+        variance += weight**2 * of_mean
+        plain_variance += weight**2 * plain * (1 - plain) / n_checks
+        squares += (weight**2 * of_mean) ** 2 / max(n_checks - 2, 1)
+        spread += weight**2 / n_checks
+    if n < 2:
+        return None
+    # As many plain checks would be as sure; of few that are unlike the rest, the exact interval.
+    like = min(1 / spread, share * (1 - share) / plain_variance if plain_variance else math.inf)
+    if variance and min(share, 1 - share) * like < _FEWEST_OF_A_KIND:
+        exact = proportion_interval(share * like, like, level=level)
+        return TrueRate(share, exact.low, exact.high, n, _more_to_halve(n, n_answers))
+    freedom = variance**2 / squares if squares else n - 2
+    return _rate(value, variance, n, n_answers, freedom, level)
+
+
+def stratum_of(probability: float) -> int:
+    """Return the number of the stratum of an outcome's probability, from 0.
+
+    >>> [stratum_of(probability) for probability in (0.05, 0.1, 0.6, 0.95)]
+    [0, 1, 2, 3]
+    """
+    return bisect_right(_EDGES, probability)
+
+
+def strata_in_turn(
+    sizes: Sequence[int], mean_probabilities: Sequence[float], n: int
+) -> Iterator[int]:
+    """Yield from which stratum each of ``n`` checks is drawn.
+
+    Each has five first, and then as many as its answers are and are unlike each other.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Answers of each stratum.
+    mean_probabilities : sequence of float
+        The outcome's mean probability in each, 0 to 1.
+    n : int
+        Checks; as many as there are answers at most.
+
+    References
+    ----------
+    Neyman, "On the Two Different Aspects of the Representative Method", Journal of the Royal
+    Statistical Society, 1934.
+
+    Examples
+    --------
+    >>> list(strata_in_turn([2, 100], [0.5, 0.5], 9))
+    [0, 0, 1, 1, 1, 1, 1, 1, 1]
+    """
+    drawn = [0] * len(sizes)
+    pairs = zip(sizes, mean_probabilities, strict=True)
+    weights = [size * (math.sqrt(mean * (1 - mean)) + _SPREAD_ANYWAY) for size, mean in pairs]
+    for _ in range(min(n, sum(sizes))):
+        left = [place for place, size in enumerate(sizes) if drawn[place] < size]
+        first = next((place for place in left if drawn[place] < FEWEST_OF_STRATUM), None)
+        if first is None:
+            first = max(left, key=lambda place: weights[place] / (drawn[place] + 1))
+        drawn[first] += 1
+        yield first
+
+
+def _checks(
+    probabilities: ArrayLike, came_true: ArrayLike, n_answers: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     model, truth = np.asarray(probabilities, np.float64), np.asarray(came_true, np.float64)
     if model.shape != truth.shape or model.ndim != 1 or len(model) > n_answers:
         msg = f"as many outcomes as probabilities, of {n_answers} answers at most"
         raise ValueError(msg)
+    return model, truth
+
+
+def _moved_mean(
+    mean_probability: float,
+    n_answers: int,
+    model: NDArray[np.float64],
+    truth: NDArray[np.float64],
+    unseen: float,
+) -> tuple[float, float]:
+    """Return the mean of the checks moved by what the model says of all, and its variance."""
     n = len(truth)
-    if n < 2:
-        return None
-    more = _more_to_halve(n, n_answers)
-    n_true = float(truth.sum())
-    if min(n_true, n - n_true) < _FEWEST_OF_A_KIND:
-        exact = proportion_interval(n_true, n, level=level)
-        return TrueRate(n_true / n, exact.low, exact.high, n, more)
+    if n == n_answers:
+        return float(truth.mean()), 0.0
     spread = float(model.var(ddof=1))
-    slope = float(np.cov(truth, model)[0, 1]) / spread if spread > 0 else 0.0
-    slope = max(slope, 0.0)
+    is_tuned = n >= _FEWEST_TO_TUNE and spread > 0
+    slope = max(float(np.cov(truth, model)[0, 1]) / spread, 0.0) if is_tuned else 0.0
     value = float(truth.mean()) + slope * (mean_probability - float(model.mean()))
     rests = truth - slope * model
-    squares = float(((rests - rests.mean()) ** 2).sum()) + _UNSEEN_ERROR
-    variance = squares / (n - 2) / n * (1 - n / n_answers)
+    squares = float(((rests - rests.mean()) ** 2).sum()) + unseen
+    return value, squares / (n - 1 - is_tuned) / n * (1 - n / n_answers)
+
+
+def _rate(
+    value: float, variance: float, n: int, n_answers: int, freedom: float, level: float
+) -> TrueRate:
+    """Return a rate with Wilson's interval at the number of plain checks that have the variance."""
     least = 0.5 / n_answers
     value = min(max(value, least), 1 - least)
     if variance == 0:
         return TrueRate(value, value, value, n, 0)
-    low, high = _wilson(value, value * (1 - value) / variance, level, n - 2)
-    return TrueRate(value, low, high, n, more)
+    low, high = _wilson(value, value * (1 - value) / variance, level, freedom)
+    return TrueRate(value, low, high, n, _more_to_halve(n, n_answers))
 
 
-def _wilson(share: float, n: float, level: float, freedom: int) -> tuple[float, float]:
+def _wilson(share: float, n: float, level: float, freedom: float) -> tuple[float, float]:
     from scipy.special import stdtrit  # noqa: PLC0415 - slow to load, and no decision needs it
 
     reach = float(stdtrit(freedom, (1 + level) / 2))
