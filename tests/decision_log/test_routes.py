@@ -17,7 +17,6 @@ from sqlalchemy import delete
 
 from steelyard.decision_log import series
 from steelyard.decision_log.tables import decisions
-from steelyard.ids import new_id
 from steelyard.ledger.money import from_usd
 from support.api.error_shape import assert_canonical_error
 from support.decisions.drifting import SHARES, answers, store
@@ -309,56 +308,6 @@ def test_figures_over_time_have_a_point_for_each_stretch(own, client):
     assert (of_number["answers"], of_number["cost_usd"]) == (120, None)
     other = client.get(SERIES, params={**params, "decision": "nobody"}).json()
     assert (other["outcomes"], other["data"][1]["decisions"]) == ([], 0)
-
-
-def test_a_share_is_corrected_by_those_that_were_checked_in_the_order_of_chance(own, client):
-    state, now = own[0].services.state, math.floor(time.time() / 3600) * 3600.0
-    made = [
-        (dataclasses.replace(stored, id=f"{new_id('dec')[:14]}{drawn:016x}"), truth)
-        for drawn, (stored, truth) in zip(
-            np.random.default_rng(0).integers(2**63, size=400).tolist(),
-            answers(400, {"yes": 0.84, "no": 0.16}, at=now - 1_000, seed=4),
-            strict=True,
-        )
-    ]
-    store(state, made)
-    params = {"since": now - 3600, "until": now, "bucket_s": 3600}
-
-    def of_yes():
-        return next(
-            one
-            for one in client.get(SERIES, params=params).json()["outcomes"]
-            if one["outcome"] == "yes"
-        )
-
-    asked = {"order": "chance", "decision": "team", "limit": 150}
-    order = ids(client, **asked)
-    assert order == ids(client, **asked) == sorted({s.id for s, _ in made}, key=by_chance)[:150]
-    assert (of_yes()["true_share"], of_yes()["checks_to_halve"]) == (None, None)
-    # Picked by hand: all that were wrong, and none of the first in the order.
-    wrong = [
-        (stored, truth)
-        for stored, truth in made
-        if truth != msgspec.json.decode(stored.results)["team"]["top"] and stored.id not in order
-    ]
-    tell_outcomes(state, wrong, now)
-    assert of_yes()["true_share"] is None
-    checked = [pair for pair in made if pair[0].id in order[:100]]
-    tell_outcomes(state, checked, now)
-    found, true = of_yes(), sum(truth == "yes" for _, truth in made) / 400
-    assert found["share"]["n"] == 400
-    assert found["true_share"]["n"] == 100 < found["checks_to_halve"] < 300
-    assert found["true_share"]["low"] < true < found["true_share"]["high"]
-    assert found["true_share"]["low"] < found["true_share"]["value"] < found["true_share"]["high"]
-    tell_outcomes(state, [pair for pair in made if pair[0].id == order[101]], now)
-    assert of_yes()["true_share"]["n"] == 100
-    assert ids(client, **asked, has_feedback=False)[0] == order[100]
-    refused = client.get(LOG, params={"order": "chance", "cursor": order[0]})
-    assert_canonical_error(refused, 422, "invalid_request")
-
-
-def by_chance(id_):
-    return id_[14:]
 
 
 def test_a_long_window_is_sampled_by_how_much_was_asked(own, client, monkeypatch):

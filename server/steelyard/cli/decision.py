@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +18,14 @@ from steelyard.cli.decision_new import command as new
 from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_rows, show_table, show_time
 from steelyard.cli.nouns import Noun, Shown
-from steelyard.cli.shares_shown import describe_share, show_shares
+from steelyard.cli.shares_shown import WEEK_S, describe_share, show_shares, show_true_shares
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from steelyard.client import Client
+    from steelyard.decision_log.wire import DecisionSeries
     from steelyard.named.comparison_wire import NamedComparison
     from steelyard.named.files import DecisionFile
     from steelyard.named.wire import AliasMove, NamedDecision, NamedVersion
@@ -72,16 +74,17 @@ def list_decisions(client: Client, *, archived: bool) -> Shown:
 
 @command.asks("show", "decision")
 def show(client: Client, decision: str) -> Shown:
-    """Show DECISION (NAME, NAME@ALIAS or NAME@7) as a file has it."""
+    """Show DECISION (NAME, NAME@ALIAS or NAME@7) as a file has it, and how often its outcomes are true."""
     name, _, at = decision.partition("@")
     of_name = client.named_decisions.get(name)
     version = client.named_decisions.version(name, at or "production")
     growth = find_growth(client, name)
     moves = client.named_decisions.history(name)
     last = next((move for move in moves if move.alias == "production"), None)
+    series = client.decision_series(named=name, since=time.time() - WEEK_S, bucket_s=86_400)
 
     def show_all(version: NamedVersion) -> None:
-        _show_version(of_name, version, last)
+        _show_version(of_name, version, last, series)
         if growth is not None:
             show_growth(growth)
 
@@ -417,7 +420,9 @@ def _show_decisions(decisions: Sequence[NamedDecision]) -> None:
     )
 
 
-def _show_version(decision: NamedDecision, version: NamedVersion, last: AliasMove | None) -> None:
+def _show_version(
+    decision: NamedDecision, version: NamedVersion, last: AliasMove | None, week: DecisionSeries
+) -> None:
     from steelyard.named.files import write_file
 
     click.echo(f"# {version.name}@{version.version}, aliases: {_aliases(decision)}")
@@ -425,6 +430,7 @@ def _show_version(decision: NamedDecision, version: NamedVersion, last: AliasMov
         click.echo(printable(f"# {_describe_move(last)}"))
     for each in decision.shares:
         click.echo(printable(f"# {describe_share(each)}"))
+    show_true_shares(week, "# last 7 days: ")
     click.echo(_printable_lines(write_file(decision, version)))
 
 

@@ -1,36 +1,131 @@
-"""``steelyard decisions``: stored decisions, to take along."""
+"""``steelyard decisions``: stored decisions, to check, to correct shares by, and to take along."""
 
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.exporting import ExportAs, export_options
+from steelyard.cli.local_state import show_rows
+from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import origin_option
+from steelyard.cli.shares_shown import WEEK_S, show_true_shares
 from steelyard.cli.times import seconds_of
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
+    from steelyard.decision_log.wire import DecisionLogPage, LoggedDecision
 
 _EPILOG = """\b
 Examples:
   steelyard decisions export --since 2026-11-01 --output decisions.parquet
   steelyard decisions export --decision team --feedback --format hf --output team
+  steelyard decisions sample refund --rows 20 --since 2026-11-01
+  steelyard decisions sample refund --outcome yes
+  steelyard decisions shares --since 2026-11-01
 """
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
-@click.group("decisions", epilog=_EPILOG)
+@click.group("decisions", cls=Noun, epilog=_EPILOG)
 def command() -> None:
-    """Export stored decisions and their feedback."""
+    """Draw stored decisions to check, correct shares by the checks, and export them."""
+
+
+def _window_options(function: _F) -> _F:
+    for option in (
+        click.option(
+            "--named", help="Only those of this named decision, or of a version: triage@7."
+        ),
+        click.option("--model", help="Only those that this model, family or number answered."),
+        click.option(
+            "--until", type=click.DateTime(), help="Only those answered before this time of UTC."
+        ),
+        click.option(
+            "--since",
+            type=click.DateTime(),
+            help="Only those answered at this time of UTC or later.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@command.asks("sample", "decision")
+@click.option(
+    "--rows",
+    type=click.IntRange(1, 200),
+    default=20,
+    show_default=True,
+    help="Answers to list, at most.",
+)
+@click.option("--outcome", help="Draw by strata of the probability of this outcome, if it is rare.")
+@_window_options
+def sample(
+    client: Client,
+    *,
+    decision: str,
+    rows: int,
+    outcome: str | None,
+    since: dt.datetime | None,
+    until: dt.datetime | None,
+    **given: Any,
+) -> Shown:
+    """List answers of DECISION that chance drew and that have no feedback, of the last week by default.
+
+    Report what is right of each, from the first on: those make the true share of the command shares.
+    Answers that are picked by hand do not count there.
+    """
+    begin = time.time() - WEEK_S if since is None else seconds_of(since)
+    page = client.decision_log(
+        order="chance" if outcome is None else "strata",
+        outcome=outcome,
+        decision=decision,
+        has_feedback=False,
+        limit=rows,
+        since=begin,
+        until=seconds_of(until),
+        **given,
+    )
+
+    def show(page: DecisionLogPage) -> None:
+        def result_of(logged: LoggedDecision) -> Any:
+            return logged.decisions[decision]
+
+        show_rows(
+            page.data,
+            "ID:id, ANSWER:answer, P:p_top, TEXT:text",
+            answer=lambda logged: result_of(logged).top,
+            p_top=lambda logged: f"{result_of(logged).p_top:.2f}",
+        )
+
+    return page, show
+
+
+@command.asks("shares")
+@click.option("--decision", help="Only the decision of this id.")
+@origin_option
+@_window_options
+def shares(
+    client: Client, *, since: dt.datetime | None, until: dt.datetime | None, **given: Any
+) -> Shown:
+    """Print how often each outcome is true beside how often the model says it.
+
+    Of the last week by default.
+    True shares are of answers that were checked in the order of the command sample.
+    """
+    begin = time.time() - WEEK_S if since is None else seconds_of(since)
+    series = client.decision_series(since=begin, until=seconds_of(until), bucket_s=86_400, **given)
+    return series, show_true_shares
 
 
 @command.command("export", epilog=_EPILOG)
-@click.option(
-    "--since", type=click.DateTime(), help="Only those answered at this time of UTC or later."
-)
-@click.option("--until", type=click.DateTime(), help="Only those answered before this time of UTC.")
-@click.option("--model", help="Only those that this model, family or number answered.")
-@click.option("--named", help="Only those of this named decision, or of a version: triage@7.")
+@_window_options
 @click.option("--decision", help="Only the decision of this id.")
 @click.option(
     "--feedback/--no-feedback",

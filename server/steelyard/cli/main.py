@@ -28,7 +28,7 @@ COMMANDS = {
     "dataset": "Make, list, read and delete datasets.",
     "decide": "Answer decisions about one context.",
     "decision": "Keep decisions under names, on a server and as files of a repository.",
-    "decisions": "Export stored decisions.",
+    "decisions": "Draw stored decisions to check, and export them.",
     "evaluate": "Score models on a dataset, and show what was measured.",
     "evaluation": "Export what an evaluation scored.",
     "family": "Grow, switch and roll back lineages of fine-tuned models.",

@@ -1,4 +1,4 @@
-"""Shares of a named decision's traffic, as a terminal shows them."""
+"""Shares of a named decision's traffic, and of outcomes that are true, as a terminal shows them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,18 @@ from steelyard.cli.terminal import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from steelyard.decision_log.wire import DecisionSeries
     from steelyard.named.wire import NamedShare
     from steelyard.wire.measures import Measure
+
+#: The window of true shares where none is named.
+WEEK_S = 7 * 86_400.0
+
+
+def show_true_shares(series: DecisionSeries, before: str = "") -> None:
+    """Print each outcome of a window on a line: how often it is true, and how often the model says it."""
+    for each in series.outcomes:
+        click.echo(printable(f"{before}{each.decision}, {each.outcome}: {each.in_words()}"))
 
 
 def show_shares(shares: Sequence[NamedShare]) -> None:

@@ -327,7 +327,8 @@ def decision_log(
     by: Origin | None = None,
     p_from: float | None = None,
     p_to: float | None = None,
-    order: Literal["newest", "chance"] | None = None,
+    order: Literal["newest", "chance", "strata"] | None = None,
+    outcome: str | None = None,
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[DecisionLogPage]:
@@ -355,16 +356,19 @@ def decision_log(
         Only feedback of this origin; all but that of clicks and models when left out.
     p_from, p_to : float, optional
         0 to 1: only those whose top probability is above the one and not above the other.
-    order : {"newest", "chance"}, optional
+    order : {"newest", "chance", "strata"}, optional
         ``chance``: a random order that stays, and one page of it. Feedback on its first answers,
-        without a gap, makes the ``true_share`` of ``decision_series``.
+        without a gap, makes the ``true_share`` of ``decision_series``. ``strata``: the same in turn of
+        strata of the probability of an outcome of ``decision``, for outcomes that are rare.
+    outcome : str, optional
+        That outcome.
     cursor : str, optional
         The page before's ``next_cursor``. A page may be short, or empty, and still have one.
     """
     window = {"since": since, "until": until, "p_from": p_from, "p_to": p_to}
     flags = {"has_feedback": has_feedback, "abstained": abstained, "wrong": wrong, "by": by}
     query = {"model": model, "key": key, "named": named, "decision": decision}
-    page = {"order": order, "cursor": cursor, "limit": limit}
+    page = {"order": order, "outcome": outcome, "cursor": cursor, "limit": limit}
     return read(_LOG, DecisionLogPage, **window, **flags, **query, **page)
 
 

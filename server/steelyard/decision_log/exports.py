@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from steelyard.decision_log.store import ObservedDecision
 from steelyard.decision_log.traffic import did_abstain, is_right
+from steelyard.decision_log.true_shares import CheckedDecision
 from steelyard.decision_log.wire import LoggedResult
 from steelyard.decisions.wire import DecisionResult
 from steelyard.exports import Column, ExportTable
@@ -44,8 +45,10 @@ def export_table(
     pages: Pages,
     is_exported: Callable[[str, LoggedResult], bool],
     names: tuple[str, ...] | None,
+    checked: Mapping[str, CheckedDecision],
 ) -> ExportTable:
     """Return the wanted decisions of stored answers, in their order, as a table to export."""
+    weights = {name: each.weights() for name, each in checked.items()}
     columns = (
         Column("id", _TEXT, "of the answer"),
         Column("created_at", pa.timestamp("us", "UTC"), "when it was answered"),
@@ -66,12 +69,17 @@ def export_table(
         Column("feedback", _TEXT, "what came true, or is likeliest to have", names),
         Column("observed", _NUMBERS, "of each outcome, where what came true is not certain"),
         Column("is_right", _BOOL, "whether the top outcome came true"),
+        Column(
+            "weight",
+            _NUMBER,
+            "of a check that chance drew: how many answers it stands for; none of those picked by hand",
+        ),
     )
     schema = pa.schema([pa.field(column.name, column.type) for column in columns])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for page in pages():
-            rows = [row for observed in page for row in _rows(observed, is_exported)]
+            rows = [row for observed in page for row in _rows(observed, is_exported, weights)]
             if rows:
                 yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
@@ -85,7 +93,9 @@ def export_table(
 
 
 def _rows(
-    observed_decision: ObservedDecision, is_exported: Callable[[str, LoggedResult], bool]
+    observed_decision: ObservedDecision,
+    is_exported: Callable[[str, LoggedResult], bool],
+    weights: Mapping[str, Mapping[str, float]],
 ) -> Iterator[dict[str, Any]]:
     stored = observed_decision.decision
     request = msgspec.json.decode(stored.request)
@@ -129,6 +139,7 @@ def _rows(
             else outcome,
             "observed": _numbers(outcome) if isinstance(outcome, dict) else None,
             "is_right": None if outcome is None else is_right(result.top, outcome),
+            "weight": weights.get(name, {}).get(stored.id),
         }
 
 

@@ -10,17 +10,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import NormalDist
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 import numpy as np
 from sqlalchemy import Connection
 
 from steelyard.calibration.metrics import decision_brier_scores
-from steelyard.calibration.true_rates import true_rate
 from steelyard.decision_log import wire
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.costs import costs_between
@@ -30,6 +29,7 @@ from steelyard.decision_log.store import (
     feedback_of_answers,
 )
 from steelyard.decision_log.traffic import did_abstain, is_right, quantile, share
+from steelyard.decision_log.true_shares import CheckedDecision, read_checked
 from steelyard.ledger.money import to_usd
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.measures import Measure
@@ -54,10 +54,6 @@ class _Result(msgspec.Struct):
 
 
 _results = decoder_of(dict[str, _Result])
-
-#: Probabilities of a checked answer, and the outcome that came true.
-_Check: TypeAlias = tuple[Mapping[str, float], str | Mapping[str, float]]
-_Checked: TypeAlias = dict[str, list[_Check]]
 
 
 @dataclass(slots=True)
@@ -128,7 +124,10 @@ class Series:
             )
             for place, nano in costs.items():
                 self._points[min(place, len(self._points) - 1)].cost_nano += nano
-        return self._to_wire(self._read_checked(connection))
+        criteria = replace(self._of_window(), by=self._query.by)
+        return self._to_wire(
+            read_checked(connection, self._answers, criteria, self._query.decision)
+        )
 
     def _of_window(self, since: float = -math.inf, until: float = math.inf) -> AnswerCriteria:
         """Return which answers are read: those of the window, or of a part of it."""
@@ -168,21 +167,6 @@ class Series:
             for part in _parts(rows):
                 self._observe(connection, part)
 
-    def _read_checked(self, connection: Connection) -> _Checked:
-        """Return what was checked from the beginning of the order by chance on, without a gap."""
-        rows = self._answers.by_chance(connection, self._of_window(), wire.MOST_BY_CHANCE)
-        observed = feedback_of_answers(connection, [row.id for row in rows], by=self._query.by)
-        checked: _Checked = {}
-        ended: set[str] = set()
-        for row in rows:
-            outcomes = observed.get(row.id, {})
-            for name, result in self._selected_results(row).items():
-                if name not in outcomes:
-                    ended.add(name)
-                elif name not in ended:
-                    checked.setdefault(name, []).append((result.probabilities, outcomes[name]))
-        return checked
-
     def _selected_results(self, row: ShortRow) -> dict[str, _Result]:
         results, only = _results.decode(row.results), self._query.decision
         if only is None:
@@ -216,7 +200,7 @@ class Series:
                     point.right += is_right(result.top, outcomes[name])
                     point.squares.append(_squared_error(result.probabilities, outcomes[name]))
 
-    def _to_wire(self, checked: _Checked) -> wire.DecisionSeries:
+    def _to_wire(self, checked: Mapping[str, CheckedDecision]) -> wire.DecisionSeries:
         tops = sum((point.tops for point in self._points), Counter[tuple[str, str]]())
         # Of those as common as each other by name: answers are read in no order.
         most = sorted(tops, key=lambda key: (-tops[key], key))[:MAX_OUTCOMES]
@@ -225,7 +209,7 @@ class Series:
             until=self._until,
             bucket_s=self._width,
             is_sampled=self._is_sampled,
-            outcomes=[self._outcome_to_wire(tops, key, checked.get(key[0], ())) for key in most],
+            outcomes=[self._outcome_to_wire(tops, key, checked.get(key[0])) for key in most],
             outcomes_left_out=len(tops) - len(most),
             data=[
                 self._point_to_wire(point, float(self._first + place * self._width), most)
@@ -234,7 +218,10 @@ class Series:
         )
 
     def _outcome_to_wire(
-        self, tops: Mapping[tuple[str, str], int], key: tuple[str, str], checks: Sequence[_Check]
+        self,
+        tops: Mapping[tuple[str, str], int],
+        key: tuple[str, str],
+        checked: CheckedDecision | None,
     ) -> wire.SeriesOutcome:
         decision, outcome = key
         n = sum(count for (name, _), count in tops.items() if name == decision)
@@ -246,20 +233,18 @@ class Series:
             for point in self._points
         ]
         n_answers = float(np.dot(weights, decisions))
-        rate = true_rate(
-            float(np.dot(weights, [counter[outcome] for counter in sums])) / n_answers,
-            max(round(n_answers), len(checks)),
-            [probabilities.get(outcome, 0.0) for probabilities, _ in checks],
-            [_share_of(outcome, came_true) for _, came_true in checks],
-        )
+        mean = float(np.dot(weights, [counter[outcome] for counter in sums])) / n_answers
+        rate = None if checked is None else checked.rate(outcome, mean)
         return wire.SeriesOutcome(
             decision=decision,
             outcome=outcome,
             share=share(tops[key], n),
+            answers=round(n_answers),
             true_share=None
             if rate is None
             else Measure(value=rate.value, low=rate.low, high=rate.high, n=rate.n),
             checks_to_halve=None if rate is None else rate.more,
+            checks_left_out=0 if checked is None else checked.n_left_out,
         )
 
     def _point_to_wire(
@@ -283,12 +268,6 @@ class Series:
             brier=_mean(point.squares),
             cost_usd=to_usd(point.cost_nano) if self._has_cost else None,
         )
-
-
-def _share_of(outcome: str, came_true: str | Mapping[str, float]) -> float:
-    return (
-        float(came_true == outcome) if isinstance(came_true, str) else came_true.get(outcome, 0.0)
-    )
 
 
 def _squared_error(probabilities: Mapping[str, float], outcome: str | Mapping[str, float]) -> float:

@@ -30,6 +30,12 @@ from steelyard.decision_log.store import (
     sources_of_feedback,
 )
 from steelyard.decision_log.traffic import Traffic, did_abstain, is_right
+from steelyard.decision_log.true_shares import (
+    MOST_BY_CHANCE,
+    MOST_IN_STRATA,
+    in_strata,
+    read_checked,
+)
 from steelyard.decisions.wire import DecisionResult, Kind, NamedUse
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.exports import export_pieces
@@ -102,16 +108,18 @@ class DecisionLog:
         since = max(query.since or 0.0, self._oldest())
         until = self._now() if query.until is None else query.until
 
+        window = AnswerCriteria(
+            account_id=caller.account_id,
+            since=since,
+            until=until,
+            model=query.model,
+            key=query.key,
+            by=query.by,
+            named=query.named,
+        )
+
         def pages() -> Iterator[list[ObservedDecision]]:
-            criteria = AnswerCriteria(
-                account_id=caller.account_id,
-                since=since,
-                until=until,
-                model=query.model,
-                key=query.key,
-                by=query.by,
-                named=query.named,
-            )
+            criteria = window
             while True:
                 page = self._state.read_now(
                     partial(self._answers.page, criteria=criteria, limit=_EXPORTED_AT_A_TIME)
@@ -131,7 +139,12 @@ class DecisionLog:
             if query.format == "hf"
             else None
         )
-        table = export_table(pages, is_exported, names)
+        checked = await self._adding_up.take(
+            lambda: self._state.read(
+                lambda connection: read_checked(connection, self._answers, window, query.decision)
+            )
+        )
+        table = export_table(pages, is_exported, names, checked)
         return export_pieces(table, query.format)
 
     async def get(self, caller: Caller, decision_id: str) -> wire.StoredAnswer:
@@ -230,7 +243,7 @@ def _page(
     if query.cursor is not None:
         place = answers.place_of(connection, caller.account_id, query.cursor)
         criteria = replace(criteria, after=place)
-    if query.order == "chance":
+    if query.order != "newest":
         return _page_by_chance(connection, answers, criteria, query)
     while True:
         rows = answers.newest(
@@ -269,11 +282,27 @@ def _page_by_chance(
     if query.cursor is not None:
         message = "goes with the order newest; check the answers of the first page, then ask again."
         raise InvalidRequestError(violations=[_violation("cursor", message)])
-    rows = answers.by_chance(connection, criteria, wire.MOST_BY_CHANCE)
+    rows = _rows_by_chance(connection, answers, criteria, query)
     observed = feedback_of_answers(connection, [row.id for row in rows], by=query.by)
     all_logged = (_to_wire(row, observed.get(row.id, {})) for row in rows)
     data = list(islice((logged for logged in all_logged if _matches(logged, query)), query.limit))
     return wire.DecisionLogPage(data=data, has_more=False, next_cursor=None)
+
+
+def _rows_by_chance(
+    connection: Connection,
+    answers: StoredAnswers,
+    criteria: AnswerCriteria,
+    query: wire.DecisionLogQuery,
+) -> list[ShortRow]:
+    if query.order == "chance":
+        return answers.by_chance(connection, criteria, MOST_BY_CHANCE)
+    if query.decision is None or query.outcome is None:
+        name = "decision" if query.decision is None else "outcome"
+        message = "is needed for the order strata; name it."
+        raise InvalidRequestError(violations=[_violation(name, message)])
+    rows = answers.by_chance(connection, criteria, MOST_IN_STRATA)
+    return list(in_strata(rows, query.decision, query.outcome))
 
 
 def _reports(connection: Connection, decision_id: str) -> dict[str, wire.FeedbackReport]:

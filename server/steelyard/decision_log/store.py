@@ -233,12 +233,16 @@ def count_decisions(connection: sa.Connection, criteria: AnswerCriteria) -> int:
     ).scalar_one()
 
 
-def count_observed(connection: sa.Connection, criteria: AnswerCriteria) -> int:
-    """Count the observed outcomes of matching answers."""
+def count_observed_by_name(connection: sa.Connection, criteria: AnswerCriteria) -> dict[str, int]:
+    """Return how many outcomes were observed of matching answers, by decision id."""
     joined = feedback.join(decisions, feedback.c.decision_id == decisions.c.id)
-    where = (*in_window(criteria), counts_as_observed(criteria.by))
-    counted = sa.select(sa.func.count()).select_from(joined).where(*where)
-    return connection.execute(counted).scalar_one()
+    counted = (
+        sa.select(feedback.c.name, sa.func.count().label("n"))
+        .select_from(joined)
+        .where(*in_window(criteria), counts_as_observed(criteria.by))
+        .group_by(feedback.c.name)
+    )
+    return {row.name: row.n for row in connection.execute(counted)}
 
 
 def page_observed(

@@ -18,8 +18,6 @@ from steelyard.wire.queries import MAX_PAGE, CursorPage, ExportFormat, NextCurso
 MAX_BUCKETS = 1440
 #: Seconds of a summary's window when nothing is said.
 DEFAULT_WINDOW_S = 3600.0
-#: Answers of the order by chance that are looked at.
-MOST_BY_CHANCE = 2_000
 #: The most points of a series, and seconds of its window when nothing is said.
 MAX_POINTS, SERIES_WINDOW_S = 240, 86_400.0
 
@@ -40,6 +38,10 @@ NamedFilter = Annotated[
     Text | None,
     Meta(description="Of this named decision, or of this version of it, `support_triage@7`."),
 ]
+
+
+def _percent(share: float, places: int = 0) -> str:
+    return f"{share * 100:.{places}f} %"
 
 
 class DecisionLogFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -85,13 +87,18 @@ class DecisionLogQuery(DecisionLogFilter, frozen=True, forbid_unknown_fields=Tru
     """Which stored answers, and which page of them."""
 
     order: Annotated[
-        Literal["newest", "chance"],
+        Literal["newest", "chance", "strata"],
         Meta(
             description="`chance`: in an order that is random and stays. Whoever checks answers from "
             "its beginning on checks a fair sample, of which `true_share` of a series is made. One "
-            "page, of the first 2,000."
+            "page, of the first 2,000. `strata`: the same in turn of four strata of the probability of "
+            "`outcome` of `decision`, so that rare ones are among the first; of the first 20,000."
         ),
     ] = "newest"
+    outcome: Annotated[
+        Text | None,
+        Meta(description="With the order `strata`: the outcome whose probability counts."),
+    ] = None
     limit: Annotated[
         PageSize, Meta(description="The most answers of a page; it may have fewer, and go on.")
     ] = MAX_PAGE
@@ -337,12 +344,38 @@ class SeriesOutcome(Struct, frozen=True, kw_only=True):
         Meta(
             description="Share of which it is true: the model's answers to all, corrected by the `n` "
             "that were checked from the beginning of the order by chance (`order=chance` of the log) "
-            "without a gap. Feedback on others does not count. Null of fewer than two."
+            "without a gap, or of each stratum (`order=strata`). Feedback on others does not count. "
+            "Null of fewer than two."
         ),
     ] = None
+    answers: Annotated[
+        int, Meta(description="Answers of the window that have the decision: what both are of.")
+    ] = 0
     checks_to_halve: Annotated[
         int | None, Meta(description="Further checks by chance that about halve its interval.")
     ] = None
+    checks_left_out: Annotated[
+        int,
+        Meta(
+            description="Answers with feedback that do not count for it: they were picked by hand."
+        ),
+    ] = 0
+
+    def in_words(self) -> str:
+        """Return the true share beside the one that the model says, and what makes it surer."""
+        says = "—" if self.share is None else _percent(self.share.value)
+        true, of = self.true_share, f"{self.answers:,}"
+        by_hand = f"{self.checks_left_out:,} picked by hand do not count."
+        more = by_hand if self.checks_left_out else ""
+        if true is None or true.low is None or true.high is None:
+            text = f"the model says {says} of {of}; too few were checked by chance. {more}"
+            return text.rstrip()
+        places = 0 if true.high >= 0.1 else 1
+        ends = f"{true.low * 100:.{places}f}, {true.high * 100:.{places}f}"
+        return (
+            f"{_percent(true.value, places)} [{ends}] of {of}, from {true.n:,} checks; the model "
+            f"says {says}. {self.checks_to_halve:,} more checks halve the interval. {more}"
+        ).rstrip()
 
 
 class SeriesPoint(Struct, frozen=True, kw_only=True):

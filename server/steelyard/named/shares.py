@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row
 from steelyard.decision_log.store import (
     AnswerCriteria,
     ObservedDecision,
-    count_observed,
+    count_observed_by_name,
     page_observed,
 )
 from steelyard.decision_log.traffic import is_right, share
@@ -122,7 +122,10 @@ class ShareWatch:
             ramp = None if row.ramp is None else decode_ramp(row.ramp)
             since = row.created_at if ramp is None else ramp.since
             criteria = AnswerCriteria(account_id=row.account_id, named=row.name, since=since)
-            n = self._state.read_now(lambda connection: count_observed(connection, criteria))  # noqa: B023
+            counts = self._state.read_now(
+                lambda connection: count_observed_by_name(connection, criteria)  # noqa: B023
+            )
+            n = sum(counts.values())
             figures = ShareFigures() if row.figures is None else decode_figures(row.figures)
             if n != self._seen[row.id, row.share]:
                 self._seen[row.id, row.share] = n
