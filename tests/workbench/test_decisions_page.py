@@ -8,6 +8,7 @@ from html import unescape
 from types import SimpleNamespace
 
 import pytest
+from msgspec import structs
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
@@ -31,6 +32,7 @@ from steelyard_workbench.kit.tasks import Scope
 from steelyard_workbench.pages.decisions.edit_form import EditForm
 from steelyard_workbench.pages.decisions.judging import judge
 from steelyard_workbench.pages.decisions.share_slider import meaning_of
+from steelyard_workbench.parts.live.share_table import share_table
 from steelyard_workbench.parts.named.looking import look_at
 from steelyard_workbench.parts.named.naming import name_family
 from support.browser.shown_parts import choices, choose, named, press, texts
@@ -62,6 +64,10 @@ def opened(server, slug="decisions", **chosen):
 
 def shown(page):
     return unescape(texts(page.__panel__()))
+
+
+def tables(page):
+    return page.__panel__().select(MarkTable)
 
 
 def form_of(page) -> EditForm:
@@ -187,6 +193,29 @@ def test_a_decision_has_its_week_its_code_and_pages_of_its_own(server, decisions
     server.client.decision(name).decide("Charged twice")
     page.on_session()
     assert "1 answers in the last week" in shown(page)
+    [shares] = [each for each in tables(page) if each.label == "True shares of answers"]
+    assert shares.rows[0][:1] + shares.rows[0][3:] == ["team", "—", "0", "—"]
+    shares.press(0)  # opens the answers that chance draws
+    assert page.session.page == "live"
+    live = opened(server, "live", query=page.session.query)
+    assert (live.view.named, live.view.rows.order, live.view.rows.decision) == (
+        name,
+        "chance",
+        "team",
+    )
+    [of_live] = [each for each in tables(live) if each.label == shares.label]
+    assert of_live.rows == shares.rows
+    for each in server.client.decision_log(order="chance", named=name).data:
+        server.client.feedback(each.id, {"team": "billing"})
+    twice = server.client.decision(name).decide("Twice")
+    server.client.feedback(twice.id, {"team": "billing"})
+    live.shares.look()
+    assert tables(live)[0].rows[0][4] == "2"
+    series = server.client.decision_series(named=name)
+    outcomes = [structs.replace(series.outcomes[0], checks_left_out=3)]
+    table = share_table(structs.replace(series, outcomes=outcomes), str)
+    assert "Checks that were picked by hand do not count here: 3 of team." in texts(table)
+    page = opened(server, named=name)
     press(page, "Look at its answers")
     assert page.session.page == "live"
     assert f'"named":"{name}"' in page.session.query.replace(" ", "")

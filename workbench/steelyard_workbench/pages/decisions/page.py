@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -39,6 +40,7 @@ from steelyard_workbench.pages.decisions.share_slider import share_card
 from steelyard_workbench.pages.decisions.trying import TryRows
 from steelyard_workbench.parts.agreed_price import AgreedPrice
 from steelyard_workbench.parts.balance import usd
+from steelyard_workbench.parts.live.share_table import TO_CHECK, share_table
 from steelyard_workbench.parts.live.view import View, to_text
 from steelyard_workbench.parts.named.filtering import OF_NAMED
 from steelyard_workbench.parts.named.listing import Listed, list_decisions, show_decisions
@@ -213,6 +215,7 @@ class DecisionsPage(OnePartPage):
             show_beside(looked),
             self._verdict(looked),
             side_by_side(share_card(self, looked), show_history(looked)),
+            *self._true_shares(looked),
             growth_card(self, looked),
             _closed("Details", self._details(looked)),
             sizing_mode="stretch_width",
@@ -231,6 +234,19 @@ class DecisionsPage(OnePartPage):
         go = [self._opens(step.label, lambda: self._go(step.page), "text")] if is_elsewhere else []
         about = pmui.Typography(escape_markdown(text), variant="body2")
         return pn.FlexBox(about, *go, align_items="center")
+
+    def _true_shares(self, looked: Looked) -> list[Viewable]:
+        """Return how often its outcomes are true, once there are answers."""
+        if not looked.series.outcomes:
+            return []
+        table = share_table(looked.series, self._check)
+        return [card(heading("How often it is really so, last 7 days"), table)]
+
+    def _check(self, decision: str) -> None:
+        """Open the answers of a decision that chance draws to be checked."""
+        rows = replace(TO_CHECK, decision=decision)
+        view = View(window_s=int(WEEK_S), named=self.session.named, rows=rows)
+        self.session.open("live", query=to_text(view), decision="")
 
     def _verdict(self, looked: Looked) -> Viewable:
         """Return how the version beside stands, and the buttons that this allows."""

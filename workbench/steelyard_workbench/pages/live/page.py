@@ -36,6 +36,7 @@ from steelyard_workbench.pages.live.sending import SendForm
 from steelyard_workbench.pages.live.shadows import fetch_shadows, show_shadow
 from steelyard_workbench.pages.live.true_shares import TrueShares
 from steelyard_workbench.parts.live.alarms import fetch_alarms, show_alarms
+from steelyard_workbench.parts.live.share_table import TO_CHECK
 from steelyard_workbench.parts.live.view import WINDOWS, RowFilter, View, from_text, to_text
 from steelyard_workbench.parts.review.sending import draft_of
 
@@ -56,9 +57,7 @@ _ONLY = {
     "left to a person": RowFilter(name="left to a person", abstained=True),
     "checked": RowFilter(name="with feedback", has_feedback=True),
     "not checked yet": RowFilter(name="without feedback", has_feedback=False),
-    "to check, drawn by chance": RowFilter(
-        name="not checked yet, in an order by chance", order="chance", has_feedback=False
-    ),
+    "to check, drawn by chance": TO_CHECK,
 }
 
 _Fetched = tuple[DecisionSummary, list[ShadowReport], list[Alarm]]

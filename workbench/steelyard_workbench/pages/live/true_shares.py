@@ -7,22 +7,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.decision_log.wire import DecisionSeries, SeriesOutcome
-from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import percent_text
+from steelyard.decision_log.wire import DecisionSeries
 from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.parts.live.share_table import share_table
 from steelyard_workbench.parts.live.view import RowFilter, View
 
 _DAY_S = 86_400
-_HOW = (
-    "Open the answers below from the first on and say what is right: they were drawn by chance, so "
-    "that few are enough to correct the model's own count. Answers that were checked out of this "
-    "order do not count here."
-)
 
 
 class TrueShares(Viewer):
@@ -67,24 +60,4 @@ class TrueShares(Viewer):
 
     def _show(self, series: DecisionSeries) -> Viewable:
         rows = self._view().rows
-        outcomes = sorted(series.outcomes, key=lambda outcome: outcome.decision)
-        table = mark_table(
-            ("decision", "answer", "the model says", "true", "checked", "to halve the interval"),
-            [_row(outcome) for outcome in outcomes],
-            label="True shares of answers",
-            open_=lambda place: self._open(replace(rows, decision=outcomes[place].decision)),
-            numbers=(2, 3, 4, 5),
-            opens="Check answers of this decision",
-        )
-        how = pmui.Typography(_HOW, variant="body2")
-        return pn.Column(how, table, sizing_mode="stretch_width")
-
-
-def _row(outcome: SeriesOutcome) -> tuple[str, ...]:
-    share, true = outcome.share, outcome.true_share
-    says = "—" if share is None else f"{percent_text(share.value)} of {share.n:,}"
-    if true is None or true.low is None or true.high is None:
-        return outcome.decision, outcome.outcome, says, "—", "0", "—"
-    interval = f"{percent_text(true.value)} ({percent_text(true.low)} to {percent_text(true.high)})"
-    more = f"{outcome.checks_to_halve:,} more"
-    return outcome.decision, outcome.outcome, says, interval, f"{true.n:,}", more
+        return share_table(series, lambda decision: self._open(replace(rows, decision=decision)))

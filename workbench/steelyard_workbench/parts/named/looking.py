@@ -10,7 +10,7 @@ from itertools import islice
 
 from steelyard.alarms.wire import Alarm
 from steelyard.client import Client
-from steelyard.decision_log.wire import DecisionSummary
+from steelyard.decision_log.wire import DecisionSeries, DecisionSummary
 from steelyard.decisions.named import PRODUCTION
 from steelyard.errors import NotFoundError
 from steelyard.growth.wire import Growth
@@ -41,7 +41,8 @@ class Looked:
     #: The last week of all of it, of production's version and of the one beside.
     summary: DecisionSummary
     of_version: DecisionSummary
-    cost_usd: Decimal
+    #: That week by days: what it cost, and how often its outcomes are true.
+    series: DecisionSeries
     alarms: Sequence[Alarm]
     drafts: Sequence[DraftSummary]
     comparisons: Sequence[NamedComparison]
@@ -52,6 +53,11 @@ class Looked:
     of_beside: DecisionSummary | None = None
     growth: Growth | None = None
     dataset: str = ""
+
+    @property
+    def cost_usd(self) -> Decimal:
+        """The cost of the last week's answers, of every version."""
+        return sum((Decimal(point.cost_usd or 0) for point in self.series.data), Decimal())
 
     @property
     def comparison(self) -> NamedComparison | None:
@@ -98,7 +104,7 @@ def look_at(client: Client, name: str, beside: int = 0) -> Looked:
         version=version,
         summary=summary,
         of_version=week(f"{name}@{version.version}"),
-        cost_usd=_cost(client, name, since),
+        series=client.decision_series(named=name, since=since, bucket_s=86_400),
         alarms=_about(client, summary),
         drafts=[draft for draft in drafts if draft.dataset_id == decision.dataset_id],
         comparisons=list(islice(named.comparisons(name), _MOST_COMPARISONS)),
@@ -182,9 +188,3 @@ def _growth(client: Client, name: str) -> Growth | None:
         return client.named_decisions.growth(name)
     except NotFoundError:
         return None
-
-
-def _cost(client: Client, name: str, since: float) -> Decimal:
-    """Return the cost of its answers, of every version."""
-    points = client.decision_series(named=name, since=since).data
-    return sum((Decimal(point.cost_usd or 0) for point in points), Decimal())

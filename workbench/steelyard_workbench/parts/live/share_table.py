@@ -1,0 +1,52 @@
+"""A table of how often outcomes are true, beside how often the model says them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.decision_log.wire import DecisionSeries, SeriesOutcome
+from steelyard_workbench.kit.components.mark_table import mark_table
+from steelyard_workbench.kit.components.numbers import percent_text
+from steelyard_workbench.parts.live.view import RowFilter
+
+#: What of the stream is to be checked: by chance, so that it corrects the model's count.
+TO_CHECK = RowFilter(
+    name="not checked yet, in an order by chance", order="chance", has_feedback=False
+)
+_HOW = (
+    "Open the answers that chance draws from the first on and say what is right: a few are enough to "
+    "correct the model's own count."
+)
+
+
+def share_table(series: DecisionSeries, open_: Callable[[str], None]) -> Viewable:
+    """Return the table and how it comes about; ``open_`` takes the decision whose answers to check."""
+    outcomes = sorted(series.outcomes, key=lambda outcome: outcome.decision)
+    table = mark_table(
+        ("decision", "answer", "the model says", "true", "checked", "to halve the interval"),
+        [_row(outcome) for outcome in outcomes],
+        label="True shares of answers",
+        open_=lambda place: open_(outcomes[place].decision),
+        numbers=(2, 3, 4, 5),
+        opens="Check answers of this decision",
+    )
+    by_hand = {each.decision: each.checks_left_out for each in outcomes if each.checks_left_out}
+    left_out = [f"{n:,} of {decision}" for decision, n in by_hand.items()]
+    how = _HOW
+    if left_out:
+        how += f" Checks that were picked by hand do not count here: {', '.join(left_out)}."
+    return pn.Column(pmui.Typography(how, variant="body2"), table, sizing_mode="stretch_width")
+
+
+def _row(outcome: SeriesOutcome) -> tuple[str, ...]:
+    share, true = outcome.share, outcome.true_share
+    says = "—" if share is None else f"{percent_text(share.value)} of {outcome.answers:,}"
+    if true is None or true.low is None or true.high is None:
+        return outcome.decision, outcome.outcome, says, "—", "0", "—"
+    interval = f"{percent_text(true.value)} ({percent_text(true.low)} to {percent_text(true.high)})"
+    more = f"{outcome.checks_to_halve:,} more"
+    return outcome.decision, outcome.outcome, says, interval, f"{true.n:,}", more
