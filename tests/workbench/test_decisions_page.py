@@ -205,6 +205,7 @@ def test_a_decision_has_its_week_its_code_and_pages_of_its_own(server, decisions
     )
     [of_live] = [each for each in tables(live) if each.label == shares.label]
     assert of_live.rows == shares.rows
+    assert (live.only.value, live.shares.__panel__().visible) == ("to check, drawn by chance", True)
     for each in server.client.decision_log(order="chance", named=name).data:
         server.client.feedback(each.id, {"team": "billing"})
     twice = server.client.decision(name).decide("Twice")

@@ -103,7 +103,11 @@ class LivePage(Page):
         pn.bind(self._on_choice, self.window, self.model, self.decision, self.named, watch=True)
         self.figures = Loaded("The figures", self._fetch, self._show, n_lines=3)
         self.acting = WouldAct(self.show_rows)
-        self.only = pmui.Select(label="Show", options=[*_ONLY], width=240, size="small")
+        shown_name = self.view.rows.name
+        only = next(
+            (name for name, rows in _ONLY.items() if rows.name == shown_name), "every answer"
+        )
+        self.only = pmui.Select(label="Show", options=[*_ONLY], value=only, width=240, size="small")
         pn.bind(lambda name: self.show_rows(_ONLY[name]), self.only, watch=True)
         self.shares = TrueShares(self.client, lambda: self.view, self.show_rows)
         self.over_time = OverTime(self.client, lambda: self.view, self.show_rows)

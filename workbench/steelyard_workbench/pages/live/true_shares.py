@@ -37,16 +37,20 @@ class TrueShares(Viewer):
         self.part: Loaded[DecisionSeries] = Loaded(
             "The true shares", self._fetch, self._show, n_lines=3, is_late=True
         )
-        self._box = pn.Column(self.part, visible=False, sizing_mode="stretch_width")
+        self._box = pn.Column(self.part, visible=self._is_by_chance, sizing_mode="stretch_width")
 
     def __panel__(self) -> Viewable:
         return self._box
 
     def look(self) -> None:
         """Show the shares of the view, and fetch them again; nothing where it has another order."""
-        self._box.visible = self._view().rows.order == "chance"
+        self._box.visible = self._is_by_chance
         if self._box.visible:
             self.part.start()
+
+    @property
+    def _is_by_chance(self) -> bool:
+        return self._view().rows.order == "chance"
 
     def _fetch(self) -> DecisionSeries:
         view = self._view()
