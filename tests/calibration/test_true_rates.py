@@ -8,6 +8,7 @@ import pytest
 from steelyard.calibration.intervals import proportion_interval
 from steelyard.calibration.true_rates import (
     Stratum,
+    corrected_rate,
     strata_in_turn,
     stratified_rate,
     stratum_of,
@@ -122,3 +123,19 @@ def test_a_stratum_of_too_few_checks_says_nothing_unless_it_is_whole():
     whole = [Stratum(0.9, 6, [0.9] * 6, [1.0] * 6), Stratum(0.1, 6, [0.1] * 6, [0.0] * 6)]
     whole_rate = stratified_rate(whole)
     assert (whole_rate.value, whole_rate.low, whole_rate.high) == (0.5, 0.5, 0.5)
+
+
+def test_a_share_is_corrected_by_rates_that_are_known_from_other_answers():
+    rng = np.random.default_rng(2)
+    hits = 0
+    for _ in range(500):
+        n_said = rng.binomial(5_000, 0.3 * 0.8 + 0.7 * 0.05)
+        rate = corrected_rate(
+            n_said, 5_000, (rng.binomial(50, 0.8), 50), (rng.binomial(100, 0.95), 100)
+        )
+        hits += rate.low <= 0.3 <= rate.high
+    assert hits >= 0.94 * 500
+    assert corrected_rate(50, 100, (40, 100), (60, 100)) is None  # says it as often of both
+    assert corrected_rate(50, 100, (1, 1), (0, 0)) is None
+    sure = corrected_rate(0, 1_000, (90, 100), (900, 900))
+    assert (sure.value, sure.low, sure.n) == (0, 0, 1_000)

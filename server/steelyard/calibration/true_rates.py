@@ -19,6 +19,8 @@ from steelyard.calibration.intervals import proportion_interval
 
 #: Checked answers of either kind below which the exact interval of the checks alone stands.
 _FEWEST_OF_A_KIND = 5
+#: Standard deviations of a 95 % interval.
+_REACH = 1.959964
 #: Checks below which no slope is drawn through them.
 _FEWEST_TO_TUNE = 10
 #: Where the strata of an outcome's probability begin, but for the first.
@@ -205,6 +207,66 @@ def stratified_rate(strata: Sequence[Stratum], *, level: float = 0.95) -> TrueRa
         return TrueRate(share, exact.low, exact.high, n, _more_to_halve(n, n_answers))
     freedom = variance**2 / squares if squares else n - 2
     return _rate(value, variance, n, n_answers, freedom, level)
+
+
+def corrected_rate(
+    n_yes: float, n_answers: int, sensitivity: tuple[float, int], specificity: tuple[float, int]
+) -> TrueRate | None:
+    """Return how often an outcome is true where only a model's two rates of being right are known.
+
+    The rates are of other answers, of which the share may be otherwise; that an outcome is said of what
+    is so, and of what is not, as often here as there has to be true. Where some answers of the window
+    were checked, ``true_rate`` needs no such belief.
+
+    Parameters
+    ----------
+    n_yes : float
+        Answers that say the outcome.
+    n_answers : int
+        All answers.
+    sensitivity, specificity : tuple of (float, int)
+        Of the answers of which it was true, how many said it, and how many those were; of the others,
+        how many did not.
+
+    Returns
+    -------
+    TrueRate or None
+        ``n`` are the answers of both rates. None where the model says the outcome no more often of what is so than of what is not, and
+        where one of the numbers of answers is 0.
+
+    References
+    ----------
+    Rogan and Gladen, "Estimating Prevalence from the Results of a Screening Test", American Journal of
+    Epidemiology, 1978. Lang and Reiczigel, "Confidence Limits for Prevalence of Disease Adjusted for
+    Estimated Sensitivity and Specificity", Preventive Veterinary Medicine, 2014.
+
+    Examples
+    --------
+    >>> found = corrected_rate(500, 1_000, (180, 200), (160, 200))
+    >>> round(found.value, 2), round(found.low, 2), round(found.high, 2)
+    (0.43, 0.36, 0.5)
+    """
+    (n_hits, n_so), (n_rejected, n_not_so) = sensitivity, specificity
+    if not n_answers or not n_so or not n_not_so:
+        return None
+    apart = n_hits / n_so + n_rejected / n_not_so - 1
+    hits, rejected = (n_hits + 1) / (n_so + 2), (n_rejected + 1) / (n_not_so + 2)
+    apart_adjusted = hits + rejected - 1
+    if apart <= 0 or apart_adjusted <= 0:
+        return None
+    value = (n_yes / n_answers + n_rejected / n_not_so - 1) / apart
+    n = n_answers + _REACH**2
+    share = (n_yes + _REACH**2 / 2) / n
+    middle = (share + rejected - 1) / apart_adjusted
+    of_hits = hits * (1 - hits) / (n_so + 2)
+    of_rejected = rejected * (1 - rejected) / (n_not_so + 2)
+    moved = 2 * _REACH**2 * (middle * of_hits - (1 - middle) * of_rejected)
+    variance = share * (1 - share) / n + middle**2 * of_hits + (1 - middle) ** 2 * of_rejected
+    half = _REACH * math.sqrt(variance) / apart_adjusted
+    low, high = min(max(middle + moved - half, 0.0), 1.0), min(max(middle + moved + half, 0.0), 1.0)
+    value = min(max(value, low), high)
+    n_labelled = n_so + n_not_so
+    return TrueRate(value, low, high, n_labelled, 3 * n_labelled)
 
 
 def stratum_of(probability: float) -> int:

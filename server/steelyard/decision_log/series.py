@@ -20,6 +20,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from steelyard.calibration.metrics import decision_brier_scores
+from steelyard.calibration.true_rates import TrueRate
 from steelyard.decision_log import wire
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.costs import costs_between
@@ -29,9 +30,16 @@ from steelyard.decision_log.store import (
     feedback_of_answers,
 )
 from steelyard.decision_log.traffic import did_abstain, is_right, quantile, share
-from steelyard.decision_log.true_shares import CheckedDecision, read_checked
+from steelyard.decision_log.true_shares import (
+    MIN_CHECKS,
+    CheckedDecision,
+    FindRates,
+    KnownRates,
+    read_checked,
+)
 from steelyard.ledger.money import to_usd
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.filling import filled
 from steelyard.wire.measures import Measure
 
 #: Answers that are read for a series at most, but for one of each slice.
@@ -83,8 +91,12 @@ class Series:
         until: float,
         query: wire.DecisionSeriesQuery,
         answers: StoredAnswers | None = None,
+        find_rates: FindRates | None = None,
     ) -> None:
         self._account_id, self._query = account_id, query
+        self._find_rates = find_rates
+        #: Those that answered, by name or number.
+        self._models: set[str] = set()
         self._answers = answers or StoredAnswers()
         self._since, self._until, self._width = since, until, query.bucket_s
         self._first = math.floor(since / self._width) * self._width
@@ -125,9 +137,23 @@ class Series:
             for place, nano in costs.items():
                 self._points[min(place, len(self._points) - 1)].cost_nano += nano
         criteria = replace(self._of_window(), by=self._query.by)
-        return self._to_wire(
-            read_checked(connection, self._answers, criteria, self._query.decision)
-        )
+        checked = read_checked(connection, self._answers, criteria, self._query.decision)
+        return self._to_wire(checked, self._known_rates(connection, checked))
+
+    def _known_rates(
+        self, connection: Connection, checked: Mapping[str, CheckedDecision]
+    ) -> dict[str, KnownRates]:
+        """Return the rates of the one model that answered, of decisions without checks by chance."""
+        decisions = {decision for point in self._points for decision in point.sums}
+        if self._find_rates is None or len(self._models) != 1:
+            return {}
+        (model,) = self._models
+        return {
+            decision: rates
+            for decision in decisions
+            if decision not in checked or checked[decision].n < MIN_CHECKS
+            if (rates := self._find_rates(connection, self._account_id, model, decision))
+        }
 
     def _of_window(self, since: float = -math.inf, until: float = math.inf) -> AnswerCriteria:
         """Return which answers are read: those of the window, or of a part of it."""
@@ -178,6 +204,7 @@ class Series:
             results = self._selected_results(row)
             if not results:
                 continue
+            self._models.add(row.version or row.model)
             point = self._point(row.created_at)
             point.read += 1
             point.escalated += any(len(result.route) > 1 for result in results.values())
@@ -200,7 +227,9 @@ class Series:
                     point.right += is_right(result.top, outcomes[name])
                     point.squares.append(_squared_error(result.probabilities, outcomes[name]))
 
-    def _to_wire(self, checked: Mapping[str, CheckedDecision]) -> wire.DecisionSeries:
+    def _to_wire(
+        self, checked: Mapping[str, CheckedDecision], known: Mapping[str, KnownRates]
+    ) -> wire.DecisionSeries:
         tops = sum((point.tops for point in self._points), Counter[tuple[str, str]]())
         # Of those as common as each other by name: answers are read in no order.
         most = sorted(tops, key=lambda key: (-tops[key], key))[:MAX_OUTCOMES]
@@ -209,7 +238,10 @@ class Series:
             until=self._until,
             bucket_s=self._width,
             is_sampled=self._is_sampled,
-            outcomes=[self._outcome_to_wire(tops, key, checked.get(key[0])) for key in most],
+            outcomes=[
+                self._outcome_to_wire(tops, key, checked.get(key[0]), known.get(key[0]))
+                for key in most
+            ],
             outcomes_left_out=len(tops) - len(most),
             data=[
                 self._point_to_wire(point, float(self._first + place * self._width), most)
@@ -222,6 +254,7 @@ class Series:
         tops: Mapping[tuple[str, str], int],
         key: tuple[str, str],
         checked: CheckedDecision | None,
+        known: KnownRates | None,
     ) -> wire.SeriesOutcome:
         decision, outcome = key
         n = sum(count for (name, _), count in tops.items() if name == decision)
@@ -235,14 +268,16 @@ class Series:
         n_answers = float(np.dot(weights, decisions))
         mean = float(np.dot(weights, [counter[outcome] for counter in sums])) / n_answers
         rate = None if checked is None else checked.rate(outcome, mean)
+        n_top = n_answers * tops[key] / n
+        corrected = None if known is None else known.rate(outcome, n_top, round(n_answers))
         return wire.SeriesOutcome(
             decision=decision,
             outcome=outcome,
             share=share(tops[key], n),
             answers=round(n_answers),
-            true_share=None
-            if rate is None
-            else Measure(value=rate.value, low=rate.low, high=rate.high, n=rate.n),
+            true_share=_measure(rate),
+            corrected_share=_measure(corrected),
+            corrected_by=None if known is None or corrected is None else known.evaluation_id,
             checks_to_halve=None if rate is None else rate.more,
             checks_left_out=0 if checked is None else checked.n_left_out,
         )
@@ -268,6 +303,10 @@ class Series:
             brier=_mean(point.squares),
             cost_usd=to_usd(point.cost_nano) if self._has_cost else None,
         )
+
+
+def _measure(rate: TrueRate | None) -> Measure | None:
+    return None if rate is None else filled(Measure, rate)
 
 
 def _squared_error(probabilities: Mapping[str, float], outcome: str | Mapping[str, float]) -> float:

@@ -33,6 +33,7 @@ from steelyard.decision_log.traffic import Traffic, did_abstain, is_right
 from steelyard.decision_log.true_shares import (
     MOST_BY_CHANCE,
     MOST_IN_STRATA,
+    FindRates,
     in_strata,
     read_checked,
 )
@@ -79,8 +80,13 @@ class DecisionLog:
         self._answers = answers or StoredAnswers()
         self._retention_s = retention_days * SECONDS_A_DAY
         self._now = now
+        self._find_rates: FindRates | None = None
         # A summary looks at every answer of its window: of the threads that read, it is to have one.
         self._adding_up = SerialExecutor()
+
+    def register_rates(self, find: FindRates) -> None:
+        """Take the rates of models from a room above."""
+        self._find_rates = find
 
     async def page(self, caller: Caller, query: wire.DecisionLogQuery) -> wire.DecisionLogPage:
         """Return a page of stored answers, the newest first.
@@ -195,7 +201,7 @@ class DecisionLog:
         since = max(until - wire.SERIES_WINDOW_S if query.since is None else query.since, 0.0)
         _check_window(query, since, until, wire.MAX_POINTS)
         since = min(max(since, self._oldest()), until)
-        series = Series(caller.account_id, since, until, query, self._answers)
+        series = Series(caller.account_id, since, until, query, self._answers, self._find_rates)
         return await self._adding_up.take(lambda: self._state.read(series.read))
 
     async def find_archived(self, account_id: str, decision_id: str) -> StoredDecision | None:

@@ -7,7 +7,7 @@ each stratum of an outcome's probability: there the order is the same, with the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, TypeAlias
@@ -21,6 +21,7 @@ from steelyard.calibration.true_rates import (
     N_STRATA,
     Stratum,
     TrueRate,
+    corrected_rate,
     strata_in_turn,
     stratified_rate,
     stratum_of,
@@ -37,6 +38,8 @@ from steelyard.wire.decoding import decoder_of
 
 #: Answers of the order by chance that are looked at, and where strata of them are.
 MOST_BY_CHANCE, MOST_IN_STRATA = 2_000, 20_000
+#: Checks without which there is no true share.
+MIN_CHECKS = 2
 #: Outcomes of a decision by whose probability strata are sought, those on top most often.
 _MOST_STRATIFIED = 8
 #: Strata count where they have more checks than the order of all by more than this: what was picked by
@@ -60,6 +63,29 @@ class DrawnAnswer:
     id: str
     probabilities: Mapping[str, float]
     came_true: Outcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRates:
+    """How often each outcome was answered with each by an evaluation: ``counts[target][top]``."""
+
+    evaluation_id: str
+    outcomes: Sequence[str]
+    counts: Sequence[Sequence[int]]
+
+    def rate(self, outcome: str, n_yes: float, n_answers: int) -> TrueRate | None:
+        """Return how often an outcome is true that a model says so often."""
+        if outcome not in self.outcomes:
+            return None
+        table, place = np.array(self.counts), list(self.outcomes).index(outcome)
+        n_so, n_hits = int(table[place].sum()), int(table[place, place])
+        n_not_so = int(table.sum()) - n_so
+        n_rejected = n_not_so - int(table[:, place].sum()) + n_hits
+        return corrected_rate(n_yes, n_answers, (n_hits, n_so), (n_rejected, n_not_so))
+
+
+#: Returns the rates of an account's model, by its name or number, and a decision's id.
+FindRates: TypeAlias = Callable[[Connection, str, str, str], KnownRates | None]
 
 
 class CheckedDecision:

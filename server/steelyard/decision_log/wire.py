@@ -44,6 +44,13 @@ def _percent(share: float, places: int = 0) -> str:
     return f"{share * 100:.{places}f} %"
 
 
+def _with_interval(share: Measure) -> str:
+    low, high = share.low or 0.0, share.high or 0.0
+    places = 0 if high >= 0.1 else 1
+    ends = f"{low * 100:.{places}f}, {high * 100:.{places}f}"
+    return f"{_percent(share.value, places)} [{ends}]"
+
+
 class DecisionLogFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which stored answers.
 
@@ -348,6 +355,15 @@ class SeriesOutcome(Struct, frozen=True, kw_only=True):
             "Null of fewer than two."
         ),
     ] = None
+    corrected_share: Annotated[
+        Measure | None,
+        Meta(
+            description="Where no answers were checked by chance, and one model gave them all: the share "
+            "corrected by how often its evaluation says so of what is so and of what is not, `n` labelled "
+            "decisions (Rogan and Gladen). It takes the errors here to be those there."
+        ),
+    ] = None
+    corrected_by: Annotated[str | None, Meta(description="That evaluation, its newest.")] = None
     answers: Annotated[
         int, Meta(description="Answers of the window that have the decision: what both are of.")
     ] = 0
@@ -368,13 +384,15 @@ class SeriesOutcome(Struct, frozen=True, kw_only=True):
         by_hand = f"{self.checks_left_out:,} picked by hand do not count."
         more = by_hand if self.checks_left_out else ""
         if true is None or true.low is None or true.high is None:
-            text = f"the model says {says} of {of}; too few were checked by chance. {more}"
+            rates = self.corrected_share
+            about = (
+                "" if rates is None else f"about {_with_interval(rates)} by {self.corrected_by}; "
+            )
+            text = f"{about}the model says {says} of {of}; too few were checked by chance. {more}"
             return text.rstrip()
-        places = 0 if true.high >= 0.1 else 1
-        ends = f"{true.low * 100:.{places}f}, {true.high * 100:.{places}f}"
         return (
-            f"{_percent(true.value, places)} [{ends}] of {of}, from {true.n:,} checks; the model "
-            f"says {says}. {self.checks_to_halve:,} more checks halve the interval. {more}"
+            f"{_with_interval(true)} of {of}, from {true.n:,} checks; the model says {says}. "
+            f"{self.checks_to_halve:,} more checks halve the interval. {more}"
         ).rstrip()
 
 

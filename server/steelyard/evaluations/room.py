@@ -6,12 +6,14 @@ from collections.abc import Callable
 from functools import partial
 
 from steelyard.datasets.service import DatasetService
+from steelyard.decision_log.service import DecisionLog
 from steelyard.errors import errors_of
 from steelyard.errors import evaluations as errors
 from steelyard.evaluations import store, tables
 from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.frontier import EvaluationFrontier
 from steelyard.evaluations.models import EvaluatedModels
+from steelyard.evaluations.rates import EvaluatedRates
 from steelyard.evaluations.routes import ROUTES
 from steelyard.evaluations.service import EvaluationService
 from steelyard.house import House
@@ -24,7 +26,10 @@ def _open_base(registry: ModelRegistry) -> tuple[object, ...]:
     return (EvaluatedModels(registry),)
 
 
-def _open(house: House, datasets: DatasetService, models: EvaluatedModels) -> tuple[object, ...]:
+def _open(
+    house: House, datasets: DatasetService, models: EvaluatedModels, log: DecisionLog
+) -> tuple[object, ...]:
+    log.register_rates(EvaluatedRates(house.frames("evaluations")).find)
     evaluations = EvaluationService(house, datasets, models)
     datasets.register_reader(evaluations.reader_of)
     figures = EvaluationFigures(
