@@ -109,12 +109,14 @@ def test_prices_are_of_a_thousand_decisions_and_the_cheapest_is_not_dominated(se
     found = {one.model: one for one in frontier_of(services, dataset_id).data}
     dear, cheap = found["hashing"], found["second"]
     assert not cheap.dominated
-    assert dear.dominated == (cheap.estimate.value >= dear.estimate.value)
+    is_slower = cheap.latency_ms > dear.latency_ms
+    assert dear.dominated == (cheap.estimate.value >= dear.estimate.value and not is_slower)
     detail = services.get(EvaluationFigures).detail(ME, second[0])
     tokens = json.loads(bytes(asyncio.run(detail)))["input_tokens"]
     assert float(dear.price_usd_per_1000) == pytest.approx(1000 * tokens * 200e-9 / 30)
     assert float(cheap.price_usd_per_1000) * 2 == pytest.approx(float(dear.price_usd_per_1000))
-    assert (cheap.latency_ms, cheap.family) == (None, None)
+    assert cheap.latency_ms > 0
+    assert cheap.family is None
 
 
 def test_log_loss_is_that_of_the_evaluation(services, scored):

@@ -67,10 +67,10 @@ def scored(running_server, session_client):
 def test_an_evaluation_that_succeeded(client, scored):
     one = client.get(f"/v1/evaluations/{scored['targets'][0]}").json()
     assert (one["status"], one["completed_rows"], one["evaluation_rows"]) == ("succeeded", 30, 30)
-    assert set(one["metrics"]) == {"n", "accuracy", "loss", "brier", "ece"}
+    assert set(one["metrics"]) == {"n", "accuracy", "loss", "brier", "ece", "latency_ms"}
     assert "named" not in one
     rewarded = client.get(f"/v1/evaluations/{scored['rewards'][0]}").json()
-    assert set(rewarded["metrics"]) == {"n", "expected_reward"}
+    assert set(rewarded["metrics"]) == {"n", "expected_reward", "latency_ms"}
 
 
 def test_list(client, scored):

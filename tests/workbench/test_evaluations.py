@@ -238,13 +238,14 @@ class TestFrontier:
         data.press(place)
         assert page.session.evaluation == scored["targets"]
 
-    def test_models_of_this_server_have_no_latency_to_stand_at(self, panel):
+    def test_models_stand_at_the_times_of_their_evaluations(self, panel):
         _, frontier = panel
         frontier.axis.value = "latency"
-        assert "2 of 2 models are not drawn" in texts(frontier.__panel__())
-        assert frontier.__panel__().select(pn.pane.Bokeh) == []
-        frontier.axis.value = "price"
-        assert len(frontier.__panel__().select(pn.pane.Bokeh)) == 1
+        [chart] = frontier.__panel__().select(pn.pane.Bokeh)
+        [source] = {one.data_source for one in chart.object.select(name="models")}
+        assert sorted(source.data["x"]) == sorted(
+            point.latency_ms for point in frontier.part.data.data
+        )
 
     def test_costs_of_mistakes(self, panel):
         _, frontier = panel
@@ -264,7 +265,7 @@ class TestFrontier:
 
     def test_without_evaluations_it_waits_for_the_first_and_rewards_have_none(self, server, scored):
         page = opened(server, FrontierPage, dataset=scored["fresh"])
-        assert "Evaluated models appear here" in texts(page.frontier.__panel__())
+        assert "No model is evaluated on this dataset yet" in texts(page.frontier.__panel__())
         assert not page.frontier.controls.visible
         page = opened(server, FrontierPage, dataset=scored["rewards_dataset"])
         assert (page.frontier, "no labels" in texts(page.__panel__())) == (None, True)

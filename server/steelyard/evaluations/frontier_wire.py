@@ -30,7 +30,7 @@ class FrontierPoint(Struct, frozen=True, kw_only=True):
         ),
     ]
     latency_ms: Annotated[
-        float | None, Meta(description="Median of a row; null of models that this server runs.")
+        float | None, Meta(description="Median of the timed rows; null where none was timed.")
     ]
     dominated: Annotated[
         bool,

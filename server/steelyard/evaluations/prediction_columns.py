@@ -15,7 +15,7 @@ context_tokens   length of the context
 facets           compact JSON: values of the row that decisions can be cut by
 input_tokens     of the row's request, context and all its decisions; of a route as many as, at
                  the price of all its models, cost what was asked; null in older files
-latency_ms       how long a connected model took to answer the row; null for others
+latency_ms       how long the row's answer took; null where it shared a pass with others
 unstated         probability that the context does not say; null for models that cannot tell
 ================ ============================================================================
 """

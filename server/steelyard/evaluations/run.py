@@ -46,6 +46,8 @@ EVALUATION = "evaluation"
 WINDOW_ROWS = 2048
 #: Seconds between two commits of progress.
 COMMIT_S = 1.0
+#: Rows of a window that a model of this server is asked one at a time, to time them.
+_TIMED_ROWS = 8
 #: What was scored for nobody in particular.
 _WORKER_ADDRESS = "worker"
 
@@ -205,22 +207,22 @@ class EvaluationRun(Run):
         scored: list[Prediction] = []
         n_scored = 0
         committed_at = time.monotonic()
-        requests = RowWindow(
-            reversed(window), lambda row: model.queue.submit(row.request), model.queue.max_queue
-        )
-        try:
-            while requests and not self.stopping.is_set():
-                for answer in requests.look():
-                    latency_ms = _latency_ms(answer) if model.is_connected else None
-                    scored += renderer.predictions(answer.row, answer.result(), latency_ms)
-                    n_scored += 1
-                if time.monotonic() - committed_at >= self._work.commit_s:
-                    self._commit(scored, n_scored)
-                    scored, n_scored = [], 0
-                    committed_at = time.monotonic()
-        finally:
-            requests.close()
-            self._commit(scored, n_scored)
+        for turn, at_once, is_timed in _turns(window, model):
+            requests = RowWindow(turn, lambda row: model.queue.submit(row.request), at_once)
+            try:
+                while requests and not self.stopping.is_set():
+                    for answer in requests.look():
+                        latency_ms = _latency_ms(answer) if is_timed else None
+                        scored += renderer.predictions(answer.row, answer.result(), latency_ms)
+                        n_scored += 1
+                    if time.monotonic() - committed_at >= self._work.commit_s:
+                        self._commit(scored, n_scored)
+                        scored, n_scored = [], 0
+                        committed_at = time.monotonic()
+            finally:
+                requests.close()
+                self._commit(scored, n_scored)
+                scored, n_scored = [], 0
 
     def _commit(self, scored: Sequence[Prediction], n_rows: int) -> None:
         if n_rows == 0:
@@ -283,10 +285,23 @@ class EvaluationRun(Run):
             follow()
 
 
-def _latency_ms(answer: RowResult[ReadyRow, list[ScoredDecision]]) -> float | None:
-    """Return a server's time to answer, retries included.
+def _turns(
+    window: list[ReadyRow], model: HostedModel
+) -> Iterator[tuple[list[ReadyRow], int, bool]]:
+    """Yield rows, how many of them are asked at once, and whether each has a time of its own.
 
-    Not where passes are shared: the time of a pass says nothing of one row's.
+    Rows of a model of this server share passes, whose times say nothing of one row's: so it is
+    asked about a few of all lengths alone.
     """
+    if not model.is_connected:
+        every = -(-len(window) // _TIMED_ROWS)
+        alone = slice(every // 2, None, every)
+        yield window[alone], 1, True
+        del window[alone]
+    yield window[::-1], model.queue.max_queue, model.is_connected
+
+
+def _latency_ms(answer: RowResult[ReadyRow, list[ScoredDecision]]) -> float | None:
+    """Return how long an answer took, retries included."""
     started_at = getattr(answer.future, "started_at", None)
     return None if started_at is None else (answer.ended_at - started_at) * 1e3

@@ -41,7 +41,7 @@ class EvaluationMetrics(Struct, frozen=True, kw_only=True):
     """The measures of an evaluation, as plain numbers.
 
     ``accuracy``, ``loss``, ``brier`` and ``ece`` stand with targets, ``expected_reward`` with
-    rewards, and ``latency_ms`` where requests were sent.
+    rewards, and ``latency_ms`` where rows were timed.
     """
 
     n: Annotated[int, Meta(description="Decisions scored.")]
@@ -309,8 +309,8 @@ class EvaluationDetail(Framed, Plotted, Struct, frozen=True, kw_only=True):
     latency_ms: Annotated[
         Latency | None,
         Meta(
-            description="Of connected models; null of others, whose rows share passes so that none "
-            "has a time of its own."
+            description="Of a connected model's rows, or of the few that a model of this server "
+            "was asked one at a time; null where none was timed."
         ),
     ] = None
     input_tokens: Annotated[

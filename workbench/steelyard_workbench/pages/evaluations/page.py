@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
@@ -107,16 +108,20 @@ class EvaluationsPage(Page):
         datasets = Loaded("The datasets", self._fetch_datasets, self._show_datasets)
         return [self.part(datasets)]
 
-    def _fetch_datasets(self) -> Sequence[Dataset]:
-        return offered_datasets(self.client, self.session.dataset)
+    def _fetch_datasets(self) -> tuple[Sequence[Dataset], str]:
+        chosen = self.session.dataset
+        datasets = offered_datasets(self.client, chosen)
+        if datasets and not chosen:
+            chosen = last_evaluated(self.client, datasets)
+        return datasets, chosen
 
-    async def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
+    async def _show_datasets(self, offered: tuple[Sequence[Dataset], str]) -> Viewable:
+        datasets, chosen = offered
         if not datasets:
             go = pmui.Button(label="Import a dataset", variant="contained")
             go.on_click(lambda _: self.session.open("datasets"))
             return empty("No datasets yet. An evaluation scores a model on a dataset's rows.", go)
         known = {dataset.id: dataset for dataset in datasets}
-        chosen = self.session.dataset or datasets[0].id
         select = dataset_select(datasets, chosen)
         pn.bind(
             lambda id_: self.session.param.update(dataset=id_, version=0, query="", view=""),
@@ -234,6 +239,25 @@ def offered_datasets(client: Client, chosen: str) -> list[Dataset]:
         with suppress(NotFoundError, DatasetDeletedError):
             offered.append(client.datasets.get(chosen))
     return offered
+
+
+def last_evaluated(
+    client: Client, datasets: Sequence[Dataset], *, method: str | None = None, n: int = 1
+) -> str:
+    """Return the id of the dataset that was evaluated last, the first's where none was.
+
+    Parameters
+    ----------
+    method : str, optional
+        Only of those with these labels.
+    n : int
+        Successful evaluations that it has at least.
+    """
+    fitting = [each.id for each in datasets if method in (None, each.method)]
+    runs = islice(client.jobs.all(kind="evaluation", status="succeeded"), MOST_CHOICES)
+    counts = Counter(run.dataset_id for run in runs if run.dataset_id in fitting)
+    evaluated = (id_ for id_, n_runs in counts.items() if n_runs >= n)
+    return next(evaluated, (fitting or [datasets[0].id])[0])
 
 
 def no_dataset(dataset_id: str) -> Viewable:

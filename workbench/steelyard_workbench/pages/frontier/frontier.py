@@ -43,14 +43,23 @@ class FrontierPanel(Viewer):
     ----------
     open_ : callable
         Called with the id of the evaluation to open.
+    on_evaluate : callable
+        Called to evaluate another model.
     """
 
-    def __init__(self, client: Client, dataset_id: str, open_: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        dataset_id: str,
+        open_: Callable[[str], None],
+        on_evaluate: Callable[[], None],
+    ) -> None:
         self._client, self._dataset_id, self._open = client, dataset_id, open_
+        self._on_evaluate = on_evaluate
         self._decisions: dict[str, DecisionMeasures] = {}
         self.measure = pmui.Select(label="Measure", options=MEASURES, value="accuracy", width=200)
         self.axis = pmui.RadioButtonGroup(
-            label="Against", options={"Price": "price", "Latency": "latency"}, value="price"
+            label="Against", options={"Price": "price", "Time": "latency"}, value="price"
         )
         self.decision = pmui.Select(label="Decision", options=[], width=220)
         self.false_yes = pmui.FloatInput(label="A wrong yes costs", value=1.0, start=0, width=170)
@@ -117,36 +126,39 @@ class FrontierPanel(Viewer):
             self.decision.param.update(
                 options=list(self._decisions), value=next(iter(self._decisions))
             )
+        if not frontier.data:
+            return empty("**No model is evaluated on this dataset yet.**", self._evaluate_button())
         if not self.controls.visible:
             # Where all cost the same, how long they take tells them apart.
-            prices = {place_of(point, "price") for point in frontier.data}
-            has_times = any(point.latency_ms is not None for point in frontier.data)
-            self.axis.value = "latency" if len(prices) == 1 and has_times else "price"
-        self.controls.visible = bool(frontier.data)
-        if not frontier.data:
-            return empty("Evaluated models appear here, with their price and latency.")
+            n_prices, n_times = (len(_places(frontier, axis)) for axis in ("price", "latency"))
+            self.axis.value = "latency" if n_prices < 2 and n_times > 1 else "price"
+        self.controls.visible = True
         self._figure = pn.Column(sizing_mode="stretch_width")
         self._draw(frontier)
         return self._figure
 
     def _draw(self, frontier: Frontier) -> None:
         axis = self.axis.value
+        is_alone = len(frontier.data) == 1
         missing = sum(place_of(point, axis) is None for point in frontier.data)
         best = [point for point in frontier.data if not point.dominated][:3]
         names = ", ".join(
             f"**{escape_markdown(point.model)}** {named_text(frontier.measure, point.estimate)}"
             for point in best
         )
-        shown: list[Viewable] = [
-            empty(f"Best for {'their' if best[1:] else 'its'} price: {names}.")
-        ]
-        if missing < len(frontier.data):
+        result = f"Best for {'their' if best[1:] else 'its'} price: {names}."
+        if axis == "price" and len(_places(frontier, axis)) == 1:
+            result = f"All cost the same. Best: {names}."
+        if is_alone:
+            result = f"{names}. Evaluate another model on these rows to see which one to take."
+        shown: list[Viewable] = [empty(result, *([self._evaluate_button()] if is_alone else []))]
+        if len(_places(frontier, axis)) > 1:
             shown.append(
                 figures.show(frontier_chart(frontier.data, frontier.measure, axis, self._open))
             )
-        if missing:
+        if missing and not is_alone:
             why = (
-                "Only connected models have a latency of their own"
+                "An evaluation that a training made has no times"
                 if axis == "latency"
                 else "An earlier release did not count their tokens"
             )
@@ -175,12 +187,19 @@ class FrontierPanel(Viewer):
             open_=lambda place: self._open(frontier.data[place].evaluation),
             opens="Open its evaluation",
         )
-        text = (
-            f"On the evaluation rows of version {frontier.dataset_version}. A model is better on nothing when "
-            "another is nowhere worse and somewhere better, by estimate, price and, where both "
-            "have one, latency. Where intervals overlap, compare the two."
-        )
+        text = f"On the rows for the check of version {frontier.dataset_version}."
+        if not is_alone:
+            text += (
+                " A model is better on nothing when another is nowhere worse and somewhere better, "
+                "by quality, price and, where both have one, time. Where intervals overlap, compare "
+                "the two."
+            )
         self._figure[:] = [*shown, pmui.Typography(text, variant="body2"), data]
+
+    def _evaluate_button(self) -> Viewable:
+        button = pmui.Button(label="Evaluate a model", variant="contained")
+        button.on_click(lambda _: self._on_evaluate())
+        return button
 
     @param.depends("axis.value", watch=True)
     def _on_axis(self) -> None:
@@ -208,6 +227,12 @@ class FrontierPanel(Viewer):
     def _on_costs(self) -> None:
         if self.measure.value == "expected_cost":
             self.part.start()
+
+
+def _places(frontier: Frontier, axis: str) -> set[float]:
+    """Return the different places of the models on an axis."""
+    places = (place_of(point, axis) for point in frontier.data)
+    return {place for place in places if place is not None}
 
 
 def _outcomes(decision: DecisionMeasures) -> list[str]:

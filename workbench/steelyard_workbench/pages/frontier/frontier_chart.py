@@ -20,7 +20,7 @@ MEASURES: dict[str, FrontierMeasure] = {
 }
 _Y = {"accuracy": "share right", "log_loss": "loss", "expected_cost": "expected cost"}
 #: What stands against the measure, with its unit.
-AXES = {"price": "USD of 1,000 decisions", "latency": "median latency of a row, ms"}
+AXES = {"price": "USD of 1,000 decisions", "latency": "time of an answer, ms"}
 
 
 def place_of(point: FrontierPoint, axis: str) -> float | None:

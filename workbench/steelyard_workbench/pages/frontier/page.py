@@ -13,7 +13,12 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.one_part_page import OnePartPage
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty
-from steelyard_workbench.pages.evaluations.page import dataset_select, no_dataset, offered_datasets
+from steelyard_workbench.pages.evaluations.page import (
+    dataset_select,
+    last_evaluated,
+    no_dataset,
+    offered_datasets,
+)
 from steelyard_workbench.pages.frontier.frontier import FrontierPanel
 
 
@@ -22,7 +27,9 @@ class FrontierPage(OnePartPage):
 
     slug = "frontier"
     title = "Quality and price"
-    summary = "Quality against price or latency, on the same rows: which model to take."
+    summary = (
+        "How often each model is right on the same rows, against its price or the time it takes."
+    )
     watched = ("dataset",)
 
     def __init__(self, session: Session) -> None:
@@ -35,17 +42,20 @@ class FrontierPage(OnePartPage):
         self.shown = Loaded("The datasets", self._fetch, self._show)
         return [self.part(self.shown)]
 
-    def _fetch(self) -> Sequence[Dataset]:
-        return offered_datasets(self.client, self.session.dataset)
+    def _fetch(self) -> tuple[Sequence[Dataset], str]:
+        chosen = self.session.dataset
+        datasets = offered_datasets(self.client, chosen)
+        if datasets and not chosen:
+            chosen = last_evaluated(self.client, datasets, method="sft")
+        return datasets, chosen
 
-    async def _show(self, datasets: Sequence[Dataset]) -> Viewable:
+    async def _show(self, offered: tuple[Sequence[Dataset], str]) -> Viewable:
+        datasets, chosen = offered
         if not datasets:
             go = pmui.Button(label="Go to Datasets", variant="contained")
             go.on_click(lambda _: self.session.open("datasets", dataset=""))
             return empty("No datasets yet. This page compares the models of one.", go)
         known = {dataset.id: dataset for dataset in datasets}
-        labelled = [dataset.id for dataset in datasets if dataset.method == "sft"]
-        chosen = self.session.dataset or (labelled or [datasets[0].id])[0]
         select = dataset_select(datasets, chosen)
         pn.bind(lambda id_: self.session.param.update(dataset=id_, version=0), select, watch=True)
         if chosen not in known:
@@ -55,7 +65,12 @@ class FrontierPage(OnePartPage):
             go = pmui.Button(label="Compare two models", variant="contained")
             go.on_click(lambda _: self.session.open("compare", dataset=chosen))
             return pn.Column(select, empty(text, go), sizing_mode="stretch_width")
-        self.frontier = FrontierPanel(self.client, chosen, self._open)
+        self.frontier = FrontierPanel(
+            self.client,
+            chosen,
+            self._open,
+            lambda: self.session.open("evaluations", dataset=chosen, evaluation=""),
+        )
         self.part(self.frontier.part)
         await self.frontier.part.refresh()
         return pn.Column(select, self.frontier, sizing_mode="stretch_width")
