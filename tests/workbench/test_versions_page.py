@@ -124,12 +124,19 @@ def test_the_newest_version_alone_is_evaluated_and_fine_tuned_on(client, dataset
             assert (choices(shown)[label] is not None) is is_newest
 
 
-def test_without_a_dataset_one_is_chosen_and_without_any_it_leads_to_the_import(client, dataset):
+def test_without_a_dataset_the_newest_of_two_versions_is_shown(client, dataset):
+    single = client.datasets.create("single", [row(f"alone {n}") for n in range(30)])
     page = opened(client)
-    assert "Choose a dataset" in texts_of(page.__panel__())
+    assert page.older == page.newer - 1
     [field] = page.__panel__().select(lambda one: getattr(one, "label", "") == "Dataset")
-    field.value = dataset.id
-    assert page.session.dataset == dataset.id
+    newest = field.value
+    assert newest != single.id
+    page.choose_version(1)
+    assert (page.session.dataset, page.session.version) == (newest, 1)
+    page = opened(client)
+    [field] = page.__panel__().select(lambda one: getattr(one, "label", "") == "Dataset")
+    field.value = single.id
+    assert page.session.dataset == single.id
     nothing = SimpleNamespace(list=lambda **_: SimpleNamespace(data=[]))
     assert "No datasets yet" in texts_of(opened(SimpleNamespace(datasets=nothing)).__panel__())
 

@@ -38,6 +38,7 @@ from steelyard_workbench.pages.compare.pairing import old_and_new
 from steelyard_workbench.pages.evaluations.page import (
     MOST_CHOICES,
     dataset_select,
+    last_evaluated,
     no_dataset,
     offered_datasets,
 )
@@ -140,8 +141,8 @@ class ComparePage(Page):
         if not chosen and after:
             chosen = self.client.evaluations.get(after).dataset_id
         datasets = offered_datasets(self.client, chosen)
-        if not chosen:
-            chosen = datasets[0].id if datasets else ""
+        if not chosen and datasets:
+            chosen = last_evaluated(self.client, datasets, n=2)
         choice = Choice(datasets, chosen, [], before, after)
         # Evaluations outlast their dataset: a pair of one that was deleted is compared too.
         if not choice.is_known and not after:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import panel as pn
@@ -17,6 +18,7 @@ from steelyard_workbench.kit.one_part_page import OnePartPage
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.pages.evaluations.page import dataset_select
 from steelyard_workbench.pages.map.map_view import Mapped, MapView, fetch_mapped
 
 _MOST_DATASETS = 200
@@ -32,16 +34,23 @@ _DOING = {
 
 @dataclass(frozen=True, slots=True)
 class _MappedVersion:
-    """A dataset, the version that is looked at, and its map as far as there is one."""
+    """A dataset, the version that is looked at, and its map as far as there is one.
+
+    Parameters
+    ----------
+    offered : list of Dataset
+        Others to choose from, where none is chosen.
+    """
 
     dataset: Dataset
     version: int
     map: DatasetMap | None
     mapped: Mapped | None = None
+    offered: Sequence[Dataset] = ()
 
 
 class MapPage(OnePartPage):
-    """The map of a dataset, or the choice of one."""
+    """The map of the chosen dataset, or of the newest one that has a map."""
 
     slug = "map"
     title = "Map"
@@ -62,45 +71,43 @@ class MapPage(OnePartPage):
             await part.refresh(quietly=True)
 
     def content(self) -> list[Viewable]:
-        """Return the list, or the selected item."""
+        """Return the map, or the next step to one."""
         self.view = None
-        if not self.session.dataset:
-            self.shown = Loaded("The datasets", self._fetch_datasets, self._show_datasets)
-            return [self.part(self.shown)]
         self.shown = Loaded("The map", self._fetch, self._show, n_lines=8)
         return [self.part(self.shown)]
 
-    def _fetch_datasets(self) -> list[Dataset]:
-        return list(islice(self.client.datasets.iterate(), _MOST_DATASETS))
+    def _fetch(self) -> _MappedVersion | None:
+        """Return the map of the chosen dataset; ``None`` where there is no dataset."""
+        if self.session.dataset:
+            dataset = self.client.datasets.get(self.session.dataset)
+            return self._fetch_version(dataset, self.session.version or dataset.version)
+        offered = list(islice(self.client.datasets.iterate(), _MOST_DATASETS))
+        if not offered:
+            return None
+        with_map = {
+            (each.dataset_id, each.dataset_version)
+            for each in islice(self.client.maps.list(), _MOST_MAPS)
+            if each.status == "succeeded"
+        }
+        newest = next((each for each in offered if (each.id, each.version) in with_map), offered[0])
+        return replace(self._fetch_version(newest, newest.version), offered=offered)
 
-    def _show_datasets(self, datasets: list[Dataset]) -> Viewable:
-        if not datasets:
-            go = pmui.Button(label="Import rows", variant="contained")
-            go.on_click(lambda _: self.session.open("datasets"))
-            return empty("No datasets yet. A map shows the rows of one.", go)
-        named = {f"{dataset.name} ({dataset.rows:,} rows)": dataset.id for dataset in datasets}
-        choose = pmui.Select(
-            label="Map a dataset", options={"": "", **named}, value="", width=330, searchable=True
-        )
-
-        def chosen(dataset_id: str) -> None:
-            if dataset_id:
-                self.session.param.update(dataset=dataset_id, version=0)
-
-        pn.bind(chosen, choose, watch=True)
-        return choose
-
-    def _fetch(self) -> _MappedVersion:
-        dataset = self.client.datasets.get(self.session.dataset)
-        version = self.session.version or dataset.version
+    def _fetch_version(self, dataset: Dataset, version: int) -> _MappedVersion:
         listed = islice(self.client.maps.list(dataset_id=dataset.id), _MOST_MAPS)
         dataset_map = next((map_ for map_ in listed if map_.dataset_version == version), None)
         if dataset_map is None or dataset_map.status != "succeeded":
             return _MappedVersion(dataset, version, dataset_map)
         return _MappedVersion(dataset, version, dataset_map, fetch_mapped(self.client, dataset_map))
 
-    def _show(self, mapped_version: _MappedVersion) -> Viewable:
+    def _show(self, mapped_version: _MappedVersion | None) -> Viewable:
+        if mapped_version is None:
+            go = pmui.Button(label="Import rows", variant="contained")
+            go.on_click(lambda _: self.session.open("datasets"))
+            return empty("No datasets yet. A map shows the rows of one.", go)
         title = heading(f"Version {mapped_version.version}")
+        if mapped_version.offered:
+            title = dataset_select(mapped_version.offered, mapped_version.dataset.id)
+            pn.bind(self._choose, title, watch=True)
         if mapped_version.mapped is not None:
             self.view = MapView(self.session, mapped_version.mapped, self.visit)
             self.view.recolour.start()
@@ -112,6 +119,9 @@ class MapPage(OnePartPage):
             else self._show_job(mapped_version.map, place)
         )
         return pn.Column(title, *shown, place, sizing_mode="stretch_width")
+
+    def _choose(self, dataset_id: str) -> None:
+        self.session.param.update(dataset=dataset_id, version=0)
 
     def _show_none(self, mapped_version: _MappedVersion, place: pn.Column) -> list[Viewable]:
         n_rows = mapped_version.dataset.rows

@@ -23,10 +23,10 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.pages.evaluations.page import dataset_select
 from steelyard_workbench.pages.versions.changes import Changes, Transition, fetch_changes
 from steelyard_workbench.pages.versions.version_charts import draw_sides, draw_transitions
 from steelyard_workbench.parts.datasets.export_bar import export_dialog
-from steelyard_workbench.parts.datasets.names import dataset_options
 from steelyard_workbench.parts.datasets.next_steps import next_steps
 from steelyard_workbench.parts.datasets.overview import section, when
 from steelyard_workbench.parts.datasets.row_pages import listed_page, search_page
@@ -81,7 +81,7 @@ class Difference:
 
 
 class VersionsPage(Page):
-    """The versions of the chosen dataset."""
+    """The versions of the chosen dataset, or of the newest one that has two."""
 
     slug = "versions"
     title = "Versions"
@@ -91,6 +91,7 @@ class VersionsPage(Page):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.shown: tuple[str, int] = ("", 0)
+        self._dataset_id = ""
         self.newer = self.older = 0
         self.rows: RowTable | None = None
         self.history: Loaded[History] | None = None
@@ -108,13 +109,16 @@ class VersionsPage(Page):
         chosen = (self.session.dataset, self.session.version)
         if self.shown[0] and chosen != self.shown:
             self.session.against = 0  # that was chosen for another version
-        self.shown = chosen
+        self.shown, self._dataset_id = chosen, chosen[0]
         super().open()
 
     def build(self) -> list[Viewable]:
-        """Return the choice of a dataset, and the parts of the one that is chosen."""
-        if not self.shown[0]:
-            return [self.part(Loaded("The datasets", self._offered, self._show_offered, n_lines=1))]
+        """Return the parts of the chosen dataset, or of the newest beside the choice of another."""
+        if not self._dataset_id:
+            return [self.part(Loaded("The datasets", self._offered, self._show_newest, n_lines=6))]
+        return self._parts()
+
+    def _parts(self) -> list[Viewable]:
         self.history = Loaded("The versions", self._fetch, self._show, n_lines=6)
         self.difference = Loaded("The difference", self._diff, self._show_difference)
         return [self.part(self.history), self.part(self.difference)]
@@ -135,7 +139,7 @@ class VersionsPage(Page):
     def _offered(self) -> list[Dataset]:
         return list(self.client.datasets.list(limit=_MOST_DATASETS).data)
 
-    def _show_offered(self, datasets: list[Dataset]) -> Viewable:
+    async def _show_newest(self, datasets: list[Dataset]) -> Viewable:
         if not datasets:
             action = pmui.Button(label="Go to Datasets", variant="contained")
             action.on_click(lambda _: self.session.open("datasets"))
@@ -143,19 +147,20 @@ class VersionsPage(Page):
                 "**No datasets yet.** Every import and every finished review makes a version.",
                 action,
             )
-        options = {"": "", **dataset_options(datasets, with_rows=True)}
-        field = pmui.Select(label="Dataset", options=options, value="", width=340, searchable=True)
-        pn.bind(
-            lambda id_: self.session.param.update(dataset=id_ or "", version=0), field, watch=True
-        )
-        return pn.Column(
-            field, empty("Choose a dataset to see its versions."), sizing_mode="stretch_width"
-        )
+        newest = next((dataset for dataset in datasets if dataset.version > 1), datasets[0])
+        self._dataset_id = newest.id
+        field = dataset_select(datasets, newest.id)
+        pn.bind(lambda id_: self.session.param.update(dataset=id_, version=0), field, watch=True)
+        shown = pn.Column(field, *self._parts(), sizing_mode="stretch_width")
+        for part in (self.history, self.difference):
+            if part is not None:
+                await part.refresh()
+        return shown
 
     # Its versions
 
     def _fetch(self) -> History:
-        dataset_id = self.shown[0]
+        dataset_id = self._dataset_id
         return History(
             self.client.datasets.get(dataset_id),
             self.client.datasets.versions(dataset_id).data,
@@ -198,13 +203,13 @@ class VersionsPage(Page):
     # What a version changed
 
     def _diff(self) -> Difference:
-        versions = self.client.datasets.versions(self.shown[0]).data
+        versions = self.client.datasets.versions(self._dataset_id).data
         newer, older = self._pick(versions)
         if not older:
             return Difference(versions, newer, 0, {})
-        diff = self.client.datasets.diff(self.shown[0], older, newer)
+        diff = self.client.datasets.diff(self._dataset_id, older, newer)
         is_next = older == max(other.version for other in versions if other.version < newer)
-        is_review = is_next and newer in self._reviews(self.shown[0])
+        is_review = is_next and newer in self._reviews(self._dataset_id)
         return Difference(versions, newer, older, diff, is_review)
 
     def _show_difference(self, difference: Difference) -> Viewable:
@@ -296,7 +301,7 @@ class VersionsPage(Page):
         ]
 
     def _row_page(self, request: PageRequest) -> TablePage:
-        dataset_id, which = self.shown[0], self.which
+        dataset_id, which = self._dataset_id, self.which
         if which == _ADDED:
             where = {"type": "index", "at_least": self._first} if self._first else None
             return search_page(self.client, dataset_id, request, version=self.newer, where=where)
@@ -311,7 +316,7 @@ class VersionsPage(Page):
         """Return which rows changed, fetched once."""
         pair = (self.older, self.newer)
         if pair not in self._changes:
-            self._changes[pair] = fetch_changes(self.client, self.shown[0], *pair)
+            self._changes[pair] = fetch_changes(self.client, self._dataset_id, *pair)
         return self._changes[pair]
 
     def _tell(self, which: str | Transition) -> None:
@@ -339,7 +344,7 @@ class VersionsPage(Page):
     def choose_version(self, version: int) -> None:
         """Show another version."""
         if version != (self.shown[1] or self.newer):
-            self.session.version = version
+            self.session.param.update(dataset=self._dataset_id, version=version)
 
     def choose_older(self, version: int) -> None:
         """Compare the shown version with another older one."""
