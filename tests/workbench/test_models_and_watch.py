@@ -314,3 +314,10 @@ def test_one_press_on_a_card_gets_a_recommended_judge_and_says_how_long_it_takes
     clock = iter([10.0, 10.0, 10.0])
     asyncio.run(section.look())
     assert "0.50 of 2.00 GB, 30 s left" in cards_of(section).lines[0]["text"]
+
+
+def test_settings_begin_with_what_is_set_and_what_is_on(server):
+    shown = opened(server, "settings").__panel__()
+    text = texts(shown)
+    assert text.index("Keys ?") < text.index("Answers by") < text.index("everybody on this")
+    assert "panel-material-ui" not in text

@@ -1,4 +1,4 @@
-"""Settings: the caller, prices, the server's parts, and the keys of the keyboard."""
+"""Settings: what a person sets, what is on, the account, and its keys."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from steelyard_workbench.parts.limits import show_limits
 #: Keys of the account that are listed.
 _MOST_KEYS = 200
 _DAY_S = 86_400
-_PARTS = ("steelyard", "panel", "panel-material-ui", "bokeh", "polars", "onnxruntime")
+_PACKAGES = ("steelyard", "panel", "panel-material-ui", "bokeh", "polars", "onnxruntime")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +49,37 @@ class Environment:
 
 
 class SettingsPage(Page):
-    """Account, keys, environment and shortcuts."""
+    """Shortcuts, environment, account and keys."""
 
     slug = "settings"
     title = "Settings"
 
     def build(self) -> list[Viewable]:
-        """Return the four parts."""
+        """Return what a person sets, then what is on."""
         shortcuts = pmui.Switch(label="Single letters are shortcuts", value=self.session.shortcuts)
         shortcuts.link(self.session, value="shortcuts")
         return [
+            heading("For you"),
+            shortcuts,
+            empty(
+                "*Keys ?* in the bar at the top lists them, and the sun or moon turns the theme."
+            ),
+            heading("What is on"),
+            self.part(Loaded("The environment", self._environment, show_environment)),
             heading("Account"),
             self.part(Loaded("The account", self.client.account.get, show_account)),
-            heading("Keys"),
-            self.part(Loaded("The keys", self._keys, show_keys)),
-            heading("What runs here"),
-            self.part(Loaded("The environment", self._environment, show_environment)),
-            heading("Keyboard"),
-            shortcuts,
-            empty("*Keys ?* in the bar at the top lists them."),
+            heading("Keys of programs"),
+            self.part(Loaded("The keys", self._keys, self._show_keys)),
         ]
+
+    def _show_keys(self, keys: list[ApiKey]) -> Viewable:
+        if keys:
+            return show_keys(keys)
+        if not self.session.is_signed_in:
+            return empty("None: without accounts, programs on this machine need no key.")
+        go = pmui.Button(label="Make a key", variant="outlined")
+        go.on_click(lambda _: self.session.open("account"))
+        return empty("No program has a key yet.", go)
 
     def _keys(self) -> list[ApiKey]:
         return list(islice(self.client.account.keys(), _MOST_KEYS))
@@ -95,7 +106,7 @@ def show_account(account: AccountSummary) -> Viewable:
             "Credit": (
                 f"{usd(wallet.available_usd)}, and {usd(wallet.reserved_usd)} held by work in progress"
                 if account.accounts_enabled
-                else "not counted: accounts are off"
+                else "not counted: everybody on this machine is one account"
             ),
         }
     )
@@ -107,8 +118,6 @@ def show_account(account: AccountSummary) -> Viewable:
 
 def show_keys(keys: list[ApiKey]) -> Viewable:
     """Show the account's keys: the prefix of each, its permissions, its spending."""
-    if not keys:
-        return empty("No keys. With accounts on, make one on the page *Account*, signed in.")
     return table(
         ("name", "begins with", "scope", "last used", "spent this month", "cap", "state"),
         [
@@ -128,27 +137,40 @@ def show_keys(keys: list[ApiKey]) -> Viewable:
 
 
 def show_environment(environment: Environment) -> Viewable:
-    """Show the server's version, engine and parts, and the versions of the workbench's libraries."""
+    """Show what the server does; its parts, prices and libraries under *Details*."""
+    discovery = environment.discovery
     shown: list[Viewable] = [
         verdict("unsure", f"{warning.code}:", escape_markdown(warning.message))
-        for warning in environment.discovery.warnings
+        for warning in discovery.warnings
     ]
+    prices = discovery.pricing.input_tokens_per_million_usd
+    is_free = not any(float(price) for price in prices.values())
+    broken = [name for name, state in environment.parts.items() if state != "ok"]
     values = {
-        "Server": f"Steelyard {environment.health.version}",
-        "Default model": f"{environment.health.model} on {environment.health.engine}",
-        "Training": "available" if environment.discovery.training_available else "not here",
-    }
-    prices = environment.discovery.pricing.input_tokens_per_million_usd
-    values |= {
-        f"Price of {model}": f"{price} USD a million input tokens"
-        for model, price in prices.items()
+        "Answers by": environment.health.model,
+        "Training": _on(is_on=discovery.training_available),
+        "Labeling by a model": _on(is_on=discovery.labeling_available),
+        "Prompt tuning": _on(is_on=discovery.prompt_tuning.available),
+        "Price": "every model here is free" if is_free else "by model: see Details",
     }
     if environment.retention_days is not None:
         days = f"{environment.retention_days:g} day{'' if environment.retention_days == 1 else 's'}"
-        values["Decisions are stored for"] = f"{days}"
-    values |= {f"Part {name}": state for name, state in environment.parts.items()}
-    values |= {name: _version(name) for name in _PARTS}
-    return pmui.Column(*shown, facts(values), sizing_mode="stretch_width")
+        values["Stored answers are kept for"] = days
+    if broken:
+        values["Not working"] = ", ".join(broken)
+    exact = {
+        "Server": f"Steelyard {environment.health.version}",
+        "Engine": environment.health.engine,
+        **{f"Price of {model}": f"{price} USD a million tokens" for model, price in prices.items()},
+        **{f"Part {name}": state for name, state in environment.parts.items()},
+        **{name: _version(name) for name in _PACKAGES},
+    }
+    details = Details(lambda: [facts(exact)], "engine, prices, parts, libraries")
+    return pn.Column(*shown, facts(values), details, sizing_mode="stretch_width")
+
+
+def _on(*, is_on: bool) -> str:
+    return "on" if is_on else "off: this server is not set up for it"
 
 
 def _version(package: str) -> str:
