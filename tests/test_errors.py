@@ -81,6 +81,15 @@ def test_details_are_null_when_there_are_none() -> None:
     assert NotFoundError("x").body()["error"]["details"] is None
 
 
+@pytest.mark.parametrize("cls", [cls for cls in CLASSES if cls.status == 422])
+def test_a_request_refused_as_a_whole_has_details_that_a_client_does_not_say_twice(cls):
+    body = cls("Something is wrong.").body()
+    assert body["error"]["details"] == [
+        {"path": ["body"], "message": "Something is wrong.", "type": cls.code}
+    ]
+    assert error_from_body(422, body).details is None
+
+
 def test_violations_make_details_and_a_message() -> None:
     first = Violation(("body", "a", 0), "a[0] is wrong; change it.", "one")
     second = Violation(("body", "b"), "b is wrong; change it.", "two")

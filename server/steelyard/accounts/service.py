@@ -26,6 +26,7 @@ from steelyard.accounts.keys import (
     checked_name,
     hash_secret,
     insert_key,
+    refused,
     shown_keys,
 )
 from steelyard.accounts.wire import AccountSummary, AccountUser, ApiKey, ApiKeyPage, WalletBalance
@@ -171,14 +172,14 @@ class AccountService:
     def credit(self, connection: Connection, account: str, amount_nano: int) -> AccountWallet:
         """Add credit to an account, in a transaction."""
         if amount_nano <= 0:
-            raise errors.InvalidRequestError(
-                "The amount is not more than 0; give what is added, in USD."
+            raise refused(
+                "amount_usd", "The amount is not more than 0; give what is added, in USD."
             )
 
         row = _get_account(connection, account)
         if -balances_of(connection, row.id)["funding"] + amount_nano > _MAX_FUNDING:
-            raise errors.InvalidRequestError(
-                "The account would have more credit than can be held; add less."
+            raise refused(
+                "amount_usd", "The account would have more credit than can be held; add less."
             )
         posting = ledger.credit(amount_nano)
         post_operation(connection, row.id, "credit", posting, amount_nano, self._now())

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 # Every class of these modules is public.
 from steelyard.errors.accounts import *  # noqa: F403
 from steelyard.errors.base import MAX_DETAILS as MAX_DETAILS
+from steelyard.errors.base import WHOLE
 from steelyard.errors.base import Operation as Operation
 from steelyard.errors.base import PathStep as PathStep
 from steelyard.errors.base import SteelyardError as SteelyardError
@@ -88,8 +89,11 @@ def error_from_body(
     if isinstance(details, list):  # of another server's, whatever they are
         details = [detail for detail in details if isinstance(detail, Mapping)]
     cls = error_classes().get(str(error.get("code")), SteelyardError)
+    message = str(error["message"])
+    if details == [Violation(WHOLE, message, cls.code).body()]:  # it repeats the message
+        details = None
     return cls(
-        str(error["message"]),
+        message,
         details=details if isinstance(details, list) else None,
         retry_after_s=retry_after_s,
     )

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from http import HTTPStatus
 from types import ModuleType, TracebackType
 from typing import Any, ClassVar, Literal
 
@@ -18,6 +19,9 @@ PathStep = str | int
 #: The most violations one answer lists; past it the message says how many more there are, so that
 #: a hostile body of a megabyte cannot make an answer of a hundred.
 MAX_DETAILS = 1000
+
+#: The place of a problem that no single field of a request has.
+WHOLE: tuple[PathStep, ...] = ("body",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +127,21 @@ class SteelyardError(Exception):
     def body(self, request_id: str | None = None) -> dict[str, Any]:
         """Return the body of a failed call, with the id that ``X-Request-ID`` has too.
 
+        A 422 says which part of the request is wrong, and it is the whole where no field is named.
+
         >>> SteelyardError("Something broke.").body("req_1")["error"]["code"]
         'internal_error'
         """
+        details = self.details
+        if not details and self.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+            details = [Violation(WHOLE, self.message, self.code).body()]
         return {
             "error": {
                 "code": self.code,
                 "message": self.message,
                 "retryable": self.retryable,
                 "request_id": request_id,
-                "details": self.details,
+                "details": details,
             }
         }
 
