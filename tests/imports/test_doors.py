@@ -109,6 +109,18 @@ def test_an_encoding_that_is_not_known_is_not_taken_for_another(codec):
         "late – again",
         "The café charged me",
         "100 € back",
+        "La qualità del prodotto",
+        "Llega mañana o no",
+        "El número de pedido",
+        "Nessuno telefonerà più",
+        "Noël approche",
+        "Öffnen Sie bitte",
+        "Schöne Reise",
+        "Paketet är sent",
+        "C’est l’œuvre du cœur n’est-ce pas ?",
+        "„Nein“ – und so geht’s",
+        "Dijo “no” – y se fue…",
+        "Han sade ”nej” till Nisse’s bil",
     ],
 )
 def test_one_character_of_a_mac_is_no_other_of_windows(text):

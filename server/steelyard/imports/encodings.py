@@ -89,7 +89,35 @@ _BESIDE_CAPITAL = re.compile(r"\b(?:[A-Z]([^\W\d_a-zA-Z])|([^\W\d_a-zA-Z])[A-Z])
 _LONG_ASCII = re.compile(rb"([\x00-\x7f]{3})[\x00-\x7f]{4,}([\x00-\x7f]{3})")
 #: Letters of two scripts side by side.
 _MIXED = re.compile(r"[A-Za-z][^\W\d_\x00-\x7f]|[^\W\d_\x00-\x7f][A-Za-z]")
+_SIDE_BY_SIDE = re.compile(r"[^\x00-\x7f]{2}")
 _HALF_KANA = re.compile("[\uff61-\uff9f]{2,}")
+_MAC = "MacRoman"
+_LETTER = r"[^\W\d_]"
+_ENGLISH = r"\b(?:the|and|you|your|with|this|that|are|my|it|not)\b"
+#: Signs of Windows-1252 where none are written, and those that only English has there: such a file may
+#: be of an old Mac, which writes letters with accents so.
+_MISPLACED = re.compile(
+    rf"{_LETTER}[ˆ˜‡‰]|{_LETTER}[‘“”‹›•™]{_LETTER}|[Œœ](?![uinEUID])|[ƒ€]{_LETTER}|Ÿ"  # noqa: RUF001
+    r"|\b[a-z]\w*[šž]|\bÑ\b"
+)
+_NOT_IN_ENGLISH = re.compile(
+    rf"{_LETTER}[–—](?:{_LETTER}|\s)|[šž]|\b[ŠŽ][a-z]|(?<!\w)…{_LETTER}"  # noqa: RUF001
+    rf"|\b(?!(?:\w*qu|[cdjlmnst]|\w*ll|gl|ch|un|\w{{2,}}[dv]|quest|mezz|sant|o)’){_LETTER}+’(?!(?:[smtd]|re|ve|ll)\b){_LETTER}",  # noqa: RUF001
+    re.IGNORECASE,
+)
+#: Signs of a Mac that are letters of Windows.
+_FOREIGN = re.compile(rf"{_LETTER}[·¸˘˙˚¯˝˛ˇˆ˜‰ªº∂∑∏π∫Ω√≈∆◊ﬂﬁı]")  # noqa: RUF001
+#: Fewer letters of other pages say nothing.
+_FEW = 6
+#: Quotation marks, and those that each comes with.
+_ALONE = (
+    (f"{_LETTER}[‘“]", "[‚„]"),  # noqa: RUF001
+    (f"[‚„]{_LETTER}", "[‘“”’]"),  # noqa: RUF001
+    (f"{_LETTER}‹", "›"),  # noqa: RUF001
+    (f"{_LETTER}›", "‹"),  # noqa: RUF001
+    (rf"(?<!\w)”{_LETTER}", r"[\w.,!?]”"),
+    (rf"{_LETTER}{{2}}[^\W\d_sS]’(?!{_LETTER})", f"(?i)[‘‚]|{_ENGLISH}"),  # noqa: RUF001
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +270,11 @@ def _legacy_encoding(source: Source) -> Encoding:
             f"{source.name} is not text that can be read; save it as CSV in UTF-8, or name its "
             "encoding (--encoding)."
         )
-    if not (_is_written(texts[best]) and _is_certain(best, likely, texts, sample)):
+    is_of_mac = _may_be_of_mac(best, texts)
+    if is_of_mac or not (_is_written(texts[best]) and _is_certain(best, likely, texts, sample)):
+        names = dict.fromkeys((best, _LATIN[0], _MAC) if is_of_mac else likely)
         raise ValueError(
-            f"The encoding of {source.name} is not certain: it may be {' or '.join([*likely][:3])}. "
+            f"The encoding of {source.name} is not certain: it may be {' or '.join([*names][:3])}. "
             "Save it in UTF-8, or name its encoding (--encoding)."
         )
     return Encoding(best, CODECS[best])
@@ -277,7 +307,9 @@ def _likely(sample: bytes, texts: dict[str, str]) -> dict[str, float]:
             continue
         if name in _LATIN and not _is_written(texts[name]):
             continue
-        n_mixed = len(_MIXED.findall(texts[name])) if name in _PAGES and name not in _LATIN else 0
+        n_mixed = 0 if name in _LATIN else len(_MIXED.findall(texts[name]))
+        if name in _WIDE and _SIDE_BY_SIDE.search(texts[name]):
+            n_mixed = 0  # names in Latin letters stand beside words
         if 10 * n_mixed <= len(_OTHERS.findall(texts[name])):
             usual = _USUAL if name == _LATIN[0] else 1.0
             likely[name] = max(each["confidence"] * usual, likely.get(name, 0.0))
@@ -294,6 +326,21 @@ def _is_written(text: str) -> bool:
     )
     n_breaks += sum(any(map(str.isupper, pair)) for pair in _BESIDE_CAPITAL.findall(text))
     return not _CONTROLS.search(text) and n_breaks <= len(_OTHERS.findall(text)) // 100
+
+
+def _may_be_of_mac(best: str, texts: dict[str, str]) -> bool:
+    """Return whether the few letters of a file are as well, or better, those of an old Mac."""
+    text, of_mac = texts[best], texts.get(_MAC, "")
+    if best not in _LATIN or best == _MAC or not _is_written(of_mac) or _FOREIGN.search(of_mac):
+        return False
+    if best != _LATIN[0]:
+        return len(_OTHERS.findall(text)) < _FEW
+    is_english = re.search(_ENGLISH, text, re.IGNORECASE) is not None
+    return (
+        _MISPLACED.search(text) is not None
+        or (not is_english and _NOT_IN_ENGLISH.search(text) is not None)
+        or any(re.search(mark, text) and not re.search(other, text) for mark, other in _ALONE)
+    )
 
 
 def _share_paired(sample: bytes) -> float:
