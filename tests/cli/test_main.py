@@ -226,7 +226,8 @@ def test_a_note_is_told_with_what_was_found_wrong_and_at_ctrl_c(run, capsys, mon
     stopped.add_note("The dataset ds_2 has rows.")
     monkeypatch.setattr("steelyard.app.deployment.open_deployment", Mock(side_effect=stopped))
     done = run("decide", "--context", "x", "--question", "y", "--kind", "binary")
-    assert "The dataset ds_2 has rows." in done.stderr
+    assert done.stderr == "Stopped.\n  The dataset ds_2 has rows.\n"
+    assert done.exit_code == 130
 
 
 def test_what_was_done_before_a_failure_is_told(capsys):

@@ -74,6 +74,7 @@ def test_on_a_terminal_a_panel_says_where_everything_is_and_requests_are_quiet(t
     assert f"Data       {tmp_path}" in plain
     assert "Yes/no     steelyard model pull reader" in plain
     assert "Stop       Ctrl-C" in plain
+    assert plain.count("Stopped.") == 1
     assert "PRODUCTION" not in plain
     assert '"level"' not in plain
     assert "v1/nothing" not in plain

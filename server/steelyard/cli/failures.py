@@ -16,6 +16,8 @@ from steelyard.errors import InvalidRequestError, SteelyardError, StorageUnavail
 FAILED = 1
 REFUSED = 2
 UNAVAILABLE = 3
+#: As a shell says it of what Ctrl-C ends.
+INTERRUPTED = 130
 
 #: What the system says of a disk that is full, or that may not be written.
 _OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO}

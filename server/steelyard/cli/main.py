@@ -8,11 +8,19 @@ from __future__ import annotations
 import difflib
 import gc
 import importlib
+import signal
 from typing import Any
 
 import click
 
-from steelyard.cli.failures import REFUSED, disk_failures, exit_status, show_failure, show_notes
+from steelyard.cli.failures import (
+    INTERRUPTED,
+    REFUSED,
+    disk_failures,
+    exit_status,
+    show_failure,
+    show_notes,
+)
 from steelyard.cli.terminal import write_any_text
 from steelyard.errors import SteelyardError
 from steelyard.settings import InvalidSettingError
@@ -76,6 +84,13 @@ class LazyGroup(click.Group):
     scripts can tell apart.
     """
 
+    def __call__(self, *args: Any, **extra: Any) -> Any:
+        """Run the command line of this process, whose end no further Ctrl-C shows a traceback of."""
+        try:
+            return self.main(*args, **extra)
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run the command line, whatever the output stream's encoding."""
         write_any_text()
@@ -126,8 +141,9 @@ class LazyGroup(click.Group):
             click.echo("Error: The input is nested too deep; send fewer levels.", err=True)
             ctx.exit(REFUSED)
         except KeyboardInterrupt as error:
+            click.echo("Stopped.", err=True)
             show_notes(error)
-            raise
+            ctx.exit(INTERRUPTED)
 
 
 @click.group(
@@ -138,5 +154,5 @@ def main() -> None:
     """Calibrated decisions on your own machine.
 
     Exit status: 0 answered, 2 the request or the command line cannot be used, 3 the engine is not
-    available, 1 anything else.
+    available, 130 Ctrl-C stopped it, 1 anything else.
     """

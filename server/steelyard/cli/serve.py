@@ -78,6 +78,7 @@ def command(**given: str | None) -> None:
     if settings.first_owner:
         first_operator(settings, None)
     serve(settings)
+    click.echo("Stopped.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,6 @@ def serve(
             _serve_here(settings, listener, announce)
         else:
             _serve_in_workers(settings, listener, announce)
-    click.echo("Stopped.")
 
 
 def _measure() -> FittedEngine | None:

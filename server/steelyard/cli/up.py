@@ -104,6 +104,7 @@ def command(
         # Neither an option nor the environment names one where this default is what is read.
         moves_port = read_settings(given, defaults={"port": 1}).port == 1
         serve(settings, on_ready=start, moves_port=moves_port)
+    click.echo("Stopped.")
 
 
 def _load_samples(url: str, settings: Settings) -> None:
