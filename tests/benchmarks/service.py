@@ -34,6 +34,11 @@ DURABLE_RATIO, CPU_RATIO, ALONE_MS, COLD_START_S = 1.2, 1.15, 2.0, 2.0
 
 PLAIN, DURABLE = "plain", "durable"
 MODES = (PLAIN, DURABLE)
+#: The same of the commit that ``--against`` names.
+BEFORE = {mode: f"{mode}, before" for mode in MODES}
+
+#: CPU milliseconds above the scorer at load, on a context of 80 characters.
+LOAD_MS = {PLAIN: 1.2, DURABLE: 2.5}
 
 #: An answer costs a thousand nano-dollars an input token.
 _PRICE = 1_000
@@ -108,6 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--engine", default="auto", help="as the setting (default: auto)")
+    parser.add_argument("--against", type=Path, help="a checkout of another commit, for more turns")
     parser.add_argument("--threads", type=int, default=0, help="threads of a pass (0: every core)")
     parser.add_argument("--rounds", type=int, default=7, help="rounds under load; 0 leaves it out")
     parser.add_argument("--clients", type=int, default=8, help="clients at load")
@@ -123,15 +129,16 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def measure(options: argparse.Namespace) -> tuple[list[Rounds], dict[str, Any]]:
     """Measure both modes, alone and at load, taking turns within each round."""
+    every = [*MODES, *(BEFORE.values() if options.against else ())]
     found = {
         (mode, n_clients): Rounds(mode, n_clients)
         for n_clients in (1, options.clients)
-        for mode in MODES
+        for mode in every
     }
     with ExitStack() as closing:
-        servers = {mode: closing.enter_context(running(mode, options)) for mode in MODES}
+        servers = {mode: closing.enter_context(running(mode, options)) for mode in every}
         for turn in range(-1, options.rounds):
-            modes = MODES if turn % 2 else MODES[::-1]
+            modes = every if turn % 2 else every[::-1]
             for n_clients in (1, options.clients):
                 for mode in modes:
                     kept = found[mode, n_clients] if turn >= 0 else Rounds(mode, n_clients)
@@ -179,10 +186,11 @@ def request_of(
     )
     body = json.loads(payload)
     headers = {}
-    if mode == DURABLE:
+    is_durable = mode.startswith(DURABLE)
+    if is_durable:
         headers["Authorization"] = f"Bearer {server.about['api_key']}"
         headers["Idempotency-Key"] = str(uuid.uuid4())
-    body["store"] = mode == DURABLE
+    body["store"] = is_durable
     return make_request(server.about["port"], json.dumps(body).encode(), headers)
 
 
@@ -197,14 +205,18 @@ def running(mode: str, options: argparse.Namespace) -> Iterator[MeasuredServer]:
             "engine": options.engine,
             "threads": options.threads,
         }
-        if mode == DURABLE:
+        if mode.startswith(DURABLE):
             settings |= {"accounts": "on", "prices": f"{model_name(options.engine)}={_PRICE}"}
+        environment = dict(os.environ)
+        if mode not in MODES:
+            environment["PYTHONPATH"] = str(options.against.resolve() / "server")
         with (Path(home) / "log").open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, _SERVER, json.dumps(settings)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                env=environment,
                 text=True,
             )
             try:
@@ -306,6 +318,11 @@ def target_table(rounds: Sequence[Rounds]) -> str:
         at_load = by_kind[mode, most]
         rows.append((f"server CPU / scorer CPU at load, {mode}", at_load.cpu_ratio, CPU_RATIO))
         rows.append((f"CPU ms added alone, {mode}", by_kind[mode, alone].added_ms, ALONE_MS))
+        rows.append((f"CPU ms added at load, {mode}", at_load.added_ms, LOAD_MS[mode]))
+        before = by_kind.get((BEFORE[mode], most))
+        if before is not None:
+            ratio = over(at_load.added_ms, before.added_ms)
+            rows.append((f"CPU added at load over before, {mode}", ratio, None))
     lines = [
         [name, shown(values, 3), "-" if target is None else f"{target:g}", verdict(values, target)]
         for name, values, target in rows

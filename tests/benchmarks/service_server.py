@@ -74,9 +74,13 @@ class Control:
         return {"cpu_s": cpu_s, "batches": [len(batch) for batch in self._taken]}
 
     def _replay(self) -> dict[str, Any]:
-        # A space makes another text of the same tokens, so that none is found tokenised.
+        # A space makes another text of the same tokens, so that none is found tokenised, and
+        # another owner finds none of the states that were cached for the first.
         batches = [
-            [replace(request, context=f" {request.context}") for request in batch]
+            [
+                replace(request, context=f" {request.context}", owner=f"{request.owner} again")
+                for request in batch
+            ]
             for batch in self._taken
         ]
         began = time.process_time()

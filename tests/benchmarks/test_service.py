@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,13 +17,13 @@ def test_a_run_measures_both_modes_alone_and_at_load(script, tmp_path, capsys):
     figures = tmp_path / "figures.json"
     given = ["--engine", "hashing", "--rounds", "2", "--requests", "2", "--clients", "3"]
     given += ["--context", "short", "--starts", "0", "--home", str(tmp_path)]
+    given += ["--against", str(Path(__file__).parents[2])]
     assert service.main([*given, "--json", str(figures)]) == 0
     rounds = json.loads(figures.read_text())["rounds"]
     assert [(one["mode"], one["n_clients"]) for one in rounds] == [
-        ("plain", 1),
-        ("durable", 1),
-        ("plain", 3),
-        ("durable", 3),
+        (mode, n_clients)
+        for n_clients in (1, 3)
+        for mode in ("plain", "durable", "plain, before", "durable, before")
     ]
     for one in rounds:
         assert len(one["p50_ms"]) == len(one["scorer_cpu_ms"]) == 2
@@ -30,6 +31,7 @@ def test_a_run_measures_both_modes_alone_and_at_load(script, tmp_path, capsys):
         assert all(1 <= batch <= one["n_clients"] for batch in one["batch"])
     printed = capsys.readouterr().out
     assert "durable / plain at p50" in printed
+    assert "CPU added at load over before, durable" in printed
 
 
 def test_a_refusal_ends_the_measurement(script):
@@ -68,4 +70,6 @@ def test_figures_are_paired_within_their_round(script):
     assert "1.100 (1.100 to 1.100)" in table
     assert "2.250 (1.500 to 3.000)" in table
     assert [line.split()[-1] for line in table.splitlines() if "at p50" in line] == ["kept"]
-    assert [line.split()[-1] for line in table.splitlines() if "at load, plain" in line] == ["over"]
+    assert [
+        line.split()[-1] for line in table.splitlines() if "scorer CPU at load, plain" in line
+    ] == ["over"]
