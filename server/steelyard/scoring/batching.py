@@ -66,6 +66,10 @@ class ScoreFuture(Future[list[ScoredDecision]]):
     started_at: float
 
 
+#: The future of a request that is not queued.
+_UNQUEUED = ScoreFuture()
+
+
 @dataclass(slots=True)
 class _Waiting:
     request: RenderedRequest
@@ -244,7 +248,7 @@ class Batcher:
         """
         expires_at = time.monotonic() + MAX_WAIT_S
         with self._changed:
-            self._check_room(_Waiting(request, _characters(request), expires_at, share))
+            self._check_room(_Waiting(request, _characters(request), expires_at, share, _UNQUEUED))
 
     def close(self, timeout_s: float | None = None) -> bool:
         """Answer the queue, refuse new requests, and stop the threads."""
