@@ -272,9 +272,9 @@ def _legacy_encoding(source: Source) -> Encoding:
         )
     is_of_mac = _may_be_of_mac(best, texts)
     if is_of_mac or not (_is_written(texts[best]) and _is_certain(best, likely, texts, sample)):
-        names = dict.fromkeys((best, _LATIN[0], _MAC) if is_of_mac else likely)
+        possible = dict.fromkeys((best, _LATIN[0], _MAC) if is_of_mac else likely)
         raise ValueError(
-            f"The encoding of {source.name} is not certain: it may be {' or '.join([*names][:3])}. "
+            f"The encoding of {source.name} is not certain: it may be {' or '.join([*possible][:3])}. "
             "Save it in UTF-8, or name its encoding (--encoding)."
         )
     return Encoding(best, CODECS[best])
