@@ -109,5 +109,5 @@ def test_two_are_compared_and_their_flips_are_read(quiet_page, server, dataset):
     quiet_page.keyboard.press("j")
     read = quiet_page.get_by_role("region", name="Context of flip").inner_text()
     quiet_page.get_by_role("button", name="Send to review").click()
-    expect(quiet_page.get_by_role("tab", name="Review", exact=True, selected=True)).to_be_visible()
+    expect(quiet_page.get_by_role("tab", name="To review")).to_be_visible()
     expect(quiet_page.get_by_text(read, exact=True)).to_be_visible()

@@ -98,7 +98,7 @@ def test_rows_are_laid_out_drawn_around_and_reviewed(quiet_page, server, dataset
         page.mouse.move(*place, steps=4)
     page.mouse.up()
     page.get_by_role("button", name=f"Review these {len(left)} rows").click()
-    expect(page.get_by_role("tab", name="Review", exact=True, selected=True)).to_be_visible()
+    expect(page.get_by_role("tab", name="To review")).to_be_visible()
     expect(page.get_by_text(f"{len(left)} chosen rows")).to_be_visible()
     expect(page.get_by_text(f"Row 1 of {len(left)}").first).to_be_visible()
     [draft] = server.client.drafts.list(dataset_id=dataset.id).data

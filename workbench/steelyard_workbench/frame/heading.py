@@ -42,6 +42,8 @@ class _Thing:
     #: The button above the title, and the page that it opens; empty for none.
     all_title: str = ""
     all_page: str = ""
+    #: Whether it has tabs of its own, in place of those of the section.
+    has_tabs: bool = False
 
 
 def _evaluation_name(client: Client, id_: str) -> str:
@@ -57,7 +59,11 @@ _THINGS: dict[str, _Thing] = {
     "versions": _DATASET,
     "map": _DATASET,
     "review": _Thing(
-        "draft", lambda client, id_: dataset_name(client, client.drafts.get(id_).dataset_id)
+        "draft",
+        lambda client, id_: dataset_name(client, client.drafts.get(id_).dataset_id),
+        "All rows",
+        DATASETS,
+        has_tabs=True,
     ),
     "labeling": _Thing(
         "labeling",
@@ -198,7 +204,7 @@ class Heading(Viewer):
             slugs = [tab.slug for tab in tabs]
             self.tabs.active = slugs.index(session.page) if session.page in slugs else None
             # A single tab leads nowhere.
-            self.tabs.visible = len(tabs) > 1
+            self.tabs.visible = len(tabs) > 1 and not (thing is not None and thing.has_tabs)
             self._draw()
 
     def _draw(self) -> None:
