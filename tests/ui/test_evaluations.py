@@ -73,7 +73,7 @@ def test_a_model_is_evaluated_and_a_bin_opens_its_rows(quiet_page, server, datas
     ]
     click_until(quiet_page, mark, f"{row.n} of 80 scored decisions: top pro")
     quiet_page.keyboard.press("j")
-    expect(quiet_page.get_by_role("region", name="Context of row")).to_contain_text("Invoice")
+    expect(quiet_page.get_by_role("region", name="Text of row")).to_contain_text("Invoice")
 
     with quiet_page.expect_download() as download:
         quiet_page.get_by_role("button", name="Report (HTML)").click()
@@ -83,7 +83,7 @@ def test_a_model_is_evaluated_and_a_bin_opens_its_rows(quiet_page, server, datas
     expect(quiet_page.get_by_role("heading", name="hashing on tickets")).to_be_visible()
     quiet_page.wait_for_function("[...Bokeh.index.query((one) => one.model.title)].length >= 6")
     quiet_page.get_by_text("Numbers").first.click()
-    expect(quiet_page.get_by_role("table", name="Reliability")).to_be_visible()
+    expect(quiet_page.get_by_role("table", name="How sure and right")).to_be_visible()
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_two_are_compared_and_their_flips_are_read(quiet_page, server, dataset):
     expect(quiet_page.get_by_text(f"{flips.fixed} fixed: wrong before")).to_be_visible()
     expect(quiet_page.get_by_role("heading", name="Slices by change")).to_be_visible()
     quiet_page.keyboard.press("j")
-    read = quiet_page.get_by_role("region", name="Context of flip").inner_text()
+    read = quiet_page.get_by_role("region", name="Text of change").inner_text()
     quiet_page.get_by_role("button", name="Send to review").click()
     expect(quiet_page.get_by_role("tab", name="To review")).to_be_visible()
     expect(quiet_page.get_by_text(read, exact=True)).to_be_visible()

@@ -17,9 +17,9 @@ def test_it_opens_at_home_and_a_key_shows_the_keys(quiet_page):
     expect(quiet_page.get_by_role("heading", name="Home")).to_be_visible()
     expect(quiet_page.locator("html")).to_have_css("font-size", "14px")
     quiet_page.keyboard.press("?")
-    expect(quiet_page.get_by_text("Choose the outcome of that number")).to_be_visible()
+    expect(quiet_page.get_by_text("Choose the answer of that number")).to_be_visible()
     quiet_page.keyboard.press("Escape")
-    expect(quiet_page.get_by_text("Choose the outcome of that number")).to_be_hidden()
+    expect(quiet_page.get_by_text("Choose the answer of that number")).to_be_hidden()
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ def test_everybody_gets_there(quiet_page, server, theme, width):
     button("hashing, version 2").click()
     expect(page.get_by_text("scored decisions.")).to_be_visible()
     page.keyboard.press("j")
-    read = page.get_by_role("region", name="Context of row").inner_text()
+    read = page.get_by_role("region", name="Text of row").inner_text()
     check(page)
     click.counted()
     click(button("Send to review"))

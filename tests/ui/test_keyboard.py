@@ -113,7 +113,7 @@ def test_a_model_is_evaluated_a_bin_opens_its_rows_and_two_are_compared(
     rows = page.get_by_role("grid", name="The scored decisions")
     keyboard.go_to(rows.get_by_role("row").nth(1))
     page.keyboard.press("Enter")
-    expect(page.get_by_role("region", name="Context of row")).to_contain_text("Invoice")
+    expect(page.get_by_role("region", name="Text of row")).to_contain_text("Invoice")
 
     page.keyboard.press("g")
     page.keyboard.press("c")

@@ -82,7 +82,7 @@ def test_a_row_is_answered_by_two_models_beside_each_other_and_saved(quiet_page,
     expect(page.get_by_label("Right for team")).to_be_visible()
     assert axe_sync.Axe().run(page).response["violations"] == []
     page.get_by_role("button", name="Keep it").click()
-    expect(page.get_by_text("Say which outcome is right")).to_be_visible()  # no model said it
+    expect(page.get_by_text("Say which answer is right")).to_be_visible()  # no model said it
     page.get_by_role("combobox", name="Right for team").click()
     page.get_by_role("menuitem", name="billing", exact=True).click()
     page.get_by_role("button", name="Keep it").click()

@@ -33,7 +33,7 @@ def test_what_is_sealed_is_evaluated_again_and_grows_its_family() -> None:
     grown = [told_family(**{"continue": growth("new_data")}), told_family(dataset_id="ds_9")]
     client.families.list = lambda: SimpleNamespace(data=grown)
     schedule(desk.seal.seal)
-    assert "Rows by their label in version 2" in texts(desk.beside.__panel__())
+    assert "Labels in version 2" in texts(desk.beside.__panel__())
     shown = buttons(desk.__panel__())
     shown["Evaluate again"].clicks += 1
     assert made == [("ds_1", ["router", "hashing"])]

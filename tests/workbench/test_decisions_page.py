@@ -291,7 +291,7 @@ def test_production_moves_by_a_reason_alone_and_rolls_back(server, decisions):
     press(page, "Roll back to 1")
     confirm(page, "too many")
     assert named_decisions.version(name).version == 1
-    press(page, "Point an alias…")
+    press(page, "Put a version in use…")
     confirm(page)
     assert "staging moved to 2" in shown(page)
     choose(page.__panel__(), "Archive…")
@@ -310,7 +310,7 @@ def test_a_comparison_is_started_followed_and_stopped(server, decisions):
     asyncio.run(page.look())
     asyncio.run(page.refresh())
     text = shown(page)
-    assert "Version 2 may be better or worse: no outcomes are known." in text
+    assert "Version 2 may be better or worse: no right answers are known." in text
     assert "2 compared with 1: inconclusive" in text
     assert named(page.__panel__(), "Compare again")
     assert not named(page.__panel__(), "Move 2 to production")
@@ -473,7 +473,7 @@ def compared(verdict, right, sentences=()):
             measured(0.004, None, None),
             "Version 7 may be better or worse: +0.4 points right.",
         ),
-        ("refused", None, "Version 7 is refused: no outcomes are known."),
+        ("refused", None, "Version 7 is refused: no right answers are known."),
     ],
 )
 def test_the_verdict_is_a_sentence(verdict, right, sentence):

@@ -232,7 +232,7 @@ def test_what_cannot_be_done_says_why_beside_its_button():
 
 def test_too_few_evaluation_decisions_tell_how_many_there_are():
     page, _ = open_router(**{"continue": growth("not_enough_evaluation_data")})
-    assert "12 evaluation decisions to judge by, 20 needed" in "".join(
+    assert "12 decisions for the check, 20 needed" in "".join(
         str(p.object) for p in page.__panel__().select(lambda p: hasattr(p, "object"))
     )
 
@@ -418,7 +418,7 @@ def test_an_inconclusive_gate_is_not_red_and_says_what_would_settle_it():
     )
     said = texts(page.__panel__())
     assert "Nothing is proven yet" in said
-    assert "needs 20 new evaluation decisions and had 0" in said
+    assert "needs 20 new decisions for the check and had 0" in said
     assert "reads nli" in said
     alerts = page.__panel__().select(lambda one: getattr(one, "severity", "") == "error")
     assert not alerts

@@ -80,8 +80,8 @@ def test_the_line_tells_what_happened_when_and_who_moved_it():
     assert [row[0] for row in rows] == sorted((row[0] for row in rows), reverse=True)
     told = {what: (gate, who) for _, what, gate, who in rows}
     assert told["switched off"] == ("—", "the server, because it was not used")
-    assert told["moved from no model to router@2"] == ("—", "the family itself")
-    assert told["router@3 joined"] == ("✓ passed", "the gate")
+    assert told["moved from no model to router@2"] == ("—", "the model line itself")
+    assert told["router@3 joined"] == ("✓ passed", "the check")
     assert told["fine-tune on version 4 started; it made no model: No."][0] == "✗ not passed"
     assert told["router@1 deleted"][1] == "its owner"
     assert told["started from hashing"][1] == "its owner"

@@ -43,19 +43,19 @@ def test_an_inconclusive_gate_is_not_failed_and_says_what_would_settle_it():
     reasons = ["inconclusive_on_new_rows"]
     found = verdict_of(told(passed=False, reasons=reasons, groups={"new": near_miss()}))
     assert (found.status, found.word) == ("unsure", "inconclusive")
-    assert "more new evaluation decisions would settle it" in found.settles
+    assert "more new decisions for the check would settle it" in found.settles
 
 
 def test_too_few_decisions_says_how_many_to_add():
     few = {"new": {**group(), "decisions": 12}}
     gate = told(passed=False, reasons=["too_few_evaluation_decisions"], groups=few)
-    assert "needs 20 new evaluation decisions and had 12: add 8" in verdict_of(gate).settles
+    assert "needs 20 new decisions for the check and had 12: add 8" in verdict_of(gate).settles
 
 
 def test_too_few_contexts_asks_for_other_contexts():
     few = {"new": near_miss(contexts=4)}
     found = verdict_of(told(passed=False, reasons=["inconclusive_on_new_rows"], groups=few))
-    assert "different new contexts and had 4" in found.settles
+    assert "different new texts and had 4" in found.settles
 
 
 def test_a_gate_that_is_unsure_and_worse_has_failed():

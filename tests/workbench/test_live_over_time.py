@@ -68,12 +68,12 @@ def test_every_figure_has_a_chart_whose_points_open_their_decisions(client):
     assert list(charts) == [
         right,
         calibration,
-        "Shares of outcomes",
+        "Shares of the answers",
         "Abstained or went on",
         "Time to answer",
     ]
     assert {len(marks_of(charts[name])) for name in (right, calibration)} == {1}
-    assert len(marks_of(charts["Shares of outcomes"])) == 3
+    assert len(marks_of(charts["Shares of the answers"])) == 3
     assert len(marks_of(charts["Time to answer"])) == 2
     # No route answered, and nothing was charged: there is nothing to draw of these.
     assert len(marks_of(charts["Abstained or went on"])) == 1
@@ -87,7 +87,7 @@ def test_every_figure_has_a_chart_whose_points_open_their_decisions(client):
     told.data_source.selected.indices = [0]
     assert page.view.rows.has_feedback
     assert len(page.feed.entries) == 30
-    shares = marks_of(charts["Shares of outcomes"])[0].data_source
+    shares = marks_of(charts["Shares of the answers"])[0].data_source
     shares.selected.indices = [1]
     assert len(page.feed.entries) == 60
     assert not page.view.rows.has_feedback
@@ -125,7 +125,7 @@ def test_the_promise_of_the_evaluation_is_a_band(client):
     [band] = charts["Right on feedback"].select(BoxAnnotation)[:1]
     assert (band.bottom, band.top) == (0.7, 0.9)
     assert [one.location for one in charts["Right on feedback"].select(Span)] == [0.8]
-    assert not list(charts["Shares of outcomes"].select(Span))
+    assert not list(charts["Shares of the answers"].select(Span))
     assert "Cost" in charts
 
 

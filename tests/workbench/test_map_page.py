@@ -156,8 +156,8 @@ def test_colours_of_many_outcomes_and_of_unknown_ones():
     )
     made = colour("label", points, values)
     groups = [made.names[code] for code in made.codes]
-    assert groups == ["o0", "another outcome", "another outcome", "no label"]
-    assert list(made.descriptions) == ["o0", "o8", "another outcome", "no label"]
+    assert groups == ["o0", "another answer", "another answer", "no label"]
+    assert list(made.descriptions) == ["o0", "o8", "another answer", "no label"]
     assert made.members(0) == [0]
     assert int(made.pixels()[0]) == int(f"{made.colors[0][1:]}ff", 16)
     assert colour("error", points, None).names == ("not scored",)

@@ -180,14 +180,14 @@ def test_a_route_is_fitted_from_lists_followed_and_removed(server):
     section = Routes(session, Scope())
     asyncio.run(section.routes.refresh())
     asyncio.run(section.form.refresh())
-    assert "No routes yet." in texts(section.__panel__())
+    assert "No combined models yet." in texts(section.__panel__())
     assert list(section.first.options) == ["cheap", "strong, 0.5 USD a million tokens"]
-    press(section.__panel__(), "Fit the route")
+    press(section.__panel__(), "Combine them")
     assert "Write a name" in texts(section.said)
     section.route_name.value_input = "first"
     section.bound.value = "accuracy"
     assert (section.value.label, section.value.value) == ("Accuracy, 0 to 1", 0.9)
-    press(section.__panel__(), "Fit the route")
+    press(section.__panel__(), "Combine them")
     [(given, options)] = calls
     assert given == ("first", ["cheap", "strong"], "ds_1")
     assert (options["bound"], options["value"], options["replace"]) == ("accuracy", 0.9, False)
@@ -205,7 +205,7 @@ def test_a_route_is_fitted_from_lists_followed_and_removed(server):
     press(section.opened, "Remove …")
     press(section.question, "Remove it")
     assert calls[-1] == "first"
-    assert "The route first is removed." in texts(section.said)
+    assert "first is removed." in texts(section.said)
 
 
 def test_a_judge_goes_from_the_catalogue_to_a_route(server):
@@ -270,7 +270,7 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
     press(section.opened, "Check it")
     press(section.opened, "Calibrate")
     assert "0.600 before, 0.500 after" in texts(section.opened)
-    press(section.opened, "Use it in the route auto")
+    press(section.opened, "Ask it in auto")
     assert [step for step, _ in steps] == ["download", "connect", "check", "calibrate", "route"]
     [card] = cards_of(section).lines
     assert card["pill"] == "judge, connected, calibrated, in the route auto"

@@ -432,7 +432,7 @@ def test_a_number_without_an_outcome_changes_no_selected_row() -> None:
     desk, client = make_desk(view="bulk")
     press(desk, "extend 1", "choose 9")
     assert states(client) == ["untouched"] * 4
-    assert desk.last_message == "There is no outcome 9."
+    assert desk.last_message == "There is no answer 9."
     press(desk, "choose 2")
     assert states(client)[0] == "relabelled"
 
@@ -496,7 +496,7 @@ def test_outcomes_are_merged_by_one_press_and_those_without_rows_left_out() -> N
     desk, client = make_desk([make_row(0), make_row(1, label="shipping")])
     desk.outcomes.turn()
     table = desk.outcomes.tables["team"]
-    assert table.merge.label == "Merge 1 variant: 3 outcomes stay"
+    assert table.merge.label == "Merge 1 variant: 3 answers stay"
     assert desk.outcomes.save.disabled
     table.take_proposal()
     table.names["technical"].value = "Technical help"
@@ -504,13 +504,13 @@ def test_outcomes_are_merged_by_one_press_and_those_without_rows_left_out() -> N
     desk.outcomes.send()
     changes = {"Billings": {"same_as": "billing"}, "technical": {"name": "Technical help"}}
     assert ("outcomes", "team", changes) in client.drafts.calls
-    assert desk.last_message == "Saved: team has 3 outcomes."
+    assert desk.last_message == "Saved: team has 3 answers."
     # What was saved is shown, and nothing is left to save.
     assert desk.outcomes.tables["team"].same["Billings"].value == "billing"
     assert desk.outcomes.save.disabled
     desk.seal.ask()
-    assert desk.seal.drop.label == "Leave out outcomes that no row has: Technical help"
-    assert "outcomes get another name or are merged" in texts(desk.seal)
+    assert desk.seal.drop.label == "Leave out answers that no row has: Technical help"
+    assert "answers get another name or are merged" in texts(desk.seal)
     desk.seal.drop.value = True
     asyncio.run(desk.seal.seal())
     assert ("seal", "version", None, 1, True) in client.drafts.calls

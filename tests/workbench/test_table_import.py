@@ -100,7 +100,7 @@ def test_variants_of_outcomes_are_merged_by_one_press_before_anything_is_stored(
     # Capitals are joined as the command line joins them; the rest is proposed.
     assert "billing as Billing" in texts_of(page.importing.found)
     assert list(outcomes.names) == ["Billing", "Refund", "refunds", "shipping"]
-    assert "Merge 1 variant: 3 outcomes stay" in str(outcomes.merge.label)
+    assert "Merge 1 variant: 3 answers stay" in str(outcomes.merge.label)
     outcomes.take_proposal()
     outcomes.names["Billing"].value = "money"
     outcomes.descriptions["Billing"].value = "Charges and invoices"

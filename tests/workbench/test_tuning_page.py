@@ -103,9 +103,9 @@ def test_what_was_proved_is_shown_and_becomes_a_dataset(client, improved):
     page = opened(client, tuning=improved.id)
     shown = texts(page.__panel__())
     assert "Improved." in shown
-    assert "evaluation rows the log loss went from" in shown
+    assert "rows for the check the loss went from" in shown
     assert "<ins" in shown
-    assert "Rows of each outcome that are right" in shown
+    assert "Rows of each answer that are right" in shown
     # Keywords are there to be taken, and nothing that the page proposes.
     is_listed = bool(keyword_parts(improved.result))
     label = f"Make a dataset with {'these keywords anyway' if is_listed else 'this wording'}"

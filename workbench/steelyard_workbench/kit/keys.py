@@ -45,7 +45,7 @@ KEYS: tuple[Key, ...] = (
     Key("previous", ("k", "ArrowUp"), "Previous row", "rows"),
     Key("back", ("[",), "Page before", "rows"),
     Key("forward", ("]",), "Next page", "rows"),
-    Key("choose", tuple("1234567890"), "Choose the outcome of that number", "review"),
+    Key("choose", tuple("1234567890"), "Choose the answer of that number", "review"),
     Key("accept", ("a", "Enter"), "Accept the label or the suggestion", "review"),
     Key("take", ("t",), "Choose what the model suggests", "review"),
     Key("exclude", ("x",), "Exclude the row", "review"),

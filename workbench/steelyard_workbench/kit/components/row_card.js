@@ -91,7 +91,7 @@ export function render({ model }) {
       make("div", "buttons", group);
       if (asked.meanings.length) {
         const details = make("details", "", group);
-        make("summary", "", details).textContent = `What the outcomes of ${asked.name} mean`;
+        make("summary", "", details).textContent = `What the answers of ${asked.name} mean`;
         const list = make("dl", "", details);
         for (const [name, text] of asked.meanings) {
           make("b", "", make("dt", "", list)).textContent = name;

@@ -25,7 +25,7 @@ _MAY = {
     "owner": "everything, members and deletion included",
     "developer": "data, models and keys of its own; no money, no members",
     "billing": "money and receipts; reads usage",
-    "reviewer": "reads datasets, edits drafts and labeling reviews",
+    "reviewer": "reads datasets, reviews rows and labeling jobs",
 }
 _COLUMNS = ("address", "role", "state", "invited by", "since")
 _STATES = {"joined": "joined", "invited": "invited", "expired": "invitation ran out"}

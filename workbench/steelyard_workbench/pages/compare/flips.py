@@ -47,7 +47,7 @@ _SCHEMA = {
 
 
 class FlipBrowser(Viewer):
-    """The flips of a comparison, by kind.
+    """The changes of a comparison, by kind.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class FlipBrowser(Viewer):
             (kind for kind in ("broken", "fixed", "changed") if self.counts[kind]), "fixed"
         )
         self.kind = pmui.RadioButtonGroup(
-            label="Kind of flip",
+            label="Kind of change",
             options={f"{kind} ({count:,})": kind for kind, count in self.counts.items()},
             value=first,
         )
@@ -95,14 +95,14 @@ class FlipBrowser(Viewer):
         self._open_place: int | None = None
         self.table = FrameTable(
             self._fetch,
-            what="The flips",
+            what="The changes",
             id_column="place",
             titles={
                 "decision": "decision",
                 "right": "right",
                 "before": "before",
                 "after": "after",
-                "context": "context",
+                "context": "text",
             },
             widths={"before": 170, "after": 170, "context": 460},
             page_size=_PAGE_ROWS,
@@ -110,7 +110,7 @@ class FlipBrowser(Viewer):
         )
         self._table_box = pn.Column(self.table, sizing_mode="stretch_width")
         self._box = pn.Column(
-            heading("Flips"),
+            heading("What changed"),
             self.kind,
             self._said,
             self._notes,
@@ -124,7 +124,7 @@ class FlipBrowser(Viewer):
 
     @property
     def shown(self) -> Sequence[FlippedRecord]:
-        """The flips of the kind and the decision that are chosen, the surest first."""
+        """The changes of the kind and the decision that are chosen, the surest first."""
         return [self._flips[place] for place in self._places]
 
     @property
@@ -155,7 +155,7 @@ class FlipBrowser(Viewer):
         flip = self._flips[place]
         self._read[:] = [
             heading(f"{flip.decision_id}: {flip.flip}", level=3),
-            show_text(self._context_of(flip), f"Context of flip {place + 1}"),
+            show_text(self._context_of(flip), f"Text of change {place + 1}"),
             pmui.Typography(
                 escape_markdown(
                     f"Right is {' or '.join(flip.right)}. Before: {flip.before} "
@@ -227,7 +227,7 @@ class FlipBrowser(Viewer):
         if self._is_gone:
             notes.append(empty("The dataset was deleted, so the texts of these rows are gone."))
         if self.decision:
-            clear = pmui.Button(label="Flips of every decision", variant="outlined", size="small")
+            clear = pmui.Button(label="Changes of every decision", variant="outlined", size="small")
             clear.on_click(lambda _: self.choose(""))
             notes.append(clear)
         if n == 0:

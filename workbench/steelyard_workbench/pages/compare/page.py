@@ -332,7 +332,7 @@ class ComparePage(Page):
             note = (
                 f"{len(rows):,} slices by {len(comparison.groups)} properties, {len(drawn)} drawn"
                 f"{f', {unlisted:,} smaller ones not measured' if unlisted else ''}. {CHANCE} "
-                "Click a decision for its flips, another slice for its rows."
+                "Click a decision for its changes, another slice for its rows."
             )
             data = mark_table(
                 ("slice", "change", "95 % interval", "n"),

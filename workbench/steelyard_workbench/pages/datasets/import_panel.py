@@ -49,12 +49,12 @@ from steelyard_workbench.parts.datasets.importing import (
 _NEW, _NEXT = "A new dataset", "The next version of this one"
 _LABELLED = {"sft": "targets", "reward": "rewards"}
 _ABOUT = (
-    "Rows as JSON Lines (context, decisions and targets or rewards), or a table: CSV, TSV, Excel, "
-    "Parquet or JSON Lines with a column of texts and columns of labels, or an exported dataset. You see every problem before anything is stored."
+    "A table, that is CSV, TSV, Excel, Parquet or "
+    "JSON Lines, with a column of texts and columns of labels, or rows as a dataset is exported. You see every problem before anything is stored."
 )
 _ABOUT_CSV = (
     " A table adds rows to this dataset where columns are named by the ids of its decisions: their "
-    "cells are the right outcomes."
+    "cells are the right answers."
 )
 
 

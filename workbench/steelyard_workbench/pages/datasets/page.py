@@ -85,7 +85,7 @@ _SCHEMA = {
     "used": pl.String,
 }
 _NOTHING = (
-    "**No datasets yet.** A dataset is rows of a context, the decisions asked about it and what is "
+    "**No datasets yet.** A dataset is rows: a text, the questions asked about it and what is "
     "right; models are evaluated and fine-tuned on it. Import a table (CSV, Excel, Parquet) or JSON "
     "Lines, or load a sample."
 )

@@ -37,7 +37,7 @@ from steelyard_workbench.parts.datasets.importing import show_left_out
 from steelyard_workbench.parts.datasets.outcome_table import MOST_SHOWN, OutcomeTable
 
 _NO_LABEL = "Values of {} that mean no label"
-_KINDS = {"one outcome": "single", "several labels, a yes/no decision each": "several"}
+_KINDS = {"one answer": "single", "several labels, a yes/no decision each": "several"}
 #: Rows that are shown as they would be stored, of how many characters.
 _SHOWN_ROWS, _SHOWN_CHARACTERS = 10, 120
 
@@ -96,7 +96,7 @@ class TableColumns(Viewer):
             width=260,
         )
         self.labels = pmui.CheckBoxGroup(
-            label="Columns with the right outcomes",
+            label="Columns with the right answers",
             options=list(read.labels),
             value=[label.column for label in columns.labels],
             inline=True,
@@ -207,7 +207,7 @@ class TableColumns(Viewer):
             columns = self.columns
         except ValueError as error:
             self.shown[:] = [
-                empty(f"**These outcomes are not valid.** {escape_markdown(str(error))}")
+                empty(f"**These answers are not valid.** {escape_markdown(str(error))}")
             ]
             self._on_converted(Converted(self._read.table))
             return
@@ -267,7 +267,7 @@ def _no_label_note(label: Label) -> str:
     if not label.like_none:
         return ""
     return (
-        f"{label.column}: {', '.join(label.like_none)} is an outcome. If it means that nobody labelled "
+        f"{label.column}: {', '.join(label.like_none)} is an answer. If it means that nobody labelled "
         f"the row, choose it under “{_NO_LABEL.format(label.column)}”."
     )
 

@@ -51,7 +51,7 @@ def _sentence(number: int, result: ComparisonResult, gain: Change | None) -> str
         "inconclusive": "may be better or worse",
     }[result.verdict]
     if gain is None:
-        return f"Version {number} {word}: no outcomes are known."
+        return f"Version {number} {word}: no right answers are known."
     low, high = gain.low, gain.high
     if result.verdict == "passed" and low is not None and low > 0:
         word = "is better"
@@ -71,7 +71,7 @@ def _basis(result: ComparisonResult, gain: Change | None) -> list[str]:
     if gain is not None:
         fixed, broken = sum(each.fixed for each in flips), sum(each.broken for each in flips)
         n = sum(side.labelled for side in sides)
-        texts.append(f"Compared on {n:,} known outcomes: {fixed:,} fixed, {broken:,} broken.")
+        texts.append(f"Compared on {n:,} known answers: {fixed:,} fixed, {broken:,} broken.")
     price = result.price
     if price is not None and not (is_free(price.usd_before) and is_free(price.usd_after)):
         texts.append(

@@ -54,7 +54,7 @@ class Moves:
 
     def ask_alias(self, looked: Looked, number: int) -> None:
         """Ask which alias to point to which version."""
-        alias = pmui.TextInput(label="Alias, such as staging", value=STAGING, width=220)
+        alias = pmui.TextInput(label="Name, such as staging", value=STAGING, width=220)
         version = pmui.Select(
             label="Version",
             options=[each.version for each in looked.versions],
@@ -62,8 +62,8 @@ class Moves:
             width=220,
         )
         self._ask(
-            "Point an alias to a version?",
-            "Applications that name the alias are answered by that version.",
+            "Put a version in use under a name?",
+            "Applications that ask for the name are answered by that version.",
             "Point it there",
             lambda why: self._named.move(
                 looked.decision.name, alias.value_input or alias.value, version.value, reason=why

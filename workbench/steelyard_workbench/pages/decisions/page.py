@@ -282,7 +282,7 @@ class DecisionsPage(OnePartPage):
             back = partial(moves.ask_roll_back, looked, last)
             buttons.append(self._opens(f"Roll back to {last.from_version}", back))
         alias = partial(moves.ask_alias, looked, number)
-        buttons.append(self._opens("Point an alias…", alias, "text"))
+        buttons.append(self._opens("Put a version in use…", alias, "text"))
         if result is not None:
             details.append(_closed("Why, and what changes", comparison_figures(result)))
         return card(
@@ -375,15 +375,17 @@ class DecisionsPage(OnePartPage):
             self.client.named_decisions.change(decision.name, **changed)
 
         about = {
-            "Aliases": ", ".join(f"{each.alias} {each.version}" for each in decision.aliases),
-            "Latency, median": measure_text(week.latency_p50_ms, places=1) + " ms",
+            "Versions in use": ", ".join(
+                f"{each.alias} {each.version}" for each in decision.aliases
+            ),
+            "Time, median": measure_text(week.latency_p50_ms, places=1) + " ms",
         }
         pages = [("Live answers", "live"), ("Alarms", "alarms"), ("Jobs", "jobs")]
         if decision.dataset_id is not None:
             pages += [("Dataset", "datasets"), ("Evaluations", "evaluations")]
             pages += [("Prompt tuning", "tuning")]
         if looked.growth is not None:
-            pages += [("Family", "families")]
+            pages += [("Model line", "families")]
         links = [Choice(label, partial(self._go, page), look="outlined") for label, page in pages]
         if decision.archived_at is None:
             archive = partial(self.moves.ask_archive, decision.name)

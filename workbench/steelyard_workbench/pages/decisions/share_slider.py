@@ -35,7 +35,7 @@ _ENDED = {
     "alarm": "an alarm was raised on the model of {}, so the server ended it",
     "comparison": "a comparison refused {}, so the server ended it",
     "changed": "another share took its place",
-    "moved": "an alias moved",
+    "moved": "another version took its place",
 }
 
 

@@ -31,7 +31,7 @@ from steelyard_workbench.parts.evaluations.listing import succeeded
 MOST_RUNS, MOST_MODELS = 60, 12
 _MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex")
 _CAPTION = (
-    "Runs on the rows of the newest one, with 95 % intervals; numbers of a family are one line. Those on "
+    "Runs on the rows of the newest one, with 95 % intervals; numbers of a model line are one line. Those on "
     "other rows, which cannot be compared with it, stand in the table alone. Click a mark to open the run."
 )
 

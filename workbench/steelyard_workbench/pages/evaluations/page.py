@@ -133,7 +133,7 @@ class EvaluationsPage(Page):
         if known[chosen].split.evaluation == 0:
             return pn.Column(
                 select,
-                empty("This dataset has no evaluation rows, so nothing can be scored on it."),
+                empty("This dataset has no rows for the check, so nothing can be scored on it."),
                 sizing_mode="stretch_width",
             )
         self.list = EvaluationList(self.client, chosen, self._open_evaluation, self.visit)

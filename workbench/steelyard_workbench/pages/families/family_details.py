@@ -89,11 +89,11 @@ class FamilyDetails(Serving, LineMoves):
         if continuation.rows is not None:
             text += (
                 f": {continuation.rows.new:,} new or corrected and {continuation.rows.earlier:,} earlier rows for "
-                f"training, {continuation.rows.evaluation:,} for the gate"
+                f"training, {continuation.rows.evaluation:,} for the check"
             )
         if continuation.evaluation_decisions is not None:
             text += (
-                f"; {continuation.evaluation_decisions:,} evaluation decisions to judge by, "
+                f"; {continuation.evaluation_decisions:,} decisions for the check, "
                 f"{continuation.needed:,} needed"
             )
         return " ".join([f"{text}.", *continuation.reasons])
@@ -239,7 +239,7 @@ class FamilyDetails(Serving, LineMoves):
         return pn.Column(
             pmui.FlexBox(switch, warm, back, delete),
             _sentence(
-                f"Its own switch answers calls to {name} by its number, whatever the family serves. "
+                f"Its own switch answers calls to {name} by its number, whatever the model line answers by. "
                 f"Its own keep warm keeps it loaded for them."
             ),
             sizing_mode="stretch_width",
@@ -326,7 +326,7 @@ def _why_not_delete(family: Family) -> list[str]:
 
 def _why_not_delete_model(family: Family, model: ModelVersion, *, is_latest: bool) -> list[str]:
     if is_latest:
-        return ["it is the latest model: roll the family back instead"]
+        return ["it is the latest model: roll the model line back instead"]
     reasons = []
     if model.on_at is not None:
         reasons.append("its own switch is on")

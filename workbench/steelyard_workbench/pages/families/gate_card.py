@@ -104,7 +104,7 @@ def show_gate(
         parts.append(_explain(gate))
     parts += _flips(gate, open_rows)
     parts += [] if place is None else [place]
-    for title, slices in (("By decision", gate.by_decision), ("By outcome", gate.by_outcome)):
+    for title, slices in (("By decision", gate.by_decision), ("By answer", gate.by_outcome)):
         parts += _slices(title, slices, gate, open_rows)
     if gate.unlisted:
         parts.append(
@@ -177,7 +177,7 @@ def _explain(gate: Gate) -> Viewable:
     if new is not None and isinstance(new.margin, float):
         clears = (
             f"clear 0 by {new.margin:.4f} (dotted), to allow for one mistake more than was seen and "
-            "for few contexts."
+            "for few texts."
             if new.margin
             else "lie on the side of a gain (dotted at 0)."
         )

@@ -99,7 +99,7 @@ class HeldOutRows(Viewer):
             "group": _select("Rows", {_ALL: "", **_GROUPS}, request.group),
             "flip": _select("Right or wrong", {_ALL: "", **_FLIPS}, request.flip),
             "decision": _select("Decision", {_ALL: ""}, request.decision),
-            "right": _select("Right outcome", {_ALL: ""}, request.outcome),
+            "right": _select("Right answer", {_ALL: ""}, request.outcome),
         }
         pn.bind(self._on_filter, *self.filters.values(), watch=True)
         self.number = pmui.TextInput(label="Row number", width=130)
@@ -149,7 +149,7 @@ class HeldOutRows(Viewer):
             return
         row = matches.row(0, named=True)
         shown = {
-            "Context": self._context_of(row["context_sha256"]),
+            "Text": self._context_of(row["context_sha256"]),
             "Decision": row["decision"],
             "Right": row["right"],
             "Before": row["before"],

@@ -78,7 +78,7 @@ class NextFineTune(Viewer):
             self.base,
             pmui.Typography(
                 "On another base model its next model is trained on every row, from that base model "
-                f"alone, and the gate compares it with {rival}.",
+                f"alone, and the check compares it with {rival}.",
                 variant="body2",
                 visible=has_choice,
                 margin=(0, 10, 8, 10),

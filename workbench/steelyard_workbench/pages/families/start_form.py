@@ -46,9 +46,7 @@ def show_estimate(estimate: FineTuneEstimate, seconds: float | None) -> Viewable
     """Show a fine-tune's time, and its price where there is one."""
     minimum = ", the minimum" if estimate.minimum_applied else ""
     fee = f"{estimate.price_usd} USD{minimum}: held now, charged only if it succeeds"
-    tokens = (
-        "" if estimate.trained_tokens is None else f", {estimate.trained_tokens:,} trained tokens"
-    )
+    tokens = "" if estimate.trained_tokens is None else f", {estimate.trained_tokens:,} tokens"
     return facts(
         {
             **({} if is_free(estimate.price_usd) else {"Fee": fee}),
@@ -56,10 +54,10 @@ def show_estimate(estimate: FineTuneEstimate, seconds: float | None) -> Viewable
             "Training": f"{estimate.steps:,} steps, {estimate.passes:.3g} passes{tokens}",
             "Rows": (
                 f"{estimate.rows.new:,} new or corrected and {estimate.rows.earlier:,} earlier for training, "
-                f"{estimate.rows.evaluation:,} for the gate"
+                f"{estimate.rows.evaluation:,} for the check"
             ),
             "Dataset version": str(estimate.dataset_version),
-            "Seed": str(estimate.seed),
+            "Random start (seed)": str(estimate.seed),
         }
     )
 
@@ -93,8 +91,10 @@ class FamilyForm(Viewer):
             label="Name (a to z, 0 to 9, hyphens)", value=self._names[first], width=300
         )
         self.heads = pmui.Select(label="What answers", options=_HEADS, value="auto", width=300)
-        self.rank = pmui.Select(label="LoRA rank", options=_RANKS, value=0, width=220)
-        self.seed = pmui.TextInput(label="Seed (optional)", width=150)
+        self.rank = pmui.Select(
+            label="Learns deeper (LoRA rank)", options=_RANKS, value=0, width=220
+        )
+        self.seed = pmui.TextInput(label="Random start (seed, optional)", width=150)
         super().__init__()
         self.place = pn.Column(sizing_mode="stretch_width")
         self._by_name = {

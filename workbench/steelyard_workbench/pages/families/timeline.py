@@ -13,7 +13,7 @@ from steelyard_workbench.parts.families.verdicts import verdict_of
 #: Events that are shown, the newest.
 SHOWN = 30
 COLUMNS = ("when (UTC)", "what", "gate", "by")
-_OWNER, _ITSELF, _GATE = "its owner", "the family itself", "the gate"
+_OWNER, _ITSELF, _GATE = "its owner", "the model line itself", "the check"
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class FrontierPanel(Viewer):
         self.false_yes = pmui.FloatInput(label="A wrong yes costs", value=1.0, start=0, width=170)
         self.false_no = pmui.FloatInput(label="A wrong no costs", value=1.0, start=0, width=170)
         self.matrix = pmui.TextAreaInput(
-            label="Costs as JSON: action, outcome, cost",
+            label="Costs as JSON: action, answer, cost",
             rows=6,
             max_length=ANY_LENGTH,
             sizing_mode="stretch_width",

@@ -243,7 +243,7 @@ def job_needs(jobs: Iterable[Job], now: float | None = None) -> list[Need]:
             needs.append(
                 Need(
                     gate_verdict.status,
-                    f"{name}: gate {gate_verdict.word}",
+                    f"{name}: check {gate_verdict.word}",
                     text,
                     "Look",
                     "jobs",
@@ -270,7 +270,7 @@ def family_needs(families: Iterable[Family]) -> list[Need]:
     return [
         Need(
             "unsure",
-            f"Family {family.id}:",
+            f"Model line {family.id}:",
             move_text(family.move),
             "Look",
             "families",

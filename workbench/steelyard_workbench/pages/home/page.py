@@ -76,7 +76,7 @@ class HomePage(Page):
         role = self.session.role
         if self.session.who is not None and role == "reviewer":
             self.needs, self.summary_box[:] = {}, []
-            waiting = self._needs("Drafts", lambda: open_drafts(client, reviewer), waiting_needs)
+            waiting = self._needs("Reviews", lambda: open_drafts(client, reviewer), waiting_needs)
             return [heading("What waits for you"), self.summary_box, waiting]
         has_keys = role != "billing"
         spend = Loaded(
@@ -96,9 +96,9 @@ class HomePage(Page):
         needing = [
             self._needs("Decisions", lambda: listed().decisions, proposed_needs),
             self._needs("Alarms", lambda: fetch_alarms(client), alarm_needs),
-            self._needs("Drafts", drafts, draft_needs),
+            self._needs("Reviews", drafts, draft_needs),
             self._needs("Fine-tunes", lambda: recent_jobs(client), job_needs),
-            self._needs("Families", families, family_needs),
+            self._needs("Model lines", families, family_needs),
             self._needs("Evaluations", evaluations, evaluation_needs),
             self._needs("Warnings of the server", client.capabilities, server_needs),
         ]

@@ -40,7 +40,7 @@ class JobDetail(Viewer):
         self.curve = pn.Column(sizing_mode="stretch_width")
         self._shown: Job | None = None
         self._box = pn.Column(
-            heading(f"Fine-tune of {job.family or 'a deleted family'}"),
+            heading(f"Fine-tune of {job.family or 'a deleted model line'}"),
             self._text,
             self.bar,
             self._facts,
@@ -100,7 +100,7 @@ class JobDetail(Viewer):
             return
         # Heads are fitted one after the other, each to a decision of its own: no line joins them.
         title = "Training loss" if is_curve else "Loss of each head, in the order of their fits"
-        made = figures.plot(title, "step", "loss (nats)", height=260)
+        made = figures.plot(title, "step", "loss", height=260)
         if is_curve:
             made.line(x="step", y="loss", source=self._source, color=BLUE, line_width=2)
         made.scatter(x="step", y="loss", source=self._source, color=BLUE, size=6)

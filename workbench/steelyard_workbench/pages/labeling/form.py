@@ -51,7 +51,7 @@ _FIELDS = ("context", "decisions", "metadata")
 #: An answer whose top probability is at most this is unsure.
 _UNSURE = 0.6
 _WHAT = (
-    "Teachers, which are connected models and families, each label every row. You see the price first, "
+    "Models label every row, each for itself: connected models and model lines. You see the price first, "
     "accept the rows that are right, and make a dataset of them."
 )
 _NO_TEACHERS = (
@@ -115,7 +115,7 @@ class LabelingForm(Viewer):
             width=330,
         )
         self.question = pmui.TextInput(label="Question", max_length=1_000, width=340)
-        self.outcomes = pmui.TextInput(label="Outcomes, with commas", max_length=4_000, width=340)
+        self.outcomes = pmui.TextInput(label="Answers, with commas", max_length=4_000, width=340)
         self.teachers = pmui.MultiChoice(
             label="Teachers",
             options={teacher.name: teacher.id for teacher in teachers.data},

@@ -137,7 +137,7 @@ class LabelQueue(Viewer):
         else:
             self._rows[:] = [
                 mark_table(
-                    ("", "row", "context", *self._job.teacher_models),
+                    ("", "row", "text", *self._job.teacher_models),
                     rows,
                     label="Rows with what teachers said of them",
                     open_=self._toggle,

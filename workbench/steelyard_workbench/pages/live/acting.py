@@ -89,7 +89,7 @@ class WouldAct(Viewer):
             f"of {n_seen:,} known, <b>{n_wrong:,}</b> ({100 * n_wrong / n_seen:.0f} %) "
             f"{'was' if n_wrong == 1 else 'were'} wrong"
             if n_seen
-            else "of none of them the outcome is known"
+            else "of none of them the right answer is known"
         )
         self.text.object = (
             f'<div class="row"><h2>Would have acted from {100 * at:.0f} % sure</h2>'

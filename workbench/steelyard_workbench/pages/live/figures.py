@@ -116,7 +116,7 @@ def clock(at: float) -> str:
 
 def share_text(measure: Measure | None) -> tuple[str, str]:
     """Return a share in per cent, and its interval and n."""
-    return _measure_text(measure, "{:.1%}", "{:.1%}", "no interval: one context, ")
+    return _measure_text(measure, "{:.1%}", "{:.1%}", "no interval: one text, ")
 
 
 def time_text(measure: Measure | None) -> tuple[str, str]:
@@ -202,9 +202,7 @@ def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Vie
         )
 
     if n < FEW:
-        text = (
-            f"{n:,} of {FEW} outcomes known: fewer say nothing about how sure it may be believed."
-        )
+        text = f"{n:,} of {FEW} right answers known: fewer say nothing about how sure it may be believed."
         return pmui.Typography(text, variant="body2")
 
     def open_bin(place: int) -> None:
@@ -224,7 +222,7 @@ def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Vie
     data = mark_table(
         ("promised", "mean", "accuracy (95 % interval, n)"),
         rows,
-        label="Reliability on feedback",
+        label="How sure against how right, by feedback",
         open_=lambda i: open_bin(filled[i]),
     )
     return pn.Column(

@@ -86,7 +86,7 @@ class OpenedAnswer(Viewer):
             if field.value and field.value != self._told[name]
         }
         if not chosen:
-            self.said.text = "Choose an outcome that is not told yet first."
+            self.said.text = "Choose an answer first."
             return
         self.send.disabled = True
         await asyncio.to_thread(self._client.feedback, self._id, chosen, by="person")
@@ -123,7 +123,7 @@ class OpenedAnswer(Viewer):
         }
         parts: list[Viewable] = [
             pn.pane.HTML(
-                f'<pre tabindex="0" aria-label="Context" style="{_TEXT}">{escape(text)}</pre>',
+                f'<pre tabindex="0" aria-label="Text" style="{_TEXT}">{escape(text)}</pre>',
                 sizing_mode="stretch_width",
             ),
             facts(about),
@@ -167,7 +167,7 @@ class OpenedAnswer(Viewer):
             origin = f"Reported by {report.by}{who}: {feedback_text(report.outcome)}"
             shown.append(pmui.Typography(escape_markdown(origin), variant="body2"))
         if len(likeliest) > _MOST_BARS:
-            more = f"and {len(likeliest) - _MOST_BARS:,} less likely outcomes"
+            more = f"and {len(likeliest) - _MOST_BARS:,} less likely answers"
             shown.append(pmui.Typography(more, variant="body2"))
         if isinstance(feedback, dict):
             likely = escape_markdown(feedback_text(feedback))

@@ -193,7 +193,7 @@ def show_charts(fetched: Fetched, open_: Open) -> list[Viewable]:
             has_feedback=True,
             band=brier,
         ),
-        _chart(series, "Shares of outcomes", "share", _outcome_lines(series), open_),
+        _chart(series, "Shares of the answers", "share", _outcome_lines(series), open_),
         _chart(series, "Abstained or went on", "share", rates, open_),
         _chart(series, "Time to answer", "ms", times, open_),
         _cost_chart(series, open_),
@@ -408,7 +408,7 @@ def _notes(fetched: Fetched) -> str:
             f"Dashed lines and green bands are what the evaluation {promise.evaluation_id} measured."
         )
     if series.outcomes_left_out:
-        sentences.append(f"{series.outcomes_left_out:,} outcomes that are rarer are left out.")
+        sentences.append(f"{series.outcomes_left_out:,} answers that are rarer are left out.")
     return " ".join(sentences)
 
 

@@ -59,7 +59,7 @@ def show_shadow(report: ShadowReport) -> Viewable:
             f"{decision.observed:,}",
             measure_text(decision.family_accuracy or None),
             measure_text(decision.shadow_accuracy or None),
-            f"family {decision.family_right:,}, shadow {decision.shadow_right:,}",
+            f"model line {decision.family_right:,}, shadow {decision.shadow_right:,}",
         )
         for name, decision in report.decisions.items()
     ]

@@ -75,7 +75,7 @@ def _labels(values: MapValues) -> Colouring:
     expected = np.array(values.expected, dtype=np.int64)
     codes = np.where((expected >= 0) & (expected < n_named), expected, n_named)
     codes[expected == NONE] = n_named + 1
-    names = (*values.outcomes[:n_named], "another outcome", "no label")
+    names = (*values.outcomes[:n_named], "another answer", "no label")
     descriptions = [_outcome(values, place) for place in values.expected]
     places = outcome_places(values.outcomes)
     colours = (SERIES[places[name]] for name in values.outcomes[:n_named])
@@ -126,4 +126,4 @@ def _named(names: tuple[str, ...], colors: tuple[str, ...], codes: NDArray[np.in
 def _outcome(values: MapValues, place: int) -> str:
     if place == NONE:
         return "no label"
-    return values.outcomes[place] if place >= 0 else "another outcome"
+    return values.outcomes[place] if place >= 0 else "another answer"

@@ -26,7 +26,7 @@ _MOST_DATASETS = 200
 _MOST_MAPS = 200
 _UNFINISHED = frozenset({"queued", "running", "cancelling"})
 _DOING = {
-    "embedding": "making vectors of the rows",
+    "embedding": "reading the rows",
     "comparing": "comparing the rows",
     "laying_out": "laying the rows out",
 }
@@ -139,9 +139,8 @@ class MapPage(OnePartPage):
         )
         return [
             empty(
-                "**No map of this version yet.** The default model's vectors of the rows are "
-                "compared and laid out once, as a job on the server, which for 20,000 rows of "
-                f"a line or two takes some minutes.{most}",
+                "**No map of this version yet.** Alike texts are put near each other, once "
+                f"and in the background: some minutes for 20,000 rows of a line or two.{most}",
                 *([start] if self.session.may_change else []),
             )
         ]

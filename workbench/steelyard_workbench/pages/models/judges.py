@@ -190,7 +190,7 @@ class Judges(Section):
             return [self.first_step]
         if not judge.connected:
             return [self._step("Connect it", partial(judges.connect, name), "contained")]
-        route = self._step("Use it in the route auto", partial(judges.use_in_route, name))
+        route = self._step("Ask it in auto", partial(judges.use_in_route, name))
         # The route auto goes through a reader by itself.
         asks = [] if judge.routes or judge.kind == "reader" else [route]
         check = self._step("Check it", partial(judges.check, name), "contained")
@@ -277,16 +277,18 @@ def _show_results(judge: Judge) -> list[Viewable]:
         values = {
             "Answered": f"{check.answered} of {check.asked}",
             "Typical time": "—" if check.p50_ms is None else f"{check.p50_ms:,.0f} ms",
-            "Flips when outcomes are reordered (0 % is right)": _share(check.flips_when_reordered),
-            "Flips when a question is negated (100 % is right)": _share(check.flips_when_negated),
+            "Answers that change with the order (0 % is right)": _share(check.flips_when_reordered),
+            "Answers that turn with a negated question (100 % is right)": _share(
+                check.flips_when_negated
+            ),
             "Says yes (50 % is right)": _share(check.share_of_yes),
-            "Probability on the outcomes (100 % is right)": _share(check.share_on_outcomes),
+            "Probability on the answers (100 % is right)": _share(check.share_on_outcomes),
         }
         shown += [heading("Check", 3), facts(values)]
     if judge.calibration is not None:
         fit = judge.calibration
         text = (
-            f"Held-out log loss {fit.log_loss_before:.3f} before, {fit.log_loss_after:.3f} after, on "
+            f"Loss on rows that it has not seen {fit.log_loss_before:.3f} before, {fit.log_loss_after:.3f} after, on "
             f"{fit.held_out:,} decisions."
         )
         word = "In use." if fit.in_use else "Not kept: the loss is not lower."

@@ -27,10 +27,10 @@ from steelyard_workbench.pages.models.judges import Judges
 from steelyard_workbench.pages.models.routes import Routes
 
 _KINDS = {
-    "family": "family",
+    "family": "model line",
     "base": "shipped",
     "connected": "connected",
-    "route": "route",
+    "route": "combined",
 }
 #: Of models that are connected: what each wire is, and where it runs.
 _WIRES = {
@@ -39,8 +39,8 @@ _WIRES = {
     "connected-hub": ("encoder", "this server"),
 }
 _CONNECT = with_details(
-    "Models of other servers, which an operator connects, are checked and calibrated here, and routes "
-    "are fitted. Requests name both like any other model.",
+    "Models of other servers, which an operator connects, are checked here, and combined with "
+    "others. Programs name both like any other model.",
     "`steelyard model add NAME` connects one (with `--teacher` it labels rows too); `steelyard model stress NAME` tests one under pressure.",
 )
 
@@ -112,7 +112,7 @@ class ModelsPage(Page):
 
     def _show(self, models: Sequence[ListedModel]) -> Viewable:
         return mark_table(
-            ("model", "kind", "now", "USD a million tokens", "flips under pressure", "runs on"),
+            ("model", "kind", "now", "USD a million tokens", "changed by small edits", "runs on"),
             [
                 (
                     listed.choice.name,

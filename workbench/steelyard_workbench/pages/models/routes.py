@@ -1,4 +1,4 @@
-"""Fit a route: models asked in order, each where the one before is unsure."""
+"""Combine models: models asked in order, each where the one before is unsure."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from steelyard_workbench.pages.models.judges import show_task
 from steelyard_workbench.parts.datasets.names import dataset_options
 
 _ABOUT = (
-    "A route asks a cheap model first, and a stronger one for what the cheap one is not sure of. Rows "
-    "with labels choose how sure is sure enough, and other rows show how good the route is."
+    "A combined model asks a cheap one first, and a stronger one for what the cheap one is not sure of. Rows "
+    "with labels choose how sure is sure enough, and other rows show how good it is."
 )
-_NONE = "**No routes yet.** Choose two models and a dataset with labels below, and fit one."
+_NONE = "**No combined models yet.** Choose two models and a dataset with labels below."
 _MOST_DATASETS = 200
 _NO_MODEL = ""
 _SHARE, _ACCURACY, _PRICE = "share", "accuracy", "price"
@@ -48,14 +48,14 @@ _Choices = tuple[list[Model], list[Dataset]]
 
 
 class Routes(Section):
-    """The routes, the one that is open beside them, and the form of a new one."""
+    """The combined models, the one that is open beside them, and the form of a new one."""
 
     def build(self) -> list[Viewable]:
         """Return the list and the form."""
         self.chosen = ""
         self._looks_left = 0
         self.routes: Loaded[RouteList] = Loaded(
-            "The routes", self.client.models.routes, self._show, n_lines=2
+            "The combined models", self.client.models.routes, self._show, n_lines=2
         )
         self.form: Loaded[_Choices] = Loaded(
             "The models and datasets", self._fetch_choices, self._show_form, n_lines=2
@@ -63,10 +63,10 @@ class Routes(Section):
         self.opened.width = 520
         self.question = pn.Column()
         return [
-            heading("Routes"),
+            heading("Combined models"),
             pmui.Typography(_ABOUT, variant="body2"),
             side_by_side(self.part(self.routes), self.opened),
-            heading("Fit a route", 3),
+            heading("Combine models", 3),
             self.part(self.form),
             self.said,
             self.question,
@@ -100,12 +100,12 @@ class Routes(Section):
         if not routes.data:
             return empty(_NONE)
         return mark_table(
-            ("route", "models", "state"),
+            ("name", "models", "state"),
             [
                 (route.name, ", then ".join(step.model for step in route.models), _state_of(route))
                 for route in routes.data
             ],
-            label="Routes",
+            label="Combined models",
             open_=lambda place: self.open_route(routes.data[place]),
             opens="Show what it was fitted to",
         )
@@ -114,9 +114,9 @@ class Routes(Section):
         models, datasets = choices
         if len(models) < 2 or not datasets:
             missing = "a second model" if datasets else "a dataset with labels"
-            return empty(f"A route needs two models and a dataset with labels: add {missing}.")
+            return empty(f"A combined model needs two and a dataset with labels: add {missing}.")
         names = {_with_price(model): model.id for model in models}
-        self.route_name = pmui.TextInput(label="Name of the route", max_length=128, width=240)
+        self.route_name = pmui.TextInput(label="Its name", max_length=128, width=240)
         self.first = pmui.Select(label="Asked first", options=names, value=models[0].id, width=330)
         self.second = pmui.Select(label="Then", options=names, value=models[1].id, width=330)
         self.third = pmui.Select(
@@ -135,9 +135,9 @@ class Routes(Section):
         self.rows = pmui.IntInput(
             label="Rows of each side at most", value=200, start=20, end=2_000, width=200
         )
-        self.replaces = pmui.Switch(label="Replace a route of this name", value=False)
+        self.replaces = pmui.Switch(label="Replace one of this name", value=False)
         fit = self.button(
-            "Fit the route",
+            "Combine them",
             self._fit,
             "Not fitted.",
             variant="contained",
@@ -165,7 +165,7 @@ class Routes(Section):
         self.value.param.update(label=labels[bound], value=_USUAL[bound])
 
     async def _fit(self) -> None:
-        name = needed(self.route_name, "Write a name: programs ask for the route by it.")
+        name = needed(self.route_name, "Write a name: programs ask for it by that.")
         models = [self.first.value, self.second.value, self.third.value]
         await asyncio.to_thread(
             self.client.models.fit_route,
@@ -216,7 +216,7 @@ class Routes(Section):
 
         removing = self.write(partial(self._remove, route), "Not removed.")
         self.confirmation = Confirmation(
-            f"Remove the route {route.name}?",
+            f"Remove {route.name}?",
             pmui.Typography(
                 "Requests that name it are refused from then on. Its models stay, and so do its stored "
                 "answers.",
@@ -233,7 +233,7 @@ class Routes(Section):
         self.close()
         self._looks_left = _LOOKS_AFTER
         await self.routes.refresh(quietly=True)
-        self.tell(f"The route {route.name} is removed.")
+        self.tell(f"{route.name} is removed.")
 
 
 def _show_steps(route: ModelRoute) -> Viewable:
@@ -246,7 +246,7 @@ def _show_steps(route: ModelRoute) -> Viewable:
         )
         for step in route.models
     ]
-    return table(("model", "decides"), rows, label="Models of the route")
+    return table(("model", "decides"), rows, label="Models of it")
 
 
 def show_fit(fit: RouteFit) -> list[Viewable]:

@@ -93,7 +93,7 @@ def _fetch_row(session: Session) -> Origin:
     text = (
         f"Row {session.row:,}"
         if is_row
-        else "The first row of the family's dataset, in its wording"
+        else "The first row of the model line's dataset, in its wording"
     )
     text += f", labelled {labels}" if labels else ""
     return Origin(escape_markdown(text), row.decisions, row=row)

@@ -227,7 +227,7 @@ class WasItRight(Viewer):
         labels = {name: field.value for name, field in self.right.items() if field.value != _NONE}
         if not labels:
             self.choose.visible = True
-            self.said[:] = [empty("Say which outcome is right, of one decision at least.")]
+            self.said[:] = [empty("Say which answer is right, of one question at least.")]
             return
         await asyncio.to_thread(self._send_feedback, labels)
         row = {

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import panel as pn
@@ -29,7 +30,7 @@ from steelyard_workbench.pages.review.apart import is_apart
 from steelyard_workbench.pages.review.reviewers import Reviewers
 from steelyard_workbench.pages.review.suggesting import Suggesting
 from steelyard_workbench.parts.datasets.questions import as_text, labels_text
-from steelyard_workbench.parts.review.row_filter import OnFilter, RowFilter
+from steelyard_workbench.parts.review.row_filter import SIDES, OnFilter, RowFilter
 
 #: Similar rows that are shown, entries of a history, and outcomes of a chart.
 N_SIMILAR, N_ENTRIES, N_BARS = 8, 20, 15
@@ -186,8 +187,7 @@ class Beside(Viewer):
             return empty("No rows match, so there is nothing to count.")
         shown: list[Viewable] = [
             pmui.Typography(
-                f"Rows by their label in version {self._counted[1]}, under the names of this draft. "
-                "Click a bar to filter by it.",
+                f"Labels in version {self._counted[1]}. Click a bar for its rows.",
                 variant="body2",
             )
         ]
@@ -203,7 +203,13 @@ class Beside(Viewer):
             )
         sides: dict[str, int] = facets.get("sides", {})
         shown.append(
-            self._bars("side", list(sides), sides, lambda name: replace(self._filter, side=name))
+            self._bars(
+                "for",
+                list(sides),
+                sides,
+                lambda name: replace(self._filter, side=name),
+                words=SIDES,
+            )
         )
         return pn.Column(*shown, sizing_mode="stretch_width")
 
@@ -218,11 +224,12 @@ class Beside(Viewer):
         names: list[str],
         counts: dict[str, int],
         filter_of: Callable[[str], RowFilter],
+        words: Mapping[str, str] = MappingProxyType({}),
     ) -> Viewable:
         places = outcome_places(counts)
         return figures.show(
             figures.bars(
-                [f"{name} ({counts[name]:,})" for name in names],
+                [f"{words.get(name, name)} ({counts[name]:,})" for name in names],
                 [counts[name] for name in names],
                 color=[SERIES[places[name]] for name in names],
                 title=title,

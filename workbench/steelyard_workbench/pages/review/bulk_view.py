@@ -30,7 +30,7 @@ MAX_UNTYPED = 100
 _SNIPPET = 300
 _TITLES = {
     "row": "row",
-    "context": "context",
+    "context": "text",
     "characters": "length",
     "labels": "labels now",
     "state": "state",
@@ -155,7 +155,7 @@ class BulkView(Viewer):
         named = [change for change in outcomes if change.decision == decision]
         keys = digits_of([str(change.outcome) for change in named])
         if str(digit) not in keys:
-            self._on_message(f"There is no outcome {digit}.")
+            self._on_message(f"There is no answer {digit}.")
             return False
         self._change.value = named[keys.index(str(digit))].label
         self._on_message(f"{self.change.label}: for the {self._n_selected:,} selected rows")

@@ -238,7 +238,7 @@ class Deciding:
             self._on_message(f"row {self._reader.rows.place_text}, left for later")
             self._on_next()
         else:
-            self._on_message("No label is shown of this row; choose an outcome.")
+            self._on_message("No label is shown of this row; choose an answer.")
 
     def decide(self, action: str) -> None:
         """Accept, exclude, include or skip the row, and go on."""

@@ -52,7 +52,7 @@ class DeskHead(Viewer):
         self._toggle = pmui.Button(label="", variant="outlined", size="small")
         self._toggle.on_click(lambda _: on_turn())
         outcomes = pmui.Button(
-            label="Outcomes", variant="outlined", size="small", visible=on_outcomes is not None
+            label="Answers", variant="outlined", size="small", visible=on_outcomes is not None
         )
         outcomes.on_click(lambda _: on_outcomes and on_outcomes())
         self._seal = pmui.Button(

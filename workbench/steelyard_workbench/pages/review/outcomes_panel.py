@@ -1,4 +1,4 @@
-"""The outcomes of a draft: rows, names, what each means, and which mean the same."""
+"""The answers of a draft: rows, names, what each means, and which mean the same."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from steelyard_workbench.kit.states import empty
 from steelyard_workbench.parts.datasets.outcome_table import OutcomeTable
 
 _WHAT = (
-    "Merge outcomes that mean the same, rename them, and say what each means. Rows show the new "
-    "outcomes at once; finishing writes them into the dataset. `u` takes a change back."
+    "Merge answers that mean the same, rename them, and say what each means. Rows show the new "
+    "ones at once; finishing writes them into the dataset. `u` takes a change back."
 )
 
 Changes = dict[str, dict[str, Any]]
@@ -42,11 +42,11 @@ class OutcomesPanel(Viewer):
         self._listed: dict[str, DecisionOutcomes] = {}
         self._is_forbidden = False
         self.save = pmui.Button(
-            label="Save the outcomes", variant="contained", size="small", disabled=True
+            label="Save the answers", variant="contained", size="small", disabled=True
         )
         self.save.on_click(lambda _: self.send())
         self.part: Loaded[DraftOutcomes] = Loaded(
-            "The outcomes", lambda: client.drafts.outcomes(draft_id), self._show
+            "The answers", lambda: client.drafts.outcomes(draft_id), self._show
         )
         super().__init__()
         self._box = pn.Column(
@@ -96,7 +96,7 @@ class OutcomesPanel(Viewer):
             changes = self._changes(decision, table)
             if changes != _current(self._listed[decision]):
                 n_left = len({table.edits[value].name for value in _roots(changes, table)})
-                outcome = "1 outcome" if n_left == 1 else f"{n_left:,} outcomes"
+                outcome = "1 answer" if n_left == 1 else f"{n_left:,} answers"
                 self._on_edit(decision, changes, f"{decision} has {outcome}")
 
     def _changes(self, decision: str, table: OutcomeTable) -> Changes:

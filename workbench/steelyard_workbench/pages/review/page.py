@@ -24,7 +24,7 @@ class ReviewPage(Page):
 
     slug = "review"
     title = "Review"
-    summary = "A review holds your decisions on a version. Finishing it (sealing the draft) makes a new version."
+    summary = "A review holds your decisions on a version. Finishing it makes a new version."
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

@@ -219,7 +219,7 @@ class Picker(Viewer):
         )
         columns = ("dataset", "decided", "relabelled", "excluded", "noted", "last edit")
         return pn.Column(
-            table(columns, [counts], label=f"Draft {draft.name}"),
+            table(columns, [counts], label=f"Review {draft.name}"),
             pn.Row(go, delete) if self._session.may_change else go,
             sizing_mode="stretch_width",
         )

@@ -25,6 +25,7 @@ from steelyard_workbench.parts.datasets.questions import (
     label_set_of,
     questions_of,
 )
+from steelyard_workbench.parts.review.row_filter import SIDES
 
 _ACTIONS = {
     "accept": "Accept",
@@ -168,7 +169,10 @@ class RowView(Viewer):
         self._sets = {f"{labels.name} *": labels for labels in label_sets(row.decisions)}
         # What is as it was is not sent, and not drawn again.
         self.card.param.update(
-            head=[(f"{place} · number {row.row} · {row.side} · ", ""), (row.now.state, "strong")],
+            head=[
+                (f"{place} · number {row.row} · {SIDES[row.side]} · ", ""),
+                (row.now.state, "strong"),
+            ],
             context=marked(as_text(row.context), words),
             images=images_of(row),
             said=[*([[(note, "strong")]] if note else []), *notes_of(row)],
@@ -295,7 +299,7 @@ def notes_of(row: DraftRow) -> list[list[Run]]:
     if row.now.note:
         lines.append([("Note:", "strong"), (f" {row.now.note}", "")])
     if row.rewards is not msgspec.UNSET:
-        lines.append([("Rewards: the outcome that you choose takes the highest one.", "")])
+        lines.append([("Rewards: the answer that you choose takes the highest one.", "")])
     if isinstance(row.metadata, dict):
         lines += [
             [(f"{name}:", "strong"), (f" {as_text(value)}", "")]

@@ -38,7 +38,7 @@ _STATES = {
 _MOST_NAMES = 8
 _UNSETTLED = (
     "Edits that are being sent, or that conflict with somebody else's, would be "
-    "missing. Seal once all are sent and settled."
+    "missing. Finish once all are sent and settled."
 )
 
 
@@ -211,13 +211,13 @@ class SealDialog(Viewer):
         rows = [(f"{draft.states.get(state, 0):,}", meaning) for state, meaning in _STATES.items()]
         rows.append((f"{draft.noted:,}", "rows have a note"))
         if changes.n_renamed:
-            rows.append((f"{changes.n_renamed:,}", "outcomes get another name or are merged"))
+            rows.append((f"{changes.n_renamed:,}", "answers get another name or are merged"))
         if changes.unused:
             names = ", ".join(changes.unused[:_MOST_NAMES])
             rest = len(changes.unused) - _MOST_NAMES
             more = f" and {rest:,} more" if rest > 0 else ""
             self.drop.param.update(
-                label=f"Leave out outcomes that no row has: {names}{more}", visible=True
+                label=f"Leave out answers that no row has: {names}{more}", visible=True
             )
         if agreement.blind > agreement.answered:
             n_waiting = agreement.blind - agreement.answered

@@ -33,7 +33,7 @@ _AT_ONCE, _MOST_AUDITED = 4, 200
 #: Seconds from an edit to what it says of agreement: the row that it shows is drawn before.
 _AFTER_EDIT_S = 0.2
 _WHAT = (
-    "A model answers the next rows of the queue. Its probabilities stand on the outcomes, the least "
+    "A model answers the next rows of the queue. Its probabilities stand on the answers, the least "
     "sure rows come first, and `t` takes what it suggests."
 )
 

@@ -96,7 +96,7 @@ class TuningForm(Viewer):
         self.start.disabled = not able
         if not able:
             text = (
-                f"That takes {MIN_ROWS} labelled training rows, {MIN_ROWS_PER_OUTCOME} of each outcome. "
+                f"That takes {MIN_ROWS} labelled rows to train on, {MIN_ROWS_PER_OUTCOME} of each answer. "
                 "Choose another dataset, or label rows of this one."
             )
             self.said[:] = [verdict("unsure", "No decision here can be tuned.", text)]

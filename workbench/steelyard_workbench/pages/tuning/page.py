@@ -30,7 +30,7 @@ from steelyard_workbench.parts.datasets.names import dataset_name
 
 _MOST = 100
 _UNFINISHED = frozenset({"queued", "running", "cancelling"})
-_NONE = "No wording was tuned yet. A tuned wording keeps the outcomes' names and changes the words around them."
+_NONE = "No wording was tuned yet. A tuned wording keeps the answers' names and changes the words around them."
 
 _Listed = tuple[list[PromptTuningJob], list[Dataset]]
 

@@ -45,7 +45,7 @@ def show_result(result: TuningResult) -> Viewable:
     if len(result.rounds) > 1:
         shown += [heading("Loss by round"), _rounds(result)]
     if result.test is not None and result.test.recall:
-        shown += [heading("Rows of each outcome that are right"), _recall(result.test)]
+        shown += [heading("Rows of each answer that are right"), _recall(result.test)]
     if result.tuned is not None:
         text = json.dumps(result.tuned, indent=1, ensure_ascii=False)
         shown += [heading("The decision to use"), CopyText(text, "tuned decision")]
@@ -79,7 +79,7 @@ def verdict_text(result: TuningResult) -> str:
     if test is None:
         return " ".join(result.reasons) or "The search found no better wording."
     sentence = (
-        f"On {test.rows:,} evaluation rows the log loss went from {test.original_loss:.3f} to "
+        f"On {test.rows:,} rows for the check the loss went from {test.original_loss:.3f} to "
         f"{test.tuned_loss:.3f}: a gain of {test.gain:+.3f} (95 % interval {test.gain_low:+.3f} to "
         f"{test.gain_high:+.3f}; chance alone makes {result.noise_band:.3f}). "
         f"{test.original_accuracy:.1%} were right before, {test.tuned_accuracy:.1%} after."
@@ -89,7 +89,7 @@ def verdict_text(result: TuningResult) -> str:
 
 def _rounds(result: TuningResult) -> Viewable:
     made = figures.plot(
-        "Best loss after each round, on validation rows", "round", "loss (nats)", height=220
+        "Best loss after each round, on validation rows", "round", "loss", height=220
     )
     source = ColumnDataSource(
         {
@@ -110,9 +110,9 @@ def _recall(test: TuningTest) -> Viewable:
         for name, recall in test.recall.items()
     ]
     return table(
-        ("outcome", "rows", "before", "after"),
+        ("answer", "rows", "before", "after"),
         rows,
-        label="Rows of each outcome that are right",
+        label="Rows of each answer that are right",
         numbers=(1, 2, 3),
     )
 

@@ -34,7 +34,7 @@ _BY: dict[str, UsageBy] = {
     "By day": "day",
     "By key": "key",
     "By model": "model",
-    "By family": "family",
+    "By model line": "family",
 }
 #: Bars of a chart, and lines of a table, of those that cost most.
 _MOST_BARS, _MOST_LINES = 20, 200

@@ -62,7 +62,7 @@ def draw_transitions(
     )
     total = sum(counts[transition] for transition in transitions)
     made = figures.plot(
-        f"{decision}: contexts whose label changed (n = {total:,})",
+        f"{decision}: texts whose label changed (n = {total:,})",
         "to",
         "from",
         height=130 + _CELL * len(outcomes),

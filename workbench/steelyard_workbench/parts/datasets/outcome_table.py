@@ -89,7 +89,7 @@ class OutcomeTable(Viewer):
             pmui.Typography(
                 f"{rest:,} further values stay as they are.", variant="body2", visible=rest > 0
             ),
-            title=f"Outcomes of {column}: {len(counts):,}",
+            title=f"Answers of {column}: {len(counts):,}",
             collapsed=not is_open,
             # Few outcomes are seen at once, many are scrolled through.
             scrollable_height=min(_MOST_HEIGHT, 30 + _ROW_HEIGHT * len(rows)),
@@ -133,5 +133,5 @@ class OutcomeTable(Viewer):
         left = [value for value in self.proposed if not self.same[value].value]
         n_outcomes = len(self._counts) - len(self.proposed)
         variants = "1 variant" if len(left) == 1 else f"{len(left):,} variants"
-        self.merge.label = f"Merge {variants}: {n_outcomes:,} outcomes stay"
+        self.merge.label = f"Merge {variants}: {n_outcomes:,} answers stay"
         self._offer.visible = bool(left)

@@ -24,8 +24,8 @@ _WHY_NOT = {
     "structured_wording": "no: its wording is not plain text",
     "too_few_rows": "no: too few training rows",
     "too_many_rows": "no: too many training rows",
-    "too_few_per_outcome": "no: too few training rows for an outcome",
-    "unbalanced_split": "no: a side lacks an outcome",
+    "too_few_per_outcome": "no: too few rows to train on for an answer",
+    "unbalanced_split": "no: an answer is missing to train on or for the check",
 }
 #: Outcomes of a decision in a chart; the rest is in the filter of the rows.
 _MOST_BARS = 20
@@ -70,7 +70,7 @@ def show_readiness(dataset: Dataset) -> Viewable:
         return empty("Rewards are not tuned by prompts; fine-tune on them instead.")
     ready = dataset.prompt_tuning
     shown = table(
-        ("decision", "training rows", "what they expect", "can be tuned"),
+        ("decision", "rows to train on", "what they expect", "can be tuned"),
         [_readiness_row(decision) for decision in ready.decisions],
         label="Decisions of the training rows",
         numbers=(1,),

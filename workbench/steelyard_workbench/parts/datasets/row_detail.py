@@ -32,7 +32,7 @@ def show_row(index: int, side: str, row: Example) -> Viewable:
         heading(f"Row {index:,}", 2),
         pmui.Typography(f"For {side}, {_decisions(len(row.decisions))}", variant="body2"),
         pn.pane.HTML(
-            f'<div tabindex="0" role="region" aria-label="Context" style="{_TEXT}">'
+            f'<div tabindex="0" role="region" aria-label="Text" style="{_TEXT}">'
             f"{escape(as_text(row.context))}</div>",
             sizing_mode="stretch_width",
         ),
@@ -48,7 +48,7 @@ def show_row(index: int, side: str, row: Example) -> Viewable:
                 f"**{escape_markdown(question.id)}**: {escape_markdown(question.text)}",
                 variant="body1",
             ),
-            table(("outcome", word, "means"), rows, label=f"Labels of {question.id}", numbers=(1,)),
+            table(("answer", word, "means"), rows, label=f"Labels of {question.id}", numbers=(1,)),
         ]
     if isinstance(row.metadata, dict) and row.metadata:
         rows_of = [(name, as_text(value)) for name, value in row.metadata.items()]

@@ -91,7 +91,7 @@ def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None)
     )
     made = figures.plot(
         "How often it is right against how sure it is",
-        "mean probability of the top outcome",
+        "mean probability of the answer",
         "share right, with 95 % intervals",
         height=360,
         x_range=(0, 1.02),
@@ -261,7 +261,7 @@ def cost_chart(
             color=ORANGE,
             line_dash="dashed",
             width=2,
-            legend_label=f"cheapest if calibrated: {curve.calibrated_threshold:.2f}",
+            legend_label=f"cheapest if as sure as it is right: {curve.calibrated_threshold:.2f}",
         )
     made.hover.renderers = [dots]
     made.hover.tooltips = [

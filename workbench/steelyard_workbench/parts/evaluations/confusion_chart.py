@@ -52,7 +52,7 @@ def confusion_chart(
         }
     )
     made = figures.plot(
-        f"{decision_id}: right outcome (line) against answered outcome (column)",
+        f"{decision_id}: right answer (line) against the model's (column)",
         "answered",
         "right",
         height=110 + 46 * len(names),

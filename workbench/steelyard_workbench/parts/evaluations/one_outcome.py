@@ -39,7 +39,7 @@ class OneOutcome(Viewer):
     ) -> None:
         self._on_choose, self._is_filling = on_choose, False
         self._client, self._evaluation_id, self._decision = client, evaluation_id, ""
-        self.outcome = pmui.Select(label="Outcome", options=[], width=220)
+        self.outcome = pmui.Select(label="Answer", options=[], width=220)
         self.threshold = pmui.FloatSlider(
             label="Act on it from a probability of",
             start=0.0,
@@ -65,7 +65,7 @@ class OneOutcome(Viewer):
         self.result = pn.Column(sizing_mode="stretch_width")
         self._keeping = pn.FlexBox(self.named, keep, align_items="center", visible=False)
         self._box = pn.Column(
-            heading("One outcome"),
+            heading("One answer"),
             pn.FlexBox(self.outcome, self.threshold, align_items="center"),
             self.chart,
             self.figures,
@@ -76,7 +76,7 @@ class OneOutcome(Viewer):
             sizing_mode="stretch_width",
         )
         super().__init__()
-        self.refresh = Task(self._refresh, "Could not draw this outcome.", self.chart)
+        self.refresh = Task(self._refresh, "Could not draw this answer.", self.chart)
         self.find = Task(self._find, "Could not find a threshold.", self.result, can_retry=False)
         self.keep = Write(self._keep, "Not kept:", self.result, refused="Keep the threshold")
         by_precision.on_click(lambda _: self.find.start(by_costs=False))
@@ -126,7 +126,7 @@ class OneOutcome(Viewer):
             verdict(
                 "good",
                 f"Kept in {version.name}@{version.version}.",
-                "No alias points to it yet: compare it on the page of the decision.",
+                "It is in use under no name yet: compare it on the page of the decision.",
             )
         ]
 
@@ -160,7 +160,7 @@ class OneOutcome(Viewer):
                 f"of {answer.certified.confidence:g}.",
             )
         more = (
-            f"Answered alike, {answer.missing_rows:,} more evaluation rows would."
+            f"Answered alike, {answer.missing_rows:,} more rows for the check would."
             if answer.missing_rows is not None
             else "While that is so, no number of rows would; require less, or train a better model."
         )
@@ -209,7 +209,7 @@ class OneOutcome(Viewer):
         data = mark_table(
             columns,
             rows,
-            label="One outcome by threshold",
+            label="One answer by threshold",
             open_=open_,
             opens="Show what is sent to it",
         )

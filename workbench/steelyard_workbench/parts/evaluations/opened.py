@@ -52,10 +52,10 @@ CHANCE = (
 )
 #: Sections, by how the address names them.
 SECTIONS = {
-    "reliability": "Reliability",
+    "reliability": "How sure and right",
     "confusion": "Confusion",
     "thresholds": "Thresholds",
-    "outcomes": "Outcomes",
+    "outcomes": "Answers",
     "slices": "Slices",
 }
 
@@ -154,7 +154,7 @@ class OpenedEvaluation(Viewer):
     def _reliability(self) -> list[Viewable]:
         rows = self.scored.detail.reliability
         if not isinstance(rows, list):
-            return [empty("Reliability needs targets, and this evaluation has rewards.")]
+            return [empty("This needs labels, and the dataset has rewards.")]
 
         def open_(place: int) -> None:
             row = rows[place]
@@ -171,7 +171,7 @@ class OpenedEvaluation(Viewer):
             for row in (rows[place] for place in filled)
         ]
         return [
-            heading("Reliability"),
+            heading("How sure and right"),
             figures.show(reliability_chart(rows, open_)),
             figures.show(bin_counts_chart(rows, open_)),
             _note("Click a bin for its rows. Below the line the model promises too much."),
@@ -215,7 +215,7 @@ class OpenedEvaluation(Viewer):
             notes = ["Click a cell for its rows. Shares are of the decisions of a line."]
             if left > 0:
                 notes.append(
-                    f"The {MOST_OUTCOMES} most frequent outcomes are drawn; {left} are left out."
+                    f"The {MOST_OUTCOMES} most frequent answers are drawn; {left} are left out."
                 )
             data = show_data(_matrix_table(matrix))
             place[:] = [figures.show(chart), _note(" ".join(notes)), data]
@@ -233,7 +233,7 @@ class OpenedEvaluation(Viewer):
         return [self.what_if.__panel__()]
 
     def _outcomes(self) -> list[Viewable]:
-        shown: list[Viewable] = [heading("Outcomes")]
+        shown: list[Viewable] = [heading("Answers")]
         for decision in self.scored.detail.decisions:
             if not isinstance(decision.outcomes, list):
                 continue
@@ -260,7 +260,7 @@ class OpenedEvaluation(Viewer):
                 heading(f"{decision.decision_id} (n = {decision.metrics.n:,})", level=3),
                 table(
                     (
-                        "outcome",
+                        "answer",
                         "right in",
                         "answered in",
                         "precision",
@@ -271,14 +271,14 @@ class OpenedEvaluation(Viewer):
                         "AUC",
                     ),
                     rows,
-                    label=f"Outcomes of {decision.decision_id}",
+                    label=f"Answers of {decision.decision_id}",
                     numbers=(1, 2),
                 ),
             ]
         shown.append(
             _note(
                 "In brackets 95 % intervals. Precision rests on the decisions answered so, recall "
-                "on those where it is right, the others on every decision that offers the outcome."
+                "on those where it is right, the others on every decision that offers the answer."
             )
         )
         if self.scored.detail.decisions_unlisted:

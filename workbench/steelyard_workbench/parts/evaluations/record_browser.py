@@ -115,7 +115,7 @@ class RecordBrowser(Viewer):
                 "answered": "answered",
                 "p_top": "probability",
                 "measure": self._measure_title,
-                "context": "context",
+                "context": "text",
             },
             widths={
                 "row": 60,
@@ -215,7 +215,7 @@ class RecordBrowser(Viewer):
         self.decision = pmui.Select(
             label="Decision", options={"Any": _ANY} | {name: name for name in names}, **wide
         )
-        self._target = pmui.Select(label="Right outcome", options={"Any": _ANY}, **wide)
+        self._target = pmui.Select(label="Right answer", options={"Any": _ANY}, **wide)
         self._top = pmui.Select(label="Answered", options={"Any": _ANY}, **wide)
         self._bin = pmui.Select(label="Top probability", options={"Any": _ANY}, **wide)
         slices = {"Any": _ANY} | {
@@ -381,10 +381,10 @@ def show_record(record: EvaluationRecord) -> Viewable:
     ]
     return pn.Column(
         heading(f"Row {record.row:,}", level=3),
-        show_text(context_text(record), f"Context of row {record.row:,}"),
+        show_text(context_text(record), f"Text of row {record.row:,}"),
         figures.show(chart),
         pmui.Typography(
-            f"{', '.join(measures)}. Context {record.context_sha256[:12]}…", variant="body2"
+            f"{', '.join(measures)}. Text {record.context_sha256[:12]}…", variant="body2"
         ),
         sizing_mode="stretch_width",
     )

@@ -149,7 +149,7 @@ def _sections(detail: EvaluationDetail) -> list[_Section]:
         ]
         sections.append(
             _Section(
-                "Reliability",
+                "How sure and right",
                 {"reliability": reliability_chart(rows), "bins": bin_counts_chart(rows)},
                 _Table(("promised", "n", "mean", "accuracy"), bins),
             )

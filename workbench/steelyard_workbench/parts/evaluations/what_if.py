@@ -71,7 +71,7 @@ class WhatIf(Viewer):
         self.wrong = pmui.FloatInput(label="A wrong answer costs", value=1.0, start=0, width=170)
         self.abstaining = pmui.FloatInput(label="Abstaining costs", value=0.2, start=0, width=170)
         self.matrix = pmui.TextAreaInput(
-            label="Costs as JSON: action, outcome, cost",
+            label="Costs as JSON: action, answer, cost",
             rows=6,
             max_length=ANY_LENGTH,
             sizing_mode="stretch_width",
@@ -85,7 +85,7 @@ class WhatIf(Viewer):
         self._matrix_fields = pmui.Column(
             number_fields(self.wrong, self.abstaining),
             pmui.Accordion(
-                ("Costs by action and outcome", self.matrix),
+                ("Costs by action and answer", self.matrix),
                 sizing_mode="stretch_width",
                 margin=(5, 10),
                 title_variant="body2",

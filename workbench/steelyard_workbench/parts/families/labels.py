@@ -234,7 +234,7 @@ def line_rows(family: Family) -> list[tuple[str, ...]]:
     return rows
 
 
-LINE_COLUMNS = ("model", "now", "status", "weights", "gate", "joined", "trained from")
+LINE_COLUMNS = ("model", "now", "status", "weights", "check", "joined", "trained from")
 
 
 def differences(before: Family, after: Family) -> list[str]:

@@ -89,21 +89,21 @@ def _what_settles(gate: Gate, needed: int) -> str:
     if TOO_FEW in gate.reasons:
         n = 0 if new is None else new.decisions
         return (
-            f"It needs {needed} {kind}evaluation decisions and had {n}: add "
+            f"It needs {needed} {kind}decisions for the check and had {n}: add "
             f"{max(needed - n, 1)} or more, and continue."
         )
     if new is not None and new.contexts < LEAST_CONTEXTS:
         return (
-            f"It needs {LEAST_CONTEXTS} different {kind}contexts and had {new.contexts}: add rows on "
-            "other contexts, and continue."
+            f"It needs {LEAST_CONTEXTS} different {kind}texts and had {new.contexts}: add rows on "
+            "other texts, and continue."
         )
     if is_all:
-        return "More evaluation rows would settle it."
+        return "More rows for the check would settle it."
     more = None if new is None else decisions_to_settle(new)
     if not more:
-        return "More new evaluation rows would settle it."
+        return "More new rows for the check would settle it."
     return (
-        f"About {_rounded(more):,} more new evaluation decisions would settle it, if the gain "
+        f"About {_rounded(more):,} more new decisions for the check would settle it, if the gain "
         "stays as large as it is."
     )
 

@@ -175,7 +175,7 @@ def _details(alarm: Alarm, since: str) -> dict[str, str]:
         "Reference": f"{_with_interval(evidence, evidence.reference_estimate)} in {source}: the line",
     }
     if evidence.total_variation is not None:
-        details["Outcomes apart by"] = measure_text(evidence.total_variation)
+        details["Answers apart by"] = measure_text(evidence.total_variation)
     if evidence.p_value is not None:
         details["Chance without a drift"] = f"{evidence.p_value:.1g}"
     elif evidence.log_evidence is not None and evidence.log_threshold is not None:

@@ -81,7 +81,7 @@ def describe(template: Template) -> tuple[str, str, str]:
     shipped = [each for each in template.measured if each.model.startswith(SHIPPED)]
     measured = "measure it first"
     if template.needs_more:
-        measured = "needs your rows, or a judge"
+        measured = "needs your rows, or a language model"
     elif shipped:
         first = shipped[0]
         right = first.right / (1 - first.abstained)

@@ -11,7 +11,7 @@ import panel_material_ui as pmui
 import param
 from panel.viewable import Viewable, Viewer
 
-from steelyard_workbench.parts.review.row_filter import OnFilter, RowFilter
+from steelyard_workbench.parts.review.row_filter import SIDES, OnFilter, RowFilter
 
 _ANY = "any"
 #: Fields that Enter leaves, so that the keys that follow are for the rows (see key_capture.js).
@@ -35,10 +35,13 @@ class FilterBar(Viewer):
             css_classes=_SEARCHING,
         )
         self.outcome = pmui.Select(
-            label="Expected outcome", options=[_ANY], value=_ANY, width=165, size="small"
+            label="Right answer", options=[_ANY], value=_ANY, width=165, size="small"
         )
         self._side = pmui.Select(
-            label="Side", options=[_ANY, "training", "evaluation"], width=110, size="small"
+            label="For",
+            options={_ANY: _ANY, **{word: side for side, word in SIDES.items()}},
+            width=125,
+            size="small",
         )
         self._at_least = pmui.TextInput(
             label="Characters from", width=135, size="small", css_classes=_SEARCHING

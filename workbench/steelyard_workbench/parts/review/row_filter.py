@@ -11,7 +11,8 @@ from typing import Any
 
 from steelyard.datasets.filters import MAX_PLACES
 
-_SIDES = ("training", "evaluation")
+#: The sides of rows, with their words on pages.
+SIDES = {"training": "to train on", "evaluation": "for the check"}
 _DIGITS = "0123456789abcdefghijklmnopqrstuv"
 #: A step of no more than 32 bits.
 _STEP = re.compile(r"[0-9a-v]{1,6}")
@@ -84,7 +85,7 @@ class RowFilter:
             rest = tuple(pair for pair in self.expected if present[pair] != name)
             filter_parts.append((f"{name[0]} is {name[1]}", replace(self, expected=rest)))
         if self.side:
-            filter_parts.append((f"side: {self.side}", replace(self, side="")))
+            filter_parts.append((SIDES.get(self.side, self.side), replace(self, side="")))
         if self.at_least is not None:
             filter_parts.append(
                 (f"{self.at_least:,} characters or more", replace(self, at_least=None))
@@ -143,7 +144,7 @@ def read_query(text: str) -> tuple[RowFilter, str]:
     return RowFilter(
         words=words,
         expected=expected,
-        side=side if side in _SIDES else "",
+        side=side if side in SIDES else "",
         at_least=_count(fields.get("at_least")),
         at_most=_count(fields.get("at_most")),
         places=_unpack(fields.get("places")),
