@@ -328,6 +328,8 @@ _COMPONENTS = {
     },
     # Panel-material-ui gives code a light blue of 2.3 to 1 on white.
     "MuiTypography": {"styleOverrides": {"root": {"&& code": {"color": "inherit"}}}},
+    # A long title ends in its dialog on a phone, too.
+    "MuiDialogTitle": {"styleOverrides": {"root": {"flexShrink": 1}}},
     # A dialog that is scrolled takes the focus itself.
     "MuiDialog": {"styleOverrides": {"paper": {"&:focus-visible": _INNER}}},
     "MuiSwitch": {

@@ -114,9 +114,13 @@ def _policy_text(decision: Mapping[str, Any]) -> str:
 
 
 def _model_text(version: NamedVersion) -> str:
-    options = {name: getattr(version, name) for name in ("fallback", "temperature", "escalate")}
-    texts = [f"{name} {_pairs(value)}" for name, value in options.items() if value is not None]
-    return " · ".join([f"answered by {version.model or 'the default model'}", *texts])
+    texts = [f"answered by {version.model or 'the default model'}"]
+    if version.fallback:
+        when = "fails or is unsure" if version.escalate else "fails"
+        texts.append(f"where it {when} by {_pairs(version.fallback)}")
+    if version.temperature is not None:
+        texts.append(f"temperature {version.temperature}")
+    return ", ".join(texts)
 
 
 def _pairs(value: Any) -> str:

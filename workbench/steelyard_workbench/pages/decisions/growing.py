@@ -22,6 +22,12 @@ _POLICIES = {
     "Train, and propose what passes": "propose",
     "Train, and move production to what passes": "move",
 }
+_STAGES = {
+    "gathering": "gathering rows",
+    "shadowing": "answering along, unseen",
+    "comparing": "being compared",
+    "demoted": "taken back",
+}
 #: What has no field, and stays as it is.
 _UNCHANGED = ("family", "margin", "shadow", "judge_rows", "novel")
 
@@ -59,14 +65,14 @@ def growth_card(page: OnePartPage, looked: Looked) -> Viewable:
     is_on = growth is not None and growth.stopped_at is None
     text = "Its feedback may train a model of its own, which is as right for less."
     if growth is not None:
-        text = f"Stage: {growth.stage}. {growth.waits_for}"
+        text = f"It is {_STAGES.get(growth.stage, growth.stage)}. {growth.waits_for}"
     word = "It grows by itself." if is_on else "It does not grow."
-    buttons = [page.button("Change its leave" if is_on else "Let it grow", grow, place)]
+    buttons = [page.button("Save" if is_on else "Let it grow", grow, place)]
     if is_on:
         buttons.append(page.button("Look now", partial(named.turn_growth, name), place))
         buttons.append(page.button("Stop growing", partial(named.stop_growing, name), place))
     steps = [] if growth is None else growth.steps[:10]
-    rows = [(step.stage, step.message, ago(step.at)) for step in steps]
+    rows = [(_STAGES.get(step.stage, step.stage), step.message, ago(step.at)) for step in steps]
     return card(
         heading("Growth"),
         verdict("running" if is_on else "off", word, escape_markdown(text)),
