@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from steelyard.cli.importing import choose_columns
 from steelyard.client.tables import convert, guess_mapping, read_table
 
 
@@ -98,6 +99,9 @@ def test_formulas_without_values_are_told(tmp_path, program):
     saved_by(program, tmp_path / "b.xlsx", [("=1", "=2")] * 3)
     with pytest.raises(ValueError, match="formulas without values alone"):
         read_table(tmp_path / "b.xlsx")
+    saved_by(program, tmp_path / "c.xlsx", [("text", "team"), ("a b", "=B2"), ("c d", "=B3")])
+    with pytest.raises(ValueError, match=r"looks like a label.*2 cells have formulas"):
+        choose_columns(read_table(tmp_path / "c.xlsx"), ("text",), (), ())
 
 
 @pytest.mark.parametrize("program", ["openpyxl", "xlsxwriter"])

@@ -352,7 +352,13 @@ MIN_ROWS = [
 ]
 
 
-@pytest.mark.parametrize("order", [list, sorted], ids=["its order", "the alphabet"])
+def _by_id(row):
+    return ["id", *(name for name in row if name != "id")]
+
+
+@pytest.mark.parametrize(
+    "order", [list, sorted, _by_id], ids=["its order", "the alphabet", "id first"]
+)
 @pytest.mark.parametrize("form", [",", "\t", "JSON-MIN"])
 @pytest.mark.parametrize("shape", [None, "label-studio"])
 def test_label_studio_has_a_row_an_annotation_with_other_data_of_a_task(form, order, shape):

@@ -290,7 +290,8 @@ def _without_label(table: Table, used: set[str]) -> str:
             "other models to label its rows with steelyard labeling."
         )
     others = ", ".join(name for name in table.columns if name not in used)
-    return f"No column looks like a label; name one of {others} with --label."
+    sentence = f"No column looks like a label; name one of {others} with --label."
+    return " ".join((sentence, *table.notes))
 
 
 def choose_columns(

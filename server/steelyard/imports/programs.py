@@ -197,7 +197,7 @@ def _min_fields(rows: Sequence[Numbered]) -> set[str]:
     for _, row in rows:
         names = list(row)
         first, last = (names.index(name) if name in names else 0 for name in ("id", "annotator"))
-        if first + 1 < last:
+        if 0 < first < last - 1:
             fields.update(names[:first])
             inner.update(names[first:last])
             names = names[last:]
