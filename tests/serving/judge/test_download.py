@@ -130,6 +130,17 @@ def test_a_connection_that_ends_is_gone_on_with(hub, tmp_path):
     assert hub.ranges == ["bytes=0-", "bytes=1000-"]
 
 
+@pytest.mark.parametrize("status", [206, 416])
+def test_a_file_shorter_than_listed_is_not_asked_for_again_and_again(hub, tmp_path, status):
+    hub.sizes["m.gguf"], hub.hashes["m.gguf"] = len(CONTENT) + 9, "0" * 64
+    hub.status_at_the_end = status
+    with pytest.raises(EngineUnavailableError, match="it goes on there"):
+        pull(UNKNOWN, tmp_path, hub.url)
+    with pytest.raises(EngineUnavailableError, match="to another mirror"):
+        pull(UNKNOWN, tmp_path, hub.url)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_hub_without_ranges_and_a_store_elsewhere_serve_it_too(hub, tmp_path):
     (tmp_path / "m.gguf.part").write_bytes(CONTENT[:1000])
     hub.has_ranges = False

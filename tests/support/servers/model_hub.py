@@ -32,6 +32,8 @@ class ModelHub:
     elsewhere: str = ""
     #: Whether a file is sent from where a request asks for it.
     has_ranges: bool = True
+    #: How it answers who has all of a file.
+    status_at_the_end: int = 206
 
     def reset(self) -> None:
         """Forget every fault and every request."""
@@ -40,7 +42,7 @@ class ModelHub:
         self.hashes.clear()
         self.pages.clear()
         self.listing, self.ends_after = None, 0
-        self.elsewhere, self.has_ranges = "", True
+        self.elsewhere, self.has_ranges, self.status_at_the_end = "", True, 206
 
     def listed(self, repository: str) -> bytes:
         """Return the list of a repository: large files by SHA-256, others as Git has them."""
@@ -82,6 +84,7 @@ def model_hub(files: dict[str, dict[str, bytes]]) -> Iterator[ModelHub]:
                     begin = int(self.headers["Range"].removeprefix("bytes=").rstrip("-"))
                     begin = begin if hub.has_ranges else 0
                     content, status = contents[name][begin:], 206 if hub.has_ranges else 200
+                    status = status if content else hub.status_at_the_end
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(content)))

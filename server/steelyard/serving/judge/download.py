@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -216,20 +217,28 @@ def _receive(
         )
     if begun >= file.bytes:
         return
+    n_before = begun
     with client.stream("GET", url, headers={"Range": f"bytes={begun}-"}) as response:
-        _require_success(response)
-        if response.headers.get("content-type", "").startswith("text/html"):
-            raise _page(file)
-        if response.status_code != 206:
-            begun = 0  # the server begins anew
-        on_bytes(begun)
-        with part.open("ab" if begun else "wb") as target:
-            for piece in response.iter_bytes():
-                target.write(piece)
-                begun += len(piece)
-                on_bytes(min(begun, file.bytes))
-                if begun > file.bytes:
-                    break  # its hash is wrong
+        if response.status_code != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            _require_success(response)
+            if response.headers.get("content-type", "").startswith("text/html"):
+                raise _page(file)
+            if response.status_code != HTTPStatus.PARTIAL_CONTENT:
+                begun = 0  # the server begins anew
+            on_bytes(begun)
+            with part.open("ab" if begun else "wb") as target:
+                for piece in response.iter_bytes():
+                    target.write(piece)
+                    begun += len(piece)
+                    on_bytes(min(begun, file.bytes))
+                    if begun > file.bytes:
+                        break  # its hash is wrong
+    if begun == n_before:  # there is no more of it to go on with
+        part.unlink(missing_ok=True)
+        raise EngineUnavailableError(
+            f"{file.path} ends after {begun} bytes there, and {file.bytes} are listed; set "
+            "STEELYARD_MODEL_HUB to another mirror."
+        )
 
 
 def _check(path: Path, file: RemoteFile, *, keep: bool = False) -> None:
