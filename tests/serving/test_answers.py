@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from time import perf_counter, sleep
 
@@ -13,10 +13,11 @@ import pytest
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import DeadlineExceededError, EngineUnavailableError, InvalidRequestError
+from steelyard.errors.kinds import UnprocessableError
 from steelyard.scoring.batching import Batcher
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.protocol import ScoredDecision
-from steelyard.serving.decide import AnswerService
+from steelyard.serving.decide import AnswerService, Prepared
 from support.decisions.factories import make_request_dict, make_service
 
 PATIENCE_S = 30
@@ -141,3 +142,25 @@ def test_plain_values_are_the_answer(batcher: Batcher) -> None:
     service = AnswerService(make_service(), batcher, deadline_s=PATIENCE_S)
     one, other = service.answer_dict(make_request_dict()), ask(service)
     assert one["decisions"] == msgspec.to_builtins(other.decisions)
+
+
+@pytest.mark.parametrize(
+    "context",
+    ["Paid twice.", "", "Größe \N{SNOWMAN}", "half \ud800", {"a": [1]}, None, 3, "word " * 200],
+)
+def test_a_request_read_once_is_prepared_about_each_context_as_alone(context: object) -> None:
+    service = make_service(max_input_tokens=100)
+    request = make_request_dict()
+    del request["context"]
+    prepare = service.preparer(request)
+
+    def outcome(prepare: Callable[[], Prepared]) -> object:
+        try:
+            prepared = prepare()
+        except UnprocessableError as error:
+            return error.body()
+        return prepared.request, prepared.rendered, prepared.input_tokens
+
+    for each in ("first", context, "last"):
+        alone = outcome(lambda each=each: service.prepare({**request, "context": each}))
+        assert outcome(lambda each=each: prepare(each)) == alone

@@ -9,7 +9,7 @@ import msgspec
 
 from steelyard.asking.rows import ask_in_threads
 from steelyard.asking.window import RowResult
-from steelyard.bulk.columns import Answered, plain_answers
+from steelyard.bulk.columns import Answered
 from steelyard.errors.kinds import UnprocessableError
 
 if TYPE_CHECKING:
@@ -30,9 +30,7 @@ def by_this_process(answers: AnswerService, request: dict[str, Any]) -> Answer:
     """
 
     def answer(contexts: Sequence[Any], keys: Sequence[str]) -> list[Answered]:  # noqa: ARG001
-        return plain_answers(
-            answers.answer_many([{**request, "context": context} for context in contexts])
-        )
+        return answers.answer_many(request, contexts)
 
     return answer
 

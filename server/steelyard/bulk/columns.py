@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 import polars as pl
 
 from steelyard.decisions.kinds import Decision
-from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import SteelyardError
 
 #: Why a row has no answer; null where it has one.
@@ -59,14 +57,6 @@ def with_answers(
     """Return rows with the columns of their answers; of rows without columns these alone."""
     scored = _scored_frame(decisions, answers)
     return rows.hstack(scored) if rows.width else scored
-
-
-def plain_answers(answers: Iterable[DecideResponse | SteelyardError]) -> list[Answered]:
-    """Return the decisions of answers as plain values; errors stay as they are."""
-    return [
-        answer if isinstance(answer, SteelyardError) else msgspec.to_builtins(answer.decisions)
-        for answer in answers
-    ]
 
 
 def check_columns(names: Sequence[str], context: Sequence[str], added: Sequence[str]) -> None:

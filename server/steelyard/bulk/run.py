@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from steelyard import errors
 from steelyard.bulk import store as rows
-from steelyard.bulk.columns import Answered, plain_answers, with_answers
+from steelyard.bulk.columns import Answered, with_answers
 from steelyard.bulk.files import read_partition, write_answers
 from steelyard.caller import Caller
 from steelyard.decisions.validation import read_request
@@ -132,8 +132,5 @@ class BulkRun(Run):
         for start in range(0, len(contexts), _AT_ONCE):
             if self.stopping.is_set():
                 return None
-            requests = [
-                {**values, "context": context} for context in contexts[start : start + _AT_ONCE]
-            ]
-            answered += plain_answers(answers.answer_many(requests))
+            answered += answers.answer_many(values, contexts[start : start + _AT_ONCE])
         return answered

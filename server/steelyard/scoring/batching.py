@@ -198,8 +198,7 @@ class Batcher:
                 lane.lone = entry
                 lane.filled.notify()
                 return entry.answer
-            self._check_room(entry)
-            evicted = self._make_room(entry)
+            evicted = self._make_room(entry) if self._check_room(entry) else None
             lane.queue_of(share).push(entry)
             lane.filled.notify()
         if evicted is not None and evicted.answer.set_running_or_notify_cancel():
@@ -279,24 +278,27 @@ class Batcher:
     def _queues_of(self, share: Share) -> list[FairQueue[_Waiting]]:
         return [lane.queue_of(share) for lane in self._lanes]
 
-    def _check_room(self, entry: _Waiting) -> None:
+    def _check_room(self, entry: _Waiting) -> bool:
+        """Refuse a request that would wait for too long; return whether another's place is to be taken."""
         if self._closed:
             message = "The service is stopping; send the request to another instance."
             raise EngineUnavailableError(message, retry_after_s=_LEAST_RETRY_S)
         for lane in self._lanes:
             lane.queue_lone()
         queues = self._queues_of(entry.share)
-        if self._is_full(entry):
+        is_full = self._is_full(entry)
+        if is_full:
             for queue in queues:
                 queue.keep(lambda other: not other.answer.cancelled())
-        # With room for none, an account that has fewer than another may take one of its places.
-        own = sum(queue.n_of(entry.share) for queue in queues)
-        has_fewer = own + 1 < max(queue.most() for queue in queues)
-        if self._is_full(entry) and not has_fewer:
-            message = "The scoring queue is full; send the request again after Retry-After."
-            raise EngineUnavailableError(message, retry_after_s=self._retry_after_s())
+            # With room for none, an account that has fewer than another may take one of its places.
+            own = sum(queue.n_of(entry.share) for queue in queues)
+            has_fewer = own + 1 < max(queue.most() for queue in queues)
+            is_full = self._is_full(entry)
+            if is_full and not has_fewer:
+                message = "The scoring queue is full; send the request again after Retry-After."
+                raise EngineUnavailableError(message, retry_after_s=self._retry_after_s())
         if entry.expires_at is None:
-            return
+            return is_full
         bound_s = min(MAX_WAIT_S, entry.expires_at - time.monotonic())
         wait_s = self._expected_wait_s(entry)
         if wait_s > bound_s >= 0:
@@ -307,10 +309,9 @@ class Batcher:
             raise EngineUnavailableError(
                 message, retry_after_s=round(max(wait_s - bound_s, 0.1), 1), is_unreached=True
             )
+        return is_full
 
     def _make_room(self, entry: _Waiting) -> _Waiting | None:
-        if not self._is_full(entry):
-            return None
         return max(self._queues_of(entry.share), key=FairQueue.most).take_last_of_longest()
 
     def _is_full(self, entry: _Waiting) -> bool:

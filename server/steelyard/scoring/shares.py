@@ -82,8 +82,8 @@ class FairQueue(Generic[Entry]):
 
     def __init__(self) -> None:
         self._lines: OrderedDict[Share, _Line[Entry]] = OrderedDict()
-        #: The number of entries.
-        self.n_entries = 0
+        #: The number of entries, and the characters of all.
+        self.n_entries = self.characters = 0
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -92,11 +92,6 @@ class FairQueue(Generic[Entry]):
     def __iter__(self) -> Iterator[Entry]:
         """Yield every entry."""
         return (placed.entry for line in self._lines.values() for placed in line.placed)
-
-    @property
-    def characters(self) -> int:
-        """Characters of all entries."""
-        return sum(line.characters for line in self._lines.values())
 
     @property
     def shares(self) -> tuple[Share, ...]:
@@ -129,6 +124,7 @@ class FairQueue(Generic[Entry]):
         line.n_pushed += 1
         insort(line.placed, _Placed(key, line.n_pushed, entry))
         line.characters += entry.characters
+        self.characters += entry.characters
         self.n_entries += 1
 
     def take(
@@ -199,6 +195,7 @@ class FairQueue(Generic[Entry]):
     def _remove(self, line: _Line[Entry], index: int) -> Entry:
         entry = line.placed.pop(index).entry
         line.characters -= entry.characters
+        self.characters -= entry.characters
         self.n_entries -= 1
         return entry
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Protocol
@@ -43,6 +43,7 @@ from steelyard.scoring.shares import Share
 from steelyard.serving.refusals import too_long, unknown_model
 from steelyard.serving.untrained import untrained
 from steelyard.waiting import wait_for_end
+from steelyard.wire.json_values import has_lone_surrogate
 
 #: The calibration of what is calibrated already: a temperature of 1.
 _UNTEMPERED = TemperatureTable()
@@ -70,6 +71,8 @@ class Prepared:
     tokenizer: wire.TokenizerInfo
     render_ms: float
     started: float
+    #: Of the input tokens, those of the questions and outcomes, asked on whichever context.
+    asked_tokens: int = 0
     #: What about the context makes the answer less to be trusted.
     warnings: tuple[wire.AnswerWarning, ...] = ()
     #: Who it is scored for, where several share an engine.
@@ -132,17 +135,38 @@ class DecideService:
             raise unknown_model(str(request.model), (self.model_name,))
         return self.prepare_request(request, started=started)
 
+    def preparer(self, request: Mapping[str, Any]) -> Callable[[Any], Prepared]:
+        """Return a function that prepares a request about one context after another.
+
+        ``request`` has all but the context; it is read once, and again with what is no plain text.
+        """
+        first: Prepared | None = None
+
+        def prepare(context: Any) -> Prepared:
+            nonlocal first
+            is_plain = type(context) is str and (
+                context.isascii() or not has_lone_surrogate(context)
+            )
+            if first is not None and is_plain:
+                return self.prepare_request(replace(first.request, context=context), like=first)
+            prepared = self.prepare({**request, "context": context})
+            first = prepared if is_plain else first
+            return prepared
+
+        return prepare
+
     def prepare_request(
         self,
         request: ValidRequest,
         *,
         started: float | None = None,
         max_input_tokens: int | None = None,
+        like: Prepared | None = None,
     ) -> Prepared:
         """Render a valid request for this model, whichever model it names.
 
         One of more tokens than the model's own bound, or a given one, is refused before it costs
-        more than a look.
+        more than a look. ``like`` is one that asks the same.
         """
         most = self.limits.max_input_tokens if max_input_tokens is None else max_input_tokens
         started = perf_counter() if started is None else started
@@ -157,17 +181,23 @@ class DecideService:
             least = self._counter.least(render_value(request.context))
             if least > most:
                 raise too_long(request, f"at least {least}", most)
+        decisions = request.decisions
+        asked_tokens = (
+            count_input_tokens(self._counter, "", decisions) if like is None else like.asked_tokens
+        )
         # Nothing is read when a request of another dialect has one answer everywhere.
         input_tokens = (
-            count_input_tokens(self._counter, request.context, request.decisions)
-            if request.decisions
+            asked_tokens + count_input_tokens(self._counter, request.context, ())
+            if decisions
             else 0
         )
         if input_tokens > most:
             raise too_long(request, str(input_tokens), most)
         rendered = RenderedRequest(
             context=render_context(request.context),
-            decisions=tuple(render_decision(decision) for decision in request.decisions),
+            decisions=tuple(map(render_decision, decisions))
+            if like is None
+            else like.rendered.decisions,
         )
         spans: tuple[Span, ...] = ()
         left_out: tuple[RenderedRequest, ...] = ()
@@ -190,6 +220,7 @@ class DecideService:
             self._tokenizer,
             render_ms,
             started,
+            asked_tokens,
             warnings,
             spans=spans,
             left_out=left_out,
@@ -205,15 +236,7 @@ class DecideService:
     ) -> wire.DecideResponse:
         """Turn the scores of a prepared request into its answer."""
         request = prepared.request
-        if len(scored) != len(request.decisions):
-            raise errors.InternalError(
-                f"The engine scored {len(scored)} decisions of {len(request.decisions)}; report it."
-            )
-        pairs = zip(request.decisions, scored, strict=True)
-        results = {
-            decision.id: self._answer(decision, score, request.temperature)
-            for decision, score in pairs
-        }
+        results = self.results(prepared, scored)
         temperature = request.temperature
         is_tempered = temperature is not None and temperature != 1
         timing_ms = {
@@ -243,6 +266,20 @@ class DecideService:
             warnings=warnings or UNSET,
             novelty=UNSET if novelty is None else wire.Novelty(share=novelty[0], unlike=novelty[1]),
         )
+
+    def results(
+        self, prepared: Prepared, scored: Sequence[ScoredDecision]
+    ) -> dict[str, wire.DecisionResult]:
+        """Return the result of each decision of a prepared request, by its id."""
+        request = prepared.request
+        if len(scored) != len(request.decisions):
+            raise errors.InternalError(
+                f"The engine scored {len(scored)} decisions of {len(request.decisions)}; report it."
+            )
+        return {
+            decision.id: self._answer(decision, score, request.temperature)
+            for decision, score in zip(request.decisions, scored, strict=True)
+        }
 
     def left_out_of(
         self,
@@ -369,20 +406,21 @@ class AnswerService:
         return self._finish(prepared, scored, submitted, getattr(future, "started_at", submitted))
 
     def answer_many(
-        self, payloads: Sequence[Mapping[str, Any]]
-    ) -> list[wire.DecideResponse | UnprocessableError]:
-        """Answer requests of one caller, in their order; an invalid request gets its error.
+        self, request: Mapping[str, Any], contexts: Sequence[Any]
+    ) -> list[dict[str, Any] | UnprocessableError]:
+        """Return the plain results of a request about each context; an invalid one gets its error.
 
         The longest go first and fill only part of the queue: other callers find room, and each
         pass has texts of like lengths.
         """
-        answers: dict[int, wire.DecideResponse | UnprocessableError] = {}
-        lengths = [len(str(payload.get("context"))) for payload in payloads]
+        answers: dict[int, dict[str, Any] | UnprocessableError] = {}
+        lengths = [len(str(context)) for context in contexts]
+        prepare = self._decide.preparer(request)
 
         def requests() -> Iterator[tuple[int, Prepared]]:
-            for place in sorted(range(len(payloads)), key=lengths.__getitem__, reverse=True):
+            for place in sorted(range(len(contexts)), key=lengths.__getitem__, reverse=True):
                 try:
-                    yield place, self._decide.prepare(payloads[place])
+                    yield place, prepare(contexts[place])
                 except UnprocessableError as refusal:
                     answers[place] = refusal
 
@@ -393,8 +431,7 @@ class AnswerService:
             except UnprocessableError as refusal:  # more than a connected model reads
                 answers[place] = refusal
                 return
-            started = getattr(answer.future, "started_at", answer.sent_at)
-            answers[place] = self._finish(prepared, scored, answer.sent_at, started)
+            answers[place] = msgspec.to_builtins(self._decide.results(prepared, scored))
 
         ask_each(
             requests(),
@@ -404,7 +441,7 @@ class AnswerService:
             timeout_s=self._deadline_s,
             patience_s=self._deadline_s,
         )
-        return [answers[place] for place in range(len(payloads))]
+        return [answers[place] for place in range(len(contexts))]
 
     def answer_dict(self, payload: bytes | Mapping[str, Any]) -> dict[str, Any]:
         """Answer a request as plain dictionaries and lists."""
