@@ -19,8 +19,9 @@ from steelyard_base_recipe.reader.model import N_LABELS
 
 #: Sources of public pairs whose owners state no licence; their rows are left out.
 UNLICENSED = frozenset({"joci", "mpe", "rte"})
-#: How often a public source stands among the pairs: labels that three people chose from teach most.
-TIMES = {"mnli": 2, "snli": 2}
+#: How often a source stands among its rows to learn from: labels that three people chose from teach
+#: most, and of spam and advertising there are few rows.
+TIMES = {"mnli": 2, "snli": 2, "written/unwanted": 4}
 #: Sources of kinds of texts (hate, irony, complaints, topics, intents) whose owners allow any use.
 KINDS = frozenset(
     [
@@ -194,6 +195,7 @@ def read_written(path: Path, cache: Path) -> list[ReaderRow]:
             turned.get(raw["hypothesis"]),
         )
         for raw, expert in zip(raws, np.load(experts), strict=True)
+        for _ in range(TIMES.get(raw["source"], 1) if raw["split"] == "train" else 1)
     ]
 
 
