@@ -160,15 +160,11 @@ class Settings:
         "are any. `off`: `steelyard worker` runs them.",
         choices=("off", "on"),
     )
-    job_queue: int = _setting(
-        256, "Evaluations that may wait or run; more are refused with 503.", minimum=1
-    )
+    job_queue: int = _setting(256, "Evaluations that may wait or run; more get 503.", minimum=1)
     job_queue_per_account: int = _setting(
         64, "Evaluations of one account that may wait or run; more are refused with 429.", minimum=1
     )
-    fine_tune_queue: int = _setting(
-        20, "Fine-tunes that may wait; more are refused with 503.", minimum=1
-    )
+    fine_tune_queue: int = _setting(20, "Fine-tunes that may wait; more get 503.", minimum=1)
     fine_tune_queue_per_account: int = _setting(
         4, "Fine-tunes of one account that may wait; more are refused with 429.", minimum=1
     )
@@ -379,6 +375,9 @@ class Settings:
         "proxy sends it no more requests before its port is closed.",
         minimum=0.0,
         maximum=300.0,
+    )
+    judge_floor: float = _setting(
+        0.85, "Agreement with people from which a judge qualifies.", minimum=0.0, maximum=1.0
     )
     log_level: str = _setting(
         "info",

@@ -13,8 +13,11 @@ from types import SimpleNamespace
 import httpx
 import numpy as np
 import pytest
+from click.testing import CliRunner
+from msgspec import structs
 
 import steelyard
+from steelyard.cli.main import main
 from steelyard.errors import InvalidRequestError, ModelUnavailableError, NotFoundError
 from steelyard.models import judge_setup
 from steelyard.models.judge_setup import JudgeSetup
@@ -92,7 +95,7 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server, monkeypatch):
     assert judges.use_in_route(NAME, "small").routes == ["small"]
 
     hosted = SimpleNamespace(queue=SimpleNamespace(submit=too_sure))
-    monkeypatch.setattr(JudgeSetup, "_hosted", lambda *_: hosted)
+    monkeypatch.setattr(JudgeSetup, "hosted", lambda *_: hosted)
     check = settled(judges, judges.check).check
     assert (check.asked, check.answered, check.share_of_yes) == (32, 32, 1.0)
     rows = [
@@ -121,6 +124,83 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server, monkeypatch):
     found = settled(judges, judges.calibrate, made.id, name="far")
     assert found.calibrated
     assert read_file(server.home).models["far"].calibration.dataset == made.id
+
+
+def test_a_judge_qualifies_on_labels_of_people_until_it_is_another(server, monkeypatch):
+    judges = server.client.judges
+    file = server.home / "judge.gguf"
+    file.write_bytes(b"one")
+    models = {
+        name: ConnectedModel(wire="gguf", file="judge.gguf", timeout_s=5.0) for name in ("q", "kin")
+    }
+    other = ConnectedModel(wire="chat", url="http://127.0.0.1:9/v1", model="Qwen", timeout_s=5.0)
+    declared = read_file(server.home)
+    write_file(
+        server.home, ModelsFile({**declared.models, **models, "other": other}, declared.routes)
+    )
+    hosted = SimpleNamespace(queue=SimpleNamespace(submit=too_sure))
+    monkeypatch.setattr(JudgeSetup, "hosted", lambda *_: hosted)
+
+    def rows(n, n_yes, **metadata):
+        return [
+            {
+                "context": f"Note {number}, {metadata}.",
+                "decisions": [{"id": "paid", "kind": "binary", "question": "Is it paid now?"}],
+                "targets": {"paid": {"yes" if number < n_yes else "no": 1.0}},
+                "metadata": metadata,
+            }
+            for number in range(n)
+        ]
+
+    def made(*held_out):
+        training = rows(20, 10, by="expert", side="training")
+        return server.client.datasets.create("notes", training=training, evaluation=held_out).id
+
+    few = made(*rows(40, 40, by="person"), *rows(60, 0, by="model"))
+    assert "40 were answered" in settled(judges, judges.qualify, few, name="q").task.error
+    assert judges.qualifications("q").data == []
+    with pytest.raises(NotFoundError, match="connect it first"):
+        judges.qualifications("nothing")
+    assert (
+        settled(judges, judges.qualify, made(*rows(60, 42, by="expert")), name="q").task.error
+        is None
+    )
+    listed = judges.qualifications("q")
+    assert (listed.is_qualified, listed.data[0].passed, listed.data[0].floor) == (
+        False,
+        False,
+        0.85,
+    )
+    assert listed.data[0].agreement.value == listed.data[0].accuracy.value == 0.7
+    good = made(*rows(60, 57, by="person"))
+    shown = CliRunner().invoke(main, ["judge", "qualify", "q", good, "--url", server.client.url])
+    assert (shown.exit_code, "95% [86%, 99%] of 60" in shown.output) == (0, True), shown.output
+    assert "likely to err alike: kin." in shown.output
+    listed = judges.qualifications("q")
+    assert [each.number for each in listed.data] == [2, 1]
+    first = listed.data[0]
+    assert (listed.is_qualified, first.kin, first.labelled_by) == (
+        True,
+        ["kin"],
+        ["expert", "person"],
+    )
+    assert (first.dataset_id, first.contexts, first.failures) == (good, 60, 0)
+    assert first.log_loss.low < first.log_loss.value < first.log_loss.high
+    assert len(first.wordings) == 1
+    file.write_bytes(b"two")
+    listed = judges.qualifications("q")
+    assert (listed.is_qualified, [each.voided_by for each in listed.data]) == (
+        False,
+        [["file"]] * 2,
+    )
+    file.write_bytes(b"one")
+    assert judges.qualifications("q").is_qualified
+    changed = {**models, "q": structs.replace(models["q"], permutations=3)}
+    write_file(server.home, ModelsFile({**declared.models, **changed}, declared.routes))
+    assert judges.qualifications("q").data[0].voided_by == ["settings"]
+    write_file(server.home, declared)
+    gone = judges.qualifications("q")
+    assert (gone.is_qualified, gone.data[0].voided_by) == (False, ["disconnected"])
 
 
 def test_a_route_is_fitted_judged_and_removed_by_the_server(server, monkeypatch):

@@ -10,6 +10,11 @@ from msgspec.structs import replace
 
 import steelyard
 from steelyard.models.judge_wire import Judge, JudgeCalibration, JudgeList, SetupTask
+from steelyard.models.qualification_wire import (
+    JudgeIdentity,
+    Qualification,
+    QualificationList,
+)
 from steelyard.models.route_wire import ModelOfRoute, ModelRoute, RouteFit, RouteList
 from steelyard.models.stress_reports import keep_stress
 from steelyard.models.stress_wire import StressLine, StressReport
@@ -25,7 +30,7 @@ from steelyard_workbench.kit.components.mark_table import MarkTable
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope
 from steelyard_workbench.pages.models import judges as models_judges
-from steelyard_workbench.pages.models.judges import Judges
+from steelyard_workbench.pages.models.judges import Judges, show_qualifications
 from steelyard_workbench.pages.models.routes import Routes
 
 
@@ -222,6 +227,27 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
         routes=[],
     )
     steps, state = [], {"judge": judge}
+    share = Measure(value=0.95, low=0.86, high=0.99, n=60)
+    qualification = Qualification(
+        id="qual_1",
+        judge="small",
+        number=2,
+        created_at=0.0,
+        dataset_id="ds_1",
+        dataset_version=1,
+        identity=JudgeIdentity(wire="gguf"),
+        wordings=[],
+        labelled_by=["person"],
+        contexts=60,
+        failures=0,
+        agreement=share,
+        accuracy=share,
+        log_loss=share,
+        floor=0.85,
+        passed=True,
+        kin=["other"],
+    )
+    qualified = QualificationList(data=[qualification], is_qualified=True)
 
     def change(step, **changes):
         def act(name, *_):
@@ -249,6 +275,8 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
             check=change("check"),
             calibrate=change("calibrate", calibration=fitted, calibrated=True),
             use_in_route=change("route", routes=["auto"]),
+            qualify=change("qualify"),
+            qualifications=lambda _: qualified,
         ),
         datasets=SimpleNamespace(
             iterate=lambda: [SimpleNamespace(id="ds_1", name="tickets", method="sft")]
@@ -270,8 +298,23 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
     press(section.opened, "Check it")
     press(section.opened, "Calibrate")
     assert "0.600 before, 0.500 after" in texts(section.opened)
+    assert "It agrees in 95 % (86 to 99, of 60); 85 % are needed." in texts(section.opened)
+    assert "likely to err alike: other." in texts(section.opened)
+    press(section.opened, "Qualify")
     press(section.opened, "Ask it in auto")
-    assert [step for step, _ in steps] == ["download", "connect", "check", "calibrate", "route"]
+    assert [step for step, _ in steps] == [
+        "download",
+        "connect",
+        "check",
+        "calibrate",
+        "qualify",
+        "route",
+    ]
+    void = replace(qualification, voided_by=["file"])
+    shown = show_qualifications(QualificationList(data=[void], is_qualified=False))
+    assert "Void: it is another by now (file)." in texts(shown)
+    none = show_qualifications(QualificationList(data=[], is_qualified=False))
+    assert "Not qualified." in texts(none)
     [card] = cards_of(section).lines
     assert card["pill"] == "judge, connected, calibrated, in the route auto"
 

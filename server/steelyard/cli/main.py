@@ -43,6 +43,7 @@ COMMANDS = {
     "frontier": "Show which models of a dataset no other model beats.",
     "job": "List, follow and stop fine-tunes.",
     "doctor": "Check this installation.",
+    "judge": "Hold judges to labels of people, and show what they qualified by.",
     "key": "Make, list and revoke API keys.",
     "labeling": "Ask other models to label rows, and make datasets of them.",
     "lint": "Show what about a request makes its answers worse.",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from steelyard.client.calls import Call, read, segment, write
 from steelyard.models.judge_wire import Judge, JudgeList
+from steelyard.models.qualification_wire import QualificationList
+from steelyard.wire.origins import LabelledBy
 
 _JUDGES = "/v1/judges"
 
@@ -43,6 +47,32 @@ def calibrate(name: str, dataset_id: str, *, rows: int | None = None) -> Call[Ju
     """
     fields = {"dataset_id": dataset_id, "rows": rows}
     return write(f"{_JUDGES}/{segment(name)}/calibrate", Judge, fields, key=None)
+
+
+def qualifications(name: str) -> Call[QualificationList]:
+    """Return what a judge qualified by: ``GET /v1/judges/{judge}/qualifications``."""
+    return read(f"{_JUDGES}/{segment(name)}/qualifications", QualificationList)
+
+
+def qualify(
+    name: str,
+    dataset_id: str,
+    *,
+    rows: int | None = None,
+    labelled_by: Sequence[LabelledBy] | None = None,
+) -> Call[Judge]:
+    """Begin to hold a judge to labels of people: ``POST /v1/judges/{judge}/qualifications``.
+
+    Parameters
+    ----------
+    rows : int, optional
+        Held-out rows that are asked at most, 50 to 2,000; 200 by default.
+    labelled_by : sequence of str, optional
+        Origins of the labels that count; ``person`` and ``expert`` by default.
+    """
+    origins = None if labelled_by is None else list(labelled_by)
+    fields = {"dataset_id": dataset_id, "rows": rows, "labelled_by": origins}
+    return write(f"{_JUDGES}/{segment(name)}/qualifications", Judge, fields, key=None)
 
 
 def use_in_route(name: str, route: str = "auto") -> Call[Judge]:

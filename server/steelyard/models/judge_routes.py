@@ -13,6 +13,8 @@ from steelyard.errors import KeyScopeError
 from steelyard.http.routing import Access, Call, row
 from steelyard.models.judge_setup import JudgeSetup
 from steelyard.models.judge_wire import CalibrateJudge, Judge, JudgeList, RouteJudge
+from steelyard.models.qualification_wire import QualificationList, QualifyJudge
+from steelyard.models.qualifications import Qualifications
 from steelyard.models.route_setup import RouteSetup
 from steelyard.models.route_wire import FitRoute, ModelRoute, RemovedRoute, RouteList
 from steelyard.models.setup_tasks import SetupTasks
@@ -77,6 +79,17 @@ async def calibrate_judge(call: Call) -> Judge:
 async def route_judge(call: Call) -> Judge:
     """Use a connected model in a route."""
     return await call.service(JudgeSetup).use_in_route(call.path["judge"], call.body)
+
+
+async def get_qualifications(call: Call) -> QualificationList:
+    """Return what a judge qualified by."""
+    return await call.service(Qualifications).list(call.path["judge"])
+
+
+@_once
+async def qualify_judge(call: Call) -> Judge:
+    """Begin to qualify a judge."""
+    return await call.service(Qualifications).qualify(call.caller, call.path["judge"], call.body)
 
 
 async def get_routes(call: Call) -> RouteList:
@@ -147,6 +160,19 @@ JUDGE_ROUTES = (
         "Use a connected model in a route, for what the shipped model is not sure of.",
         request=RouteJudge,
         errors=(*_BUSY, errors.InvalidRequestError),
+    ),
+    _route(
+        "GET /v1/judges/{judge}/qualifications",
+        get_qualifications,
+        "List what a judge qualified by, the newest first, and what of it is otherwise since.",
+        errors=(errors.NotFoundError, errors.ModelUnavailableError),
+    ),
+    _change(
+        "POST /v1/judges/{judge}/qualifications",
+        qualify_judge,
+        "Ask a judge held-out rows that people labelled; how far it agrees with them is kept for ever.",
+        request=QualifyJudge,
+        errors=(*_BUSY, errors.DatasetDeletedError),
     ),
     _route(
         "GET /v1/routes",

@@ -104,42 +104,42 @@ class JudgeSetup:
                 pull(entry, self._home / _FOLDER, hub, on_size=begin, on_bytes=advance)
 
         self._tasks.start(name, "download", work)
-        return await self._judge(name)
+        return await self.get(name)
 
     async def stop(self, name: str) -> judge_wire.Judge:
         """Stop a model's work; the downloaded part stays, and the next download resumes it."""
-        judge = await self._judge(name)
+        judge = await self.get(name)
         self._tasks.stop(name)
         return judge
 
     async def connect(self, name: str) -> judge_wire.Judge:
         """Connect a model that was downloaded; requests may name it within a second."""
         await asyncio.to_thread(self._connect, name)
-        return await self._judge(name)
+        return await self.get(name)
 
     async def use_in_route(self, name: str, request: judge_wire.RouteJudge) -> judge_wire.Judge:
         """Use a connected model in a route, where the shipped model is unsure."""
         await asyncio.to_thread(self._use_in_route, name, request.route)
-        return await self._judge(name)
+        return await self.get(name)
 
     async def check(self, name: str) -> judge_wire.Judge:
         """Begin to ask a connected model the fixed set of questions."""
-        model = self._connected(name)
+        model = self.connected(name)
 
         def work(_: Report) -> None:
-            report = check_model(self._hosted(name).queue.submit, model.timeout_s)
+            report = check_model(self.hosted(name).queue.submit, model.timeout_s)
             self._checks[name] = filled(judge_wire.JudgeCheck, report)
             if report.failures:
                 raise errors.ModelUnavailableError(report.failures[0])
 
         self._tasks.start(name, "check", work)
-        return await self._judge(name)
+        return await self.get(name)
 
     async def calibrate(
         self, caller: Caller, name: str, request: judge_wire.CalibrateJudge
     ) -> judge_wire.Judge:
         """Begin to fit temperatures on a dataset; store them if they lower the held-out loss."""
-        model = self._connected(name)
+        model = self.connected(name)
         dataset = await self._datasets.get(caller, request.dataset_id)
         sides = [
             await self._rows.download(caller, dataset.id, side, dataset.version)
@@ -152,7 +152,7 @@ class JudgeSetup:
             failures: Counter[str] = Counter()
             for rows, on_row in each_side(lines, report):
                 answered, failed = ask_rows(
-                    self._hosted(name).queue.submit,
+                    self.hosted(name).queue.submit,
                     rows,
                     model.timeout_s,
                     on_row,
@@ -172,9 +172,10 @@ class JudgeSetup:
             )
 
         self._tasks.start(name, "calibrate", work)
-        return await self._judge(name)
+        return await self.get(name)
 
-    async def _judge(self, name: str) -> judge_wire.Judge:
+    async def get(self, name: str) -> judge_wire.Judge:
+        """Return a connected model, or one of the catalogue."""
         judges = await self.list()
         judge = next((judge for judge in judges.data if judge.name == name), None)
         if judge is None:
@@ -276,7 +277,7 @@ class JudgeSetup:
                 self._tasks.store(ModelsFile({**declared.models, name: model}, declared.routes))
 
     def _use_in_route(self, name: str, route: str) -> None:
-        self._connected(name)
+        self.connected(name)
         try:
             check_name(route)
         except InvalidSettingError as error:
@@ -314,13 +315,19 @@ class JudgeSetup:
             )
             self._tasks.store(ModelsFile({**declared.models, name: calibrated}, declared.routes))
 
-    def _connected(self, name: str) -> ConnectedModel:
-        model = self._declared().models.get(name)
+    def all_connected(self) -> dict[str, ConnectedModel]:
+        """Return the connected models by name."""
+        return self._declared().models
+
+    def connected(self, name: str) -> ConnectedModel:
+        """Return a connected model; raise ``NotFoundError`` where none has the name."""
+        model = self.all_connected().get(name)
         if model is None:
             raise errors.NotFoundError(f"No model {name!r} is connected; connect it first.")
         return model
 
-    def _hosted(self, name: str) -> HostedModel:
+    def hosted(self, name: str) -> HostedModel:
+        """Return a connected model as it answers, once the server has it; it blocks."""
         until = time.monotonic() + _APPEARS_S
         while (model := self._models.find(name)) is None:
             if time.monotonic() > until:

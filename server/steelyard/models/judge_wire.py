@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-TaskKind = Literal["download", "check", "calibrate", "fit"]
+TaskKind = Literal["download", "check", "calibrate", "fit", "qualify"]
 TaskStatus = Literal["running", "succeeded", "failed"]
 
 
@@ -19,7 +19,8 @@ class SetupTask(Struct, frozen=True, kw_only=True):
     kind: TaskKind
     status: TaskStatus
     done: Annotated[
-        int, Meta(description="Bytes of a download, rows of a calibration or a fit.")
+        int,
+        Meta(description="Bytes of a download, rows of a calibration, a qualification or a fit."),
     ] = 0
     total: Annotated[int, Meta(description="Of these; 0 while that is not known.")] = 0
     error: Annotated[str | None, Meta(description="Why it failed.")] = None

@@ -13,11 +13,13 @@ from steelyard.models.calls import TunedCalls
 from steelyard.models.evaluated import EvaluatedFamilies
 from steelyard.models.judge_routes import JUDGE_ROUTES
 from steelyard.models.judge_setup import JudgeSetup
+from steelyard.models.qualifications import Qualifications
 from steelyard.models.route_setup import RouteSetup
 from steelyard.models.routes import ROUTES
 from steelyard.models.service import FamilyModels
 from steelyard.models.setup_tasks import SetupTasks
 from steelyard.models.stress_reports import StressReports
+from steelyard.models.tables import judge_qualifications
 from steelyard.room import Room
 from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
@@ -50,13 +52,15 @@ def _open(
     house.close_at_end(tasks)
     judges = JudgeSetup(house.settings, registry, datasets, rows, tasks)
     routes = RouteSetup(house.settings, registry, datasets, rows, tasks)
-    return models, tasks, judges, routes, StressReports(home_of(house.settings))
+    qualifications = Qualifications(house, judges, datasets, rows, tasks)
+    return models, tasks, judges, qualifications, routes, StressReports(home_of(house.settings))
 
 
 ROOM = Room(
     name="models",
     after=("families",),
     nouns=("judges", "routes"),
+    tables=(judge_qualifications,),
     routes=(*ROUTES, *JUDGE_ROUTES),
     base=_open_base,
     open=_open,

@@ -165,7 +165,7 @@ class AsyncDrafts(AsyncResource):
 
 
 class AsyncJudges(AsyncResource):
-    """Download, connect, check and calibrate judges and readers: ``client.judges``.
+    """Download, connect, check, calibrate and qualify judges and readers: ``client.judges``.
 
     Long work is begun; ``list`` gives its progress.
     """
@@ -176,6 +176,8 @@ class AsyncJudges(AsyncResource):
     connect = _method(judge_calls.connect)
     check = _method(judge_calls.check)
     calibrate = _method(judge_calls.calibrate)
+    qualifications = _method(judge_calls.qualifications)
+    qualify = _method(judge_calls.qualify)
     use_in_route = _method(judge_calls.use_in_route)
 
 

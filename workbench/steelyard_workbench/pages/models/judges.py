@@ -15,10 +15,11 @@ from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
 from steelyard.models.judge_wire import Judge, JudgeList, SetupTask
+from steelyard.models.qualification_wire import QualificationList
 from steelyard_workbench.kit.components.choices import Choice, Choices
-from steelyard_workbench.kit.components.facts import facts, heading
+from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import percent_text
+from steelyard_workbench.kit.components.numbers import ago, measure_text, percent_text, share_text
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
@@ -40,8 +41,9 @@ _DOING = {
     "check": "Checking",
     "calibrate": "Calibrating",
     "fit": "Fitting",
+    "qualify": "Qualifying",
 }
-_MOST_DATASETS = 200
+_MOST_DATASETS, _MOST_SHOWN = 200, 5
 #: What is recommended, in the order in which it is offered; the last is what is here already.
 _SIZES = ("small", "good", "best", "")
 #: Where a connected model that is not of the catalogue is, by how it is asked.
@@ -195,13 +197,21 @@ class Judges(Section):
         asks = [] if judge.routes or judge.kind == "reader" else [route]
         check = self._step("Check it", partial(judges.check, name), "contained")
         steps: list[Viewable] = [pn.FlexBox(check, *asks)]
-        self.dataset = pmui.Select(label="Calibrate on", options={}, width=230)
+        self.dataset = pmui.Select(label="Dataset", options={}, width=230)
         datasets: Loaded[list[Dataset]] = Loaded(
             "The datasets", self._fetch_datasets, self._show_datasets, n_lines=1
         )
         datasets.refresh.scope = self.scope
         datasets.start()
-        return [*steps, datasets.__panel__()]
+        qualified: Loaded[QualificationList] = Loaded(
+            "The qualifications",
+            partial(judges.qualifications, name),
+            show_qualifications,
+            n_lines=2,
+        )
+        qualified.refresh.scope = self.scope
+        qualified.start()
+        return [*steps, datasets.__panel__(), qualified.__panel__()]
 
     def _fetch_datasets(self) -> list[Dataset]:
         newest = islice(self.client.datasets.iterate(), _MOST_DATASETS)
@@ -209,7 +219,8 @@ class Judges(Section):
 
     def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
         if not datasets:
-            return pmui.Typography("A calibration needs a dataset with labels.", variant="body2")
+            text = "A calibration, and a qualification, need a dataset with labels."
+            return pmui.Typography(text, variant="body2")
         name = self.chosen
         self.dataset.options = {dataset.name: dataset.id for dataset in datasets}
         self.dataset.value = datasets[0].id
@@ -218,7 +229,12 @@ class Judges(Section):
             lambda: self.client.judges.calibrate(name, str(self.dataset.value)),
             fields={"dataset_id": self.dataset},
         )
-        return pn.FlexBox(self.dataset, start, align_items="center")
+        qualify = self._step(
+            "Qualify",
+            lambda: self.client.judges.qualify(name, str(self.dataset.value)),
+            fields={"dataset_id": self.dataset},
+        )
+        return pn.FlexBox(self.dataset, start, qualify, align_items="center")
 
     def _step(
         self,
@@ -233,6 +249,43 @@ class Judges(Section):
 
         work: Callable[[], Awaitable[None]] = do
         return self.button(label, work, f"{label}: not done.", fields=fields, variant=variant)
+
+
+def show_qualifications(listed: QualificationList) -> Viewable:
+    """Return whether a judge may be relied on, by which rows, and what it qualified by before."""
+    title = heading("Agreement with people", 3)
+    if not listed.data:
+        text = (
+            "Qualify asks it held-out rows that people labelled, 50 or more, and keeps how far it agrees "
+            "with them."
+        )
+        return pn.Column(title, verdict("off", "Not qualified.", text))
+    newest = listed.data[0]
+    status, word = ("good", "Qualified.") if listed.is_qualified else ("bad", "Not qualified.")
+    if newest.voided_by:
+        status, word = "unsure", f"Void: it is another by now ({', '.join(newest.voided_by)})."
+    kin = f" Of the same file or model, and likely to err alike: {', '.join(newest.kin)}."
+    text = (
+        f"It agrees in {share_text(newest.agreement)}; {percent_text(newest.floor)} are needed."
+        f"{kin if newest.kin else ''}"
+    )
+    lines = [
+        (
+            str(each.number),
+            share_text(each.agreement),
+            share_text(each.accuracy),
+            measure_text(each.log_loss),
+            ago(each.created_at),
+        )
+        for each in listed.data[:_MOST_SHOWN]
+    ]
+    columns = ("no.", "agrees", "right", "log loss", "when")
+    return pn.Column(
+        title,
+        verdict(status, word, escape_markdown(text)),
+        table(columns, lines, label="What it qualified by"),
+        sizing_mode="stretch_width",
+    )
 
 
 def show_task(task: SetupTask) -> list[Viewable]:

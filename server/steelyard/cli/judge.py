@@ -1,0 +1,106 @@
+"""``steelyard judge``: how far judges of a server agree with people."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.failures import FAILED
+from steelyard.cli.local_state import show_rows
+from steelyard.cli.nouns import Noun, Shown
+from steelyard.wire.measures import Measure, interval_text
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
+    from steelyard.models.qualification_wire import Qualification, QualificationList
+
+_EPILOG = """\b
+Examples:
+  steelyard judge qualify qwen ds_01k…
+  steelyard judge qualify qwen ds_01k… --labelled-by expert --rows 500
+  steelyard judge show qwen
+"""
+_LOOK_S = 0.5
+
+
+@click.group("judge", cls=Noun, epilog=_EPILOG)
+def command() -> None:
+    """Hold judges, readers and connected models to labels of people. For operators of the server."""
+
+
+@command.asks("show", "judge")
+def show(client: Client, judge: str) -> Shown:
+    """List what JUDGE qualified by, the newest first, and what of it is otherwise since."""
+    return client.judges.qualifications(judge), _show
+
+
+@command.command("qualify", epilog=_EPILOG)
+@click.argument("judge")
+@click.argument("dataset")
+@click.option(
+    "--rows", type=click.IntRange(50, 2_000), help="Held-out rows, at most. [default: 200]"
+)
+@click.option(
+    "--labelled-by",
+    type=click.Choice(("person", "expert", "outcome", "click", "model", "unknown")),
+    multiple=True,
+    help="Origin of labels that count; repeatable. [default: person and expert]",
+)
+@server_options
+@click.pass_context
+def qualify(
+    ctx: click.Context,
+    /,
+    *,
+    judge: str,
+    dataset: str,
+    rows: int | None,
+    labelled_by: Any,
+    server: Server,
+) -> None:
+    """Ask JUDGE the held-out rows of DATASET that people labelled, and keep how far it agrees.
+
+    Exit status 1 where it agrees too seldom to qualify.
+    """
+    with server.connected() as client:
+        client.judges.qualify(judge, dataset, rows=rows, labelled_by=list(labelled_by) or None)
+        while (task := _task_of(client, judge)).status == "running":
+            time.sleep(_LOOK_S)
+        if task.error is not None:
+            raise click.ClickException(task.error)
+        listed = client.judges.qualifications(judge)
+    server.show(listed, _show)
+    ctx.exit(0 if listed.is_qualified else FAILED)
+
+
+def _task_of(client: Client, judge: str) -> Any:
+    return next(each.task for each in client.judges.list().data if each.name == judge)
+
+
+def _show(listed: QualificationList) -> None:
+    def state(qualification: Qualification) -> str:
+        if qualification.voided_by:
+            return f"void: other {', '.join(qualification.voided_by)}"
+        return "qualified" if qualification.passed else "too seldom"
+
+    show_rows(
+        listed.data,
+        "NO:number, AGREES:agreement, RIGHT:accuracy, LOG_LOSS:log_loss, FLOOR:floor, DATASET:dataset, "
+        "AT:created_at, STATE:state",
+        agreement=lambda each: _share(each.agreement),
+        accuracy=lambda each: _share(each.accuracy),
+        log_loss=lambda each: f"{each.log_loss.value:.3f}",
+        dataset=lambda each: f"{each.dataset_id} v{each.dataset_version}",
+        state=state,
+    )
+    kin = listed.data[0].kin if listed.data else []
+    if kin:
+        click.echo(f"Of the same file or model, and likely to err alike: {', '.join(kin)}.")
+
+
+def _share(measure: Measure) -> str:
+    ends = interval_text(measure.low, measure.high, form=".0%")
+    return f"{measure.value:.0%} [{ends}] of {measure.n}"

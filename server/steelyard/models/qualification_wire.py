@@ -1,0 +1,94 @@
+"""Wire forms of qualifications: how far a judge agrees with people, and what it was then."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from steelyard.wire.measures import Measure
+from steelyard.wire.origins import LabelledBy
+
+#: Labels by people without which nothing qualifies.
+MIN_LABELS = 50
+
+
+class QualifyJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The rows whose labels a judge is held to: the held-out ones of a dataset."""
+
+    dataset_id: Annotated[str, Meta(min_length=1, max_length=64)]
+    rows: Annotated[
+        Annotated[int, Meta(ge=MIN_LABELS, le=2_000)],
+        Meta(description="Held-out rows that are asked at most."),
+    ] = 200
+    labelled_by: Annotated[
+        Annotated[tuple[LabelledBy, ...], Meta(min_length=1, max_length=6)],
+        Meta(
+            description="Origins of the labels that count. People are to have labelled without having "
+            "seen what this judge says; `unknown` counts rows that do not say by whom."
+        ),
+    ] = ("person", "expert")
+
+
+class JudgeIdentity(Struct, frozen=True, kw_only=True):
+    """What a judge's answers come from; another value of any of them is another judge."""
+
+    wire: str
+    url: str = ""
+    model: Annotated[str, Meta(description="Its name at the other server.")] = ""
+    file: str = ""
+    file_sha256: Annotated[
+        str,
+        Meta(description="Of a file's length, its first and its last megabyte; empty without one."),
+    ] = ""
+    settings: Annotated[
+        dict[str, Any], Meta(description="Of how it is asked, and its temperatures.")
+    ] = {}
+
+
+class Qualification(Struct, frozen=True, kw_only=True):
+    """How a judge agreed with people on some rows, for ever; another one gets the next number."""
+
+    id: str
+    judge: str
+    number: Annotated[int, Meta(description="1 for the judge's first.")]
+    created_at: float
+    dataset_id: str
+    dataset_version: int
+    identity: JudgeIdentity
+    wordings: Annotated[
+        list[str],
+        Meta(description="SHA-256 of each decision's wording: kind, question, outcomes, rubric."),
+    ]
+    labelled_by: list[LabelledBy]
+    contexts: Annotated[int, Meta(description="Rows that were asked.")]
+    failures: Annotated[
+        int, Meta(description="Of these, rows without an answer; they count nowhere.")
+    ]
+    agreement: Annotated[
+        Measure,
+        Meta(
+            description="How often a person says the same; where several said something else, the "
+            "share of them."
+        ),
+    ]
+    accuracy: Annotated[Measure, Meta(description="How often it says what most people say.")]
+    log_loss: Annotated[Measure, Meta(description="Nats.")]
+    floor: Annotated[float, Meta(description="Agreement that was needed.")]
+    passed: Annotated[bool, Meta(description="Whether the agreement reaches the floor.")]
+    kin: Annotated[
+        list[str], Meta(description="Connected models of the same file or model: they err alike.")
+    ] = []
+    voided_by: Annotated[
+        list[str],
+        Meta(description="What of the judge is otherwise by now: `file`, `model`, `settings` …"),
+    ] = []
+
+
+class QualificationList(Struct, frozen=True, kw_only=True):
+    """A judge's qualifications, the newest first, and whether one holds."""
+
+    data: list[Qualification]
+    is_qualified: Annotated[
+        bool, Meta(description="Whether the newest passed, and the judge is as it was then.")
+    ]

@@ -1,0 +1,165 @@
+"""Qualify judges on rows that people labelled, and list what they qualified by."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+from sqlalchemy import Connection, func, insert, select
+
+from steelyard import errors
+from steelyard.calibration.temperature import TemperatureTable
+from steelyard.caller import Caller
+from steelyard.datasets.row_service import DatasetRows
+from steelyard.datasets.service import DatasetService
+from steelyard.house import House
+from steelyard.ids import new_id
+from steelyard.models.judge_setup import JudgeSetup
+from steelyard.models.judge_wire import Judge
+from steelyard.models.qualification_wire import (
+    MIN_LABELS,
+    JudgeIdentity,
+    Qualification,
+    QualificationList,
+    QualifyJudge,
+)
+from steelyard.models.qualifying import (
+    changes_between,
+    figures_of,
+    identity_of,
+    kin_of,
+    labelled,
+    wordings_of,
+)
+from steelyard.models.setup_tasks import Report, SetupTasks, first_rows
+from steelyard.models.tables import judge_qualifications
+from steelyard.serving.connected.calibrating import ask_rows
+from steelyard.settings import home_of
+from steelyard.wire.decoding import decoder_of
+
+_decode = decoder_of(Qualification).decode
+#: Rows of a dataset among which those with labels by people are sought.
+_MOST_LOOKED = 20_000
+
+
+class Qualifications:
+    """The qualifications of the connected models of this server."""
+
+    def __init__(
+        self,
+        house: House,
+        judges: JudgeSetup,
+        datasets: DatasetService,
+        rows: DatasetRows,
+        tasks: SetupTasks,
+    ) -> None:
+        self._state, self._now = house.state, house.now
+        self._floor = house.settings.judge_floor
+        self._home: Path = home_of(house.settings)
+        self._judges, self._datasets, self._rows, self._tasks = judges, datasets, rows, tasks
+
+    async def list(self, name: str) -> QualificationList:
+        """Return a judge's qualifications, with what of it is otherwise since each."""
+        identities = await asyncio.to_thread(self._identities)
+        stored = await self._state.read(lambda connection: _of_judge(connection, name))
+        if not stored and name not in identities:
+            raise errors.NotFoundError(f"No model {name!r} is connected; connect it first.")
+        now = identities.get(name)
+        data = [
+            structs.replace(each, voided_by=changes_between(each.identity, now)) for each in stored
+        ]
+        is_qualified = bool(data) and data[0].passed and not data[0].voided_by
+        return QualificationList(data=data, is_qualified=is_qualified)
+
+    async def qualify(self, caller: Caller, name: str, request: QualifyJudge) -> Judge:
+        """Begin to ask a connected model the held-out rows that people labelled."""
+        model = self._judges.connected(name)
+        dataset = await self._datasets.get(caller, request.dataset_id)
+        pieces = await self._rows.download(caller, dataset.id, "evaluation", dataset.version)
+
+        def work(report: Report) -> None:
+            rows = list(labelled(first_rows(pieces, _MOST_LOOKED), request.labelled_by))
+            rows = rows[: request.rows]
+            identities = self._identities()
+            scored, failures = ask_rows(
+                self._judges.hosted(name).queue.submit,
+                rows,
+                model.timeout_s,
+                lambda done: report(done, len(rows)),
+                at_once=model.concurrency,
+            )
+            if len(scored.kinds) < MIN_LABELS:
+                raise errors.InvalidRequestError(_too_few(len(scored.kinds), failures))
+            calibration = model.calibration
+            table = TemperatureTable(None if calibration is None else calibration.temperatures)
+            figures = figures_of(scored, table)
+            qualification = Qualification(
+                id=new_id("qual"),
+                judge=name,
+                number=0,
+                created_at=self._now(),
+                dataset_id=dataset.id,
+                dataset_version=dataset.version,
+                identity=identity_of(model, self._home),
+                wordings=wordings_of(rows),
+                labelled_by=sorted(set(request.labelled_by)),
+                contexts=len(rows),
+                failures=sum(failures.values()),
+                agreement=figures.agreement,
+                accuracy=figures.accuracy,
+                log_loss=figures.log_loss,
+                floor=self._floor,
+                passed=figures.agreement.value >= self._floor,
+                kin=kin_of(name, identities),
+            )
+            self._state.write_now(
+                lambda connection: _add(connection, caller.account_id, qualification)
+            )
+
+        self._tasks.start(name, "qualify", work)
+        return await self._judges.get(name)
+
+    def _identities(self) -> dict[str, JudgeIdentity]:
+        return {
+            name: identity_of(model, self._home)
+            for name, model in self._judges.all_connected().items()
+        }
+
+
+def _too_few(n: int, failures: Mapping[str, int]) -> str:
+    text = (
+        f"A qualification needs {MIN_LABELS} held-out decisions that people labelled, and {n} were "
+        "answered; label more, or name further origins in labelled_by."
+    )
+    if failures:
+        text += (
+            f" {sum(failures.values())} rows failed, the first of them so: {next(iter(failures))}"
+        )
+    return text
+
+
+def _of_judge(connection: Connection, name: str) -> list[Qualification]:
+    of = judge_qualifications.c
+    bodies = select(of.body).where(of.judge == name).order_by(of.number.desc())
+    return [_decode(body) for body in connection.scalars(bodies)]
+
+
+def _add(connection: Connection, account_id: str, qualification: Qualification) -> None:
+    of = judge_qualifications.c
+    last = connection.execute(
+        select(func.max(of.number)).where(of.judge == qualification.judge)
+    ).scalar()
+    qualification = structs.replace(qualification, number=(last or 0) + 1)
+    connection.execute(
+        insert(judge_qualifications).values(
+            id=qualification.id,
+            account_id=account_id,
+            judge=qualification.judge,
+            number=qualification.number,
+            created_at=qualification.created_at,
+            body=msgspec.json.encode(qualification),
+        )
+    )

@@ -1,0 +1,144 @@
+"""How far a judge agrees with people, what it is while it does, and which models are its kin."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from steelyard.calibration.intervals import proportion_interval
+from steelyard.calibration.temperature import TemperatureTable
+from steelyard.datasets.tasks import fingerprint
+from steelyard.decisions.validation import read_request
+from steelyard.models.qualification_wire import JudgeIdentity
+from steelyard.scoring.entailment.folder import fingerprint as folder_fingerprint
+from steelyard.serving.connected.calibrating import Scored
+from steelyard.serving.connected.declared import ConnectedModel
+from steelyard.wire.measures import Measure
+from steelyard.wire.origins import counts, origins_of
+
+_MEGABYTE = 1 << 20
+_REACH = NormalDist().inv_cdf(0.975)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How a judge agreed with people."""
+
+    agreement: Measure
+    accuracy: Measure
+    log_loss: Measure
+
+
+def figures_of(scored: Scored, table: TemperatureTable) -> Figures:
+    """Return the figures of answers under a judge's temperatures; there is one at least."""
+    n = len(scored.kinds)
+    shares, hits, losses = [], 0, []
+    pairs = zip(scored.kinds, scored.logits, scored.targets, strict=True)
+    for kind, logits, target in pairs:
+        top = int(np.argmax(logits))
+        shares.append(float(target[top]))
+        hits += top == int(np.argmax(target))
+        losses.append(-float(target @ table.log_probabilities(logits, kind)))
+    reach = _REACH * float(np.std(losses, ddof=1)) / n**0.5 if n > 1 else 0.0
+    mean = float(np.mean(losses))
+    return Figures(
+        agreement=_share(sum(shares), n),
+        accuracy=_share(hits, n),
+        log_loss=Measure(value=mean, low=max(mean - reach, 0.0), high=mean + reach, n=n),
+    )
+
+
+def _share(count: float, n: int) -> Measure:
+    interval = proportion_interval(count, n)
+    return Measure(value=count / n, low=interval.low, high=interval.high, n=n)
+
+
+def labelled(
+    rows: Iterable[Mapping[str, Any]], origins: Iterable[str]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows that have labels of such origins."""
+    chosen = list(origins)
+    for row in rows:
+        if row.get("targets") and counts(origins_of(row.get("metadata")), chosen):
+            yield row
+
+
+def wordings_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the hashes of the wordings of labelled decisions, in order."""
+    hashes = {
+        fingerprint(decision).hex()
+        for row in rows
+        for decision in read_request(
+            {"context": row["context"], "decisions": row["decisions"]}
+        ).decisions
+        if decision.id in row["targets"]
+    }
+    return sorted(hashes)
+
+
+def identity_of(model: ConnectedModel, home: Path) -> JudgeIdentity:
+    """Return what a model's answers come from; it reads of its file."""
+    calibration, place = model.calibration, model.file or model.folder
+    settings: dict[str, Any] = {
+        "orders": model.orders,
+        "contextual": model.contextual,
+        "own_opposites": model.own_opposites,
+        "context_tokens": model.context_tokens,
+        "labels": list(model.labels),
+        "hypothesis_first": model.hypothesis_first,
+        "temperatures": None if calibration is None else calibration.temperatures,
+    }
+    return JudgeIdentity(
+        wire=model.wire,
+        url=model.url,
+        model=model.model,
+        file=place,
+        file_sha256=_hash_of(home / place) if place else "",
+        settings=settings,
+    )
+
+
+def changes_between(before: JudgeIdentity, now: JudgeIdentity | None) -> list[str]:
+    """Return the names of what is otherwise; a model that is not connected is all gone."""
+    if now is None:
+        return ["disconnected"]
+    # A file that moved is the same.
+    names = {"file_sha256": "file", **{name: name for name in ("wire", "url", "model", "settings")}}
+    return [label for name, label in names.items() if getattr(before, name) != getattr(now, name)]
+
+
+def kin_of(name: str, identities: Mapping[str, JudgeIdentity]) -> list[str]:
+    """Return the other models that have the same file, or the same model's name elsewhere."""
+    own = identities[name]
+    return sorted(
+        other
+        for other, identity in identities.items()
+        if other != name
+        and (
+            (own.file_sha256 and own.file_sha256 == identity.file_sha256)
+            or (own.model and own.model.lower() == identity.model.lower())
+        )
+    )
+
+
+def _hash_of(path: Path) -> str:
+    """Return a hash of a file's length and ends, or of a folder; empty where there is none."""
+    if path.is_dir():
+        return folder_fingerprint(path)
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            digest.update(f"{size}\n".encode() + file.read(_MEGABYTE))
+            file.seek(max(size - _MEGABYTE, 0))
+            digest.update(file.read(_MEGABYTE))
+    except OSError:
+        return ""
+    return digest.hexdigest()
