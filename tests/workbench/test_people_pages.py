@@ -174,13 +174,12 @@ def test_every_page_opens_for_every_role_and_asks_for_what_it_may_read(server, s
 
 
 def test_a_reviewer_first_sees_the_rows_that_wait_for_them(look):
-    owner = look(MIA)
+    owner, session = look(MIA), look(RITA, reviewer=RITA, page="home")
     row = {"decisions": [REFUND], "targets": {"refund": {"yes": 1.0}}}
     rows = [{**row, "context": f"Ticket {number}."} for number in range(4)]
     made = owner.client.datasets.create("support_triage", rows)
     draft = owner.client.drafts.create(made.id)
     owner.client.drafts.assign(draft.id, [RITA])
-    session = look(RITA, reviewer=RITA, page="home")
     page = opened(HomePage, session)
     assert "4 rows in support" in texts(page.__panel__())
     buttons(page.__panel__())["Start"].clicks += 1
@@ -189,10 +188,21 @@ def test_a_reviewer_first_sees_the_rows_that_wait_for_them(look):
     for name in ("review", "datasets", "versions", "labeling", "map"):
         session.param.update(page=name, dataset=made.id)
         page = opened(lambda session, name=name: make_page(name, session), session)
-        assert not {"Add rows", "Rename", "Delete", "Train on it"} & {*choices(page.__panel__())}
+        shown = page.__panel__()
+        assert not {"Add rows", "Rename", "Delete", "Train on it"} & {*choices(shown)}
+        asyncio.run(next_turn())
+        for button in buttons(shown).values():
+            if button.visible and not button.disabled:
+                button.clicks += 1
         asyncio.run(next_turn())
         page.close()
     assert refused == []
+    # No model may be asked, and no rows assigned.
+    session.param.update(page="review", draft=draft.id)
+    desk = opened(lambda session: make_page("review", session), session).desk
+    assert "Suggest" not in desk.beside.choice.options
+    desk.beside.choice.value = "Reviewers"
+    assert not {"Assign", "Hand over"} & {*buttons(desk.__panel__())}
 
 
 def test_without_accounts_it_says_how_to_turn_them_on(server):

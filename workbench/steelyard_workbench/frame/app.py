@@ -269,8 +269,8 @@ class App:
         if self._is_narrow:
             return [*steps, find]
         # A view is a link to the address of a page of its own, which a cell of a notebook has not.
-        is_page = pn.state.curdoc is not None
-        views = [Choice("Views", self._views.open, look="text")] if is_page else []
+        has_views = pn.state.curdoc is not None and self.session.may_change
+        views = [Choice("Views", self._views.open, look="text")] if has_views else []
         keys = Choice("Keys ?", self._help.open, look="text")
         return [*steps, replace(find, label=_FIND), *views, keys]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,9 @@ class Problem:
     is_lost: bool = False
 
 
+#: A call as messages name it, and where one is only looked up by it.
+_CALL = re.compile(r"\b(?:GET|POST|PUT|PATCH|DELETE) /v1/[\w/{}-]+")
+_SEE_CALL = re.compile(rf"[;,:] see {_CALL.pattern}")
 #: Details of a refusal that are shown; the rest is counted.
 _SHOWN_DETAILS = 100
 _FORBIDDEN = frozenset(
@@ -42,7 +46,9 @@ def problem_of(error: BaseException, title: str) -> Problem:
     from steelyard.client.failures import NoAnswerInTimeError, ServerUnreachableError
 
     if isinstance(error, SteelyardError):
-        message, details = error.message, [_detail(detail) for detail in error.details or ()]
+        # A page names no route.
+        message = _CALL.sub("this", _SEE_CALL.sub("", error.message))
+        details = [_detail(detail) for detail in error.details or ()]
         for detail in error.details or ():
             message = _in_words(message, detail)
         if len(details) == 1 and details[0].endswith(message):

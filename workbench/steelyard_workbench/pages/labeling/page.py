@@ -120,7 +120,9 @@ class LabelingPage(OnePartPage):
         if may_change and job.status in UNFINISHED:
             shown.append(self.button("Cancel", partial(self.client.labeling.cancel, job.id), place))
         if results:
-            self.queue = LabelQueue(self.client, job, results, self._review, self.visit)
+            self.queue = LabelQueue(
+                self.client, job, results, self._review, self.visit, may_make=may_change
+            )
             shown += [show_agreement(job), self.queue]
         if may_change and job.status == "review_ready":
             shown.append(

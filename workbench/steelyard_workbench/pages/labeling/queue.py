@@ -37,6 +37,8 @@ class LabelQueue(Viewer):
     ----------
     open_dataset : callable
         Called with the id of the dataset that was made.
+    may_make : bool
+        Whether a dataset is made here: reviewers look at the rows alone.
     """
 
     def __init__(
@@ -46,6 +48,8 @@ class LabelQueue(Viewer):
         results: Sequence[LabelingResult],
         open_dataset: Callable[[str], None],
         scope: Scope | None = None,
+        *,
+        may_make: bool = True,
     ) -> None:
         self._client, self._job, self._open_dataset = client, job, open_dataset
         self._results = results
@@ -59,9 +63,10 @@ class LabelQueue(Viewer):
         self.after = pmui.Button(label="Next rows", variant="outlined", size="small")
         self.take = pmui.Button(label="Accept this page", variant="outlined", size="small")
         self.fraction = pmui.FloatInput(
-            label="Share for evaluation", value=0.2, start=0.1, end=1.0, step=0.05, width=190
+            label="Share for the check", value=0.2, start=0.1, end=1.0, step=0.05, width=190
         )
-        self.finish = pmui.Button(label="Make a dataset", variant="contained")
+        self.finish = pmui.Button(label="Make a dataset", variant="contained", visible=may_make)
+        self.take.visible = self.fraction.visible = may_make
         self.said = pn.Column(sizing_mode="stretch_width")
         self._count = pmui.Typography("", variant="body2")
         self._rows = pn.Column(sizing_mode="stretch_width")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import islice
@@ -49,10 +49,15 @@ class Mapped:
     evaluations: list[Evaluation]
 
 
-def fetch_mapped(client: Client, dataset_map: DatasetMap) -> Mapped:
-    """Return the parts to show of a map that has succeeded; it blocks."""
+def fetch_mapped(client: Client, dataset_map: DatasetMap, *, has_answers: bool) -> Mapped:
+    """Return the parts to show of a map that has succeeded; it blocks.
+
+    ``has_answers``: whether the role may see the answers of models.
+    """
     facets = client.datasets.facets(dataset_map.dataset_id, version=dataset_map.dataset_version)
-    listed = client.evaluations.list(dataset_map.dataset_id, status="succeeded")
+    listed: Iterable[Evaluation] = ()
+    if has_answers:
+        listed = client.evaluations.list(dataset_map.dataset_id, status="succeeded")
     return Mapped(
         dataset_map,
         client.maps.points(dataset_map.id),
@@ -69,8 +74,13 @@ class MapView(Viewer):
         self.session, self.mapped = session, mapped
         self._scope = scope or Scope()
         self.selected: list[int] = []
-        by: ColourBy = session.view if session.view in COLOURS_BY else "label"
-        self.by = pmui.Select(label="Colour by", options=_BY, value=by, width=160, size="small")
+        colours = {
+            word: by
+            for word, by in _BY.items()
+            if by not in OF_ANSWERS or session.may_change  # who reviews sees no model's answers
+        }
+        by: ColourBy = session.view if session.view in colours.values() else "label"
+        self.by = pmui.Select(label="Colour by", options=colours, value=by, width=160, size="small")
         self._decision = pmui.Select(
             label="Decision",
             options=mapped.decisions,
@@ -130,7 +140,7 @@ class MapView(Viewer):
             pn.FlexBox(self.by, self._decision, self._evaluation, align_items="center"),
             *(
                 []
-                if self.mapped.evaluations
+                if self.mapped.evaluations or not self.session.may_change
                 else [pmui.Typography(_NO_EVALUATION, variant="body2")]
             ),
             self._legend,
@@ -207,7 +217,8 @@ class MapView(Viewer):
     def _on_selected(self, places: Sequence[int]) -> None:
         self.selected = list(places)
         n = len(self.selected)
-        self.review_button.visible = self._clear.visible = n > 0
+        self._clear.visible = n > 0
+        self.review_button.visible = n > 0 and self.session.may_change
         rows = "this row" if n == 1 else f"these {min(n, MAX_PLACES):,} rows"
         self.review_button.label = f"Review {rows}"
         self._limit.visible = n > MAX_PLACES

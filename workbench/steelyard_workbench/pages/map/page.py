@@ -97,7 +97,8 @@ class MapPage(OnePartPage):
         dataset_map = next((map_ for map_ in listed if map_.dataset_version == version), None)
         if dataset_map is None or dataset_map.status != "succeeded":
             return _MappedVersion(dataset, version, dataset_map)
-        return _MappedVersion(dataset, version, dataset_map, fetch_mapped(self.client, dataset_map))
+        mapped = fetch_mapped(self.client, dataset_map, has_answers=self.session.may_change)
+        return _MappedVersion(dataset, version, dataset_map, mapped)
 
     def _show(self, mapped_version: _MappedVersion | None) -> Viewable:
         if mapped_version is None:

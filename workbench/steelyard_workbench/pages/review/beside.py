@@ -62,6 +62,7 @@ class Beside(Viewer):
         on_outcomes: Callable[[Members], None],
         suggesting: Suggesting,
         reviewers: Reviewers,
+        may_ask: bool,
     ) -> None:
         self._client, self._draft = client, draft
         self._on_filter, self._on_row, self._on_outcomes = on_filter, on_row, on_outcomes
@@ -73,7 +74,13 @@ class Beside(Viewer):
         self._of_row = Loaded("The row's history", self._fetch_row, show_history, n_lines=2)
         self._of_draft = Loaded("The review's history", self._fetch_draft, show_history)
         self.choice = pmui.RadioButtonGroup(
-            options=[_FACETS, _SIMILAR, _HISTORY, _SUGGEST, _REVIEWERS],
+            options=[
+                _FACETS,
+                _SIMILAR,
+                _HISTORY,
+                *([_SUGGEST] if may_ask else []),  # who reviews alone may ask no model
+                _REVIEWERS,
+            ],
             value=_FACETS,
             size="small",
             label="Beside the rows",

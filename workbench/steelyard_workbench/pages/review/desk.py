@@ -115,6 +115,7 @@ class Desk(Viewer):
             chosen=lambda: (self.reader.queue, self.reader.filter),
             reviewer=lambda: self.queue.reviewer,
             is_signed_in=self.session.is_signed_in,
+            may_assign=self.session.may_change,
             on_queue=self.open_queue,
             on_assigned=self.reader.count.start,
         )
@@ -126,6 +127,7 @@ class Desk(Viewer):
             on_outcomes=self.bar.offer,
             suggesting=self.suggesting,
             reviewers=self.reviewers,
+            may_ask=self.session.may_change,
         )
         self.notes = NoteDialog(self.deciding.note)
         self.seal = SealDialog(

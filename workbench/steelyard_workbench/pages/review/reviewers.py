@@ -48,8 +48,8 @@ class Reviewers(Viewer):
         Returns the queue and the filter whose rows are assigned.
     reviewer : callable
         Returns the name of whoever looks; ``None`` without one.
-    is_signed_in : bool
-        Whether reviewers are members of the account.
+    is_signed_in, may_assign : bool
+        Whether reviewers are members of the account, and whether rows are assigned here.
     on_queue : callable
         Called with a queue to look at.
     on_assigned : callable
@@ -64,13 +64,14 @@ class Reviewers(Viewer):
         chosen: Callable[[], tuple[Queue, RowFilter]],
         reviewer: Callable[[], str | None],
         is_signed_in: bool,
+        may_assign: bool,
         on_queue: Callable[[Queue], None],
         on_assigned: Callable[[], None],
     ) -> None:
         super().__init__()
         self._client, self._draft_id = client, draft.id
         self._chosen, self._reviewer = chosen, reviewer
-        self._is_signed_in = is_signed_in
+        self._is_signed_in, self._may_assign = is_signed_in, may_assign
         self._on_queue, self._on_assigned = on_queue, on_assigned
         self.typed = pmui.TextInput(
             label="Reviewers, with commas", sizing_mode="stretch_width", size="small"
@@ -143,7 +144,8 @@ class Reviewers(Viewer):
         )
         if agreement.blind or self.by.value:
             parts += self._show_agreement(agreement)
-        parts += self._show_forms(assignments)
+        if self._may_assign:
+            parts += self._show_forms(assignments)
         return pn.Column(*parts, self._said, self._problem, sizing_mode="stretch_width")
 
     def _show_agreement(self, agreement: DraftAgreement) -> list[Viewable]:
