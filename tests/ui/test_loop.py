@@ -181,7 +181,7 @@ def import_mails(walk):
     visit(walk.page, "page=datasets")
     file = {"name": "mails.csv", "mimeType": "text/csv", "buffer": messy_rows()}
     walk.page.locator("input[type=file]").set_input_files([file])
-    merge = walk.page.get_by_role("button", name=re.compile(r"^Merge \d+ variants: 6 outcomes"))
+    merge = walk.page.get_by_role("button", name=re.compile(r"^Merge \d+ variants: 6 answers"))
     expect(merge).to_be_visible()
     walk.picture("import")
     merge.click()
@@ -218,7 +218,7 @@ def come_to_the_wrong_rows(walk, dataset) -> None:
     page.get_by_label("Name of n/a").click()
     walk.picture("outcomes")
     walk.press("Save the answers")
-    walk.sees("team has 6 outcomes")
+    walk.sees("team has 6 answers")
     walk.press("Answers")
     page.get_by_label("Words (key /)").fill("overcharge")
     page.get_by_role("heading", name="mails", exact=True).click()

@@ -112,9 +112,9 @@ def test_rows_are_changed_many_at_once_and_a_row_opens_in_focus(quiet_page, data
     noted = server.client.drafts.rows(draft.id, queue="noted").data
     assert [row.now.note for row in noted] == ["a card?"]
     page.get_by_text("Ticket 3: my card").click()
-    expect(page.get_by_role("region", name="Context")).to_have_text(
-        "Ticket 3: my card was charged twice for order 3."
-    )
+    text = page.get_by_role("region", name="Text")
+    expect(text).to_have_css("unicode-bidi", "plaintext")  # a text of its own direction
+    expect(text).to_have_text("Ticket 3: my card was charged twice for order 3.")
 
 
 @pytest.mark.slow

@@ -105,7 +105,7 @@ def import_and_merge(mouse) -> None:
     with page.expect_file_chooser() as chooser:
         mouse.click(page.get_by_text("Choose a file"))
     chooser.value.set_files({"name": "mails.csv", "mimeType": "text/csv", "buffer": messy_rows()})
-    merge = page.get_by_role("button", name=re.compile(r"^Merge \d+ variants: 6 outcomes"))
+    merge = page.get_by_role("button", name=re.compile(r"^Merge \d+ variants: 6 answers"))
     mouse.begin("merge")
     mouse.click(merge)
     expect(merge).to_be_hidden()

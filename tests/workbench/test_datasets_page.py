@@ -130,7 +130,7 @@ def test_what_a_dataset_is_not_ready_for_says_why(client):
     page = opened(client, dataset=held.id)
     steps = choices(page.__panel__())
     assert steps["Train on it"] is None
-    assert "It has no training rows." in texts(page.__panel__())
+    assert "It has no rows to train on." in texts(page.__panel__())
     assert steps["Evaluate it"] is not None
     client.datasets.delete(held.id)
 

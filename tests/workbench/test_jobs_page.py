@@ -64,7 +64,7 @@ def test_what_runs_comes_with_its_progress_and_what_ended_with_its_outcome():
     said = texts(page.__panel__())
     assert "running, heads: 40 of 200 steps, loss 0.9000" in said
     assert "running, scoring: 50 of 200 rows" in said
-    assert "gate failed: Why." in said
+    assert "check not passed: Why." in said
 
 
 def test_one_kind_is_shown_alone():

@@ -83,7 +83,7 @@ def test_every_figure_has_its_n_and_interval(client: Client) -> None:
         assert part in said
     page.show_more()
     said = texts(page.charts)
-    assert "2 of 30 outcomes known" in said
+    assert "2 of 30 right answers known" in said
     assert "since it started" in said
 
 
@@ -152,7 +152,7 @@ def test_a_family_stands_beside_its_shadow() -> None:
     assert asked == ["gone", "router"]
     said = texts(pn.Column(*map(show_shadow, reports)))
     assert "router and its shadow far" in said
-    assert "family 0, shadow 5" in said
+    assert "model line 0, shadow 5" in said
     assert "1.000 (0.478 to 1.000, n = 5)" in said
     untouched = structs.replace(reports[0], decisions={})
     assert "10 %" in texts(pn.Column(show_shadow(untouched)))
@@ -205,7 +205,7 @@ def test_feedback_is_recorded_and_changes_the_figures(bare: Client) -> None:
     page = opened(bare, decision=answer.id)
     assert page.opened is not None
     asyncio.run(page.opened.tell())
-    assert "Choose an outcome" in page.opened.said.text
+    assert "Choose an answer" in page.opened.said.text
     page.opened.fields["refund"].value = answer.decisions["refund"].top
     asyncio.run(page.opened.tell())
     assert bare.stored_decision(answer.id).feedback == {"refund": answer.decisions["refund"].top}

@@ -484,7 +484,7 @@ def test_what_was_spent_is_shown_by_day_key_and_model_and_opens_its_calls(look, 
     session.page = "usage"
     session.view = "family-90"
     assert (page.spending.by.value, page.spending.span.value) == ("family", 90)
-    assert "Of no family" in texts(page.__panel__())
+    assert "Of no model line" in texts(page.__panel__())
     # Who has to do with money reads no calls.
     page = usage_page(look(BEA))
     assert not [one for one in page.__panel__().select(MarkTable) if one.label == "Cost by day"]

@@ -92,7 +92,7 @@ def test_a_row_is_asked_as_it_is_and_saved_as_another(server: Any) -> None:
 
     saving.right["team"].value = "—"
     asyncio.run(saving.save())
-    assert "Say which outcome is right" in texts(saving.fields)
+    assert "Say which answer is right" in texts(saving.fields)
 
 
 def test_a_row_that_is_not_there_says_so(server: Any) -> None:

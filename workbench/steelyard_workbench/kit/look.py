@@ -61,6 +61,7 @@ table {{
 }}
 th, td {{
   text-align: left; vertical-align: baseline; padding: 9px 16px; border-bottom: 1px solid var(--line);
+  unicode-bidi: plaintext;
 }}
 tbody tr:last-child > * {{ border-bottom: 0; }}
 tbody tr:hover > * {{ background: var(--sunk); }}

@@ -287,7 +287,10 @@ _COMPONENTS = {
             },
             "notchedOutline": {"&& legend": {"fontSize": SMALL}},
             # Fields are of one height, whether text is written or chosen in them.
-            "input": {"&&&:not(.MuiInputBase-inputMultiline)": {"paddingBlock": "8px"}},
+            "input": {
+                "unicodeBidi": "plaintext",
+                "&&&:not(.MuiInputBase-inputMultiline)": {"paddingBlock": "8px"},
+            },
         }
     },
     "MuiButtonBase": {"styleOverrides": {"root": {"&.Mui-focusVisible": _OUTLINE}}},

@@ -60,7 +60,7 @@ export function render({ model }) {
   const context = make("div", "context", root);
   context.tabIndex = 0;
   context.setAttribute("role", "region");
-  context.setAttribute("aria-label", "Context");
+  context.setAttribute("aria-label", "Text");
   const images = make("div", "", root);
   const said = make("div", "", root);
   const questions = make("div", "", root);

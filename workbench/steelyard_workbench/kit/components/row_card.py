@@ -55,6 +55,7 @@ _STYLE = BUTTON_CSS + with_tokens(f"""
   color: var(--ink); font-family: {FONT}; box-sizing: border-box; padding: 16px; border-radius: 8px;
   background: var(--surface); border: 1px solid var(--line);
 }}
+.line, .context, .asked, dd {{ unicode-bidi: plaintext; }}
 .line {{ font-size: {TEXT}; line-height: 1.43; overflow-wrap: anywhere; }}
 .context {{
   font-size: {HEADING}; line-height: 1.5; white-space: pre-wrap; overflow-wrap: anywhere;

@@ -13,7 +13,7 @@ from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.theme import BLUE
-from steelyard_workbench.pages.jobs.progress import Track, percent_done, progress_text
+from steelyard_workbench.pages.jobs.progress import Track, ended_text, percent_done, progress_text
 
 _SHOWN_EVENTS = 25
 
@@ -62,7 +62,7 @@ class JobDetail(Viewer):
     def update(self, job: Job, events: list[JobEvent], track: Track) -> None:
         """Show how it is now."""
         work = job.summary
-        state = work.ended or progress_text(work, track)
+        state = ended_text(work) or progress_text(work, track)
         self._text.object = escape_markdown(state)
         if job != self._shown:
             # What it ends with says the reason.

@@ -30,7 +30,7 @@ from steelyard_workbench.kit.states import empty, refused_button
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.pages.jobs.active_row import ActiveRow
 from steelyard_workbench.pages.jobs.detail import JobDetail
-from steelyard_workbench.pages.jobs.progress import Track
+from steelyard_workbench.pages.jobs.progress import Track, ended_text
 from steelyard_workbench.parts.datasets.names import dataset_name
 from steelyard_workbench.parts.families.labels import ACTIVE
 from steelyard_workbench.parts.named.filtering import filter_row, name_of
@@ -209,7 +209,7 @@ class JobsPage(Page):
                 (
                     f"{work.noun} of {work.of}",
                     ago(work.created_at),
-                    shorten(work.ended or "", _MOST_REASON, placeholder=" …"),
+                    shorten(ended_text(work), _MOST_REASON, placeholder=" …"),
                 )
                 for work in ended
             ],

@@ -108,3 +108,8 @@ def percent_done(job: JobSummary) -> int:
     """Return how much of the phase is done."""
     now = job.progress
     return round(100 * now.step / now.steps) if now is not None and now.steps else 0
+
+
+def ended_text(work: JobSummary) -> str:
+    """Return how a job ended in words; empty while it has not."""
+    return (work.ended or "").replace("gate failed", "check not passed")

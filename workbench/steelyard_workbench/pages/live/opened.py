@@ -28,7 +28,7 @@ from steelyard_workbench.pages.live.feed import feedback_text
 
 #: Outcomes that are drawn, the likeliest first.
 _MOST_BARS = 12
-_TEXT = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:16em;overflow:auto;margin:0"
+_TEXT = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:16em;overflow:auto;margin:0;unicode-bidi:plaintext"
 _HEADING = {"fontSize": "1rem", "fontWeight": 600, "marginTop": "0.4em"}
 
 

@@ -149,9 +149,10 @@ class Spending(Section):
     def _by_name(self, usage: Usage) -> list[Viewable]:
         named = [line for line in usage.data if line.name is not None]
         lines = sorted(named, key=lambda line: -Decimal(line.cost_usd))[:_MOST_LINES]
+        words = {by: label.removeprefix("By ") for label, by in _BY.items()}
         unnamed = [
             pmui.Typography(
-                f"Of no {usage.by}: {usd(line.cost_usd)}, for {line.calls:,} calls and jobs.",
+                f"Of no {words[usage.by]}: {usd(line.cost_usd)}, for {line.calls:,} calls and jobs.",
                 variant="body2",
             )
             for line in usage.data

@@ -63,7 +63,7 @@ def next_steps(session: Session, dataset: Dataset, version: int, what: str) -> l
         else [f"This can be done with the newest version alone, {dataset.version}."]
     )
     no_evaluation = [] if dataset.split.evaluation else ["It has no rows for the check."]
-    no_training = [] if dataset.split.training else ["It has no training rows."]
+    no_training = [] if dataset.split.training else ["It has no rows to train on."]
     steps = [
         _step(
             f"Evaluate {what}",

@@ -16,7 +16,7 @@ from steelyard_workbench.kit.theme import token
 from steelyard_workbench.parts.datasets.questions import as_text, questions_of
 
 _TEXT = (
-    "white-space:pre-wrap;overflow-wrap:anywhere;max-height:22em;overflow:auto;"
+    "white-space:pre-wrap;overflow-wrap:anywhere;max-height:22em;overflow:auto;unicode-bidi:plaintext;"
     f"padding:12px;border:1px solid {token('line')};border-radius:8px;background:{token('surface')}"
 )
 

@@ -53,7 +53,7 @@ _SHORT = 160
 _PRE = (
     "white-space:pre-wrap;overflow-wrap:anywhere;margin:0;padding:0.6em;font-size:1rem;"
     f"border:1px solid {token('line')};border-radius:8px;background:{token('surface')};"
-    "max-height:22em;overflow:auto"
+    "max-height:22em;overflow:auto;unicode-bidi:plaintext"
 )
 _SCHEMA = {
     "place": pl.String,

@@ -35,7 +35,7 @@ class FilterBar(Viewer):
             css_classes=_SEARCHING,
         )
         self.outcome = pmui.Select(
-            label="Right answer", options=[_ANY], value=_ANY, width=165, size="small"
+            label="Right answer", options=[_ANY], value=_ANY, width=150, size="small"
         )
         self._side = pmui.Select(
             label="For",
