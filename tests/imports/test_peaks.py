@@ -62,15 +62,18 @@ def _write_workbook(path, n_cells, n_characters):
 
 
 def _write_files(folder: Path) -> dict[str, str]:
-    """Write tables of up to 7 MiB; return the expected refusal of each."""
+    """Write tables of up to 10 MiB; return the expected refusal of each."""
     texts = [{"text": f"words {n}", "label": "ab"[n % 2]} for n in range(1_000)]
     deep = "[" * 10_000 + "]" * 10_000
+    row = '{"text":"a b","label":"a","x":' + '{"a":' * 200 + "1" + "}" * 201
     files = {
+        "nested.json": f"[{','.join([row] * 8_000)}]".encode(),
+        "nested.jsonl": "\n".join([row] * 8_000).encode(),
         "tiny.csv": b"text,label\none a,a\ntwo b,b\nthree a,a\nfour b,b\n",
         "names.jsonl": lines({f"n{row}_{n}": n for n in range(100)} for row in range(5_000)),
         "columns.csv": (",".join(map(str, range(1_000_000))) + "\n" + "," * 999_999).encode(),
         "deep.jsonl": b"\n".join(
-            b'{"text":"a b","label":"a","x":%s}' % deep.encode() for _ in range(100)
+            b'{"text":"a b","label":"a","x":%s}' % deep.encode() for _ in range(90)
         ),
     }
     for name, content in files.items():
@@ -85,6 +88,8 @@ def _write_files(folder: Path) -> dict[str, str]:
     return {
         "cells.xlsx": "unpacks to more than",
         "tiny.csv": "4",
+        "nested.json": "1,000,000 lists and objects",
+        "nested.jsonl": "1,000,000 lists and objects",
         "names.jsonl": "over 4,096 columns",
         "columns.csv": "over 4,096 columns",
         "deep.jsonl": "nested too deep",

@@ -29,6 +29,8 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 #: Values of JSON that is read whole: by its commas where it is one object, and in arrays of rows that are
 #: not objects of few fields.
 MAX_VALUES, _NARROW = 4_000_000, 64
+#: Lists and objects of a file that has hardly anything in them: fewer bytes for each than these.
+MAX_NESTED, _LEAST_BYTES = 1_000_000, 10
 #: Characters of a cell that is looked at as a list or an object.
 _LONGEST_STRUCTURE = 10_000
 
@@ -39,6 +41,7 @@ class _RepeatedNameError(ValueError):
 
 def read_objects(source: Source, encoding: Encoding) -> tuple[list[Numbered], list[Refused], str]:
     """Return the objects of a file, its other items, and its form; no object where it is not JSON."""
+    _check_nesting(source)
     with encoding.open(source) as text:
         start = text.read(1)
         while start.isspace():
@@ -68,6 +71,19 @@ def read_objects(source: Source, encoding: Encoding) -> tuple[list[Numbered], li
     for number, row in enumerate(records, 1):
         _sort_out(number, row, json.dumps(row), rows_, refused)
     return rows_, refused, f"JSON, {encoding.name}"
+
+
+def _check_nesting(source: Source) -> None:
+    """Raise ``ValueError`` when a file would be mostly lists and objects, which take 30 times its size."""
+    n_bytes = n_nested = 0
+    for chunk in source.chunks():
+        n_bytes += len(chunk)
+        n_nested += chunk.count(b"[") + chunk.count(b"{")
+    if n_nested > MAX_NESTED and n_nested * _LEAST_BYTES > n_bytes:
+        raise ValueError(
+            f"{source.name} has over {MAX_NESTED:,} lists and objects with hardly anything in them; leave "
+            "out columns that are no context or label."
+        )
 
 
 def _check_array(text: str, name: str) -> None:
