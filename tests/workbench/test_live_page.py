@@ -229,7 +229,7 @@ def test_what_was_told_before_is_not_told_again(bare: Client) -> None:
     assert bare.stored_decision(answer.id).feedback == {"refund": "no", "urgent": "yes"}
     assert page.opened.fields["refund"].value == "no"
     asyncio.run(page.opened.tell())
-    assert "not told yet" in page.opened.said.text
+    assert "not given yet" in page.opened.said.text
 
 
 def test_what_is_new_waits_while_rows_are_selected(bare: Client) -> None:

@@ -86,7 +86,7 @@ class OpenedAnswer(Viewer):
             if field.value and field.value != self._told[name]
         }
         if not chosen:
-            self.said.text = "Choose an answer first."
+            self.said.text = "Choose an answer that was not given yet."
             return
         self.send.disabled = True
         await asyncio.to_thread(self._client.feedback, self._id, chosen, by="person")
