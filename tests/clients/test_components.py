@@ -40,7 +40,7 @@ def test_a_selector_of_llama_index_chooses():
 
 
 def test_an_experiment_of_langfuse_is_evaluated():
-    team = run_shown("langfuse")["team"]
+    team = run_shown("langfuse", "clients/langfuse")["team"]
     langfuse = pytest.importorskip("langfuse")
     result = langfuse.Langfuse(
         public_key="pk", secret_key="sk", tracing_enabled=False
@@ -57,7 +57,7 @@ def test_an_experiment_of_langfuse_is_evaluated():
 # Its switch for staying on this machine is called beta, and it names a class that Python 3.12 replaced.
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 def test_an_experiment_of_langsmith_is_evaluated(monkeypatch: pytest.MonkeyPatch):
-    refund = run_shown("langsmith")["refund"]
+    refund = run_shown("langsmith", "clients/langsmith")["refund"]
     langsmith = pytest.importorskip("langsmith")
     schemas = pytest.importorskip("langsmith.schemas")
     monkeypatch.setenv("LANGSMITH_TRACING", "false")

@@ -46,6 +46,25 @@ def test_azure_ai_evaluation(server: LiveServer):
     assert answer["model"]
 
 
+def test_the_auto_router_of_litellm(server: LiveServer):
+    """``build_jev_request`` and ``JevSystemOneResponse`` of LiteLLM 1.108.7's ``jev_classifier.py``."""
+    tier = {
+        "type": "choice",
+        "instructions": "Pick the cheapest tier whose models can fully answer this request.",
+        "criteria": {"SIMPLE": "one fact", "MEDIUM": "some steps", "COMPLEX": "much code"},
+    }
+    state = "System prompt:\nYou help.\n\nRequest:\nWhat is 2 + 2?"
+    body = {"state": state, "model": "jev-latest", "questions": {"tier": tier}}
+    answer = post(server, "/v1/systemone", body)
+    chosen = answer["answers"]["tier"]
+    assert chosen["type"] == "choice"
+    assert chosen["choice"] in tier["criteria"]
+    assert chosen["probabilities"].keys() == tier["criteria"].keys()
+    assert all(0 <= each <= 1 for each in (*chosen["probabilities"].values(), chosen["confidence"]))
+    assert all(isinstance(answer["usage"][f"{side}_tokens"], int) for side in ("input", "output"))
+    assert isinstance(answer["model"], str)
+
+
 def test_openai_decision_factory_of_dotnet(server: LiveServer):
     """``OpenAIDecisionFactory`` of .NET's AgentFrameworkToolkit: null for each lacking description."""
     body = {
