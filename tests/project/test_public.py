@@ -13,6 +13,7 @@ import pytest
 
 import steelyard
 from steelyard.http.openapi import API_VERSION
+from support.tree.documents import PAGES, ROOT_PAGES
 from support.tree.repository import PACKAGE, RECIPE, ROOT, python_files, read_pyproject
 
 HEAVY = {
@@ -108,6 +109,10 @@ def test_the_versions_agree():
     assert max(len(section.splitlines()) for section in sections) <= MAX_CHANGES
     project = read_pyproject()["project"]
     assert (project["name"], project["dynamic"]) == ("steelyard", ["version"])
+    shown = "\n".join(path.read_text(encoding="utf-8") for path in (*PAGES, *ROOT_PAGES))
+    wheels = re.findall(r"steelyard(?:_client)?-(\d+\.\d+\.\d+)-py3", shown)
+    assert len(wheels) > 2
+    assert set(wheels) == {steelyard.__version__}
     document = json.loads((PACKAGE / "http" / "openapi.json").read_text(encoding="utf-8"))
     assert document["info"]["version"] == API_VERSION
 
