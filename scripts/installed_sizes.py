@@ -54,10 +54,13 @@ def loaded(command: list[str], port: int | None) -> set[str]:
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryFile("w+") as log:
         env = ["env", f"STEELYARD_HOME={home}", "PYTHONPROFILEIMPORTTIME=1"]
         process = subprocess.Popen([*env, *command], stdout=subprocess.DEVNULL, stderr=log)
-        if port is not None:
-            ask(port)
-            process.send_signal(signal.SIGINT)
-        process.wait()
+        try:
+            if port is not None:
+                ask(port)
+        finally:
+            if port is not None:
+                process.send_signal(signal.SIGINT)
+            process.wait()
         log.seek(0)
         return {
             match[1] for match in re.finditer(r"\| +(\w+)(?:\.\S+)?$", log.read(), re.MULTILINE)
