@@ -19,7 +19,7 @@ from support.tree import file_spreading
 from support.tree.quick_tests import QuickTests
 from support.tree.recorded_tables import tables_recorded
 
-pytest_plugins = ["support.servers.http_fixtures"]
+pytest_plugins = ["support.servers.http_fixtures", "support.servers.s3_server"]
 
 # The same examples in every run, so that a red run is about the change. To explore:
 # pytest --hypothesis-profile=default

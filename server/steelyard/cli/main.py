@@ -50,6 +50,7 @@ COMMANDS = {
     "map": "Lay out the rows of datasets as points: those that are alike lie near.",
     "mcp": "Offer a server's API to agents, as tools of the Model Context Protocol.",
     "model": "Show the model that ships, and connect others.",
+    "move-home": "Copy a home to a database and an object store, or back.",
     "restore": "Put a copy in the place of a home.",
     "route": "Fit, list and remove routes: models asked in turn, cheap ones first.",
     "serve": "Answer decisions over HTTP.",
@@ -60,7 +61,7 @@ COMMANDS = {
     "webhook": "Deliver events of an account to endpoints of other programs.",
     "up": "Start everything, with sample datasets.",
 }
-_MODULES = {"worker": "job_worker"}
+_MODULES = {"worker": "job_worker", "move-home": "move_home"}
 #: Objects before Python's collector of cycles looks at them: what is loaded stays, and looking at it
 #: again and again took a twentieth of a server's start.
 _LOADED_OBJECTS = 50_000

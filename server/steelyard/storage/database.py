@@ -292,7 +292,7 @@ def open_state(
     url: str, damage: DamageNotes | None = None, *, timeout_s: float = TIMEOUT_S
 ) -> State:
     """Open the state, made or migrated first where that is needed."""
-    parsed = _parse(url)
+    parsed = parse_url(url)
     try:
         if parsed.get_backend_name() == "sqlite":
             return _open_file(parsed, damage)
@@ -306,7 +306,8 @@ def open_state(
         ) from error
 
 
-def _parse(url: str) -> URL:
+def parse_url(url: str) -> URL:
+    """Return the address of a database that can hold the state, with the driver that is used."""
     try:
         parsed = make_url(url)
         backend = parsed.get_backend_name()
@@ -451,7 +452,7 @@ def open_counters(url: str) -> Writer | None:
 
     Its writes wait for no other's and no disk: a crash of the database may lose the last of them.
     """
-    parsed = _parse(url)
+    parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
         return None
     arguments = connect_arguments(parsed, "steelyard-counters", _COUNT_S)

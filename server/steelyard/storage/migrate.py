@@ -74,7 +74,7 @@ def _migrate(connection: Connection) -> None:
         connection.execute(text(f"SET LOCAL lock_timeout = {_LOCK_MS}"))
     # Another process may have migrated while this one waited.
     if not _is_usable(connection):
-        _upgrade(connection) if revision_of(connection) else _create(connection)
+        _upgrade(connection) if revision_of(connection) else create_tables(connection)
         connection.execute(oldest_version.update().values(head=OLDEST))
 
 
@@ -97,7 +97,7 @@ def revision_of(connection: Connection) -> str | None:
     return revision
 
 
-def _create(connection: Connection) -> None:
+def create_tables(connection: Connection) -> None:
     """Make the tables of every room in an empty database, which then is at the newest revision."""
     import_tables()
     metadata.create_all(connection, checkfirst=False)

@@ -57,7 +57,7 @@ class RecordedTables:
 def tables_recorded() -> Iterator[None]:
     """Replay the making of tables in this process until the end of the block."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(migrate, "_create", RecordedTables(migrate._create))
+        patched.setattr(migrate, "create_tables", RecordedTables(migrate.create_tables))
         yield
 
 
