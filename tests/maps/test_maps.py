@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import httpx
@@ -13,7 +14,9 @@ import steelyard
 from jobs.workers import kill, start_job_worker
 from steelyard.app.foundation import open_frames
 from steelyard.app.job_runtime import open_worker
+from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.cli.main import main
+from steelyard.datasets.frames.vectors import scorer_of, stored_vectors
 from steelyard.datasets.service import DatasetService
 from steelyard.errors import ModelUnavailableError
 from steelyard.jobs.work import LostRunError
@@ -122,6 +125,21 @@ class TestAMap:
         texts = dict(zip(points["index"], points["text"], strict=True))
         assert texts[3] == "the courier lost a box, ticket 3"
         assert max(map(abs, points["x"] + points["y"])) == pytest.approx(1, abs=1e-3)
+
+    def test_its_vectors_serve_who_compares_the_rows_next(self, served, mapped):
+        services, _ = served
+        store = open_frames(services.settings, "datasets")
+        at = asyncio.run(
+            services.get(DatasetService).dataset_at(
+                Caller(LOCAL_ACCOUNT, None, "full", "here"),
+                mapped["dataset_id"],
+                mapped["dataset_version"],
+                is_new_work=False,
+            )
+        )
+        scorer = scorer_of(services.models.default.evaluation_key)
+        stored = [stored_vectors(store, part, scorer) for part in at.manifest.parts]
+        assert [len(vectors) for vectors in stored] == [60, 20]
 
     def test_its_rows_have_labels_and_answers(self, served, http, mapped):
         services, _ = served

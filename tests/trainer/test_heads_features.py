@@ -33,6 +33,17 @@ def test_contexts_and_outcomes_have_vectors_and_rows_the_bases_scores(tmp_path):
     assert [one[0] for one in told] == sorted(one[0] for one in told)
 
 
+def test_texts_whose_vectors_are_there_are_not_read_again(tmp_path):
+    rows = team_rows(30)
+    scorer = WordScorer()
+    features, _ = read(rows, tmp_path, scorer)
+    n_embedded = scorer.n_embedded
+    texts = [*(row.context for row in rows), "an unseen text", "an unseen text"]
+    vectors = features.sparing(scorer.embed)(texts)
+    assert scorer.n_embedded == n_embedded + 1
+    np.testing.assert_array_equal(vectors, scorer.embed(texts))
+
+
 def request_of(row):
     from steelyard.decisions.rendering import RenderedRequest
 

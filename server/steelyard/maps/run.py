@@ -22,7 +22,7 @@ from sqlalchemy import Row, Table
 
 from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.datasets.frames.vectors import Embed, Vectors, scorer_of, stored_vectors
+from steelyard.datasets.frames.vectors import Embed, Vectors, scorer_of, stored_vectors, vectors_of
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.versions import Part
 from steelyard.jobs.store import PendingJob
@@ -230,6 +230,11 @@ class _TakenRows:
         made: list[Vectors] = []
         for part, places in self._by_part(self._taken[start:stop]):
             _, frame, cached = self._hold(part)
+            if cached is None and len(places) == len(frame):
+                # Stored for all who compare these rows: near copies, suspects, searches, other maps.
+                cached = self._read_whole(part, is_stopped)
+                if cached is None:
+                    return None
             if cached is not None:
                 made.append(cached[places])
                 continue
@@ -239,6 +244,17 @@ class _TakenRows:
                     return None
                 made.append(self._embed(texts[at : at + _BATCH]))
         return np.concatenate(made).astype(np.float16)
+
+    def _read_whole(self, part: Part, is_stopped: Callable[[], bool]) -> Vectors | None:
+        def watched(texts: Sequence[str]) -> Vectors:
+            if is_stopped():
+                raise StoppedError
+            return self._embed(texts)
+
+        try:
+            return vectors_of(self._store, part, watched, self._scorer)[1]
+        except StoppedError:
+            return None
 
     def described(self) -> tuple[NDArray[np.int64], NDArray[np.bool_], list[str]]:
         """Return, of each row, its place in the dataset, whether it is held out, and its text."""

@@ -56,6 +56,18 @@ class Features:
     base: dict[int, ScoredDecision]
     evidence: dict[int, Floats] = field(default_factory=dict)  # a reader's: see ``evidence_of``
 
+    def sparing(
+        self, embed: Callable[[Sequence[str]], Floats]
+    ) -> Callable[[Sequence[str]], Floats]:
+        """Return what ``embed`` does, without reading again the texts whose vectors are here."""
+
+        def vectors_of(texts: Sequence[str]) -> Floats:
+            missing = [text for text in dict.fromkeys(texts) if text not in self.vectors]
+            read = dict(zip(missing, embed(missing), strict=True)) if missing else {}
+            return np.stack([read[text] if text in read else self.vectors[text] for text in texts])
+
+        return vectors_of
+
 
 def compute_features(
     rows: Sequence[TuningRow],

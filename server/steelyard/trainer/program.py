@@ -332,7 +332,7 @@ class _Program:
         if task.heads == "words":
             by_words.save(folder)
         elif embed is not None and features.vectors:
-            TrainingTexts.of(training, evaluation, embed).save(folder)
+            TrainingTexts.of(training, evaluation, features.sparing(embed)).save(folder)
         flush_tree(folder)
         write_struct(note, report)
         return report
