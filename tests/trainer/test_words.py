@@ -11,6 +11,7 @@ import pytest
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, render_context
 from steelyard.evaluations.gate_wire import GateWords
 from steelyard.scoring.hashing import HashingScorer
+from steelyard.scoring.heads import Heads
 from steelyard.scoring.tuned import TunedScorer, load_tuned
 from steelyard.trainer import cheapest
 from steelyard.trainer.program import run
@@ -67,6 +68,7 @@ def test_their_answers_need_no_pass_and_know_a_strange_text(
 
 def test_many_at_once_are_answered_to_the_bit_as_each_alone(words: Path) -> None:
     scorer = served(words)
+    assert scorer.call_characters > TunedScorer(Heads([]), HashingScorer()).call_characters
     rows = make_rows(20, "evaluation", seed=4)
     turned = RenderedDecision(TEAM.kind, TEAM.question, TEAM.outcomes[::-1])
     requests = [RenderedRequest(render_context(row.context), (TEAM, turned)) for row in rows]

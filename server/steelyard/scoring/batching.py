@@ -157,7 +157,8 @@ class Batcher:
         self._scorer = scorer
         self._max_queue = max_queue
         lock = threading.RLock()
-        self._short = _Lane(SHORT_BATCH_CHARACTERS, lock)
+        short = getattr(scorer, "call_characters", SHORT_BATCH_CHARACTERS)
+        self._short = _Lane(short, lock)
         self._long = _Lane(BATCH_CHARACTERS, lock)
         self._lanes = (self._short, self._long)
         self._speed = _FIRST_SPEED

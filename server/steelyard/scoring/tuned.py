@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import MANIFEST
+from steelyard.scoring.batching import SHORT_BATCH_CHARACTERS
 from steelyard.scoring.entailment.reader import EvidenceReader, reader_in
 from steelyard.scoring.heads import Head, Heads
 from steelyard.scoring.merging import merged_scorer
@@ -37,6 +38,8 @@ from steelyard.wire.methods import Method
 
 FORMAT: Literal["steelyard-model-1"] = "steelyard-model-1"
 
+#: How many times as long as another call one of words alone is.
+_QUICK = 16
 _NO_ANSWERS: Mapping[int, NDArray[np.float32]] = {}
 _REPAIR = "restore it from a backup, or continue its family to make another"
 
@@ -103,6 +106,13 @@ class TunedScorer:
     def engine(self) -> str:
         """Engine and precision."""
         return self.scorer.engine
+
+    @property
+    def call_characters(self) -> int:
+        """The characters of short requests for one call: words alone take longer to begin than to read."""
+        heads = list(self.heads)
+        is_quick = bool(heads) and all(head.reads_words_alone for head in heads)
+        return SHORT_BATCH_CHARACTERS * (_QUICK if is_quick else 1)
 
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
         """Score every decision of every request, in the order given."""

@@ -43,12 +43,15 @@ from steelyard.scoring.shares import Share
 from steelyard.serving.refusals import too_long, unknown_model
 from steelyard.serving.untrained import untrained
 from steelyard.waiting import wait_for_end
-from steelyard.wire.json_values import has_lone_surrogate
+from steelyard.wire.violations import has_lone_surrogate
 
 #: The calibration of what is calibrated already: a temperature of 1.
 _UNTEMPERED = TemperatureTable()
 #: What is left of the logits of a context that the model does not read.
 _UNREAD_SHARE = 0.1
+#: The most tokens that a tokenizer may make of a character: NFKC writes out one as 18 letters, and bytes
+#: of two for each may be tokens.
+_TOKENS_A_CHARACTER = 36
 #: Requests of one caller with many that wait in the queue at a time.
 _MANY = 64
 
@@ -71,8 +74,6 @@ class Prepared:
     tokenizer: wire.TokenizerInfo
     render_ms: float
     started: float
-    #: Of the input tokens, those of the questions and outcomes, asked on whichever context.
-    asked_tokens: int = 0
     #: What about the context makes the answer less to be trusted.
     warnings: tuple[wire.AnswerWarning, ...] = ()
     #: Who it is scored for, where several share an engine.
@@ -135,23 +136,33 @@ class DecideService:
             raise unknown_model(str(request.model), (self.model_name,))
         return self.prepare_request(request, started=started)
 
-    def preparer(self, request: Mapping[str, Any]) -> Callable[[Any], Prepared]:
-        """Return a function that prepares a request about one context after another.
+    def preparer(
+        self, request: Mapping[str, Any]
+    ) -> Callable[[Any], tuple[ValidRequest, RenderedRequest]]:
+        """Return a function that reads and renders a request about one context after another.
 
         ``request`` has all but the context; it is read once, and again with what is no plain text.
+        Tokens are counted of a context alone that may have too many.
         """
-        first: Prepared | None = None
+        first: tuple[ValidRequest, RenderedRequest] | None = None
+        most_characters = 0
 
-        def prepare(context: Any) -> Prepared:
-            nonlocal first
+        def prepare(context: Any) -> tuple[ValidRequest, RenderedRequest]:
+            nonlocal first, most_characters
             is_plain = type(context) is str and (
                 context.isascii() or not has_lone_surrogate(context)
             )
-            if first is not None and is_plain:
-                return self.prepare_request(replace(first.request, context=context), like=first)
+            if first is not None and is_plain and len(context) <= most_characters:
+                valid, rendered = first
+                rendered = RenderedRequest(render_context(context), rendered.decisions)
+                return replace(valid, context=context), rendered
             prepared = self.prepare({**request, "context": context})
-            first = prepared if is_plain else first
-            return prepared
+            if first is None and is_plain:
+                first = prepared.request, prepared.rendered
+                n_tokens = count_input_tokens(self._counter, "", prepared.request.decisions)
+                room = self.limits.max_input_tokens - n_tokens
+                most_characters = room // _TOKENS_A_CHARACTER
+            return prepared.request, prepared.rendered
 
         return prepare
 
@@ -161,12 +172,11 @@ class DecideService:
         *,
         started: float | None = None,
         max_input_tokens: int | None = None,
-        like: Prepared | None = None,
     ) -> Prepared:
         """Render a valid request for this model, whichever model it names.
 
         One of more tokens than the model's own bound, or a given one, is refused before it costs
-        more than a look. ``like`` is one that asks the same.
+        more than a look.
         """
         most = self.limits.max_input_tokens if max_input_tokens is None else max_input_tokens
         started = perf_counter() if started is None else started
@@ -181,23 +191,17 @@ class DecideService:
             least = self._counter.least(render_value(request.context))
             if least > most:
                 raise too_long(request, f"at least {least}", most)
-        decisions = request.decisions
-        asked_tokens = (
-            count_input_tokens(self._counter, "", decisions) if like is None else like.asked_tokens
-        )
         # Nothing is read when a request of another dialect has one answer everywhere.
         input_tokens = (
-            asked_tokens + count_input_tokens(self._counter, request.context, ())
-            if decisions
+            count_input_tokens(self._counter, request.context, request.decisions)
+            if request.decisions
             else 0
         )
         if input_tokens > most:
             raise too_long(request, str(input_tokens), most)
         rendered = RenderedRequest(
             context=render_context(request.context),
-            decisions=tuple(map(render_decision, decisions))
-            if like is None
-            else like.rendered.decisions,
+            decisions=tuple(render_decision(decision) for decision in request.decisions),
         )
         spans: tuple[Span, ...] = ()
         left_out: tuple[RenderedRequest, ...] = ()
@@ -220,7 +224,6 @@ class DecideService:
             self._tokenizer,
             render_ms,
             started,
-            asked_tokens,
             warnings,
             spans=spans,
             left_out=left_out,
@@ -236,7 +239,7 @@ class DecideService:
     ) -> wire.DecideResponse:
         """Turn the scores of a prepared request into its answer."""
         request = prepared.request
-        results = self.results(prepared, scored)
+        results = self.results(request, scored)
         temperature = request.temperature
         is_tempered = temperature is not None and temperature != 1
         timing_ms = {
@@ -268,10 +271,9 @@ class DecideService:
         )
 
     def results(
-        self, prepared: Prepared, scored: Sequence[ScoredDecision]
+        self, request: ValidRequest, scored: Sequence[ScoredDecision]
     ) -> dict[str, wire.DecisionResult]:
-        """Return the result of each decision of a prepared request, by its id."""
-        request = prepared.request
+        """Return the result of each decision of a request, by its id."""
         if len(scored) != len(request.decisions):
             raise errors.InternalError(
                 f"The engine scored {len(scored)} decisions of {len(request.decisions)}; report it."
@@ -417,25 +419,29 @@ class AnswerService:
         lengths = [len(str(context)) for context in contexts]
         prepare = self._decide.preparer(request)
 
-        def requests() -> Iterator[tuple[int, Prepared]]:
+        def requests() -> Iterator[tuple[int, tuple[ValidRequest, RenderedRequest]]]:
             for place in sorted(range(len(contexts)), key=lengths.__getitem__, reverse=True):
                 try:
                     yield place, prepare(contexts[place])
                 except UnprocessableError as refusal:
                     answers[place] = refusal
 
-        def take(answer: RowResult[tuple[int, Prepared], list[ScoredDecision]]) -> None:
-            place, prepared = answer.row
+        def take(
+            answer: RowResult[
+                tuple[int, tuple[ValidRequest, RenderedRequest]], list[ScoredDecision]
+            ],
+        ) -> None:
+            place, (valid, _) = answer.row
             try:
                 scored = self._wait(answer.future, 0.0)
             except UnprocessableError as refusal:  # more than a connected model reads
                 answers[place] = refusal
                 return
-            answers[place] = msgspec.to_builtins(self._decide.results(prepared, scored))
+            answers[place] = msgspec.to_builtins(self._decide.results(valid, scored))
 
         ask_each(
             requests(),
-            lambda request: self._queue.submit(request[1].rendered),
+            lambda row: self._queue.submit(row[1][1]),
             take,
             _MANY,
             timeout_s=self._deadline_s,
