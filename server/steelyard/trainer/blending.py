@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -82,6 +81,8 @@ def fit_booster(
 
     ``features`` has shape (n, n_outcomes, n_features), as ``pair_features`` makes them.
     """
+    import lightgbm  # noqa: PLC0415  # half a second of every fine-tune, few of which have rows for it
+
     n_outcomes = blended.shape[1]
     chosen = targets > 0
     likeliest = np.argsort(-blended, axis=1, kind="stable")[:, :_LEARNED_OUTCOMES]
@@ -121,6 +122,8 @@ def fit_booster(
 
 def correct(booster: str, features: Floats, blended: Doubles) -> Doubles:
     """Return a blend's log probabilities as a booster corrects them."""
+    import lightgbm  # noqa: PLC0415
+
     flat = features.reshape(-1, features.shape[-1])
     model = lightgbm.Booster(model_str=booster)
     corrected: Doubles = blended + np.asarray(model.predict(flat)).reshape(blended.shape)

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
-from sklearn.isotonic import IsotonicRegression
 
 from steelyard.scoring.head_specs import Calibration, calibrate, log_softmax
 from steelyard.trainer.crossfit import Indices
@@ -87,6 +86,8 @@ def fit_beta(logs: Doubles, targets: Floats) -> Calibration:
 
 def fit_isotonic(logs: Doubles, targets: Floats) -> Calibration:
     """Fit a temperature, then the isotonic curve."""
+    from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415  # a second, for 1,000 rows alone
+
     first = fit_temperature(logs, targets)
     p = np.exp(calibrate(logs, [first]))
     model = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")

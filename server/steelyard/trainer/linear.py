@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import issparse
-from sklearn.linear_model import Ridge
 
 Floats = NDArray[np.float32]
 
@@ -110,6 +109,8 @@ def fit_linear(
 
 def fit_ridge(features: Any, rewards: Floats, penalty: float) -> LinearFit:
     """Fit the rewards, of shape (n, n_outcomes), by penalised least squares."""
+    from sklearn.linear_model import Ridge  # noqa: PLC0415  # a second, which targets need not wait
+
     solver = "sparse_cg" if issparse(features) else "cholesky"
     model = Ridge(alpha=penalty, solver=solver, tol=1e-4)
     # Least squares of sparse columns is solved around the origin: the mean is taken off by hand.
