@@ -248,9 +248,18 @@ def test_the_commands_that_a_page_shows_alone_can_be_parsed(path):
 def test_languages_of_blocks_are_known():
     for path in (*PAGES, *ROOT_PAGES):
         found = {language for language, _, _ in all_blocks(path.read_text(encoding="utf-8"))}
-        assert found <= {"console", "csv", "ini", "json", "python", "sh", "text", "toml", "yaml"}, (
-            path
-        )
+        assert found <= {
+            "console",
+            "csv",
+            "ini",
+            "js",
+            "json",
+            "python",
+            "sh",
+            "text",
+            "toml",
+            "yaml",
+        }, path
 
 
 def test_the_figures_are_those_of_the_server(desk):

@@ -245,11 +245,11 @@ def _copy_rows(source: Connection, place: Connection) -> int:
     n_rows = 0
     for table in metadata.sorted_tables:
         sent, written = _TableDigest(), _TableDigest()
-        with source.execute(select(table), execution_options=_STREAMED) as found:
-            for rows in found.mappings().partitions():
+        with source.execute(select(table), execution_options=_STREAMED) as result:
+            for rows in result.mappings().partitions():
                 place.execute(table.insert(), [sent.add(row) for row in rows])
-        with place.execute(select(table), execution_options=_STREAMED) as found:
-            for row in found.mappings():
+        with place.execute(select(table), execution_options=_STREAMED) as result:
+            for row in result.mappings():
                 written.add(row)
         if written != sent:
             raise BackupError(f"The rows of {table.name} are not those that were sent; try again.")
