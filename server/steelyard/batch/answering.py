@@ -30,7 +30,7 @@ def by_this_process(answers: AnswerService, request: dict[str, Any]) -> Answer:
     """
 
     def answer(contexts: Sequence[Any], keys: Sequence[str]) -> list[Answered]:  # noqa: ARG001
-        return answers.answer_many(request, contexts)
+        return [*answers.answer_many(request, contexts)]
 
     return answer
 

@@ -25,6 +25,7 @@ from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.states import empty, verdict, with_details
+from steelyard_workbench.kit.theme import Status
 
 _ABOUT = (
     "A reader is a small model that answers a yes/no about a text in tens of milliseconds. A judge is a "
@@ -261,7 +262,8 @@ def show_qualifications(listed: QualificationList) -> Viewable:
         )
         return pn.Column(title, verdict("off", "Not qualified.", text))
     newest = listed.data[0]
-    status, word = ("good", "Qualified.") if listed.is_qualified else ("bad", "Not qualified.")
+    status: Status = "good" if listed.is_qualified else "bad"
+    word = "Qualified." if listed.is_qualified else "Not qualified."
     if newest.voided_by:
         status, word = "unsure", f"Void: it is another by now ({', '.join(newest.voided_by)})."
     kin = f" Of the same file or model, and likely to err alike: {', '.join(newest.kin)}."
