@@ -258,9 +258,7 @@ class Settings:
         "Address of an identity provider (OpenID Connect) that people sign in with too; unset: none. "
         "Needs `pip install 'steelyard[oidc]'`.",
     )
-    oidc_client_id: str | None = _setting(
-        None, "Name by which the identity provider knows this server."
-    )
+    oidc_client_id: str | None = _setting(None, "Name of this server at the identity provider.")
     oidc_client_secret: str | None = _setting(
         None, "Secret that the identity provider shares with this server.", is_secret=True
     )
@@ -375,6 +373,9 @@ class Settings:
         "proxy sends it no more requests before its port is closed.",
         minimum=0.0,
         maximum=300.0,
+    )
+    judges: str = _setting(
+        "any", "Connected models that may label rows.", choices=("any", "qualified")
     )
     judge_floor: float = _setting(
         0.85, "Agreement with people from which a judge qualifies.", minimum=0.0, maximum=1.0

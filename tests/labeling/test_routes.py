@@ -66,6 +66,10 @@ def label(http, **given):
     return get(http, job)
 
 
+def teachers_of(http):
+    return http.get("/v1/labeling/teachers").json()["data"]
+
+
 def get(http, job):
     return http.get(f"/v1/labeling/jobs/{job['id']}").json()
 
@@ -102,6 +106,23 @@ class TestTeachers:
             source = upload(http).json()
             refused = start(http, source["id"])
             assert_canonical_error(refused, 503, "labeling_unavailable", message="--teacher")
+
+    def test_one_that_has_not_qualified_is_warned_of_and_may_be_refused(self, http, taught):
+        doubt = "it has not been held to labels of people"
+        assert [each["doubt"] for each in teachers_of(http)] == [doubt, doubt]
+        source = upload(http).json()
+        job = start(http, source["id"], teacher_models=["even"]).json()
+        assert job["warnings"] == [f"even: {doubt}."]
+        assert "warnings" not in get(http, job)
+        teachers = taught[0].services.get(Teachers)
+        assert not teachers.must_qualify
+        try:
+            teachers.must_qualify = True  # as the setting judges=qualified does
+            refused = start(http, source["id"], teacher_models=["even"])
+        finally:
+            teachers.must_qualify = False
+        assert_canonical_error(refused, 422, "invalid_request")
+        assert doubt in refused.json()["error"]["details"][0]["message"]
 
     def test_a_family_that_is_off_is_none(self):
         lineage = grow(grow(Lineage(), "ant", 1), "bee", 1)

@@ -21,6 +21,7 @@ from steelyard.cli.main import main
 from steelyard.errors import InvalidRequestError, ModelUnavailableError, NotFoundError
 from steelyard.models import judge_setup
 from steelyard.models.judge_setup import JudgeSetup
+from steelyard.models.qualifying import doubt_of
 from steelyard.models.setup_tasks import SetupTasks
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.declared import (
@@ -187,6 +188,15 @@ def test_a_judge_qualifies_on_labels_of_people_until_it_is_another(server, monke
     assert (first.dataset_id, first.contexts, first.failures) == (good, 60, 0)
     assert first.log_loss.low < first.log_loss.value < first.log_loss.high
     assert len(first.wordings) == 1
+    reasons = [
+        doubt_of(listed.data, first.identity, set(wordings))
+        for wordings in ([], first.wordings, ["another"])
+    ]
+    assert reasons == [None, None, "it qualified on other wordings"]
+    assert doubt_of([], first.identity, set()) == "it has not been held to labels of people"
+    assert "in 70%, of 85% needed" in doubt_of(listed.data[1:], first.identity, set())
+    other_file = structs.replace(first.identity, file_sha256="")
+    assert doubt_of(listed.data, other_file, set()) == "it is another since it qualified (file)"
     file.write_bytes(b"two")
     listed = judges.qualifications("q")
     assert (listed.is_qualified, [each.voided_by for each in listed.data]) == (

@@ -19,6 +19,7 @@ from steelyard.labeling.routes import ROUTES
 from steelyard.labeling.service import LabelingJobs, uses
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
+from steelyard.models.qualifications import Qualifications
 from steelyard.review.reviews import Reviews
 from steelyard.review.service import DraftService
 from steelyard.room import Room, files_of, jobs_of
@@ -33,9 +34,16 @@ def _open(
     datasets: DatasetService,
     drafts: DraftService,
     reviews: Reviews,
+    qualifications: Qualifications,
 ) -> tuple[object, ...]:
     counter = registry.default.decide.tokenizer
-    teachers = Teachers(registry, lineages, models)
+    teachers = Teachers(
+        registry,
+        lineages,
+        models,
+        qualifications.doubts,
+        must_qualify=house.settings.judges == "qualified",
+    )
     return (
         LabelingSources(house, counter),
         teachers,
@@ -57,7 +65,7 @@ def _sweep(house: House) -> Callable[[], object]:
 
 ROOM = Room(
     name="labeling",
-    after=("families",),
+    after=("models",),
     tables=(
         tables.labeling_sources,
         tables.labeling_jobs,

@@ -9,7 +9,7 @@ import asyncio
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, structs
 from sqlalchemy import Connection, Row
 
 from steelyard import errors
@@ -72,10 +72,11 @@ class LabelingJobs(JobQueue[wire.LabelingJob, wire.LabelingJobPage]):
         await self._state.read(
             lambda connection: require_source(connection, caller, request.source_id)
         )
-        teachers = await self._teachers.choose(caller, request.teacher_models)
+        items = msgspec.to_builtins(request.decisions or [])
+        teachers, warnings = await self._teachers.choose(caller, request.teacher_models, items)
         decisions, task_tokens = None, 0
         if request.decisions is not None:
-            decisions = decisions_json(msgspec.to_builtins(request.decisions))
+            decisions = decisions_json(items)
             task_tokens = await asyncio.to_thread(count_tokens, self._counter, decisions)
 
         def work(connection: Connection) -> wire.LabelingJob:
@@ -104,7 +105,8 @@ class LabelingJobs(JobQueue[wire.LabelingJob, wire.LabelingJobPage]):
             }
             values |= dict.fromkeys(_COUNTS, 0)
             self.jobs.add(connection, values, key_id=caller.key_id, route=write.route)
-            return self.to_wire(self.jobs.require(connection, caller, str(values["id"])))
+            job = self.to_wire(self.jobs.require(connection, caller, str(values["id"])))
+            return structs.replace(job, warnings=warnings or UNSET)
 
         return await self.queue(write, work, window_s=SECONDS_A_DAY)
 
@@ -121,6 +123,7 @@ class LabelingJobs(JobQueue[wire.LabelingJob, wire.LabelingJobPage]):
             dataset_id=UNSET if row.dataset_id is None else row.dataset_id,
             error=UNSET if error is None else error.message,
             error_code=UNSET if error is None else error.code,
+            warnings=UNSET,
             decisions=UNSET if summary is None else summary.decisions,
             teachers=UNSET if summary is None else summary.teachers,
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct
 
@@ -20,6 +21,14 @@ _NOBODY = (
 )
 
 
+#: Returns why connected models are not to be relied on, by name, on some decisions or on any.
+FindDoubts: TypeAlias = Callable[[Sequence[Any]], Awaitable[Mapping[str, str]]]
+
+
+async def _no_doubts(_: Sequence[Any]) -> Mapping[str, str]:
+    return {}
+
+
 class JobTeacher(Struct, frozen=True, kw_only=True):
     """A teacher as a job keeps it: by what decides its answers."""
 
@@ -33,9 +42,18 @@ class Teachers:
     """Finds the teachers of accounts."""
 
     def __init__(
-        self, registry: ModelRegistry, lineages: LineageStore, models: EvaluatedModels
+        self,
+        registry: ModelRegistry,
+        lineages: LineageStore,
+        models: EvaluatedModels,
+        find_doubts: FindDoubts = _no_doubts,
+        *,
+        must_qualify: bool = False,
     ) -> None:
         self._registry, self._lineages, self._models = registry, lineages, models
+        self._find_doubts = find_doubts
+        #: Whether one that is to be doubted is refused; otherwise it is warned of.
+        self.must_qualify = must_qualify
 
     async def available(self, caller: Caller) -> TeacherList:
         """Return the teachers of an account."""
@@ -47,22 +65,26 @@ class Teachers:
             if family.served is not None and family.switch.is_on
         ]
         names = [*marked, *sorted(families)]
+        doubts = await self._find_doubts(()) if marked else {}
         return TeacherList(
             available=bool(names),
             reason=UNSET if names else _NOBODY,
-            data=[Teacher(id=name, name=name) for name in names],
+            data=[Teacher(id=name, name=name, doubt=doubts.get(name, UNSET)) for name in names],
             defaults={"default": (marked or names)[:MAX_TEACHERS]},
             limits={"labeling_rows": MAX_ROWS, "teachers": MAX_TEACHERS},
         )
 
-    async def choose(self, caller: Caller, names: Sequence[str] | None) -> list[JobTeacher]:
-        """Return the teachers of a job, those of a request or the defaults."""
+    async def choose(
+        self, caller: Caller, names: Sequence[str] | None, decisions: Sequence[Any] = ()
+    ) -> tuple[list[JobTeacher], list[str]]:
+        """Return the teachers of a job, those of a request or the defaults, and what speaks against them."""
         known = await self.available(caller)
         if not known.available:
             raise errors.LabelingUnavailableError(_NOBODY)
         chosen = known.defaults["default"] if names is None else list(names)
         violations = Violations()
         allowed = [item.id for item in known.data]
+        doubts = await self._find_doubts(decisions)
         for index, name in enumerate(chosen):
             path = (*BODY, "teacher_models", index)
             if name not in allowed:
@@ -70,10 +92,13 @@ class Teachers:
                 violations.add(path, f"is {show(name)}; the teachers are {listed}.", "not_allowed")
             elif name in chosen[:index]:
                 violations.add(path, f"repeats {show(name)}; name each once.", "duplicate")
+            elif name in doubts and self.must_qualify:
+                message = f"is {show(name)}, but {doubts[name]}; qualify it, or choose another."
+                violations.add(path, message, "not_qualified")
         violations.raise_if_any()
         models = [await self._models.find(caller, name) for name in chosen]
         prices = await self._models.prices_of(caller.account_id, [model.id for model in models])
-        return [
+        teachers = [
             JobTeacher(
                 name=name,
                 model_id=model.id,
@@ -82,3 +107,4 @@ class Teachers:
             )
             for name, model in zip(chosen, models, strict=True)
         ]
+        return teachers, [f"{name}: {doubts[name]}." for name in chosen if name in doubts]

@@ -61,6 +61,10 @@ class Teacher(Struct, frozen=True, kw_only=True):
     reasoning: Annotated[
         str, Meta(description="How much it writes before it answers; `none` of those here do.")
     ] = "none"
+    doubt: Annotated[
+        str | UnsetType,
+        Meta(description="Of a connected model that has not qualified, or does no longer: why."),
+    ] = UNSET
 
 
 class TeacherList(Shown, Struct, frozen=True, kw_only=True):
@@ -257,6 +261,12 @@ class LabelingJob(Shown, Struct, frozen=True, kw_only=True):
     dataset_id: str | UnsetType = UNSET
     error: Annotated[str | UnsetType, Meta(description="Why it failed.")] = UNSET
     error_code: str | UnsetType = UNSET
+    warnings: Annotated[
+        list[str] | UnsetType,
+        Meta(
+            description="In the answer that queues it: teachers that have not qualified, and why."
+        ),
+    ] = UNSET
     decisions: Annotated[
         list[DecisionAgreement] | UnsetType, Meta(description="Once labels are ready.")
     ] = UNSET

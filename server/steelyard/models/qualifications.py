@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -28,10 +30,12 @@ from steelyard.models.qualification_wire import (
 )
 from steelyard.models.qualifying import (
     changes_between,
+    doubt_of,
     figures_of,
     identity_of,
     kin_of,
     labelled,
+    wordings_by_id,
     wordings_of,
 )
 from steelyard.models.setup_tasks import Report, SetupTasks, first_rows
@@ -73,6 +77,21 @@ class Qualifications:
         ]
         is_qualified = bool(data) and data[0].passed and not data[0].voided_by
         return QualificationList(data=data, is_qualified=is_qualified)
+
+    async def doubts(self, decisions: Sequence[Any] = ()) -> dict[str, str]:
+        """Return why each connected model is not to be relied on, of those that are not.
+
+        ``decisions``: those that it is to be qualified on, in these wordings.
+        """
+        identities = await asyncio.to_thread(self._identities)
+        wordings = set(wordings_by_id(decisions).values()) if decisions else set()
+        found: dict[str, str] = {}
+        for name, identity in identities.items():
+            stored = await self._state.read(partial(_of_judge, name=name))
+            doubt = doubt_of(stored, identity, wordings)
+            if doubt is not None:
+                found[name] = doubt
+        return found
 
     async def qualify(self, caller: Caller, name: str, request: QualifyJudge) -> Judge:
         """Begin to ask a connected model the held-out rows that people labelled."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -16,7 +16,7 @@ from steelyard.calibration.intervals import proportion_interval
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.datasets.tasks import fingerprint
 from steelyard.decisions.validation import read_request
-from steelyard.models.qualification_wire import JudgeIdentity
+from steelyard.models.qualification_wire import JudgeIdentity, Qualification
 from steelyard.scoring.entailment.folder import fingerprint as folder_fingerprint
 from steelyard.serving.connected.calibrating import Scored
 from steelyard.serving.connected.declared import ConnectedModel
@@ -73,14 +73,18 @@ def labelled(
 def wordings_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the hashes of the wordings of labelled decisions, in order."""
     hashes = {
-        fingerprint(decision).hex()
+        wording
         for row in rows
-        for decision in read_request(
-            {"context": row["context"], "decisions": row["decisions"]}
-        ).decisions
-        if decision.id in row["targets"]
+        for name, wording in wordings_by_id(row["decisions"]).items()
+        if name in row["targets"]
     }
     return sorted(hashes)
+
+
+def wordings_by_id(decisions: Sequence[Any]) -> dict[str, str]:
+    """Return the hash of each decision's wording, by its id."""
+    request = read_request({"context": "", "decisions": decisions})
+    return {decision.id: fingerprint(decision).hex() for decision in request.decisions}
 
 
 def identity_of(model: ConnectedModel, home: Path) -> JudgeIdentity:
@@ -112,6 +116,27 @@ def changes_between(before: JudgeIdentity, now: JudgeIdentity | None) -> list[st
     # A file that moved is the same.
     names = {"file_sha256": "file", **{name: name for name in ("wire", "url", "model", "settings")}}
     return [label for name, label in names.items() if getattr(before, name) != getattr(now, name)]
+
+
+def doubt_of(
+    stored: Sequence[Qualification], identity: JudgeIdentity, wordings: set[str]
+) -> str | None:
+    """Return why none of a judge's qualifications, the newest first, holds for some wordings."""
+    if not stored:
+        return "it has not been held to labels of people"
+    current = [each for each in stored if not changes_between(each.identity, identity)]
+    if not current:
+        changed = ", ".join(changes_between(stored[0].identity, identity))
+        return f"it is another since it qualified ({changed})"
+    passed = [each for each in current if each.passed]
+    if not passed:
+        newest = current[0]
+        return (
+            f"it agrees with people in {newest.agreement.value:.0%}, of {newest.floor:.0%} needed"
+        )
+    if any(wordings <= set(each.wordings) for each in passed):
+        return None
+    return "it qualified on other wordings"
 
 
 def kin_of(name: str, identities: Mapping[str, JudgeIdentity]) -> list[str]:

@@ -25,7 +25,6 @@ from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.states import empty, verdict, with_details
-from steelyard_workbench.kit.theme import Status
 
 _ABOUT = (
     "A reader is a small model that answers a yes/no about a text in tens of milliseconds. A judge is a "
@@ -262,10 +261,13 @@ def show_qualifications(listed: QualificationList) -> Viewable:
         )
         return pn.Column(title, verdict("off", "Not qualified.", text))
     newest = listed.data[0]
-    status: Status = "good" if listed.is_qualified else "bad"
-    word = "Qualified." if listed.is_qualified else "Not qualified."
     if newest.voided_by:
-        status, word = "unsure", f"Void: it is another by now ({', '.join(newest.voided_by)})."
+        changed = ", ".join(newest.voided_by)
+        show = partial(verdict, "unsure", f"Void: it is another by now ({changed}).")
+    elif listed.is_qualified:
+        show = partial(verdict, "good", "Qualified.")
+    else:
+        show = partial(verdict, "bad", "Not qualified.")
     kin = f" Of the same file or model, and likely to err alike: {', '.join(newest.kin)}."
     text = (
         f"It agrees in {share_text(newest.agreement)}; {percent_text(newest.floor)} are needed."
@@ -284,7 +286,7 @@ def show_qualifications(listed: QualificationList) -> Viewable:
     columns = ("no.", "agrees", "right", "log loss", "when")
     return pn.Column(
         title,
-        verdict(status, word, escape_markdown(text)),
+        show(escape_markdown(text)),
         table(columns, lines, label="What it qualified by"),
         sizing_mode="stretch_width",
     )
