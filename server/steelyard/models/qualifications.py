@@ -85,13 +85,13 @@ class Qualifications:
         """
         identities = await asyncio.to_thread(self._identities)
         wordings = set(wordings_by_id(decisions).values()) if decisions else set()
-        found: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         for name, identity in identities.items():
             stored = await self._state.read(partial(_of_judge, name=name))
             doubt = doubt_of(stored, identity, wordings)
             if doubt is not None:
-                found[name] = doubt
-        return found
+                reasons[name] = doubt
+        return reasons
 
     async def qualify(self, caller: Caller, name: str, request: QualifyJudge) -> Judge:
         """Begin to ask a connected model the held-out rows that people labelled."""
