@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from steelyard.wire.measures import Measure
 from steelyard.wire.origins import LabelledBy
@@ -22,12 +22,12 @@ class QualifyJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         Meta(description="Held-out rows that are asked at most."),
     ] = 200
     labelled_by: Annotated[
-        Annotated[tuple[LabelledBy, ...], Meta(min_length=1, max_length=6)],
+        Annotated[list[LabelledBy], Meta(min_length=1, max_length=6)],
         Meta(
-            description="Origins of the labels that count. People are to have labelled without having "
+            description="Origins of the labels that count, `person` and `expert` by default. People are to have labelled without having "
             "seen what this judge says; `unknown` counts rows that do not say by whom."
         ),
-    ] = ("person", "expert")
+    ] = field(default_factory=lambda: ["person", "expert"])
 
 
 class JudgeIdentity(Struct, frozen=True, kw_only=True):
