@@ -409,13 +409,13 @@ class AnswerService:
 
     def answer_many(
         self, request: Mapping[str, Any], contexts: Sequence[Any]
-    ) -> list[dict[str, Any] | UnprocessableError]:
+    ) -> list[Mapping[str, Any] | errors.SteelyardError]:
         """Return the plain results of a request about each context; an invalid one gets its error.
 
         The longest go first and fill only part of the queue: other callers find room, and each
         pass has texts of like lengths.
         """
-        answers: dict[int, dict[str, Any] | UnprocessableError] = {}
+        answers: dict[int, Mapping[str, Any] | errors.SteelyardError] = {}
         lengths = [len(str(context)) for context in contexts]
         prepare = self._decide.preparer(request)
 
