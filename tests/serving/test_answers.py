@@ -14,6 +14,7 @@ from steelyard.decisions.rendering import RenderedRequest
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import DeadlineExceededError, EngineUnavailableError, InvalidRequestError
 from steelyard.errors.kinds import UnprocessableError
+from steelyard.scoring import batching
 from steelyard.scoring.batching import Batcher
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.protocol import ScoredDecision
@@ -142,6 +143,21 @@ def test_plain_values_are_the_answer(batcher: Batcher) -> None:
     service = AnswerService(make_service(), batcher, deadline_s=PATIENCE_S)
     one, other = service.answer_dict(make_request_dict()), ask(service)
     assert one["decisions"] == msgspec.to_builtins(other.decisions)
+
+
+def test_an_engine_without_requests_gives_its_memory_back(
+    scorer: GatedScorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "IDLE_S", 0.0)
+    given_back = threading.Event()
+    scorer.give_back = given_back.set  # type: ignore[attr-defined]
+    idle = Batcher(scorer)
+    try:
+        assert not given_back.is_set()
+        ask(AnswerService(make_service(), idle, deadline_s=PATIENCE_S))
+        assert given_back.wait(PATIENCE_S)
+    finally:
+        idle.close()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -53,6 +53,8 @@ _SMOOTHING = 0.2
 _LONGER = 4
 #: Characters of a call after which free memory goes back to the system.
 _LARGE_CHARACTERS = BATCH_CHARACTERS // 2
+#: Seconds without a request after which the memory of passes goes back.
+IDLE_S = 10.0
 #: Seconds for which the long lane stops between two passes, at most.
 _STOP_S = 1.0
 #: Bounds of Retry-After, in seconds.
@@ -342,14 +344,21 @@ class Batcher:
         return left_s + lane.accounts.characters_before(entry, bound) / self._speed
 
     def _work(self, lane: _Lane) -> None:
+        give_back: Callable[[], None] | None = getattr(self._scorer, "give_back", None)
+        idle_s: float | None = None
         while True:
             with lane.filled:
-                while not lane.n_waiting and not self._closed:
-                    lane.filled.wait()
-                batch = lane.take()
-                if not batch:
-                    return
+                is_idle = not lane.filled.wait_for(lambda: lane.n_waiting or self._closed, idle_s)
+                batch = [] if is_idle else lane.take()
+            idle_s = None
+            if is_idle and give_back is not None:
+                give_back()
+                trim_memory()
+                continue
+            if not batch:
+                return
             self._begin(lane, batch)
+            idle_s = IDLE_S if give_back else None
             if sum(entry.characters for entry in batch) >= _LARGE_CHARACTERS:
                 # Long texts leave hundreds of megabytes of small free blocks behind.
                 trim_memory()

@@ -58,7 +58,8 @@ class Engine:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._give_back = onnxruntime.RunOptions()
         self._give_back.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-        self._gives_back_at = 0.0
+        #: When, by the clock that goes on alone, a pass gives the memory of those before back.
+        self.gives_back_at = 0.0
         tensors = graph_weights(weights, precision)
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in tensors.values()]
         options.add_external_initializers(list(tensors), values)
@@ -81,10 +82,10 @@ class Engine:
         now = time.monotonic()
         past = inputs.get("past_channels")
         is_large = past is not None and past.size > LARGE_PAST
-        gives_back = is_large or now >= self._gives_back_at
+        gives_back = is_large or now >= self.gives_back_at
         if gives_back:
             # A large pass's memory holds its outputs until they are copied: the next gives it back.
-            self._gives_back_at = now + _GIVE_BACK_S * (not is_large)
+            self.gives_back_at = now + _GIVE_BACK_S * (not is_large)
         try:
             values = session.run(list(outputs), inputs, self._give_back if gives_back else None)
         except Exception as error:

@@ -107,6 +107,12 @@ class TunedScorer:
         """Engine and precision."""
         return self.scorer.engine
 
+    def give_back(self) -> None:
+        """Return the memory of the base's passes to the system, where it can."""
+        give_back: Callable[[], None] | None = getattr(self.scorer, "give_back", None)
+        if give_back is not None:
+            give_back()
+
     @property
     def call_characters(self) -> int:
         """The characters of short requests for one call: words alone take longer to begin than to read."""
