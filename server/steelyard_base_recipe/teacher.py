@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 import torch
 from torch import Tensor
 
-from steelyard.training.model import Batch, PackedScorer
+from steelyard.training.model import PackedBatch, PackedScorer
 
 #: What the teacher's logits are divided by: about what fits tasks that it was not trained on.
 TEMPERATURE = 2.0
@@ -32,7 +32,7 @@ class ScorerTeacher:
         self._autocast = autocast
 
     @torch.no_grad()
-    def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def __call__(self, batch: PackedBatch) -> tuple[Tensor, Tensor]:
         """Return targets with the teacher's part in them, and its pooled unit vectors.
 
         Both are float32: of shape (n_decisions, n_outcomes) and (n_pools, width).

@@ -18,7 +18,7 @@ from torch import Tensor
 from steelyard.decisions.rendering import render_context
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.batches import ROW_LENGTHS, Item, make_batches, make_item
-from steelyard.training.model import NEW_PARTS, Batch, PackedScorer
+from steelyard.training.model import NEW_PARTS, PackedBatch, PackedScorer
 from steelyard_base_recipe.anchor import Anchor
 from steelyard_base_recipe.augment import augment, plain_examples
 from steelyard_base_recipe.behaviours import behaviours
@@ -369,7 +369,7 @@ def plain_item(
     return make_item(render_context(row.context), plain_examples(row), tokenizer, longest)
 
 
-def soft_cross_entropy(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+def soft_cross_entropy(logits: Tensor, batch: PackedBatch) -> tuple[Tensor, Tensor]:
     """Return the weighted mean log loss on soft targets and the log loss of each decision."""
     log_probabilities = torch.log_softmax(logits, dim=-1).masked_fill(~batch.outcome_mask, 0.0)
     losses = -(batch.targets * log_probabilities).sum(-1)

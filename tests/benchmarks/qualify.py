@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.models.qualifying import Figures, figures_of
-from steelyard.serving.connected.calibrating import Scored
+from steelyard.serving.connected.calibrating import LabelledAnswers
 
 
 def qualify(rng: np.random.Generator, n: int, agreement: float) -> tuple[Figures, float]:
@@ -31,7 +31,7 @@ def qualify(rng: np.random.Generator, n: int, agreement: float) -> tuple[Figures
             ]
         )
     )
-    scored = Scored(["binary"] * n, list(logits), list(np.eye(2)[label]))
+    scored = LabelledAnswers(["binary"] * n, list(logits), list(np.eye(2)[label]))
     return figures_of(scored, TemperatureTable()), loss
 
 

@@ -18,7 +18,7 @@ from steelyard.families.lineage.draft import LineageChange
 from steelyard.families.lineage.events import (
     AddEvent,
     CancelEvaluation,
-    CancelJob,
+    CancelFineTune,
     DropModel,
     Hold,
     LoadModel,
@@ -181,7 +181,7 @@ class AnAccount(RuleBasedStateMachine):
             case DropModel(adapter):
                 assert self.lineage.models[adapter].status != "ready"
                 self.states.pop(adapter, None)
-            case QueueJob(job) | CancelJob(job):
+            case QueueJob(job) | CancelFineTune(job):
                 assert job in self.lineage.jobs
             case _:
                 self.states.pop(effect.adapter, None)

@@ -8,7 +8,7 @@ from sklearn.manifold import trustworthiness
 
 from steelyard.maps import neighbours
 from steelyard.maps.layout import (
-    Layout,
+    MapLayout,
     decode_layout,
     decode_pairs,
     find_pairs,
@@ -30,7 +30,7 @@ def clusters(n=400, n_clusters=8, width=24):
 def laid_out(vectors, *, breaks=()):
     """The points of vectors; kept as bytes and read again after the iterations named."""
     pairs = find_pairs(vectors)
-    layout = Layout.begin(pairs)
+    layout = MapLayout.begin(pairs)
     for at in (*breaks, ITERATIONS):
         iterate(layout, pairs, at - layout.iteration, lambda: False)
         pairs, layout = decode_pairs(pairs.encode()), decode_layout(layout.encode())

@@ -24,7 +24,7 @@ from steelyard.maps import progress as progress_of_maps
 from steelyard.maps import run as running
 from steelyard.maps import service as services_of_maps
 from steelyard.maps import store as map_rows
-from steelyard.maps.layout import Layout
+from steelyard.maps.layout import MapLayout
 from steelyard.maps.run import MapRuns
 from support.api.error_shape import assert_canonical_error
 from support.datasets.dataset_rows import to_ndjson
@@ -299,7 +299,7 @@ def test_a_killed_worker_is_resumed_and_the_map_is_the_same(served, http, tmp_pa
 def test_a_running_map_is_stopped_soon(served, http, monkeypatch):
     services, _ = served
     monkeypatch.setattr(running, "ITERATIONS", 10**9)
-    monkeypatch.setattr(Layout, "has_ended", False)
+    monkeypatch.setattr(MapLayout, "has_ended", False)
     found = start(http, upload(http, 40, 10)).json()
     with open_worker(services.settings):
         wait_until(lambda: is_laid_out(get(http, found)), 60)

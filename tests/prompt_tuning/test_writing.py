@@ -9,7 +9,7 @@ import pytest
 from steelyard.app.job_runtime import open_worker
 from steelyard.prompt_tuning.reading import read_decision
 from steelyard.prompt_tuning.wording import Wording, wording_of
-from steelyard.prompt_tuning.writing import Writer, WrongRow, find_writer, read_wordings
+from steelyard.prompt_tuning.writing import WordingWriter, WrongRow, find_writer, read_wordings
 from steelyard.serving.connected.declared import ConnectedModel, read_models, write_models
 from steelyard.settings import InvalidSettingError
 from support.decisions.wordings import SAID, TEAM, rows, tuned_server
@@ -29,7 +29,7 @@ def says(text):
 
 
 def writer_of(remote, **given):
-    return Writer("pen", ConnectedModel(wire="chat", url=remote.url, writer=True, **given))
+    return WordingWriter("pen", ConnectedModel(wire="chat", url=remote.url, writer=True, **given))
 
 
 def test_what_it_writes_is_read_and_what_it_is_shown_is_told():

@@ -21,10 +21,10 @@ from steelyard.scoring.passes import (
     pass_inputs,
     tokens_read,
 )
-from steelyard.scoring.rows import Rows, Tokens, fill_rows
+from steelyard.scoring.rows import PassRows, Tokens, fill_rows
 
 
-def make_rows(*sizes: int) -> Rows:
+def make_rows(*sizes: int) -> PassRows:
     units = []
     for number, size in enumerate(sizes, start=1):
         ids = np.arange(size, dtype=np.int32)
@@ -34,7 +34,7 @@ def make_rows(*sizes: int) -> Rows:
     return fill_rows(units)
 
 
-def make_outputs(rows: Rows, seed: int) -> dict[str, np.ndarray]:
+def make_outputs(rows: PassRows, seed: int) -> dict[str, np.ndarray]:
     """Keys and values of a pass, every number another."""
     rng = np.random.default_rng(seed)
     n_rows, length = rows.ids.shape

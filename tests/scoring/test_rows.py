@@ -23,7 +23,7 @@ from steelyard.scoring.rows import (
     ROW_LENGTH,
     SUMMED,
     KeptRows,
-    Rows,
+    PassRows,
     Tokens,
     fill_rows,
     keep_summed,
@@ -47,7 +47,7 @@ def make_units(sizes: list[int]) -> list[Tokens]:
     return units
 
 
-def expected_keys(rows: Rows, tokens: list[list[int]]) -> set[int]:
+def expected_keys(rows: PassRows, tokens: list[list[int]]) -> set[int]:
     """Return the keys that any of some tokens, given by their blocks, may see."""
     return {
         key
@@ -106,7 +106,7 @@ def test_a_row_has_the_keys_that_its_tokens_may_see_and_no_others(contexts, n_qu
         assert (roles[found[1]] != ROLE_CONTEXT).all()
 
 
-def assert_kept(rows: Rows, kept: KeptRows, indices: np.ndarray) -> None:
+def assert_kept(rows: PassRows, kept: KeptRows, indices: np.ndarray) -> None:
     blocks, roles = rows.blocks.reshape(-1, 5), rows.roles.reshape(-1)
     assert kept.index.shape[1] <= APART_ROW_LENGTH
     assert kept.index.reshape(-1)[kept.places].tolist() == indices.tolist()

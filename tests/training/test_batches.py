@@ -14,7 +14,7 @@ from steelyard.scoring.passes import KINDS, level_features
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.batches import ROW_LENGTHS, Item, make_batches, make_item
 from steelyard.training.examples import WordedDecision
-from steelyard.training.model import Batch, without_context
+from steelyard.training.model import PackedBatch, without_context
 from support.models.random_model import make_words
 
 
@@ -40,7 +40,7 @@ def make_items(tokenizer: Tokenizer) -> list[Item]:
     return items
 
 
-def place_of(batch: Batch, layout: Layout, taken: np.ndarray) -> slice:
+def place_of(batch: PackedBatch, layout: Layout, taken: np.ndarray) -> slice:
     """Find where a layout's tokens are in the flattened rows."""
     flat = batch.ids.numpy().reshape(-1)
     n = len(layout)
@@ -60,7 +60,7 @@ def read_alone(item: Item) -> list[tuple[int, ...]]:
     return [tuple(text) for text in (*item.request.sentences, *read) if text is not None]
 
 
-def members(batch: Batch, items: list[Item]) -> list[Item]:
+def members(batch: PackedBatch, items: list[Item]) -> list[Item]:
     return [item for item in items if item.context in batch.texts]
 
 
@@ -70,7 +70,7 @@ def items(tokenizer: Tokenizer) -> list[Item]:
 
 
 @pytest.fixture(scope="module")
-def batches(items: list[Item], tokenizer: Tokenizer) -> list[Batch]:
+def batches(items: list[Item], tokenizer: Tokenizer) -> list[PackedBatch]:
     return make_batches(items)
 
 

@@ -26,7 +26,7 @@ from steelyard_workbench.pages.datasets.page import DatasetsPage
 from steelyard_workbench.pages.families.page import FamiliesPage
 from steelyard_workbench.pages.live.page import LivePage
 from steelyard_workbench.pages.review.desk_head import DeskHead
-from steelyard_workbench.parts.live.view import RowFilter, View, to_text
+from steelyard_workbench.parts.live.view import AnswerFilter, View, to_text
 from support.families.told_families import in_turn, make_client
 from support.review.drafts_in_memory import FakeClient, make_row
 
@@ -62,7 +62,7 @@ def of_a_page_of_the_address():
 
 
 def of_rows_of_the_address():
-    view = View(rows=RowFilter(name=NASTY, abstained=True))
+    view = View(rows=AnswerFilter(name=NASTY, abstained=True))
     with steelyard.embed(engine="hashing") as server:
         page = LivePage(Session(server.client, query=to_text(view)))
         page.open()

@@ -32,7 +32,7 @@ from steelyard_workbench.pages.frontier.page import FrontierPage
 from steelyard_workbench.parts.evaluations import record_browser
 from steelyard_workbench.parts.evaluations.charts import ForestRow, slice_rows, slice_text
 from steelyard_workbench.parts.evaluations.listing import EvaluationLine
-from steelyard_workbench.parts.evaluations.record_filter import RecordFilter, filter_from, query_of
+from steelyard_workbench.parts.evaluations.record_filter import RecordChoice, filter_from, query_of
 from steelyard_workbench.parts.evaluations.what_if import share_of
 
 GIVEN = {"base_models": "second=hashing", "dataset_min_rows": 1}
@@ -209,11 +209,11 @@ class TestList:
         assert (session.query, session.view) == ("", "")
 
     def test_one_is_opened_without_the_filter_of_another(self, server, scored):
-        query = query_of(RecordFilter(wrong=True))
+        query = query_of(RecordChoice(wrong=True))
         page = opened(server, dataset=scored["dataset"], query=query, view="slices")
         page.list._open(scored["targets"])
         assert (page.session.query, page.session.view) == ("", "")
-        assert page.opened.browser.chosen == RecordFilter()
+        assert page.opened.browser.chosen == RecordChoice()
 
 
 class TestFrontier:
@@ -349,7 +349,7 @@ class TestOpened:
         page = opened(server, evaluation=scored["targets"])
         rows = page.opened.scored.detail.reliability
         place = next(i for i, row in enumerate(rows) if row.n)
-        page.opened.choose(RecordFilter(p_from=rows[place].low, p_to=rows[place].high))
+        page.opened.choose(RecordChoice(p_from=rows[place].low, p_to=rows[place].high))
         assert page.opened.browser.table.total == rows[place].n
         assert filter_from(page.session.query).p_to == rows[place].high
         told = texts(page.opened.browser.__panel__())
@@ -399,9 +399,9 @@ class TestOpened:
         )
 
         async def choose_twice():
-            browser.choose(RecordFilter(decision="route"))
+            browser.choose(RecordChoice(decision="route"))
             await of_route.until_called()
-            browser.choose(RecordFilter(decision="refund"))
+            browser.choose(RecordChoice(decision="refund"))
             await browser.refresh()
             of_route.go_on()
             await until_done()
@@ -427,7 +427,7 @@ class TestOpened:
         assert set(browser.table.rows["place"]) <= set(browser.records)
 
     def test_a_filter_that_leaves_nothing_says_so_and_can_be_cleared(self, server, scored):
-        query = query_of(RecordFilter(slice_by="metadata.tier", slice="gold", p_to=0.01))
+        query = query_of(RecordChoice(slice_by="metadata.tier", slice="gold", p_to=0.01))
         page = opened(server, evaluation=scored["targets"], query=query)
         browser = page.opened.browser
         assert browser.table.total == 0
@@ -550,7 +550,7 @@ class TestFiles:
         exports = page.opened.browser.exports.downloads
         frame = pl.read_parquet(asyncio.run(exports["parquet"].get()))
         assert (frame.height, frame["loss"].is_sorted(descending=True)) == (80, True)
-        page.opened.browser.choose(RecordFilter(wrong=True, order="row"))
+        page.opened.browser.choose(RecordChoice(wrong=True, order="row"))
         wrong = pl.read_csv(asyncio.run(exports["csv"].get()))
         assert set(wrong["accuracy"]) == {0.0}
         assert wrong["row"].is_sorted()
@@ -592,10 +592,10 @@ class TestSlices:
 
 @pytest.mark.parametrize("query", ["", "{", "[]", '{"other": 1}', '{"records": {"p_to": "x"}}'])
 def test_an_address_that_cannot_be_read_chooses_everything(query):
-    assert filter_from(query) == RecordFilter()
+    assert filter_from(query) == RecordChoice()
 
 
 def test_a_choice_survives_the_address():
-    chosen = RecordFilter(decision="d", wrong=True, p_from=0.1, slice_by="kind", slice="single")
+    chosen = RecordChoice(decision="d", wrong=True, p_from=0.1, slice_by="kind", slice="single")
     assert filter_from(query_of(chosen)) == chosen
-    assert query_of(RecordFilter()) == ""
+    assert query_of(RecordChoice()) == ""

@@ -27,7 +27,7 @@ from steelyard.evaluations.wire import EvaluationRecord
 from steelyard.families.fine_tune_wire import FineTuneEstimate
 from steelyard.families.wire import FamilyList
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.pages.families.gate_card import RowsRequest
+from steelyard_workbench.pages.families.gate_card import HeldOutRequest
 from steelyard_workbench.pages.families.held_out import HeldOutRows
 from steelyard_workbench.pages.families.page import FamiliesPage
 from steelyard_workbench.parts.families.labels import choices_of
@@ -446,7 +446,7 @@ def test_the_rows_behind_a_gate_come_with_their_contexts_and_filters():
         ],
     )
     page = open_page(client, family="router")
-    run(page.one.show_rows(RowsRequest(flip="broken")))
+    run(page.one.show_rows(HeldOutRequest(flip="broken")))
     rows = page.one.rows
     assert rows.table.rows["context"].to_list() == ["Text a"]
     rows.filters["group"].value = "earlier"
@@ -483,7 +483,7 @@ def test_rows_that_come_once_another_model_is_chosen_are_not_under_its_gate():
     second = choices_of(one.family)[1]
 
     async def choose_meanwhile() -> None:
-        rows = asyncio.create_task(one.show_rows(RowsRequest()))
+        rows = asyncio.create_task(one.show_rows(HeldOutRequest()))
         await asked(began)
         one.choose(second)
         go_on.set()
@@ -501,11 +501,11 @@ def test_rows_asked_for_later_stay_when_those_before_come():
     one = page.one
 
     async def ask_twice() -> HeldOutRows | None:
-        first = asyncio.create_task(one.show_rows(RowsRequest(flip="broken")))
+        first = asyncio.create_task(one.show_rows(HeldOutRequest(flip="broken")))
         await asked(began)
         page.session.job = "ftj_2"
         await one.loaded.refresh(quietly=True)
-        await one.show_rows(RowsRequest())
+        await one.show_rows(HeldOutRequest())
         shown = one.rows
         go_on.set()
         await first
@@ -526,7 +526,7 @@ def test_rows_go_with_the_gate_that_they_were_behind():
         jobs_get=lambda job_id: told_job(id=job_id, metrics={"gate": gate()}),
     )
     page = open_page(client, family="router")
-    run(page.one.show_rows(RowsRequest()))
+    run(page.one.show_rows(HeldOutRequest()))
     assert page.one.rows is not None
     run(page.one.look())
     assert page.one.loaded.data.job.id == "ftj_3"

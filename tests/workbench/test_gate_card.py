@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.evaluations.gate_wire import Gate
-from steelyard_workbench.pages.families.gate_card import RowsRequest, show_gate
+from steelyard_workbench.pages.families.gate_card import HeldOutRequest, show_gate
 from steelyard_workbench.pages.families.number_line import Line, number_line
 from steelyard_workbench.parts.families.verdicts import decisions_to_settle, verdict_of
 from support.browser.shown_parts import texts_of
@@ -73,16 +73,16 @@ def test_the_decisions_that_settle_it_narrow_the_interval_to_the_gain():
 
 
 def test_marks_and_buttons_open_the_rows_behind_them():
-    opened: list[RowsRequest] = []
+    opened: list[HeldOutRequest] = []
     shown = show_gate(told(), opened.append)
     buttons = {one.label: one for one in shown.select(lambda p: hasattr(p, "clicks"))}
     buttons["3 broken of 120 new rows"].clicks += 1
-    assert opened == [RowsRequest(group="new", flip="broken")]
+    assert opened == [HeldOutRequest(group="new", flip="broken")]
     figures = [pane.object for pane in shown.select(lambda p: hasattr(p, "autodispatch"))]
     sources = [one.data_source for one in figures[0].renderers]
     source = next(one for one in sources if "marker" in one.data)
     source.selected.indices = [1]
-    assert opened[1:] == [RowsRequest(group="earlier")]
+    assert opened[1:] == [HeldOutRequest(group="earlier")]
 
 
 def test_the_number_line_holds_zero_every_interval_and_every_limit():

@@ -29,7 +29,7 @@ from steelyard_workbench.pages.live.feed import Feed
 from steelyard_workbench.pages.live.figures import show_details
 from steelyard_workbench.pages.live.page import LivePage
 from steelyard_workbench.pages.live.shadows import fetch_shadows, show_shadow
-from steelyard_workbench.parts.live.view import RowFilter, View, from_text, to_text
+from steelyard_workbench.parts.live.view import AnswerFilter, View, from_text, to_text
 from support.browser.shown_parts import named, texts_of
 from support.servers.held_calls import HeldCall, until_done
 
@@ -173,7 +173,7 @@ def test_the_feed_has_the_newest_first_and_opens_an_answer(client: Client) -> No
 
 def test_the_decisions_of_a_view_are_handed_over(client: Client) -> None:
     page = opened(client)
-    page.show_rows(RowFilter(name="with feedback", has_feedback=True))
+    page.show_rows(AnswerFilter(name="with feedback", has_feedback=True))
     made = asyncio.run(page.feed.exports.downloads["csv"].get())
     table = read_table(made.getvalue())
     assert len(table.rows) == 2
@@ -182,18 +182,18 @@ def test_the_decisions_of_a_view_are_handed_over(client: Client) -> None:
 
 def test_a_figure_a_bar_and_a_point_open_the_rows_behind_them(client: Client) -> None:
     page = opened(client)
-    page.show_rows(RowFilter(name="abstained", abstained=True))
+    page.show_rows(AnswerFilter(name="abstained", abstained=True))
     assert len(page.feed.entries) == 2
-    page.show_rows(RowFilter(name="wrong, by the feedback", has_feedback=True, wrong=True))
+    page.show_rows(AnswerFilter(name="wrong, by the feedback", has_feedback=True, wrong=True))
     assert len(page.feed.entries) == 1
     assert "wrong, by the feedback" in texts(page)
-    page.show_rows(RowFilter())
+    page.show_rows(AnswerFilter())
     assert len(page.feed.entries) == 5
 
 
 def test_rows_that_a_filter_leaves_out_can_be_shown_again(client: Client) -> None:
     page = opened(client)
-    page.show_rows(RowFilter(name="of another time", since=1.0, until=2.0))
+    page.show_rows(AnswerFilter(name="of another time", since=1.0, until=2.0))
     assert page.feed.entries == []
     assert "is of another time" in texts(page.feed)
     assert "Show all decisions" in texts(page.feed)
@@ -488,7 +488,9 @@ def test_a_context_is_shown_as_it_is_and_metadata_beside_the_facts(bare: Client)
 
 
 def test_the_view_is_in_the_address_and_leaves_it(client: Client) -> None:
-    view = View(window_s=900, decision="refund", rows=RowFilter(name="abstained", abstained=True))
+    view = View(
+        window_s=900, decision="refund", rows=AnswerFilter(name="abstained", abstained=True)
+    )
     assert from_text(to_text(view)) == view
     assert to_text(View()) == ""
     for text in ("", "{", '{"live": {"window_s": 7}}', '{"filter": 1}'):

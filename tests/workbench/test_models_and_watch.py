@@ -30,7 +30,7 @@ from steelyard_workbench.kit.components.mark_table import MarkTable
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope
 from steelyard_workbench.pages.models import judges as models_judges
-from steelyard_workbench.pages.models.judges import Judges, show_qualifications
+from steelyard_workbench.pages.models.judges import JudgeSection, show_qualifications
 from steelyard_workbench.pages.models.routes import Routes
 
 
@@ -282,7 +282,7 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
             iterate=lambda: [SimpleNamespace(id="ds_1", name="tickets", method="sft")]
         ),
     )
-    section = Judges(Session(client), Scope())
+    section = JudgeSection(Session(client), Scope())
     asyncio.run(section.judges.refresh())
     assert "steelyard[judge]" in texts(section.__panel__())
     [listed] = section.__panel__().select(MarkTable)
@@ -343,7 +343,7 @@ def test_one_press_on_a_card_gets_a_recommended_judge_and_says_how_long_it_takes
     judges = SimpleNamespace(
         list=lambda: JudgeList(data=[state["judge"]], runs_here=True), download=download
     )
-    section = Judges(Session(SimpleNamespace(judges=judges)), Scope())
+    section = JudgeSection(Session(SimpleNamespace(judges=judges)), Scope())
     clock = iter([0.0, 10.0])
     monkeypatch.setattr(models_judges, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     asyncio.run(section.judges.refresh())

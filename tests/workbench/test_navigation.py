@@ -38,7 +38,7 @@ def test_a_made_up_page_is_found_wherever_pages_are_listed(monkeypatch):
     monkeypatch.setattr(
         sys.modules[type(beside).__module__], "ForestPage", ForestPage, raising=False
     )
-    forest = navigation.Entry(
+    forest = navigation.PageEntry(
         "forest", "Forest", "watch", "webhooks:ForestPage", frozenset({"owner"})
     )
     monkeypatch.setattr(navigation, "ENTRIES", (*navigation.ENTRIES, forest))

@@ -14,7 +14,7 @@ import panel as pn
 from steelyard.evaluations.wire import Measures
 from steelyard.wire.measures import Measure
 from steelyard_workbench.kit.components.mark_table import MarkTable
-from steelyard_workbench.pages.evaluations.over_time import MOST_MODELS, OverTime
+from steelyard_workbench.pages.evaluations.over_time import MOST_MODELS, RunsOverTime
 from support.browser.shown_parts import texts
 
 
@@ -30,7 +30,7 @@ def run(number: int, model: str, *, family: str | None = None, rows: str = "a") 
     )
 
 
-def opened(runs: list[Any]) -> tuple[OverTime, list[str], list[str]]:
+def opened(runs: list[Any]) -> tuple[RunsOverTime, list[str], list[str]]:
     """The drawing of runs, the opened ids, and the ids whose figures were fetched."""
     told: list[str] = []
     asked: list[str] = []
@@ -41,12 +41,12 @@ def opened(runs: list[Any]) -> tuple[OverTime, list[str], list[str]]:
         return SimpleNamespace(overall=Measures(n=80, contexts=40, accuracy=share, ece=share))
 
     evaluations = SimpleNamespace(list=lambda _: reversed(runs), detail=detail)
-    shown = OverTime(SimpleNamespace(evaluations=evaluations), "ds_1", told.append)  # type: ignore[arg-type]
+    shown = RunsOverTime(SimpleNamespace(evaluations=evaluations), "ds_1", told.append)  # type: ignore[arg-type]
     shown.part.start()
     return shown, told, asked
 
 
-def chart_of(shown: OverTime) -> Any:
+def chart_of(shown: RunsOverTime) -> Any:
     [chart] = shown.__panel__().select(pn.pane.Bokeh)
     return chart.object
 

@@ -11,7 +11,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.people.wire import Passkey, PasskeyChallenge, PasskeyList, SignInWays
 from steelyard_workbench.kit.components.passkey_dialog import DialogRefusedError
-from steelyard_workbench.parts.passkeys import Passkeys
+from steelyard_workbench.parts.passkeys import PasskeyPanel
 from support.browser.shown_parts import buttons, texts
 
 OWN = Passkey(id="pk_1", name="laptop", host="localhost", created_at=1.0, last_used_at=None)
@@ -57,7 +57,7 @@ class Dialog:
 
 
 def shown(auth, **given):
-    passkeys = Passkeys(SimpleNamespace(auth=auth), **given)
+    passkeys = PasskeyPanel(SimpleNamespace(auth=auth), **given)
     asyncio.run(passkeys.listed.refresh())
     return passkeys
 

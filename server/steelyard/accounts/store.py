@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, true, update
 
 from steelyard.caller import Scope
-from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.pages import OrderedPage, newest_first
 from steelyard.storage.rows import Rows
 from steelyard.storage.statements import Statement
 from steelyard.storage.tables import accounts, api_keys
@@ -56,7 +56,7 @@ def all_accounts(connection: Connection) -> list[Row[Any]]:
     return list(connection.execute(query).all())
 
 
-def page_accounts(connection: Connection, *, limit: int, cursor: str | None) -> RowPage:
+def page_accounts(connection: Connection, *, limit: int, cursor: str | None) -> OrderedPage:
     """Return a page of every account, the newest first."""
     return newest_first(connection, accounts, owned=true(), limit=limit, cursor=cursor)
 
@@ -69,7 +69,7 @@ def find_api_key(connection: Connection, prefix: str) -> KnownKey | None:
 
 def page_api_keys(
     connection: Connection, account_id: str, *, revoked: bool | None, limit: int, cursor: str | None
-) -> RowPage:
+) -> OrderedPage:
     """Return a page of an account's keys, the newest first."""
     is_revoked = api_keys.c.revoked_at.is_not(None)
     where = () if revoked is None else ((is_revoked if revoked else ~is_revoked),)

@@ -19,7 +19,7 @@ from steelyard.decision_log.store import DECIDING, counts_as_observed
 from steelyard.decision_log.tables import decisions, feedback
 from steelyard.evaluations.tables import evaluations
 from steelyard.operations.tables import operations
-from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.pages import OrderedPage, newest_first
 
 ACTIVE = ("raised", "acknowledged")
 #: Seconds for which what is kept of a model that does not answer, and an alarm that has cleared, are kept.
@@ -304,7 +304,7 @@ def change_alarm(connection: sa.Connection, alarm_id: str, **values: Any) -> Non
     connection.execute(sa.update(alarms).where(alarms.c.id == alarm_id).values(**values))
 
 
-def page_of_alarms(connection: sa.Connection, account_id: str, query: AlarmsQuery) -> RowPage:
+def page_of_alarms(connection: sa.Connection, account_id: str, query: AlarmsQuery) -> OrderedPage:
     """Return a page of an account's alarms, the newest first."""
     owned, model = alarms.c.account_id == account_id, query.model
     where: list[sa.ColumnElement[bool]] = [alarms.c.state.in_(query.state)] if query.state else []

@@ -34,7 +34,7 @@ def in_units(figure: str, value: float) -> float:
     return 2 * value - 1 if figure == tracking.GAP else value
 
 
-def measure_of(estimate: tracking.Estimate) -> Measure:
+def measure_of(estimate: tracking.TrackedFigure) -> Measure:
     """Return an estimate in the units of its figure."""
     value, low, high = (
         in_units(estimate.figure, number)

@@ -136,7 +136,7 @@ class Stream(Struct):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class TrackedFigure:
     """A figure over a stretch of time beside its reference."""
 
     figure: str
@@ -153,14 +153,14 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class AlarmMove:
     """An alarm that is to be raised or cleared."""
 
     watch: Watch
     is_raised: bool
     evidence: float
     threshold: float
-    estimate: Estimate
+    estimate: TrackedFigure
 
 
 def figures_of(
@@ -195,7 +195,7 @@ def figures_of(
 
 def add(
     stream: Stream, at: float, values: Values, *, decisions: int, false_alarms: float
-) -> list[Move]:
+) -> list[AlarmMove]:
     """Count the values of a decision; return the alarms that are to be raised or cleared by it."""
     bucket = stream.open
     if not bucket.n:
@@ -279,7 +279,7 @@ def recent_evidence(stream: Stream, watch: Watch) -> float:
     return float(sequences.average_evidence(by_figure))
 
 
-def estimate(stream: Stream, figure: str, watch: Watch, since: int | None) -> Estimate:
+def estimate(stream: Stream, figure: str, watch: Watch, since: int | None) -> TrackedFigure:
     """Return a figure of the run or since one of the latest buckets, beside its reference."""
     window = Bucket()
     for bucket in [stream.run] if since is None else stream.latest[since:]:
@@ -301,7 +301,7 @@ def estimate(stream: Stream, figure: str, watch: Watch, since: int | None) -> Es
         variation = sequences.total_variation(
             counts, [stream.figures[name].total for name in outcomes]
         )
-    return Estimate(
+    return TrackedFigure(
         figure=figure,
         value=value,
         low=low,
@@ -316,7 +316,7 @@ def estimate(stream: Stream, figure: str, watch: Watch, since: int | None) -> Es
     )
 
 
-def _close(stream: Stream, decisions: int, false_alarms: float) -> list[Move]:
+def _close(stream: Stream, decisions: int, false_alarms: float) -> list[AlarmMove]:
     if stream.run.n >= RUN:
         stream.run = Bucket()
     stream.run.add(stream.open)
@@ -336,7 +336,7 @@ def _close(stream: Stream, decisions: int, false_alarms: float) -> list[Move]:
                 figure = evidence(stream, watch)[1]
                 last = max(len(stream.latest) - CLEAR_AFTER // BUCKET, 0)
                 moves.append(
-                    Move(
+                    AlarmMove(
                         watch=watch,
                         is_raised=False,
                         evidence=recent,
@@ -349,7 +349,7 @@ def _close(stream: Stream, decisions: int, false_alarms: float) -> list[Move]:
         if current >= bound:
             stream.raised[watch] = 0
             moves.append(
-                Move(
+                AlarmMove(
                     watch=watch,
                     is_raised=True,
                     evidence=current,

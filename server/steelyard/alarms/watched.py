@@ -24,7 +24,7 @@ from steelyard.alarms.tracking import (
     P_TOP,
     RIGHT,
     SLOW,
-    Move,
+    AlarmMove,
     Stream,
     Values,
     figures_of,
@@ -97,7 +97,7 @@ class Happening:
     key: Key
     decision: str
     watch: Watch
-    move: Move | ContextMove
+    move: AlarmMove | ContextMove
     reference: AlarmReference
 
 

@@ -36,7 +36,7 @@ _LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RowColumns:
     """Some rows as columns, and the context of each as it is sent."""
 
     rows: pl.DataFrame
@@ -110,7 +110,9 @@ class RowFile:
             return self._n_rows
         return max(sum(chunk.count(b"\n") for chunk in self._source.chunks()), 1)
 
-    def batches(self, context: Sequence[str], n_rows: int, *, start: int = 0) -> Iterator[Batch]:
+    def batches(
+        self, context: Sequence[str], n_rows: int, *, start: int = 0
+    ) -> Iterator[RowColumns]:
         """Yield the rows from ``start``, ``n_rows`` at a time.
 
         A context of one column is that column's value, and one of several an object of them.
@@ -132,7 +134,7 @@ class RowFile:
                     zip(names, zip(*(cells for _, cells in batch), strict=True), strict=True)
                 )
                 frame = pl.DataFrame(values, schema=dict.fromkeys(names, pl.String))
-                yield Batch(frame, contexts_of(frame, context))
+                yield RowColumns(frame, contexts_of(frame, context))
 
     def _objects(self, context: Sequence[str]) -> Iterator[tuple[int, Any]]:
         assert self._encoding is not None  # noqa: S101  JSON has one
@@ -151,7 +153,7 @@ class RowFile:
                 continue
             self.refused.append(Refused(line, reason, (msgspec.json.encode(values).decode(),)))
 
-    def _of_parquet(self, context: Sequence[str], n_rows: int, start: int) -> Iterator[Batch]:
+    def _of_parquet(self, context: Sequence[str], n_rows: int, start: int) -> Iterator[RowColumns]:
         waiting: list[pl.DataFrame] = []
         n_waiting = 0
         part = UnpackedBytes(str(self.path))
@@ -167,11 +169,11 @@ class RowFile:
                 while n_waiting >= n_rows:
                     joined = pl.concat(waiting)
                     first = joined.slice(0, n_rows)
-                    yield Batch(first, contexts_of(first, context))
+                    yield RowColumns(first, contexts_of(first, context))
                     waiting, n_waiting = [joined.slice(n_rows)], n_waiting - n_rows
         if n_waiting:
             joined = pl.concat(waiting)
-            yield Batch(joined, contexts_of(joined, context))
+            yield RowColumns(joined, contexts_of(joined, context))
 
 
 def check_format(path: Path, formats: frozenset[str] = FORMATS) -> None:
@@ -253,7 +255,7 @@ def _base64(value: Any) -> str:
     return b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
-def _raw_batch(rows: Sequence[tuple[int, Any]], context: Sequence[str]) -> Batch:
+def _raw_batch(rows: Sequence[tuple[int, Any]], context: Sequence[str]) -> RowColumns:
     names = dict.fromkeys(name for _, values in rows for name in values)
     check_size(len(names), len(rows))
     frame = pl.DataFrame(
@@ -266,7 +268,7 @@ def _raw_batch(rows: Sequence[tuple[int, Any]], context: Sequence[str]) -> Batch
         else {name: json.loads(bytes(values[name])) for name in context}
         for _, values in rows
     ]
-    return Batch(frame, contexts)
+    return RowColumns(frame, contexts)
 
 
 def is_cut(value: msgspec.Raw) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from steelyard.app.foundation import open_frames
 from steelyard.batch.parts import Parts, keep_part
-from steelyard.batch.workers import Note, Part
+from steelyard.batch.workers import Note, WorkerPart
 from steelyard.bulk import store as rows
 from steelyard.bulk.files import read_answers, write_partition
 from steelyard.caller import LOCAL_ACCOUNT
@@ -45,7 +45,7 @@ class Queue:
     now: Callable[[], float] = time.time
 
     def answer(
-        self, parts: Iterable[Part], request: dict[str, Any], stored: Parts, note: Note
+        self, parts: Iterable[WorkerPart], request: dict[str, Any], stored: Parts, note: Note
     ) -> None:
         """Hand parts to the workers and store their answers, until all are there.
 
@@ -87,7 +87,7 @@ class Queue:
                 "'steelyard worker' with the same state."
             )
 
-    def _add(self, run: str, part: Part) -> None:
+    def _add(self, run: str, part: WorkerPart) -> None:
         sha256 = write_partition(self.store, part.rows, part.contexts)
         self.state.write_now(lambda c: rows.add(c, run, part.number, sha256, at=self.now()))
 

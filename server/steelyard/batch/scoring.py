@@ -17,7 +17,7 @@ import polars as pl
 from steelyard.batch import files
 from steelyard.batch.answering import Answer, by_server, by_this_process
 from steelyard.batch.parts import Parts, opened_parts, write_part
-from steelyard.batch.workers import Note, Part
+from steelyard.batch.workers import Note, WorkerPart
 from steelyard.bulk.columns import ERROR, check_columns, schema_of, with_answers
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.named import PRODUCTION
@@ -109,13 +109,13 @@ class Elsewhere(Protocol):
     """Who answers parts beside this process: its own workers, or those of a state."""
 
     def answer(
-        self, parts: Iterable[Part], request: dict[str, Any], stored: Parts, note: Note
+        self, parts: Iterable[WorkerPart], request: dict[str, Any], stored: Parts, note: Note
     ) -> None:
         """Answer parts and store them in a run's folder; call ``note`` for each stored part."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoringSummary:
     """How scoring a file ended: its rows, those without an answer, and those an earlier run had.
 
     ``left_out`` has the rows that could not be read; ``read_as`` and ``notes`` say how the file was read.
@@ -158,7 +158,7 @@ def decide_rows(
         of = {"rows": sha256, **questions.identity()}
         parts = closing.enter_context(opened_parts(folder, of))
         missing = (
-            Part(number, pl.DataFrame(), contexts[start : start + PART_ROWS])
+            WorkerPart(number, pl.DataFrame(), contexts[start : start + PART_ROWS])
             for number, start in enumerate(range(0, len(contexts), PART_ROWS))
             if number not in parts.numbers
         )
@@ -183,7 +183,7 @@ def decide_file(
     workers: Elsewhere | None = None,
     options: Options | None = None,
     bad_rows: Path | None = None,
-) -> Scored:
+) -> ScoringSummary:
     """Write the rows of a file with the columns that decisions add, in the format of its ending.
 
     Scored rows are kept beside the output until all are there: a run that died goes on from them.
@@ -214,7 +214,7 @@ def decide_file(
         first = parts.first_missing
         batches = rows_file.batches(context, PART_ROWS, start=first * PART_ROWS)
         missing = (
-            Part(number, batch.rows, batch.contexts)
+            WorkerPart(number, batch.rows, batch.contexts)
             for number, batch in enumerate(batches, first)
             if number not in parts.numbers
         )
@@ -234,7 +234,7 @@ def decide_file(
         )
         if bad_rows is not None:
             bad_rows.write_bytes(refused_csv(rows_file.columns or ["row"], rows_file.refused))
-        done = Scored(
+        done = ScoringSummary(
             parts.n_rows,
             n_errors,
             resumed,
@@ -247,7 +247,7 @@ def decide_file(
 
 
 def _score(
-    missing: Iterable[Part],
+    missing: Iterable[WorkerPart],
     decisions: Sequence[Decision],
     questions: Questions,
     parts: Parts,
@@ -258,7 +258,7 @@ def _score(
     """Score the missing parts, and store each."""
     added = list(schema_of(decisions))
 
-    def checked() -> Iterator[Part]:
+    def checked() -> Iterator[WorkerPart]:
         for part in missing:
             check_columns([*part.rows.columns], [], added)
             yield part
@@ -279,7 +279,7 @@ def _score(
 
 
 def _score_here(
-    missing: Iterable[Part],
+    missing: Iterable[WorkerPart],
     decisions: Sequence[Decision],
     questions: Questions,
     parts: Parts,

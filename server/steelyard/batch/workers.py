@@ -55,14 +55,14 @@ class Workers:
         return {"engine": self.engine, "threads": self.threads or max(1, cores // self.count)}
 
     def answer(
-        self, parts: Iterable[Part], request: dict[str, Any], stored: Parts, note: Note
+        self, parts: Iterable[WorkerPart], request: dict[str, Any], stored: Parts, note: Note
     ) -> None:
         """Answer parts, and keep them: see ``answer_parts``."""
         answer_parts(parts, request, stored.folder, self, note)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WorkerPart:
     """Some rows as columns, the context of each, and which part they are."""
 
     number: int
@@ -71,7 +71,7 @@ class Part:
 
 
 def answer_parts(
-    parts: Iterable[Part],
+    parts: Iterable[WorkerPart],
     request: dict[str, Any],
     folder: Path,
     workers: Workers,
@@ -83,8 +83,8 @@ def answer_parts(
     """
     setup = msgspec.json.encode([workers.settings(), request])
     left = iter(parts)
-    given: dict[Future[None], Part] = {}
-    again: list[Part] = []
+    given: dict[Future[None], WorkerPart] = {}
+    again: list[WorkerPart] = []
     n_deaths = 0
     pool = _pool(workers)
     try:
@@ -142,7 +142,7 @@ class _Opened:
     closing: ExitStack
 
 
-def _answer(setup: bytes, part: Part, folder: Path) -> None:
+def _answer(setup: bytes, part: WorkerPart, folder: Path) -> None:
     """Answer a part and keep it, in one of the processes."""
     opened = _opened(setup)
     answers = opened.answer(part.contexts, [])

@@ -19,7 +19,7 @@ from steelyard.cli.table_files import READING, show_refused
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from steelyard.batch.scoring import Scored
+    from steelyard.batch.scoring import ScoringSummary
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -138,7 +138,7 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
         raise click.exceptions.Exit(FAILED)
 
 
-def _show_done(done: Scored, target: Path, *, as_json: bool) -> None:
+def _show_done(done: ScoringSummary, target: Path, *, as_json: bool) -> None:
     if as_json:
         counts = {"rows": done.rows, "errors": done.errors, "resumed": done.resumed}
         show_json({**counts, **({"left_out": len(done.left_out)} if done.left_out else {})})

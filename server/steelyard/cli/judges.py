@@ -164,7 +164,7 @@ def opposite(*, name: str, question: str, home: str | None) -> None:
     Read it before you use it: both must never be true of the same text.
     """
     from steelyard.errors import SteelyardError
-    from steelyard.prompt_tuning.writing import Writer
+    from steelyard.prompt_tuning.writing import WordingWriter
     from steelyard.serving.connected.declared import read_models
 
     folder = home_folder(home)
@@ -175,7 +175,7 @@ def opposite(*, name: str, question: str, home: str | None) -> None:
             f"{name!r} is not a connected model that writes; there are: {writers}."
         )
     try:
-        written = Writer(name, models[name], folder).opposite(question)
+        written = WordingWriter(name, models[name], folder).opposite(question)
     except (SteelyardError, TimeoutError) as error:
         raise click.ClickException(str(error) or "The model did not answer in time.") from error
     if not written:

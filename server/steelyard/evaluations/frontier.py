@@ -16,7 +16,7 @@ from steelyard.datasets.service import DatasetService
 from steelyard.evaluations import store as rows
 from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.frontier_wire import MAX_POINTS, Frontier, FrontierPoint
-from steelyard.evaluations.measures.dominance import Candidate, dominated
+from steelyard.evaluations.measures.dominance import PricedModel, dominated
 from steelyard.evaluations.measures.policies import Costs
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.queries_wire import FrontierQuery
@@ -56,7 +56,7 @@ class EvaluationFrontier:
         sign = -1.0 if query.measure == "accuracy" else 1.0
         worse = dominated(
             [
-                Candidate(
+                PricedModel(
                     loss=sign * point.estimate.value,
                     price=_number(point.price_usd_per_1000),
                     latency=point.latency_ms,

@@ -30,7 +30,7 @@ _is_open = _partition.sha256.is_(None)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class RowShare:
     """The rows that a run scores: a range of the evaluation's, and the parts that it has of them."""
 
     row: sa.Row[Any]  # the evaluation's
@@ -125,14 +125,14 @@ def claim(connection: sa.Connection, job: PendingJob, at: float) -> None:
         )
 
 
-def find_share(connection: sa.Connection, job: PendingJob) -> Share | None:
+def find_share(connection: sa.Connection, job: PendingJob) -> RowShare | None:
     """Return the rows for a run to score; ``None`` when another run has them or the job has ended."""
     if job.partition is None:
         row = jobs.find_running(connection, evaluations, job)
         if row is None:
             return None
         parts = [part.sha256 for part in _parts(connection, job)]
-        return Share(row, 0, row.evaluation_rows, row.completed_rows, parts)
+        return RowShare(row, 0, row.evaluation_rows, row.completed_rows, parts)
     row = connection.execute(
         sa.select(evaluations).where(
             evaluations.c.id == job.id,
@@ -145,7 +145,7 @@ def find_share(connection: sa.Connection, job: PendingJob) -> Share | None:
         return None
     listed = list(_parts(connection, job))
     done = sum(part.rows for part in listed)
-    return Share(row, partition.first, partition.rows, done, [part.sha256 for part in listed])
+    return RowShare(row, partition.first, partition.rows, done, [part.sha256 for part in listed])
 
 
 def is_claimed(job: PendingJob) -> sa.ColumnElement[bool]:

@@ -75,14 +75,14 @@ def count_predictions(store: FrameStore, sha256: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class PredictionSample:
     """Predictions of some contexts, or of all: then ``share`` is ``None``."""
 
     table: pa.Table
     share: float | None
 
 
-def read_sample(store: FrameStore, sha256: str, most: int) -> Sample:
+def read_sample(store: FrameStore, sha256: str, most: int) -> PredictionSample:
     """Return the predictions of a file, or about ``most`` of them: all those of some contexts.
 
     Contexts are chosen by their hashes, so that the files of two models on the same rows give the
@@ -90,7 +90,7 @@ def read_sample(store: FrameStore, sha256: str, most: int) -> Sample:
     """
     n = count_predictions(store, sha256)
     if n <= most:
-        return Sample(read_table(store, [sha256]), None)
+        return PredictionSample(read_table(store, [sha256]), None)
     share = most / n
     while True:
         # Hexadecimal digits are in the order of the number that they spell.
@@ -101,7 +101,7 @@ def read_sample(store: FrameStore, sha256: str, most: int) -> Sample:
         ]
         table = pa.concat_tables(chosen)
         if len(table):
-            return Sample(table, min(share, 1.0))
+            return PredictionSample(table, min(share, 1.0))
         share *= 2  # a few contexts have all the decisions
 
 

@@ -29,7 +29,7 @@ from steelyard.evaluations import store as rows
 from steelyard.evaluations.measures.records import UnmeasurableError
 from steelyard.evaluations.measuring import SUPERVISION, measure_file
 from steelyard.evaluations.models import EvaluatedModels
-from steelyard.evaluations.partitions import Share
+from steelyard.evaluations.partitions import RowShare
 from steelyard.evaluations.prediction_columns import Prediction
 from steelyard.evaluations.rows import ReadyRow, RowRenderer
 from steelyard.evaluations.tables import evaluations
@@ -84,7 +84,7 @@ class EvaluationRuns(TableWork):
         """Return the run of an evaluation, or of a partition of it."""
         return EvaluationRun(job, self)
 
-    def share(self, job: PendingJob) -> Share:
+    def share(self, job: PendingJob) -> RowShare:
         """Return the rows that a run is to score.
 
         Raise ``LostRunError`` when it is no longer this runner's.
@@ -155,7 +155,7 @@ class EvaluationRun(Run):
         if scoring is not None:
             scoring.closing.close()
 
-    def _open(self, share: Share) -> _Scoring:
+    def _open(self, share: RowShare) -> _Scoring:
         row = share.row
         with ExitStack() as closing:
             try:
@@ -172,7 +172,7 @@ class EvaluationRun(Run):
                 )
             return _Scoring(model, RowRenderer(model.decide), self._left(share), closing.pop_all())
 
-    def _left(self, share: Share) -> Iterator[tuple[int, Any]]:
+    def _left(self, share: RowShare) -> Iterator[tuple[int, Any]]:
         """Return the rows that are not scored yet, in the order of the dataset."""
         work, row = self._work, share.row
         caller = Caller(row.account_id, None, "full", _WORKER_ADDRESS)
@@ -187,7 +187,7 @@ class EvaluationRun(Run):
             if place not in done
         )
 
-    def _next_window(self, share: Share, scoring: _Scoring) -> list[ReadyRow]:
+    def _next_window(self, share: RowShare, scoring: _Scoring) -> list[ReadyRow]:
         taken = itertools.islice(scoring.left, self._work.window_rows)
         window = [scoring.renderer.render(labelled_row, place) for place, labelled_row in taken]
         if not window:
@@ -237,7 +237,7 @@ class EvaluationRun(Run):
         if not is_ours:
             raise LostRunError
 
-    def _keep(self, share: Share) -> None:
+    def _keep(self, share: RowShare) -> None:
         """Keep the predictions of a partition in one file, in the order of its rows."""
         work = self._work
         sha256 = frames.write_table(work.store, frames.merge(work.store, share.parts))

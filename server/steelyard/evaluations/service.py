@@ -27,7 +27,7 @@ from steelyard.house import House
 from steelyard.ids import new_id
 from steelyard.job_frame.queue import JobQueue
 from steelyard.operations.write import Write
-from steelyard.storage.pages import RowPage
+from steelyard.storage.pages import OrderedPage
 from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.jobs import UNFINISHED
@@ -114,7 +114,7 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
 
     def read_page(
         self, connection: Connection, account_id: str, query: EvaluationsQuery
-    ) -> RowPage:
+    ) -> OrderedPage:
         """Return the rows of a page of a dataset's evaluations."""
         if find_dataset(connection, account_id, query.dataset_id) is None:
             raise unknown_dataset(query.dataset_id)

@@ -25,7 +25,7 @@ from steelyard.jobs.store import PendingJob
 from steelyard.outbox.publishing import publish
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
-from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.pages import OrderedPage, newest_first
 
 _log = logging.getLogger(__name__)
 
@@ -131,7 +131,9 @@ def _succeeded(account_id: str, dataset_id: str) -> tuple[ColumnElement[bool], .
     )
 
 
-def page_of_dataset(connection: Connection, account_id: str, query: EvaluationsQuery) -> RowPage:
+def page_of_dataset(
+    connection: Connection, account_id: str, query: EvaluationsQuery
+) -> OrderedPage:
     """Return a page of a dataset's evaluations, the newest first."""
     of = evaluations.c
     return newest_first(

@@ -387,7 +387,7 @@ class LineageStore:
         )
 
 
-_FOR_WORKER = (events.QueueJob, events.CancelJob, events.CancelEvaluation)
+_FOR_WORKER = (events.QueueJob, events.CancelFineTune, events.CancelEvaluation)
 
 
 def _with_artifacts(connection: Connection, stored: StoredLineage) -> StoredLineage:

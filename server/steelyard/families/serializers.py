@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families import wire
 from steelyard.families.fine_tune_wire import Job, JobLimits, JobMetrics, JobProgress
-from steelyard.families.lineage.continuing import Growth, continue_to_wire
+from steelyard.families.lineage.continuing import NewRows, continue_to_wire
 from steelyard.families.lineage.lineage import (
     Conditions,
     FamilyModel,
@@ -36,7 +36,7 @@ def family_to_wire(
     family: TunedFamily,
     conditions: Conditions,
     *,
-    growth: Growth | UnsetType | None = UNSET,
+    growth: NewRows | UnsetType | None = UNSET,
     with_jobs: bool = False,
 ) -> wire.Family:
     """Return a family as the wire tells it."""
@@ -45,7 +45,7 @@ def family_to_wire(
     window = lineage.windows.get(family.served or "") if family.keep_warm else None
     continues = (
         continue_to_wire(lineage, family, growth, conditions)
-        if isinstance(growth, Growth)
+        if isinstance(growth, NewRows)
         else growth
     )
     moved = family.moved

@@ -249,7 +249,7 @@ class FamilyService:
 
     async def _plan_continue(
         self, caller: Caller, name: str, request: wire.ContinueFamily | wire.EstimateContinue
-    ) -> tuple[TuningPlan, continuing.Growth]:
+    ) -> tuple[TuningPlan, continuing.NewRows]:
         lineage = (await self._lineages.read(caller.account_id)).lineage
         family = find_family(lineage, name)
         check_latest(lineage, family, request.latest)
@@ -328,7 +328,7 @@ class FamilyService:
             )
 
     async def _price_next(
-        self, caller: Caller, lineage: Lineage, family: TunedFamily, growth: continuing.Growth
+        self, caller: Caller, lineage: Lineage, family: TunedFamily, growth: continuing.NewRows
     ) -> int | None:
         """Return the fee of the next fine-tune as it is by default; ``None`` where it is not known.
 

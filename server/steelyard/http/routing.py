@@ -232,14 +232,14 @@ def _bound(
     return use
 
 
-class Accounts(Protocol):
+class KeyFinder(Protocol):
     """Knows callers by their keys."""
 
     async def authenticate(self, authorization: str | None, address: str) -> Caller:
         """Return the caller of a request, or refuse its key."""
 
 
-class Sessions(Protocol):
+class SessionFinder(Protocol):
     """Knows people by their sessions."""
 
     async def authenticate(
@@ -266,11 +266,11 @@ class Services(Protocol):
         """Bounds of bodies and times."""
 
     @property
-    def accounts(self) -> Accounts:
+    def accounts(self) -> KeyFinder:
         """Who knows callers."""
 
     @property
-    def sessions(self) -> Sessions:
+    def sessions(self) -> SessionFinder:
         """Who knows people."""
 
     @property

@@ -21,7 +21,7 @@ _NOT_LABELLED = "Nobody has answered it; label it, or leave it out."
 
 
 @dataclass(slots=True)
-class Item:
+class AnnotatedText:
     """A text with what people said of it."""
 
     fields: dict[str, Any]
@@ -51,10 +51,10 @@ class Item:
 
 
 def table_of_items(
-    items: Sequence[tuple[int, Item]], refused: list[Refused], read_as: str
+    items: Sequence[tuple[int, AnnotatedText]], refused: list[Refused], read_as: str
 ) -> Table:
     """Return items as a table; unanswered ones are left out."""
-    usable: list[tuple[int, Item]] = []
+    usable: list[tuple[int, AnnotatedText]] = []
     left_out = list(refused)
     for number, item in items:
         if item.reason or not item.questions:
@@ -103,7 +103,7 @@ def table_of_items(
     return Table(columns, rows, left_out, read_as, notes, hints=hints, replies=replies)
 
 
-def _settle_lists(items: Sequence[Item]) -> None:
+def _settle_lists(items: Sequence[AnnotatedText]) -> None:
     """Make the answers to each question names, or lists of names where one has several."""
     answers = [reply.answers for item in items for reply in item.replies]
     is_several: dict[str, bool] = {}
@@ -141,7 +141,7 @@ def _name(answer: Any) -> str:
     return str(answer)
 
 
-def _agreement(items: Sequence[Item], questions: Sequence[str]) -> list[str]:
+def _agreement(items: Sequence[AnnotatedText], questions: Sequence[str]) -> list[str]:
     """Return how often several people gave the same answer, by question, with its exact interval."""
     from scipy.special import betaincinv  # noqa: PLC0415  slow to load, and seldom needed
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.imports.items import Item
+from steelyard.imports.items import AnnotatedText
 from steelyard.imports.objects import Numbered
 
 #: Of a row of several files of doccano: the name of its file, which is who labelled it.
@@ -16,12 +16,12 @@ _DISCARDED, _UNAPPROVED = "It was discarded.", "It is not approved, and other ro
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ExportShape:
     """An export of another program: its name, its items, and the reader of its objects."""
 
     title: str
     matches: Callable[[dict[str, Any]], bool]
-    read: Callable[[Sequence[Numbered]], Iterator[tuple[int, Item]]]
+    read: Callable[[Sequence[Numbered]], Iterator[tuple[int, AnnotatedText]]]
 
 
 # Argilla: records of version 2, of feedback datasets, and of text classification before.
@@ -35,10 +35,10 @@ def _is_argilla(row: dict[str, Any]) -> bool:
     )
 
 
-def _read_argilla(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+def _read_argilla(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
     for number, row in rows:
         if isinstance(row.get("fields"), Mapping):
-            item = Item(dict(row["fields"]), metadata=_metadata(row))
+            item = AnnotatedText(dict(row["fields"]), metadata=_metadata(row))
             responses = row.get("responses")
             if isinstance(responses, Mapping):
                 _add_by_question(item, responses)
@@ -53,7 +53,7 @@ def _read_argilla(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
                     item.add(response.get("user_id"), answers)
         elif "annotation" in row:
             inputs = row.get("inputs") or {"text": row.get("text")}
-            item = Item(dict(inputs), metadata=_metadata(row))
+            item = AnnotatedText(dict(inputs), metadata=_metadata(row))
             item.add(row.get("annotation_agent"), {"label": row["annotation"]})
         else:
             item = _flat_record(row)
@@ -62,7 +62,7 @@ def _read_argilla(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
         yield number, item
 
 
-def _add_by_question(item: Item, responses: Mapping[str, Any]) -> None:
+def _add_by_question(item: AnnotatedText, responses: Mapping[str, Any]) -> None:
     by_person: dict[Any, dict[str, Any]] = {}
     for question, given in responses.items():
         for response in given or []:
@@ -72,10 +72,10 @@ def _add_by_question(item: Item, responses: Mapping[str, Any]) -> None:
         item.add(person, answers)
 
 
-def _flat_record(row: dict[str, Any]) -> Item:
+def _flat_record(row: dict[str, Any]) -> AnnotatedText:
     questions = [name.removesuffix(".responses") for name in row if name.endswith(".responses")]
     beside = {"id", "_server_id", "status", "inserted_at", "updated_at"}
-    item = Item(
+    item = AnnotatedText(
         {name: value for name, value in row.items() if "." not in name and name not in beside},
         metadata={"id": row["id"]} if row.get("id") is not None else {},
     )
@@ -107,13 +107,13 @@ def _is_label_studio(row: dict[str, Any]) -> bool:
     return {"annotation_id", "annotator", "lead_time"} <= row.keys()
 
 
-def _read_label_studio(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+def _read_label_studio(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
     if not isinstance(rows[0][1].get("data"), Mapping):
         yield from _read_label_studio_min(rows)
         return
-    items: list[tuple[int, Item]] = []
+    items: list[tuple[int, AnnotatedText]] = []
     for number, row in rows:
-        item = Item(dict(row["data"]), metadata={"id": row["id"]} if "id" in row else {})
+        item = AnnotatedText(dict(row["data"]), metadata={"id": row["id"]} if "id" in row else {})
         annotations = row.get("annotations") or row.get("completions") or []
         # What a project calls the truth is what its people are measured by.
         truths = [each for each in annotations if each.get("ground_truth")]
@@ -136,7 +136,9 @@ def _read_label_studio(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
     yield from _with_context(items)
 
 
-def _with_context(items: Sequence[tuple[int, Item]]) -> Iterator[tuple[int, Item]]:
+def _with_context(
+    items: Sequence[tuple[int, AnnotatedText]],
+) -> Iterator[tuple[int, AnnotatedText]]:
     """Yield tasks with the fields that somebody wrote; other data of a task is kept beside it."""
     texts: dict[str, list[int]] = {}
     for _, item in items:
@@ -160,8 +162,8 @@ _MIN_BESIDE = frozenset(
 )
 
 
-def _read_label_studio_min(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
-    by_task: dict[Any, tuple[int, Item]] = {}
+def _read_label_studio_min(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
+    by_task: dict[Any, tuple[int, AnnotatedText]] = {}
     fields = _min_fields(rows)
     for number, row in rows:
         task = row.get("id")
@@ -169,7 +171,7 @@ def _read_label_studio_min(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item
             number if task is None else task,
             (
                 number,
-                Item(
+                AnnotatedText(
                     {name: row[name] for name in row if name in fields and row[name] is not None},
                     metadata={} if task is None else {"id": task},
                 ),
@@ -252,20 +254,20 @@ def _has_label_list(row: Mapping[str, Any]) -> bool:
     return isinstance(row.get("label", row.get("labels")), list)
 
 
-def _read_doccano(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
-    by_text: dict[Any, tuple[int, Item]] = {}
+def _read_doccano(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
+    by_text: dict[Any, tuple[int, AnnotatedText]] = {}
     used = [name for name in _APPROVALS if any(row.get(name) for _, row in rows)]
     for number, row in rows:
         labels = row.get("label", row.get("labels")) or []
         text = row.get("text", row.get("data"))
         if any(isinstance(label, list) for label in labels):
             reason = "Its labels are of spans, not of the text; export a text classification."
-            yield number, Item({"text": text}, reason=reason)
+            yield number, AnnotatedText({"text": text}, reason=reason)
             continue
         # A project whose members label apart is exported as a file for each.
         by = row.get(ANNOTATOR) or row.get("annotation_approver")
         key = (row["id"], text) if ANNOTATOR in row else number
-        item = Item({"text": text}, metadata={"id": row["id"]})
+        item = AnnotatedText({"text": text}, metadata={"id": row["id"]})
         _, item = by_text.setdefault(key, (number, item))
         if any(name in row and not row[name] for name in used):
             item.reason = _UNAPPROVED
@@ -281,17 +283,22 @@ def _is_prodigy(row: dict[str, Any]) -> bool:
     return row.get("answer") in ("accept", "reject", "ignore") and "text" in row
 
 
-def _read_prodigy(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
-    by_text: dict[Any, tuple[int, Item]] = {}
+def _read_prodigy(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
+    by_text: dict[Any, tuple[int, AnnotatedText]] = {}
     for number, row in rows:
         text, answer = row["text"], row["answer"]
         by = row.get("_annotator_id") or row.get("_session_id")
         key = row.get("_input_hash", text)
         if row.get("spans") and "label" not in row and "accept" not in row:
-            yield number, Item({"text": text}, reason="Its labels are of spans, not of the text.")
+            yield (
+                number,
+                AnnotatedText({"text": text}, reason="Its labels are of spans, not of the text."),
+            )
             continue
         metadata = row["meta"] if isinstance(row.get("meta"), Mapping) else {}
-        _, item = by_text.setdefault(key, (number, Item({"text": text}, metadata=dict(metadata))))
+        _, item = by_text.setdefault(
+            key, (number, AnnotatedText({"text": text}, metadata=dict(metadata)))
+        )
         if answer == "ignore" or (answer == "reject" and "label" not in row):
             item.add(by, {}, [f"answered {answer}"])
             continue
@@ -316,11 +323,11 @@ def _is_langfuse(row: dict[str, Any]) -> bool:
     return "input" in row and ("expectedOutput" in row or "expected_output" in row)
 
 
-def _read_langfuse(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+def _read_langfuse(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
     for number, row in rows:
         fields = row["input"] if isinstance(row["input"], Mapping) else {"input": row["input"]}
         expected = row.get("expectedOutput", row.get("expected_output"))
-        item = Item(dict(fields), metadata=_metadata(row))
+        item = AnnotatedText(dict(fields), metadata=_metadata(row))
         if row.get("status") == "ARCHIVED":
             item.reason = "It is archived."
         elif isinstance(expected, Mapping):
@@ -337,9 +344,9 @@ def _is_promptfoo(row: dict[str, Any]) -> bool:
     return isinstance(row.get("vars"), Mapping)
 
 
-def _read_promptfoo(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+def _read_promptfoo(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
     for number, row in rows:
-        item = Item(dict(row["vars"]), metadata=_metadata(row))
+        item = AnnotatedText(dict(row["vars"]), metadata=_metadata(row))
         if row.get("description"):
             item.metadata["description"] = row["description"]
         expected = item.fields.pop("__expected", None)
@@ -366,10 +373,10 @@ def _expected(text: str) -> str | None:
 
 #: What ``--from`` names.
 SHAPES = {
-    "argilla": Shape("Argilla", _is_argilla, _read_argilla),
-    "label-studio": Shape("Label Studio", _is_label_studio, _read_label_studio),
-    "prodigy": Shape("Prodigy", _is_prodigy, _read_prodigy),
-    "doccano": Shape("doccano", _is_doccano, _read_doccano),
-    "langfuse": Shape("Langfuse", _is_langfuse, _read_langfuse),
-    "promptfoo": Shape("promptfoo", _is_promptfoo, _read_promptfoo),
+    "argilla": ExportShape("Argilla", _is_argilla, _read_argilla),
+    "label-studio": ExportShape("Label Studio", _is_label_studio, _read_label_studio),
+    "prodigy": ExportShape("Prodigy", _is_prodigy, _read_prodigy),
+    "doccano": ExportShape("doccano", _is_doccano, _read_doccano),
+    "langfuse": ExportShape("Langfuse", _is_langfuse, _read_langfuse),
+    "promptfoo": ExportShape("promptfoo", _is_promptfoo, _read_promptfoo),
 }

@@ -23,7 +23,7 @@ from steelyard.imports.objects import LINES, Numbered, read_objects, table_of
 from steelyard.imports.programs import ANNOTATOR
 from steelyard.imports.shapes import as_export, program_of, read_shape
 from steelyard.imports.splits import split_of
-from steelyard.imports.table import Part, Refused, Row, Table, text_rows
+from steelyard.imports.table import Refused, Row, Table, TablePart, text_rows
 from steelyard.imports.unpacked import UnpackedBytes, check_size, check_zip
 from steelyard.wire.csv_cells import unguard
 
@@ -207,12 +207,12 @@ def _as_single_export(sources: Sequence[Source], options: Options) -> Table | No
     table = read_shape(rows, [], title, options.shape)
     if table is None:
         return None
-    parts: list[Part] = []
+    parts: list[TablePart] = []
     lines: list[Row] = []
     for number, (place, cells) in enumerate(table.rows):
         file, line = places[place]
         if not parts or parts[-1].file != file:
-            parts.append(Part(number, file))
+            parts.append(TablePart(number, file))
         lines.append((line, cells))
     refused += [
         replace(row, file=places[row.line][0], line=places[row.line][1]) for row in table.refused
@@ -318,11 +318,11 @@ def _joined(tables: Sequence[tuple[str, str | None, Table]], read_as: str) -> Ta
     check_size(len(columns), sum(len(table.rows) for _, _, table in tables))
     rows: list[Row] = []
     refused: list[Refused] = []
-    parts: list[Part] = []
+    parts: list[TablePart] = []
     notes: list[str] = []
     is_several = len(tables) > 1
     for file, split, table in tables:
-        parts.append(Part(len(rows), file if is_several else "", split))
+        parts.append(TablePart(len(rows), file if is_several else "", split))
         refused += [replace(row, file=file) if is_several else row for row in table.refused]
         notes += [f"{file}: {note}" if is_several else note for note in table.notes]
         if table.columns == columns:

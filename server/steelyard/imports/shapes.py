@@ -10,7 +10,7 @@ from typing import Any
 
 from steelyard.imports.items import table_of_items
 from steelyard.imports.objects import Numbered, structure_of
-from steelyard.imports.programs import SHAPES, Shape
+from steelyard.imports.programs import SHAPES, ExportShape
 from steelyard.imports.table import Refused, Row, Table
 
 #: Programs that export tables too, as CSV.
@@ -90,7 +90,7 @@ def program_of(rows: Sequence[dict[str, Any]], name: str | None = None) -> str |
     return next((name for name in SHAPES if rows and all(map(SHAPES[name].matches, rows))), None)
 
 
-def _sort_out(shape: Shape, rows: Sequence[Numbered]) -> tuple[list[Numbered], list[Refused]]:
+def _sort_out(shape: ExportShape, rows: Sequence[Numbered]) -> tuple[list[Numbered], list[Refused]]:
     """Return the objects that a program exports, and the others with why they are left out."""
     matching = [numbered for numbered in rows if shape.matches(numbered[1])]
     readable = matching
@@ -107,7 +107,7 @@ def _sort_out(shape: Shape, rows: Sequence[Numbered]) -> tuple[list[Numbered], l
     ]
 
 
-def _is_readable(shape: Shape, numbered: Numbered) -> bool:
+def _is_readable(shape: ExportShape, numbered: Numbered) -> bool:
     try:
         list(shape.read([numbered]))
     except _MISSHAPEN:

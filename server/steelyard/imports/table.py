@@ -62,7 +62,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TablePart:
     """Rows of a table from a place on that are of one file, and perhaps of one side."""
 
     start: int
@@ -104,7 +104,7 @@ class Table:
         What the file was taken for.
     notes : list of str
         What else a user should know of how it was read.
-    parts : tuple of Part
+    parts : tuple of TablePart
         Where the rows of each file begin, if there are several, or they are of splits.
     hints : Hints, optional
         What the columns mean, of a program's export.
@@ -117,7 +117,7 @@ class Table:
     refused: list[Refused] = field(default_factory=list)
     read_as: str = ""
     notes: list[str] = field(default_factory=list)
-    parts: tuple[Part, ...] = ()
+    parts: tuple[TablePart, ...] = ()
     hints: Hints | None = None
     replies: Sequence[list[Reply]] = ()
 
@@ -128,7 +128,7 @@ class Table:
             return self.rows.column(place)
         return (cells[place] for _, cells in self.rows)
 
-    def row_parts(self) -> Iterator[Part]:
+    def row_parts(self) -> Iterator[TablePart]:
         """Yield the part of each row."""
         ends = [part.start for part in self.parts[1:]] + [len(self.rows)]
         for part, end in zip(self.parts, ends, strict=True):

@@ -15,7 +15,7 @@ from steelyard.job_frame.store import JobStore
 from steelyard.jobs.store import status_once_stopped
 from steelyard.operations import held_jobs
 from steelyard.operations.write import Write
-from steelyard.storage.pages import RowPage
+from steelyard.storage.pages import OrderedPage
 from steelyard.wire.jobs import UNFINISHED
 
 Job = TypeVar("Job", bound=Struct)
@@ -54,7 +54,7 @@ class JobQueue(Generic[Job, Page]):
 
         return await self._state.read(work)
 
-    def read_page(self, connection: Connection, account_id: str, query: Any) -> RowPage:
+    def read_page(self, connection: Connection, account_id: str, query: Any) -> OrderedPage:
         """Return the rows of a page; a query has those filters that its kind knows."""
         return self.jobs.page(
             connection,

@@ -19,7 +19,7 @@ from steelyard.jobs import store as jobs
 from steelyard.jobs.store import PendingJob
 from steelyard.model_use import ModelUse
 from steelyard.operations import held_jobs
-from steelyard.storage.pages import RowPage, comes_after, newest_first
+from steelyard.storage.pages import OrderedPage, comes_after, newest_first
 from steelyard.wire.jobs import UNFINISHED, JobNoun
 from steelyard.wire.violations import show
 
@@ -62,7 +62,7 @@ class JobStore:
         limit: int,
         cursor: str | None = None,
         before: Row[Any] | None = None,
-    ) -> RowPage:
+    ) -> OrderedPage:
         """Return a page of an account's jobs, the newest first; those ``before`` a job of any kind."""
         where: list[ColumnElement[bool]] = []
         if statuses:

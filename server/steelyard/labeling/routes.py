@@ -44,7 +44,7 @@ _JOB_ROUTES = job_routes(
     tag="labeling",
     job=wire.LabelingJob,
     page=wire.LabelingJobPage,
-    query=wire.JobsQuery,
+    query=wire.LabelingQuery,
     summaries=(
         "Page the account's labeling jobs, the newest first.",
         "Return a job: how far it is, and how far teachers agree once labels are ready.",

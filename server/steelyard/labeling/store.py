@@ -15,7 +15,7 @@ from steelyard.operations import held_jobs
 from steelyard.outbox.publishing import publish
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
-from steelyard.storage.pages import RowPage
+from steelyard.storage.pages import OrderedPage
 from steelyard.storage.rows import Rows
 
 #: Sources, the deleted ones too.
@@ -30,7 +30,7 @@ JOBS = JobStore(
 
 def page_of_sources(
     connection: Connection, account_id: str, *, limit: int, cursor: str | None
-) -> RowPage:
+) -> OrderedPage:
     """Return a page of an account's sources, the newest first."""
     where = [labeling_sources.c.deleted_at.is_(None)]
     return SOURCES.page(connection, account_id, where=where, limit=limit, cursor=cursor)

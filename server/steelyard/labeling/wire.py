@@ -164,7 +164,7 @@ class PageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cursor: NextCursor = None
 
 
-class JobsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class LabelingQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which jobs, and which page of them."""
 
     limit: Annotated[PageSize, Meta(description="Jobs of a page.")] = MAX_PAGE

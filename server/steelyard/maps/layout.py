@@ -51,7 +51,7 @@ class Pairs:
 
 
 @dataclass(slots=True)
-class Layout:
+class MapLayout:
     """The points after some iterations, with the optimiser's momentum."""
 
     points: Floats
@@ -60,7 +60,7 @@ class Layout:
     iteration: int
 
     @classmethod
-    def begin(cls, pairs: Pairs) -> Layout:
+    def begin(cls, pairs: Pairs) -> MapLayout:
         """Return the layout before the first iteration."""
         zeros = np.zeros_like(pairs.start)
         return cls(pairs.start.copy(), zeros, zeros.copy(), 0)
@@ -82,10 +82,12 @@ def decode_pairs(data: bytes) -> Pairs:
         return Pairs(arrays["nearest"], arrays["mid_near"], arrays["further"], arrays["start"])
 
 
-def decode_layout(data: bytes) -> Layout:
+def decode_layout(data: bytes) -> MapLayout:
     """Return the layout that bytes encode."""
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return Layout(arrays["points"], arrays["mean"], arrays["square"], int(arrays["iteration"]))
+        return MapLayout(
+            arrays["points"], arrays["mean"], arrays["square"], int(arrays["iteration"])
+        )
 
 
 def find_pairs(vectors: Floats, is_stopped: Callable[[], bool] = lambda: False) -> Pairs:
@@ -116,7 +118,7 @@ def find_pairs(vectors: Floats, is_stopped: Callable[[], bool] = lambda: False) 
     )
 
 
-def iterate(layout: Layout, pairs: Pairs, n: int, is_stopped: Callable[[], bool]) -> None:
+def iterate(layout: MapLayout, pairs: Pairs, n: int, is_stopped: Callable[[], bool]) -> None:
     """Run up to ``n`` more iterations; fewer at the end, or when ``is_stopped`` says so."""
     forces = [_Force(links) for links in (pairs.nearest, pairs.mid_near, pairs.further)]
     for _ in range(n):
@@ -189,7 +191,7 @@ def _weights(iteration: int) -> tuple[float, float, float]:
     return (3.0, 3.0, 1.0) if iteration < _HOLDING else (1.0, 0.0, 1.0)
 
 
-def _step(layout: Layout, gradient: Floats) -> None:
+def _step(layout: MapLayout, gradient: Floats) -> None:
     """Move the points as Adam does."""
     layout.iteration += 1
     n = layout.iteration

@@ -29,7 +29,7 @@ from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, TableWork
 from steelyard.maps import store as rows
 from steelyard.maps.layout import (
-    Layout,
+    MapLayout,
     Pairs,
     decode_layout,
     decode_pairs,
@@ -86,7 +86,7 @@ class MapRun(Run):
         self._work = work
         self._taken: _TakenRows | None = None
         self._pairs: Pairs | None = None
-        self._layout: Layout | None = None
+        self._layout: MapLayout | None = None
 
     def advance(self) -> bool:
         """Embed a block of rows, pair them, lay them out further, or keep the points and end."""
@@ -162,7 +162,7 @@ class MapRun(Run):
             self._pairs = decode_pairs(self._read(made.pairs))
         if self._layout is None:
             self._layout = (
-                Layout.begin(self._pairs)
+                MapLayout.begin(self._pairs)
                 if made.layout is None
                 else decode_layout(self._read(made.layout))
             )

@@ -134,7 +134,7 @@ class ExplainAnswer(Tool, frozen=True, kw_only=True):
         return ExplainedModel(model=model, gate=None if job.metrics is None else job.metrics.gate)
 
 
-class SearchRows(Tool, frozen=True, kw_only=True):
+class SearchRowsTool(Tool, frozen=True, kw_only=True):
     """Return rows of a dataset that have words, with their labels."""
 
     dataset: _Dataset
@@ -189,7 +189,7 @@ TOOLS: dict[str, type[Tool]] = {
     "list_models": ListModels,
     "list_recipes": ListRecipes,
     "explain_answer": ExplainAnswer,
-    "search_rows": SearchRows,
+    "search_rows": SearchRowsTool,
     "get_evaluation": GetEvaluation,
     "record_feedback": RecordFeedback,
     "start_evaluation": StartEvaluation,

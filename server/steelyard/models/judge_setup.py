@@ -21,7 +21,7 @@ from steelyard.models import judge_wire
 from steelyard.models.setup_tasks import Report, SetupTasks, each_side, first_rows
 from steelyard.scoring.shipped import default_name
 from steelyard.serving.auto import auto_route, completed
-from steelyard.serving.connected.calibrating import Scored, ask_rows, calibrate
+from steelyard.serving.connected.calibrating import LabelledAnswers, ask_rows, calibrate
 from steelyard.serving.connected.checking import check_model
 from steelyard.serving.connected.declared import (
     Calibration,
@@ -148,7 +148,7 @@ class JudgeSetup:
 
         def work(report: Report) -> None:
             lines = [first_rows(side, request.rows) for side in sides]
-            scored: list[Scored] = []
+            scored: list[LabelledAnswers] = []
             failures: Counter[str] = Counter()
             for rows, on_row in each_side(lines, report):
                 answered, failed = ask_rows(

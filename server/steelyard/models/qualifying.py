@@ -18,7 +18,7 @@ from steelyard.datasets.tasks import fingerprint
 from steelyard.decisions.validation import read_request
 from steelyard.models.qualification_wire import JudgeIdentity, Qualification
 from steelyard.scoring.entailment.folder import fingerprint as folder_fingerprint
-from steelyard.serving.connected.calibrating import Scored
+from steelyard.serving.connected.calibrating import LabelledAnswers
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.wire.measures import Measure
 from steelyard.wire.origins import counts, origins_of
@@ -36,7 +36,7 @@ class Figures:
     log_loss: Measure
 
 
-def figures_of(scored: Scored, table: TemperatureTable) -> Figures:
+def figures_of(scored: LabelledAnswers, table: TemperatureTable) -> Figures:
     """Return the figures of answers under a judge's temperatures; there is one at least."""
     n = len(scored.kinds)
     shares, hits, losses = [], 0, []

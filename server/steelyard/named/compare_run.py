@@ -45,7 +45,7 @@ from steelyard.wire.decoding import decoder_of
 _WINDOW, _AT_ONCE = 32, 8
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class ComparisonProgress(msgspec.Struct, frozen=True, kw_only=True):
     """A comparison's progress and answers: on rows, then on stored decisions."""
 
     done: int = 0
@@ -57,7 +57,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     stored: list[Compared] = []
 
 
-decode_progress = decoder_of(Progress).decode
+decode_progress = decoder_of(ComparisonProgress).decode
 
 
 @dataclass(eq=False, slots=True)
@@ -127,7 +127,7 @@ class ComparisonRun(Run):
     def advance(self) -> bool:
         """Ask about a window of contexts, or judge and end the job."""
         row = self._work.find(self.job)
-        progress = Progress() if row.progress is None else decode_progress(row.progress)
+        progress = ComparisonProgress() if row.progress is None else decode_progress(row.progress)
         try:
             comparison = self._comparison = self._comparison or self._open(row)
             if progress.done < len(comparison.cases):
@@ -184,7 +184,7 @@ class ComparisonRun(Run):
             cases = [*labelled, *stored]
             return _Comparison(before, after, cases, len(labelled), closing.pop_all())
 
-    def _ask(self, comparison: _Comparison, progress: Progress) -> Progress:
+    def _ask(self, comparison: _Comparison, progress: ComparisonProgress) -> ComparisonProgress:
         """Return the progress after one window more."""
         window = comparison.cases[progress.done : progress.done + _WINDOW]
         before, after = comparison.before, comparison.after
@@ -213,7 +213,7 @@ class ComparisonRun(Run):
         ]
         return _progress(comparison, progress, answered, len(window))
 
-    def _save(self, progress: Progress) -> None:
+    def _save(self, progress: ComparisonProgress) -> None:
         encoded = msgspec.json.encode(progress)
         is_ours = self._work.state.write_now(
             lambda connection: rows.COMPARISONS.save(
@@ -273,17 +273,17 @@ def _answers(
 
 def _progress(
     comparison: _Comparison,
-    progress: Progress,
+    progress: ComparisonProgress,
     answered: Sequence[tuple[Case, tuple[_Answer, _Answer]]],
     n_cases: int,
-) -> Progress:
+) -> ComparisonProgress:
     is_of_rows = {id(case) for case in comparison.cases[: comparison.n_rows]}
     sides: tuple[list[Compared], list[Compared]] = ([], [])
     for case, answers in answered:
         sides[id(case) not in is_of_rows].extend(_compared(comparison, case, answers))
     tokens = [sum(pair[place].tokens for _, pair in answered) for place in (0, 1)]
     cost = [sum(pair[place].cost_nano for _, pair in answered) for place in (0, 1)]
-    return Progress(
+    return ComparisonProgress(
         done=progress.done + n_cases,
         left_out=progress.left_out + n_cases - len(answered),
         requests=progress.requests + len(answered),
@@ -311,7 +311,7 @@ def _compared(
     ]
 
 
-def _result(comparison: _Comparison, progress: Progress) -> ComparisonResult:
+def _result(comparison: _Comparison, progress: ComparisonProgress) -> ComparisonResult:
     n, price = progress.requests, None
     if n:
         usd = [to_usd(round(cost * 1_000 / n)) for cost in progress.cost_nano]

@@ -36,7 +36,7 @@ from steelyard.operations.holds import require_credit
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
 from steelyard.serving.registry import HostedModel
-from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.pages import OrderedPage, newest_first
 from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.filling import filled
@@ -120,7 +120,7 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
 
     def read_page(
         self, connection: Connection, account_id: str, query: ComparisonsQuery
-    ) -> RowPage:
+    ) -> OrderedPage:
         """Return the rows of a page, of one named decision where the query names it."""
         table = self.jobs.table
         return newest_first(

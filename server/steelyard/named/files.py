@@ -21,7 +21,7 @@ from steelyard.named.wire import DecisionName, NamedContent, NamedDecision, Name
 MAX_EXAMPLES = 1_000
 
 
-class Example(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class FileExample(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A context, and the action that each decision named here is to give."""
 
     context: str | dict[str, Any] | list[Any]
@@ -36,7 +36,7 @@ class DecisionFile(NamedContent, frozen=True, forbid_unknown_fields=True, kw_onl
     owner: str | None = None
     dataset: str | None = None
     dataset_id: str | None = None
-    examples: Annotated[tuple[Example, ...], Meta(max_length=MAX_EXAMPLES)] = ()
+    examples: Annotated[tuple[FileExample, ...], Meta(max_length=MAX_EXAMPLES)] = ()
 
     @property
     def content(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def content_of(version: NamedVersion) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def to_toml(fields: Mapping[str, Any], examples: Sequence[Example] | None = None) -> str:
+def to_toml(fields: Mapping[str, Any], examples: Sequence[FileExample] | None = None) -> str:
     """Return fields of a file as TOML, the decisions last."""
     plain = {name: value for name, value in fields.items() if name != "decisions"}
     plain["decisions"] = _each(fields["decisions"], "")

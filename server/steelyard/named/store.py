@@ -17,7 +17,7 @@ from steelyard.named.tables import (
     named_shares,
     named_versions,
 )
-from steelyard.storage.pages import RowPage
+from steelyard.storage.pages import OrderedPage
 from steelyard.storage.rows import Rows
 
 DECISIONS = Rows(named_decisions)
@@ -49,7 +49,7 @@ def find_decision(connection: sa.Connection, account_id: str, name: str) -> sa.R
 
 def page_of_decisions(
     connection: sa.Connection, account_id: str, *, archived: bool, limit: int, cursor: str | None
-) -> RowPage:
+) -> OrderedPage:
     """Return a page of an account's named decisions, the newest first."""
     at = named_decisions.c.archived_at
     where = [at.is_not(None) if archived else at.is_(None)]

@@ -39,7 +39,7 @@ _NO_CLIENT_DATA = ClientData("", "")
 
 
 @dataclass(frozen=True, slots=True)
-class NewKey:
+class NewPasskey:
     """The stored fields of a new passkey."""
 
     credential_id: str
@@ -110,7 +110,7 @@ def to_give(challenge: str, *, host: str) -> dict[str, Any]:
     return _as_json(options)
 
 
-def read_made(made: MadePasskey, client_data: ClientData, host: str) -> NewKey | None:
+def read_made(made: MadePasskey, client_data: ClientData, host: str) -> NewPasskey | None:
     """Return the stored fields of a passkey made for a host; ``None`` when it is not valid."""
     from webauthn import verify_registration_response  # noqa: PLC0415
 
@@ -131,7 +131,7 @@ def read_made(made: MadePasskey, client_data: ClientData, host: str) -> NewKey |
         return None
     public_key = _write(verified.credential_public_key)
     is_bound = _write(verified.credential_id) == made.id and len(public_key) <= _LONGEST_KEY
-    return NewKey(made.id, public_key, verified.sign_count) if is_bound else None
+    return NewPasskey(made.id, public_key, verified.sign_count) if is_bound else None
 
 
 def read_count(

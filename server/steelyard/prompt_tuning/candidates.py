@@ -38,7 +38,7 @@ _QUESTIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class DescriptionParts:
     """The parts of a description: present text, telling words and examples."""
 
     keeps_own: bool
@@ -47,16 +47,16 @@ class Recipe:
 
 
 _RECIPES = (
-    Recipe(False, 3),
-    Recipe(False, 6),
-    Recipe(False, 12),
-    Recipe(False, 24),
-    Recipe(False, 0, 1),
-    Recipe(False, 6, 1),
-    Recipe(True, 4),
-    Recipe(True, 10),
-    Recipe(True, 0, 1),
-    Recipe(True, 6, 1),
+    DescriptionParts(False, 3),
+    DescriptionParts(False, 6),
+    DescriptionParts(False, 12),
+    DescriptionParts(False, 24),
+    DescriptionParts(False, 0, 1),
+    DescriptionParts(False, 6, 1),
+    DescriptionParts(True, 4),
+    DescriptionParts(True, 10),
+    DescriptionParts(True, 0, 1),
+    DescriptionParts(True, 6, 1),
 )
 
 
@@ -122,7 +122,7 @@ class Candidates:
         for recipe in self._recipes:
             yield tuple(self._describe(place, recipe) for place in places)
 
-    def _describe(self, outcome: int, recipe: Recipe) -> str | None:
+    def _describe(self, outcome: int, recipe: DescriptionParts) -> str | None:
         own = self._original.descriptions[outcome] if recipe.keeps_own else None
         words = self._words.of(outcome, recipe.n_words)
         examples = self._words.examples(outcome, recipe.n_examples)

@@ -39,7 +39,7 @@ from steelyard.prompt_tuning.tables import prompt_tunings
 from steelyard.prompt_tuning.telling_words import TellingWords
 from steelyard.prompt_tuning.wire import LabelIssue, TuningResult, TuningTest, Verdict
 from steelyard.prompt_tuning.wording import Wording, as_sent, changes_between, wording_of
-from steelyard.prompt_tuning.writing import Writer, WrongRow
+from steelyard.prompt_tuning.writing import WordingWriter, WrongRow
 from steelyard.storage import State
 
 #: Rows that a writer is shown.
@@ -63,7 +63,7 @@ class PromptTuningRuns(TableWork):
     datasets: DatasetService
     models: EvaluatedModels
     _: KW_ONLY
-    find_writer: Callable[[], Writer | None] = lambda: None
+    find_writer: Callable[[], WordingWriter | None] = lambda: None
     now: Callable[[], float] = time.time
 
     def open(self, job: PendingJob) -> PromptTuningRun:
@@ -86,7 +86,7 @@ class _Tuning:
     evaluation: reading.AskedRows
     rows_left_out: int
     candidates: Candidates
-    writer: Writer | None
+    writer: WordingWriter | None
     scorer: WordingScorer
     closing: ExitStack
 

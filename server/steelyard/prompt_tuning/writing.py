@@ -47,7 +47,7 @@ class WrongRow:
         self.context, self.label, self.answer = context, label, answer
 
 
-class Writer:
+class WordingWriter:
     """A chat model that writes wordings; after a failure it is left alone."""
 
     def __init__(self, name: str, model: ConnectedModel, home: Path = Path()) -> None:
@@ -88,11 +88,11 @@ class Writer:
         return Remote(self._name, self._model)
 
 
-def find_writer(home: Path) -> Writer | None:
+def find_writer(home: Path) -> WordingWriter | None:
     """Return the first model of a home that may write; ``None`` where there is none."""
     for name, model in read_models(home).items():
         if model.writer:
-            return Writer(name, model, home)
+            return WordingWriter(name, model, home)
     return None
 
 

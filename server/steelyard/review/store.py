@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from steelyard.review.log import Entry, EntryBody, pack_places, unpack_places
 from steelyard.review.tables import draft_duties, draft_entries, drafts
 from steelyard.review.wire import DraftsQuery
-from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.pages import OrderedPage, newest_first
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.filling import filled
 
@@ -37,7 +37,7 @@ def find_draft(
     return connection.execute(query.with_for_update() if is_locked else query).first()
 
 
-def page_drafts(connection: sa.Connection, account_id: str, query: DraftsQuery) -> RowPage:
+def page_drafts(connection: sa.Connection, account_id: str, query: DraftsQuery) -> OrderedPage:
     """Return a page of an account's drafts, newest first."""
     owned = drafts.c.account_id == account_id
     where: list[sa.ColumnElement[bool]] = []

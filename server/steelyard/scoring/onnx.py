@@ -42,7 +42,7 @@ from steelyard.scoring.protocol import EngineStatus, ScoredDecision
 from steelyard.scoring.reading import READING, identity_at, is_unread, read_request
 from steelyard.scoring.rows import (
     ROW_LENGTH,
-    Rows,
+    PassRows,
     Tokens,
     block_bounds,
     fill_rows,
@@ -400,7 +400,7 @@ class _LongReader:
 
     def _read_pass(
         self, group: Sequence[Tokens], past: AnyPast, *, of_windows: bool = False
-    ) -> tuple[Rows, Tensors]:
+    ) -> tuple[PassRows, Tensors]:
         rows = fill_rows(group, of_windows=of_windows)
         inputs = pass_inputs(
             rows, [NO_DECISION], self._channels, past=past, pooled_past=self._pooled

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from steelyard.scoring.rows import MAX_KEYS, Rows, keep_summed, keep_tokens
+from steelyard.scoring.rows import MAX_KEYS, PassRows, keep_summed, keep_tokens
 
 if TYPE_CHECKING:
     from steelyard.scoring.engine import Tensors
@@ -167,7 +167,7 @@ def no_long_past(apart: int, kind: DTypeLike) -> LongPast:
     return LongPast(1, np.zeros((0, CHUNK), np.int32), inputs)
 
 
-def tokens_read(rows: Rows, outputs: Tensors, names: Iterable[str]) -> ReadTokens:
+def tokens_read(rows: PassRows, outputs: Tensors, names: Iterable[str]) -> ReadTokens:
     """Return the tokens of a pass, row after row, with the outputs of these names."""
     return ReadTokens(
         rows.blocks[:, :, 1].reshape(-1),
@@ -198,7 +198,7 @@ NO_DECISION = PassDecision("single", np.full(1, ABSENT, np.int32), None, 0)
 
 
 def pass_inputs(
-    rows: Rows,
+    rows: PassRows,
     decisions: Sequence[PassDecision],
     pool_channels: Sequence[int],
     *,
@@ -271,18 +271,18 @@ def level_features(kind: str, n_outcomes: int) -> NDArray[np.float32]:
     return features
 
 
-def token_inputs(rows: Rows) -> Tensors:
+def token_inputs(rows: PassRows) -> Tensors:
     """Return the inputs of a pass's token embedding."""
     return {"input_ids": rows.ids, "position_ids": rows.positions, "role_ids": rows.roles}
 
 
-def lower_inputs(rows: Rows) -> Tensors:
+def lower_inputs(rows: PassRows) -> Tensors:
     """Return the inputs of the graph of the lowest layers; the rows' keys are joint."""
     return {**token_inputs(rows), "blocks": rows.blocks, "key_index": rows.keys}
 
 
 def _upper_inputs(
-    rows: Rows,
+    rows: PassRows,
     states: NDArray[np.float32],
     markers: NDArray[np.int32],
     pool_channels: Sequence[int],

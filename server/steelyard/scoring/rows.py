@@ -109,7 +109,7 @@ def groups_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class PassRows:
     """Rows of a pass, (n_rows, length), and where each unit of tokens starts.
 
     ``context_keys`` and ``keys`` have for each row the flat indices (row * length + column) of the
@@ -136,7 +136,7 @@ def fill_rows(
     is_joint: bool = False,
     is_summed: bool = False,
     of_windows: bool = False,
-) -> Rows:
+) -> PassRows:
     """Lay one unit or more after another and cut them into rows of at most ``row_length`` tokens.
 
     Where ``is_joint``, all keys are in ``keys``, contexts' too. Where ``is_summed``, units of up to
@@ -167,7 +167,7 @@ def _cut(
     is_joint: bool,
     is_summed: bool,
     is_apart: bool = False,
-) -> Rows:
+) -> PassRows:
     lengths = [len(unit) for unit in units]
     if is_apart:
         length = min(max(lengths), row_length)
@@ -189,7 +189,7 @@ def _cut(
     visible = visible_tokens(blocks, n_rows)
     is_context = (roles == ROLE_CONTEXT) & (not is_joint)
     shape = (n_rows, length)
-    return Rows(
+    return PassRows(
         ids.reshape(shape),
         positions.reshape(shape),
         roles.reshape(shape),
@@ -227,7 +227,7 @@ def _summed_starts(lengths: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """Some tokens of a pass in rows of their own, (n_rows, length), as in ``Rows``.
+    """Some tokens of a pass in rows of their own, (n_rows, length), as in ``PassRows``.
 
     ``index`` has the flat index of each, and ``places`` the places here of the tokens kept, flat.
     """
@@ -239,7 +239,7 @@ class KeptRows:
     places: NDArray[np.int32]
 
 
-def keep_tokens(rows: Rows, indices: NDArray[np.intp]) -> KeptRows:
+def keep_tokens(rows: PassRows, indices: NDArray[np.intp]) -> KeptRows:
     """Cut the tokens at rising flat indices into rows that attend to the whole pass."""
     n_tokens = rows.ids.size
     if len(indices) == n_tokens:
@@ -254,7 +254,7 @@ def keep_tokens(rows: Rows, indices: NDArray[np.intp]) -> KeptRows:
     return cut
 
 
-def keep_summed(rows: Rows) -> KeptRows:
+def keep_summed(rows: PassRows) -> KeptRows:
     """Cut all tokens of units that are summed so that no sum depends on what lies before a unit."""
     is_token = rows.blocks[..., 0].reshape(-1) > 0
     lengths = np.add.reduceat(is_token.astype(np.intp), rows.starts).tolist()
@@ -264,7 +264,7 @@ def keep_summed(rows: Rows) -> KeptRows:
     return _lay_rows(rows, np.flatnonzero(is_token), lengths, begins, (n_rows, -(-end // n_rows)))
 
 
-def _cut_selected(rows: Rows, indices: NDArray[np.intp], edges: Sequence[int]) -> KeptRows:
+def _cut_selected(rows: PassRows, indices: NDArray[np.intp], edges: Sequence[int]) -> KeptRows:
     """Cut tokens into rows; the tokens between two edges begin a new row."""
     lengths = [stop - start for start, stop in itertools.pairwise(edges)]
     most = max(lengths)
@@ -275,7 +275,7 @@ def _cut_selected(rows: Rows, indices: NDArray[np.intp], edges: Sequence[int]) -
 
 
 def _lay_rows(
-    rows: Rows,
+    rows: PassRows,
     indices: NDArray[np.intp],
     lengths: Sequence[int],
     begins: Sequence[int],

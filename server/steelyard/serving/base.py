@@ -165,7 +165,7 @@ def open_models(
 ) -> tuple[ModelRegistry, dict[str, Base]]:
     """Load every model of the settings; the queue of each closes with ``closing``."""
     from steelyard.scoring.lower import CONTEXT_STATES, QUESTION_STATES
-    from steelyard.serving.connected_hosting import ConnectedModels
+    from steelyard.serving.connected_hosting import ConnectedRegistry
     from steelyard.serving.registry import Base, ModelRegistry
     from steelyard.serving.routed.hosting import RoutedModels
 
@@ -186,7 +186,7 @@ def open_models(
         hosted.append(_host(name, model, description, settings, prices, closing))
         scorers.append(model.scorer)
     bases = {model.name: Base(model, scorer) for model, scorer in zip(hosted, scorers, strict=True)}
-    connected = ConnectedModels(settings, prices, shipped.tokenizer, bases, closing)
+    connected = ConnectedRegistry(settings, prices, shipped.tokenizer, bases, closing)
     routed = RoutedModels(hosted, connected)
     known = {model.name for model in (*hosted, *connected.current())}
     unknown = sorted(prices.by_model.keys() - known)
@@ -205,7 +205,7 @@ def _host(
     prices: Prices,
     closing: ExitStack,
 ) -> HostedModel:
-    from steelyard.serving.registry import Health, HostedModel, ModelFacts
+    from steelyard.serving.registry import HostedModel, ModelFacts, ModelHealth
 
     queue = Batcher(model.scorer, max_queue=settings.max_queue)
     closing.callback(_close_model, queue, model.scorer, settings.shutdown_s)
@@ -224,7 +224,7 @@ def _host(
         evaluation_key=_identity(name, model),
         embed=getattr(model.scorer, "embed", getattr(model.scorer, "embed_words", None)),
     )
-    health = Health(getattr(model.scorer, "engine_status", None))
+    health = ModelHealth(getattr(model.scorer, "engine_status", None))
     return HostedModel(facts, queue, price_nano=prices.of(name), health=health)
 
 

@@ -57,7 +57,7 @@ _WIRES_HERE: dict[str, Callable[[], ModelWire]] = {
 }
 
 
-class ConnectedModels:
+class ConnectedRegistry:
     """The connected models of a home, as its file says them now.
 
     Safe to use from several threads. Nothing is asked until a request is for it.

@@ -373,7 +373,7 @@ class DecideService:
         )
 
 
-class Queue(Protocol):
+class ScoringQueue(Protocol):
     """Where rendered requests wait for the engine."""
 
     def submit(
@@ -393,7 +393,7 @@ class AnswerService:
     Safe to use from several threads and event loops.
     """
 
-    def __init__(self, decide: DecideService, queue: Queue, *, deadline_s: float) -> None:
+    def __init__(self, decide: DecideService, queue: ScoringQueue, *, deadline_s: float) -> None:
         self._decide = decide
         self._queue = queue
         self._deadline_s = deadline_s

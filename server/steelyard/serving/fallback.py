@@ -40,7 +40,7 @@ from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import ABSTAIN, DecideResponse, FallbackReport
 from steelyard.serving.decide import Prepared
 from steelyard.serving.registry import HostedModel, ModelRegistry, Scores
-from steelyard.serving.routed.hosting import ModelRoute
+from steelyard.serving.routed.hosting import HostedRoute
 from steelyard.tracing.attributes import Attributes
 
 #: The reason given for a model that was passed over without an attempt.
@@ -348,7 +348,7 @@ def charge_nano(
 
 def _own_charge_nano(prepared: Prepared, model: Answerer, answer: DecideResponse) -> int:
     """Return the charge of a model's answer: along a route, only of the models that were called."""
-    if isinstance(model, ModelRoute):
+    if isinstance(model, HostedRoute):
         return model.charge_nano(prepared, answer)
     return model.price_nano * prepared.input_tokens
 

@@ -28,7 +28,7 @@ from steelyard.errors.kinds import UnprocessableError
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
 from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.scoring.shares import Share
-from steelyard.serving.decide import DecideService, Prepared, Queue, wait_for_scores
+from steelyard.serving.decide import DecideService, Prepared, ScoringQueue, wait_for_scores
 from steelyard.serving.refusals import unknown_model
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ RunningCall = tuple[int, float] | None
 Scores = Future[list[ScoredDecision]]
 
 
-class WatchedQueue(Queue, Protocol):
+class WatchedQueue(ScoringQueue, Protocol):
     """A queue that tells how it goes."""
 
     @property
@@ -79,7 +79,7 @@ class WatchedQueue(Queue, Protocol):
         ...
 
 
-class Health:
+class ModelHealth:
     """How the last calls of one model went, and where its passes go.
 
     Safe to use from several threads.
@@ -175,10 +175,10 @@ class HostedModel:
         queue: WatchedQueue,
         *,
         price_nano: int,
-        health: Health | None = None,
+        health: ModelHealth | None = None,
     ) -> None:
         self.queue, self.price_nano = queue, price_nano
-        self.health = health or Health()
+        self.health = health or ModelHealth()
         self.decide = model.decide
         #: The name that requests give and answers carry.
         self.name = model.decide.model_name

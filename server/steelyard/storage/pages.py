@@ -18,7 +18,7 @@ Page = TypeVar("Page")
 
 
 @dataclass(frozen=True, slots=True)
-class RowPage:
+class OrderedPage:
     """Some rows in order."""
 
     rows: list[Row[Any]]
@@ -39,7 +39,7 @@ def newest_first(
     limit: int = MAX_PAGE,
     cursor: str | None = None,
     by: str = "created_at",
-) -> RowPage:
+) -> OrderedPage:
     """Return a page of a table with the column ``id`` and one of times."""
     if not 1 <= limit <= MAX_PAGE:
         raise _refusal("limit", f"limit is not 1 to {MAX_PAGE}.", "out_of_range")
@@ -53,7 +53,7 @@ def newest_first(
         .limit(limit + 1)
     ).all()
     page = list(rows[:limit])
-    return RowPage(page, page[-1].id if len(rows) > limit else None)
+    return OrderedPage(page, page[-1].id if len(rows) > limit else None)
 
 
 def after_cursor(

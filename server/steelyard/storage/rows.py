@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, insert, select, update
 
-from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.pages import OrderedPage, newest_first
 from steelyard.storage.tables import accounts
 
 
@@ -47,7 +47,7 @@ class Rows:
         where: Sequence[ColumnElement[bool]] = (),
         limit: int,
         cursor: str | None,
-    ) -> RowPage:
+    ) -> OrderedPage:
         """Return a page of an owner's rows, the newest first."""
         owned = self.table.c[self.owner] == owner_id
         return newest_first(

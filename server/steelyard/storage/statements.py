@@ -22,7 +22,7 @@ Values: TypeAlias = Mapping[str, Any]
 Call: TypeAlias = "tuple[Statement, Values]"
 
 
-class Outcome(NamedTuple):
+class StatementResult(NamedTuple):
     """The first row that a statement found, and how many it found or wrote."""
 
     row: Sequence[Any] | None
@@ -42,14 +42,14 @@ def single_trip(connection: Connection) -> Iterator[None]:
         raise database_error(error, connection) from error
 
 
-def run_all(connection: Connection, calls: Iterable[Call]) -> list[Outcome]:
+def run_all(connection: Connection, calls: Iterable[Call]) -> list[StatementResult]:
     """Run statements in their order, on PostgreSQL in one trip; return the rows or counts of each."""
     with single_trip(connection):
         cursors = [statement.send(connection, values) for statement, values in calls]
     # All rows: a statement that is not at its end keeps what it reads from being cleared away.
     rows_of_each = [cursor.fetchall() if cursor.description else [] for cursor in cursors]
     return [
-        Outcome(rows[0] if rows else None, cursor.rowcount)
+        StatementResult(rows[0] if rows else None, cursor.rowcount)
         for cursor, rows in zip(cursors, rows_of_each, strict=True)
     ]
 

@@ -51,7 +51,7 @@ from steelyard.trainer.units import (
     usable_groups,
 )
 from steelyard.training.batches import ROW_LENGTHS, make_batches
-from steelyard.training.model import WIDTH, Batch, PackedScorer
+from steelyard.training.model import WIDTH, PackedBatch, PackedScorer
 from steelyard.training.shape import Shape
 from steelyard.training.weights import unpack_weights
 
@@ -210,7 +210,7 @@ class Tuner:
         self.optimizer.zero_grad(set_to_none=True)
         return total
 
-    def _loss(self, batch: Batch, units: Sequence[Unit]) -> Tensor:
+    def _loss(self, batch: PackedBatch, units: Sequence[Unit]) -> Tensor:
         """Return the summed, weighted loss of a batch's decisions."""
         with self._autocast():
             logits, pooled = self.model(batch)
@@ -235,7 +235,7 @@ class Tuner:
         logits = self.probes[_key(row.decision)] @ vector * PROBE_SCALE
         return -(labels.float() * torch.log_softmax(logits, -1)).sum()
 
-    def _base_logits(self, batch: Batch) -> Tensor:
+    def _base_logits(self, batch: PackedBatch) -> Tensor:
         layers = [m for m in self.model.modules() if isinstance(m, BaseTunerLayer)]
         for layer in layers:
             layer.enable_adapters(enabled=False)
@@ -353,7 +353,7 @@ def _has_bfloat16() -> bool:
     return any(capabilities.get(name, False) for name in ("amx_bf16", "avx512_bf16", "bf16"))
 
 
-def _near_base(base_logits: Tensor, batch: Batch) -> Tensor:
+def _near_base(base_logits: Tensor, batch: PackedBatch) -> Tensor:
     """Return the answers of most reward near the base's: base times exp(reward / nearness)."""
     return torch.softmax(base_logits + batch.targets / NEARNESS, -1)
 

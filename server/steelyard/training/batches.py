@@ -17,7 +17,7 @@ from steelyard.scoring.passes import KINDS, level_features
 from steelyard.scoring.reading import READING, read_request
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.examples import WordedDecision
-from steelyard.training.model import Batch
+from steelyard.training.model import PackedBatch
 
 #: Rows hold items of up to their length: attention is dense within a row, so short ones are cheap.
 ROW_LENGTHS = (128, 256, 512)
@@ -72,7 +72,7 @@ def make_item(
 
 def make_batches(
     items: list[Item], *, full_attention: bool = False, longest: int = ROW_LENGTHS[-1]
-) -> list[Batch]:
+) -> list[PackedBatch]:
     """Pack items into one batch for each row length that is needed."""
     batches = []
     shorter = 0
@@ -84,7 +84,7 @@ def make_batches(
     return batches
 
 
-def _batch(items: list[Item], row_length: int, *, full_attention: bool) -> Batch:
+def _batch(items: list[Item], row_length: int, *, full_attention: bool) -> PackedBatch:
     texts: dict[tuple[int, ...], int] = {}
     for item in items:
         read = [text for decision in item.request.decisions for text in decision.alone]
@@ -114,7 +114,7 @@ def _batch(items: list[Item], row_length: int, *, full_attention: bool) -> Batch
     for listen in range(packing.LISTEN_CONTEXT, 5):
         mask |= blocks[:, :, None, listen] == blocks[:, None, :, packing.CHANNEL]
     decisions = _decisions(items, starts, texts, n_pools, row_length)
-    return Batch(
+    return PackedBatch(
         ids=torch.from_numpy(ids),
         positions=torch.from_numpy(positions),
         roles=torch.from_numpy(roles),

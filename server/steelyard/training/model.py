@@ -30,7 +30,7 @@ INITIAL_SIMILARITY = (12.0, 4.0, 4.0)
 
 
 @dataclass(slots=True)
-class Batch:
+class PackedBatch:
     """Rows of packed requests as tensors, of int64 where nothing else is said."""
 
     # Of shape (n_rows, length).
@@ -66,14 +66,14 @@ class Batch:
     # The token ids behind each pool, without special tokens.
     texts: tuple[tuple[int, ...], ...]
 
-    def to(self, device: torch.device) -> Batch:
+    def to(self, device: torch.device) -> PackedBatch:
         """Return the batch on another device."""
         values = {
             name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
             for name in self.__slots__
             for value in [getattr(self, name)]
         }
-        return Batch(**values)
+        return PackedBatch(**values)
 
 
 class EncoderLayer(nn.Module):
@@ -158,7 +158,7 @@ class PackedScorer(nn.Module):
             self.level_projection.weight.mul_(0.1)
             self.logit.weight.mul_(0.1)
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: PackedBatch) -> tuple[Tensor, Tensor]:
         """Return logits by decision and outcome (-inf for none), and pooled unit vectors."""
         hidden = self.encode(batch.ids, batch.positions, batch.roles, batch.mask)
         flat = hidden.reshape(-1, WIDTH)
@@ -190,7 +190,7 @@ class PackedScorer(nn.Module):
             hidden = layer(hidden, lower if index < self.apart else bias, self.dropout)
         return hidden
 
-    def _decide(self, markers: Tensor, similarity: Tensor, batch: Batch) -> Tensor:
+    def _decide(self, markers: Tensor, similarity: Tensor, batch: PackedBatch) -> Tensor:
         gate = torch.tanh(self.similarity_gate(markers).float())
         kinds = batch.kinds[:, None, None].expand(-1, markers.shape[1], 1)
         similarity = similarity * (1.0 + GATE_SPAN * gate.gather(-1, kinds).squeeze(-1))

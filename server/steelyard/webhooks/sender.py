@@ -136,7 +136,7 @@ class WebhookSender:
             del self._sending[row.id]
             self._changed.set()
 
-    async def _send(self, row: Row[Any]) -> rows.Outcome:
+    async def _send(self, row: Row[Any]) -> rows.TryOutcome:
         from steelyard.webhooks import sending  # noqa: PLC0415  loads httpx once there is something
 
         if self._client is None:

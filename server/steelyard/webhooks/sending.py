@@ -11,7 +11,7 @@ import httpx
 
 from steelyard.http_clients import open_async_http
 from steelyard.version import __version__
-from steelyard.webhooks.store import Outcome
+from steelyard.webhooks.store import TryOutcome
 from steelyard.webhooks.targets import RefusedTargetError, Target, check_addresses, read_target
 
 #: Seconds that a try may take, its name's resolution included.
@@ -39,7 +39,7 @@ async def send(
     allowed: Collection[str],
     *,
     timeout_s: float = TRY_S,
-) -> Outcome:
+) -> TryOutcome:
     """Send a delivery once, and return the outcome of any kind."""
     try:
         async with asyncio.timeout(timeout_s):
@@ -48,11 +48,11 @@ async def send(
             check_addresses(target.host, addresses, allowed)
             return await _post_to_any(client, target, addresses, body, headers)
     except RefusedTargetError as error:
-        return Outcome(error=str(error))
+        return TryOutcome(error=str(error))
     except TimeoutError:
-        return Outcome(error=f"It did not answer within {timeout_s:g} s.")
+        return TryOutcome(error=f"It did not answer within {timeout_s:g} s.")
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
-        return Outcome(error=_failure_text(error))
+        return TryOutcome(error=_failure_text(error))
 
 
 async def _resolve(target: Target) -> list[str]:
@@ -69,7 +69,7 @@ async def _post_to_any(
     addresses: Collection[str],
     body: bytes,
     headers: Mapping[str, str],
-) -> Outcome:
+) -> TryOutcome:
     """Send to the first address that takes a connection."""
     *others, last = list(addresses)[:_MAX_ADDRESSES]
     for address in others:
@@ -86,7 +86,7 @@ async def _post(
     address: str,
     body: bytes,
     headers: Mapping[str, str],
-) -> Outcome:
+) -> TryOutcome:
     # The connection goes to the address that was checked; name and certificate stay the host's.
     request = client.build_request(
         "POST",
@@ -108,9 +108,9 @@ async def _post(
         await response.aclose()
     status = response.status_code
     if 200 <= status < 300:
-        return Outcome(status=status, response=text)
+        return TryOutcome(status=status, response=text)
     hint = "; redirects are not followed: give the address itself" if 300 <= status < 400 else ""
-    return Outcome(status=status, response=text, error=f"It answered {status}{hint}.")
+    return TryOutcome(status=status, response=text, error=f"It answered {status}{hint}.")
 
 
 async def _read_some(response: httpx.Response) -> str:

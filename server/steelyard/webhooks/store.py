@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from steelyard.outbox.names import TEST
 from steelyard.outbox.tables import webhook_deliveries, webhooks
 from steelyard.storage import State
-from steelyard.storage.pages import RowPage
+from steelyard.storage.pages import OrderedPage
 from steelyard.storage.rows import Rows
 from steelyard.storage.statements import Statement
 from steelyard.webhooks.tries import next_wait_s, why_off
@@ -36,7 +36,7 @@ _OFF = "Given up: the webhook was switched off."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TryOutcome:
     """The outcome of one try."""
 
     status: int | None = None
@@ -72,7 +72,7 @@ def switch_off(connection: sa.Connection, webhook_id: str, reason: str, at: floa
 
 def page_of_deliveries(
     connection: sa.Connection, webhook_id: str, query: DeliveriesQuery
-) -> RowPage:
+) -> OrderedPage:
     """Return a page of a webhook's deliveries, the newest first."""
     where = [webhook_deliveries.c.status.in_(query.status)] if query.status else ()
     return DELIVERIES.page(
@@ -193,7 +193,7 @@ def claim(
 
 
 def record(
-    connection: sa.Connection, sent: sa.Row[Any], outcome: Outcome, *, at: float, chance: float
+    connection: sa.Connection, sent: sa.Row[Any], outcome: TryOutcome, *, at: float, chance: float
 ) -> None:
     """Write the outcome of a try: delivered, waiting for the next, or cancelled."""
     attempts = sent.attempts + 1
@@ -227,7 +227,9 @@ def record(
         _note_failure(connection, sent.webhook_id, outcome, at)
 
 
-def _note_failure(connection: sa.Connection, webhook_id: str, outcome: Outcome, at: float) -> None:
+def _note_failure(
+    connection: sa.Connection, webhook_id: str, outcome: TryOutcome, at: float
+) -> None:
     webhook = connection.execute(sa.select(webhooks).where(webhooks.c.id == webhook_id)).first()
     if webhook is None or webhook.disabled_at is not None:
         return

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.evaluations.measures.dominance import Candidate, dominated
+from steelyard.evaluations.measures.dominance import PricedModel, dominated
 
 SMALL = st.integers(0, 2).map(float)
 CANDIDATES = st.lists(
-    st.builds(Candidate, loss=SMALL, price=st.none() | SMALL, latency=st.none() | SMALL), max_size=6
+    st.builds(PricedModel, loss=SMALL, price=st.none() | SMALL, latency=st.none() | SMALL),
+    max_size=6,
 )
 
 
@@ -28,8 +29,8 @@ CANDIDATES = st.lists(
     ],
 )
 def test_two_models(one, other, expected):
-    assert dominated([Candidate(*one), Candidate(*other)]) == expected
-    assert dominated([Candidate(*other), Candidate(*one)]) == expected[::-1]
+    assert dominated([PricedModel(*one), PricedModel(*other)]) == expected
+    assert dominated([PricedModel(*other), PricedModel(*one)]) == expected[::-1]
 
 
 @given(CANDIDATES)

@@ -6,7 +6,7 @@ import pytest
 
 from steelyard import errors
 from steelyard.families.fine_tune_wire import JobError
-from steelyard.families.lineage.events import AddEvent, CancelJob, Hold, QueueJob, Settle
+from steelyard.families.lineage.events import AddEvent, CancelFineTune, Hold, QueueJob, Settle
 from steelyard.families.lineage.fine_tunes import (
     cancel_job,
     continue_family,
@@ -157,7 +157,7 @@ def test_a_queued_one_is_cancelled_at_once(queued):
     change = cancel_job(queued, "ftj_1", at())
     job = change.lineage.jobs["ftj_1"]
     assert (job.status, job.outcome, job.charge) == ("cancelled", "cancelled", "released")
-    assert CancelJob("ftj_1") in change.effects
+    assert CancelFineTune("ftj_1") in change.effects
 
 
 def test_a_running_one_is_cancelled_when_its_trainer_stops(running):

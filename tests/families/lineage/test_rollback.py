@@ -8,7 +8,7 @@ from steelyard import errors
 from steelyard.families.lineage.deletion import delete_model
 from steelyard.families.lineage.events import (
     CancelEvaluation,
-    CancelJob,
+    CancelFineTune,
     DropModel,
     LoadModel,
     Settle,
@@ -96,8 +96,10 @@ def test_the_work_on_them_is_cancelled(lineage):
         ModelUse(id="evl_2", adapter=adapter("ant", 2), yields=True),
     )
     change = roll_back(lineage, "ant", "ant@2", ["ant@3"], at(work=work))
-    assert [e for e in change.effects if isinstance(e, CancelJob | CancelEvaluation | Settle)] == [
-        CancelJob("ftj_ant_4"),
+    assert [
+        e for e in change.effects if isinstance(e, CancelFineTune | CancelEvaluation | Settle)
+    ] == [
+        CancelFineTune("ftj_ant_4"),
         Settle("ftj_ant_4", 70, 0),
         CancelEvaluation("evl_1"),
     ]

@@ -35,7 +35,7 @@ def go_to(page, entry):
 
     Parameters
     ----------
-    entry : steelyard_workbench.frame.navigation.Entry
+    entry : steelyard_workbench.frame.navigation.PageEntry
     """
     from playwright.sync_api import expect
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steelyard.evaluations.gate_wire import BeforeAfter, Gate, GateDeltas
 from steelyard.families.fine_tune_wire import JobLineage, JobSplit, ResolvedHyperparameters
-from steelyard.families.lineage.continuing import Growth
+from steelyard.families.lineage.continuing import NewRows
 from steelyard.families.lineage.fine_tunes import (
     Order,
     continue_family,
@@ -77,8 +77,8 @@ def make_order(job_id: str, price_nano: int = 0, **members) -> Order:
     return Order(id=job_id, plan=plan, price_nano=price_nano)
 
 
-def make_growth(version: int, **members) -> Growth:
-    return Growth(
+def make_growth(version: int, **members) -> NewRows:
+    return NewRows(
         **{
             "version": version,
             "added_at": START,

@@ -15,7 +15,7 @@ from steelyard.scoring.batching import Batcher
 from steelyard.scoring.hashing import HashingScorer, WordCounter
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision
 from steelyard.serving.decide import DecideLimits, DecideService
-from steelyard.serving.registry import Health, HostedModel, ModelFacts
+from steelyard.serving.registry import HostedModel, ModelFacts, ModelHealth
 
 Scored = list[list[ScoredDecision]]
 
@@ -99,7 +99,7 @@ def hosted(
         release_date=dt.date(2026, 5, 1),
         evaluation_key="0" * 64,
     )
-    health = Health(engine_status, **({} if clock is None else {"clock": clock}))
+    health = ModelHealth(engine_status, **({} if clock is None else {"clock": clock}))
     model = HostedModel(facts, queue, price_nano=price_nano, health=health)
     try:
         yield model, scorer

@@ -16,7 +16,7 @@ from steelyard_workbench.kit.session import Session
 _LINK = "font-size:1rem;line-height:2.4;overflow-wrap:anywhere"
 
 
-class Accounts(Viewer):
+class AccountDialog(Viewer):
     """The dialog that goes to another account: a page is opened anew, with nothing of the last."""
 
     def __init__(self, session: Session) -> None:

@@ -22,12 +22,12 @@ from panel.viewable import Viewable
 from steelyard.client import Client
 from steelyard.errors import NotFoundError, NotSignedInError, SteelyardError
 from steelyard.people.wire import CurrentSession, SignedInUser, User
-from steelyard_workbench.frame.accounts import Accounts
+from steelyard_workbench.frame.accounts import AccountDialog
 from steelyard_workbench.frame.finding import Finding
 from steelyard_workbench.frame.heading import Heading
 from steelyard_workbench.frame.lost_workbench import LostWorkbench, tell_when_lost
 from steelyard_workbench.frame.mark import MARK
-from steelyard_workbench.frame.navigation import Section, entry_of, make_page, sections_for
+from steelyard_workbench.frame.navigation import MenuSection, entry_of, make_page, sections_for
 from steelyard_workbench.frame.page_handler import PAGE_TEMPLATE, follows_system, is_dark
 from steelyard_workbench.frame.saved_views import SavedViews
 from steelyard_workbench.frame.sending import send_what_comes_meanwhile
@@ -124,7 +124,7 @@ class App:
         self._finding = Finding(self.session)
         self._heading = Heading(self.session)
         self._views = SavedViews(self.session)
-        self.accounts = Accounts(self.session)
+        self.accounts = AccountDialog(self.session)
         self.session.confirm.on_confirmed = self._keep
         self._window = BrowserWindow()
         self._window.on_msg(lambda event: self._on_window(**event.data))
@@ -576,7 +576,7 @@ class App:
             self.place[:] = [failed(problem, lambda _: self._go(slug))]
 
 
-def _items(sections: Sequence[Section]) -> list[dict[str, str]]:
+def _items(sections: Sequence[MenuSection]) -> list[dict[str, str]]:
     return [
         {"label": section.title, "icon": section.icon, "name": section.name} for section in sections
     ]

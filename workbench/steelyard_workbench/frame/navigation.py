@@ -16,7 +16,7 @@ from steelyard_workbench.kit.states import empty
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class MenuSection:
     """A word of the menu, which has one or more pages as tabs."""
 
     name: str
@@ -25,17 +25,17 @@ class Section:
 
 
 #: The menu.
-SECTIONS: tuple[Section, ...] = (
-    Section("ask", "Ask", "question_answer"),
-    Section("data", "Data", "storage"),
-    Section("models", "Models", "hub"),
-    Section("watch", "Watch", "monitor_heart"),
-    Section("settings", "Settings", "settings"),
+SECTIONS: tuple[MenuSection, ...] = (
+    MenuSection("ask", "Ask", "question_answer"),
+    MenuSection("data", "Data", "storage"),
+    MenuSection("models", "Models", "hub"),
+    MenuSection("watch", "Watch", "monitor_heart"),
+    MenuSection("settings", "Settings", "settings"),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PageEntry:
     """A page: its slug, its title, the section that it is a tab of, and where its class is."""
 
     slug: str
@@ -69,29 +69,33 @@ _PAYERS: frozenset[Role] = _WORKERS | {"billing"}
 _EVERYBODY: frozenset[Role] = frozenset(ROLES)
 
 #: The one table of pages, sections and roles.
-ENTRIES: tuple[Entry, ...] = (
-    Entry("home", "Home", "", "home:HomePage", _EVERYBODY),
-    Entry("playground", "Playground", "ask", "playground:PlaygroundPage", _WORKERS),
-    Entry("decisions", "Decisions", "ask", "decisions:DecisionsPage", _WORKERS),
-    Entry("live", "Live", "ask", "live:LivePage", _WORKERS),
-    Entry(DATASETS, "Datasets", "data", "datasets:DatasetsPage", _REVIEWERS),
-    Entry("versions", "Versions", "data", "versions:VersionsPage", _REVIEWERS),
-    Entry("map", "Map", "data", "map:MapPage", _REVIEWERS),
-    Entry("review", "Review", "data", "review:ReviewPage", _REVIEWERS),
-    Entry("labeling", "Labeling", "data", "labeling:LabelingPage", _REVIEWERS),
-    Entry("models", "All models", "models", "models:ModelsPage", _WORKERS),
-    Entry("families", "Model lines", "models", "families:FamiliesPage", _WORKERS),
-    Entry("evaluations", "Evaluations", "models", "evaluations:EvaluationsPage", _WORKERS),
-    Entry("compare", "Compare", "models", "compare:ComparePage", _WORKERS),
-    Entry("frontier", "Quality and price", "models", "frontier:FrontierPage", _WORKERS),
-    Entry("tuning", "Prompt tuning", "models", "tuning:TuningPage", _WORKERS),
-    Entry("alarms", "Alarms", "watch", "alarms:AlarmsPage", _WORKERS),
-    Entry("webhooks", "Webhooks", "watch", "webhooks:WebhooksPage", _WORKERS),
-    Entry("jobs", "Jobs", "watch", "jobs:JobsPage", _WORKERS),
-    Entry("usage", "Usage and billing", "watch", "usage:UsagePage", _PAYERS, needs_sign_in=True),
-    Entry("settings", "Settings", "settings", "settings:SettingsPage", _WORKERS),
-    Entry(ACCOUNT, "Account", "settings", "account:AccountPage", _EVERYBODY, needs_sign_in=True),
-    Entry(
+ENTRIES: tuple[PageEntry, ...] = (
+    PageEntry("home", "Home", "", "home:HomePage", _EVERYBODY),
+    PageEntry("playground", "Playground", "ask", "playground:PlaygroundPage", _WORKERS),
+    PageEntry("decisions", "Decisions", "ask", "decisions:DecisionsPage", _WORKERS),
+    PageEntry("live", "Live", "ask", "live:LivePage", _WORKERS),
+    PageEntry(DATASETS, "Datasets", "data", "datasets:DatasetsPage", _REVIEWERS),
+    PageEntry("versions", "Versions", "data", "versions:VersionsPage", _REVIEWERS),
+    PageEntry("map", "Map", "data", "map:MapPage", _REVIEWERS),
+    PageEntry("review", "Review", "data", "review:ReviewPage", _REVIEWERS),
+    PageEntry("labeling", "Labeling", "data", "labeling:LabelingPage", _REVIEWERS),
+    PageEntry("models", "All models", "models", "models:ModelsPage", _WORKERS),
+    PageEntry("families", "Model lines", "models", "families:FamiliesPage", _WORKERS),
+    PageEntry("evaluations", "Evaluations", "models", "evaluations:EvaluationsPage", _WORKERS),
+    PageEntry("compare", "Compare", "models", "compare:ComparePage", _WORKERS),
+    PageEntry("frontier", "Quality and price", "models", "frontier:FrontierPage", _WORKERS),
+    PageEntry("tuning", "Prompt tuning", "models", "tuning:TuningPage", _WORKERS),
+    PageEntry("alarms", "Alarms", "watch", "alarms:AlarmsPage", _WORKERS),
+    PageEntry("webhooks", "Webhooks", "watch", "webhooks:WebhooksPage", _WORKERS),
+    PageEntry("jobs", "Jobs", "watch", "jobs:JobsPage", _WORKERS),
+    PageEntry(
+        "usage", "Usage and billing", "watch", "usage:UsagePage", _PAYERS, needs_sign_in=True
+    ),
+    PageEntry("settings", "Settings", "settings", "settings:SettingsPage", _WORKERS),
+    PageEntry(
+        ACCOUNT, "Account", "settings", "account:AccountPage", _EVERYBODY, needs_sign_in=True
+    ),
+    PageEntry(
         "operator",
         "Operator",
         "settings",
@@ -103,7 +107,7 @@ ENTRIES: tuple[Entry, ...] = (
 )
 
 
-def sections_for(who: CurrentSession | None) -> list[Section]:
+def sections_for(who: CurrentSession | None) -> list[MenuSection]:
     """Return the menu of a person: the sections that have a page for them."""
     titles: dict[str, list[str]] = {}
     for entry in entries_for(who):
@@ -118,7 +122,7 @@ def sections_for(who: CurrentSession | None) -> list[Section]:
     ]
 
 
-def tabs_for(who: CurrentSession | None, slug: str) -> list[Entry]:
+def tabs_for(who: CurrentSession | None, slug: str) -> list[PageEntry]:
     """Return the tabs beside a page: the pages of its section that a person sees."""
     here = entry_of(slug)
     if here is None or not here.section:
@@ -126,7 +130,7 @@ def tabs_for(who: CurrentSession | None, slug: str) -> list[Entry]:
     return [entry for entry in entries_for(who) if entry.section == here.section]
 
 
-def entries_for(who: CurrentSession | None) -> list[Entry]:
+def entries_for(who: CurrentSession | None) -> list[PageEntry]:
     """Return the pages that a user sees, or a browser without sign-in."""
     return [entry for entry in ENTRIES if entry.is_for(who)]
 
@@ -137,7 +141,7 @@ def first_page(who: CurrentSession | None, section: str) -> str:
     return next(slugs, "home")
 
 
-def entry_of(slug: str) -> Entry | None:
+def entry_of(slug: str) -> PageEntry | None:
     """Return the entry of a page; ``None`` when there is no such page."""
     return next((entry for entry in ENTRIES if entry.slug == slug), None)
 
@@ -187,5 +191,5 @@ class NotYours(Page):
         return [empty(text, go)]
 
 
-def _module_of(entry: Entry) -> str:
+def _module_of(entry: PageEntry) -> str:
     return f"steelyard_workbench.pages.{entry.place.partition(':')[0]}.page"

@@ -33,7 +33,7 @@ _OFF = with_details(
 _SHOWN_NAME = 40
 
 
-class Passkeys(Viewer):
+class PasskeyPanel(Viewer):
     """A list of passkeys, with adding.
 
     ``client`` is that of the person who is signed in. ``confirm`` makes a call that may need a code

@@ -91,7 +91,7 @@ _State = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class SubjectSplit:
     """The number of words of a subject, the cost of that reading, and the distance to the next."""
 
     size: int
@@ -101,7 +101,7 @@ class Split:
 
 def split_subject(
     tokens: Sequence[Token], start: str, *, is_plural_verb: bool = False
-) -> Split | None:
+) -> SubjectSplit | None:
     """Return where the subject of the words after an auxiliary ends.
 
     ``start`` is a key of ``STARTS``; ``is_plural_verb`` says that the auxiliary is "are" or "were".
@@ -127,7 +127,7 @@ def split_subject(
         return None
     best, *others = sorted(costs, key=lambda size: costs[size])
     margin = costs[others[0]] - costs[best] if others else _INFINITE
-    return Split(best, costs[best], margin)
+    return SubjectSplit(best, costs[best], margin)
 
 
 def _after_singulars(

@@ -13,7 +13,7 @@ from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.nouns import head_of, indefinite_article, is_mass, is_plural
 from steelyard.decisions.statements.parsing import (
     MARGIN,
-    Split,
+    SubjectSplit,
     rest_cost,
     split_subject,
     subject_cost,
@@ -97,7 +97,7 @@ def _clause_of_auxiliary(tokens: Tokens) -> Clause:
     return clause
 
 
-def _certain_size(split: Split | None, words: Tokens) -> int:
+def _certain_size(split: SubjectSplit | None, words: Tokens) -> int:
     if split is None or split.margin < MARGIN or split.cost > _COST + _COST_OF_WORD * len(words):
         raise DeclinedError
     size = split.size

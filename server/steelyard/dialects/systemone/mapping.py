@@ -57,7 +57,7 @@ _EXAMPLE_CONFIDENCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SystemOneQuestion:
     """One valid question."""
 
     name: str
@@ -91,12 +91,12 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Questionnaire:
+class SystemOneQuestionnaire:
     """A valid SystemOne request."""
 
     model: str
     state: Any
-    questions: tuple[Question, ...]
+    questions: tuple[SystemOneQuestion, ...]
 
     @property
     def is_foreign_model(self) -> bool:
@@ -143,14 +143,14 @@ def named_answers(results: Mapping[str, DecisionResult]) -> dict[str, wire.Answe
         outcomes = Outcomes(names, (None,) * len(names))
         if result.kind == "ordinal":
             outcomes = Outcomes(tuple(map(str, range(len(names)))), names)
-        question = Question(name, _TYPE_OF_KIND[result.kind], "", False, outcomes)
+        question = SystemOneQuestion(name, _TYPE_OF_KIND[result.kind], "", False, outcomes)
         answers[name] = question.answer(list(result.probabilities.values()))
     return answers
 
 
 def read_systemone(
     payload: bytes | bytearray | Mapping[str, Any], *, most: int = MAX_DECISIONS
-) -> Questionnaire | NamedRequest:
+) -> SystemOneQuestionnaire | NamedRequest:
     """Read a SystemOne request, or refuse it with everything that is wrong in it.
 
     One whose model is a named decision has no questions.
@@ -179,7 +179,7 @@ def read_systemone(
             "refused",
         )
         raise ImagesNotSupportedError(refusal.message, details=[refusal.body()])
-    return Questionnaire(value["model"], value["state"], tuple(questions))
+    return SystemOneQuestionnaire(value["model"], value["state"], tuple(questions))
 
 
 def translate_systemone(
@@ -236,11 +236,11 @@ def _error_type(error: SteelyardError) -> str:
     return "authentication_error" if error.status in (401, 403) else error.code
 
 
-def _read_questions(value: Any, most: int, violations: Violations) -> list[Question]:
+def _read_questions(value: Any, most: int, violations: Violations) -> list[SystemOneQuestion]:
     if not isinstance(value, dict):
         return []
     check_count(value, most, (*BODY, "questions"), violations)
-    questions: list[Question] = []
+    questions: list[SystemOneQuestion] = []
     for name, fields in list(value.items())[:most]:
         path = (*BODY, "questions", name)
         # A question whose name is too long was not looked into.
@@ -258,7 +258,7 @@ def _read_questions(value: Any, most: int, violations: Violations) -> list[Quest
 
 def _read_question(
     name: str, fields: Mapping[str, Any], path: Path, violations: Violations
-) -> Question | None:
+) -> SystemOneQuestion | None:
     type_: wire.QuestionType = fields["type"]
     criteria_path = (*path, "criteria")
     instructions = fields.get("instructions")
@@ -282,7 +282,7 @@ def _read_question(
     if outcomes is None or path in violations.touched:
         return None
     text = DEFAULT_QUESTIONS[type_] if is_default else instructions
-    return Question(name, type_, text, is_default, outcomes)
+    return SystemOneQuestion(name, type_, text, is_default, outcomes)
 
 
 def _read_criteria(
@@ -336,7 +336,7 @@ def _read_noul(criteria: Mapping[str, Any], path: Path, violations: Violations) 
     return Outcomes(BINARY_NAMES, tuple(criteria.get(name) for name in _NOUL_CRITERIA))
 
 
-def _native(question: Question) -> dict[str, Any]:
+def _native(question: SystemOneQuestion) -> dict[str, Any]:
     names, descriptions = question.outcomes.names, question.outcomes.descriptions
     kind = KIND_OF_TYPE[question.type]
     decision: dict[str, Any] = {"id": question.name, "kind": kind, "question": question.text}
@@ -356,7 +356,7 @@ _FIELD_OF: dict[str | int, str] = {
 }
 
 
-def _restated(violation: Violation, questions: Sequence[Question]) -> Violation:
+def _restated(violation: Violation, questions: Sequence[SystemOneQuestion]) -> Violation:
     """Return a violation of the native request at its place in the caller's request."""
     path: Path = violation.path
     if path[:2] == (*BODY, "context"):
@@ -372,7 +372,7 @@ def _restated(violation: Violation, questions: Sequence[Question]) -> Violation:
     return Violation(restated, f"{label(restated)}{predicate}", violation.type)
 
 
-def _notes(question: Question) -> list[str]:
+def _notes(question: SystemOneQuestion) -> list[str]:
     name = show(question.name)
     notes = []
     if question.is_default_text:

@@ -15,7 +15,7 @@ from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.decisions.named import NamedRequest
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import DecideResponse, EstimateResponse
-from steelyard.dialects.systemone.mapping import Questionnaire, named_answers
+from steelyard.dialects.systemone.mapping import SystemOneQuestionnaire, named_answers
 from steelyard.dialects.systemone.wire import Answer, SystemOneResponse, SystemOneUsage
 from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
@@ -29,7 +29,7 @@ class SystemOneService:
         self._decisions = decisions
         self._models = models
 
-    async def answer(self, write: Write, read: Questionnaire | NamedRequest) -> Struct:
+    async def answer(self, write: Write, read: SystemOneQuestionnaire | NamedRequest) -> Struct:
         """Answer a request, as ``DecisionService.decide`` does."""
         if isinstance(read, NamedRequest):
             return await self._decisions.decide(write, read, _respond_named)
@@ -39,18 +39,20 @@ class SystemOneService:
         return await self._decisions.decide(write, self._request(read), respond)
 
     async def estimate(
-        self, caller: Caller, read: Questionnaire | NamedRequest
+        self, caller: Caller, read: SystemOneQuestionnaire | NamedRequest
     ) -> EstimateResponse:
         """Return the highest price of a request; nothing runs, and nothing is held."""
         request = read if isinstance(read, NamedRequest) else self._request(read)
         return await self._decisions.estimate(caller, request)
 
-    def _request(self, read: Questionnaire) -> ValidRequest:
+    def _request(self, read: SystemOneQuestionnaire) -> ValidRequest:
         is_ours = read.model in self._models.names
         return read.decide_request(read.model if is_ours or not read.is_foreign_model else None)
 
 
-def _respond(read: Questionnaire, prefix: str, answer: DecideResponse) -> SystemOneResponse:
+def _respond(
+    read: SystemOneQuestionnaire, prefix: str, answer: DecideResponse
+) -> SystemOneResponse:
     probabilities = {
         name: list(result.probabilities.values()) for name, result in answer.decisions.items()
     }

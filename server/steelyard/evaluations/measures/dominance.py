@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PricedModel:
     """A model's quality and price; a smaller ``loss`` is better, ``None`` is unknown."""
 
     loss: float
@@ -15,7 +15,7 @@ class Candidate:
     latency: float | None
 
 
-def dominated(candidates: Sequence[Candidate]) -> list[bool]:
+def dominated(candidates: Sequence[PricedModel]) -> list[bool]:
     """Return for each whether another is nowhere worse than it and somewhere better.
 
     Latency is compared where both have one. One without a price is compared with none. Equal ones
@@ -24,7 +24,7 @@ def dominated(candidates: Sequence[Candidate]) -> list[bool]:
     return [any(_dominates(other, candidate) for other in candidates) for candidate in candidates]
 
 
-def _dominates(candidate: Candidate, other: Candidate) -> bool:
+def _dominates(candidate: PricedModel, other: PricedModel) -> bool:
     if candidate.price is None or other.price is None:
         return False
     pairs = [(candidate.loss, other.loss), (candidate.price, other.price)]

@@ -38,7 +38,7 @@ from steelyard.families.fine_tuning.counts import (
     judged_decisions,
 )
 from steelyard.families.fine_tuning.tokens import RowTokens
-from steelyard.families.lineage.continuing import Changes, Growth
+from steelyard.families.lineage.continuing import Changes, NewRows
 from steelyard.families.lineage.fees import count_trained_tokens, default_steps, passes_of
 from steelyard.families.lineage.plan import Tokenizers, TuningBasis, TuningBounds, TuningPlan
 from steelyard.families.wire import ContinueRows, Hyperparameters
@@ -100,7 +100,7 @@ class TuningRows:
         version: int | None = None,
         counted: bool = True,
         ahead: Manifest | None = None,
-    ) -> Growth:
+    ) -> NewRows:
         """Return the new rows of a family's dataset since the family last trained.
 
         ``ahead`` is a next version that is not there yet.
@@ -120,7 +120,7 @@ class TuningRows:
             return row, versions, _elsewhere(connection, basis) if counted else []
 
         row, (newest, at, trained), elsewhere = await self._state.read(find)
-        growth = Growth(
+        growth = NewRows(
             version=row.version if ahead is None else ahead.version,
             added_at=None if newest is None else newest.created_at,
             added_from=None if newest is None else newest.added_from,
@@ -205,7 +205,7 @@ class TuningRows:
         tokens = await self._check_tokens(manifest, basis)
         resolved = _resolve(hyperparameters, seed, len(places))
         lineage = self._lineage(changes, evaluation, is_move=basis.is_move)
-        growth = Growth(
+        growth = NewRows(
             version=newest.version,
             added_at=newest.created_at,
             added_from=newest.added_from,
@@ -431,8 +431,8 @@ def _resolve(given: Hyperparameters | None, seed: int, n_rows: int) -> ResolvedH
 
 
 def _grown(
-    growth: Growth, lineage: JobLineage, evaluation: EvaluationCounts, changes: Changes
-) -> Growth:
+    growth: NewRows, lineage: JobLineage, evaluation: EvaluationCounts, changes: Changes
+) -> NewRows:
     return structs.replace(
         growth,
         rows=_tell(lineage),

@@ -51,7 +51,7 @@ class Changes(Struct, frozen=True, kw_only=True):
         return self.every_gone > self.added
 
 
-class Growth(Struct, frozen=True, kw_only=True):
+class NewRows(Struct, frozen=True, kw_only=True):
     """A family's dataset, and its new rows since the family last trained."""
 
     version: int
@@ -91,7 +91,7 @@ def _last_finished(lineage: Lineage, family: TunedFamily) -> FineTune | None:
 def continue_state(
     lineage: Lineage,
     family: TunedFamily,
-    growth: Growth,
+    growth: NewRows,
     conditions: Conditions,
     *,
     base: str | None = None,
@@ -127,7 +127,7 @@ def continue_state(
 
 
 def continue_to_wire(
-    lineage: Lineage, family: TunedFamily, growth: Growth, conditions: Conditions
+    lineage: Lineage, family: TunedFamily, growth: NewRows, conditions: Conditions
 ) -> Continue:
     """Return the effect of continuing a family now, in wire form."""
     state = continue_state(lineage, family, growth, conditions)
@@ -154,7 +154,7 @@ def continue_to_wire(
 def check_continue(
     lineage: Lineage,
     family: TunedFamily,
-    growth: Growth,
+    growth: NewRows,
     conditions: Conditions,
     *,
     dataset_version: int | None = None,
@@ -201,16 +201,16 @@ def check_continue(
         )
 
 
-def decisions_to_judge(growth: Growth) -> int | None:
+def decisions_to_judge(growth: NewRows) -> int | None:
     """Return the evaluation decisions that the gate would judge by: new ones, or all of them."""
     return growth.evaluation_decisions if growth.judged_on == "new" else growth.every_decision
 
 
-def _which(growth: Growth) -> str:
+def _which(growth: NewRows) -> str:
     return "that are new or corrected" if growth.judged_on == "new" else "in all"
 
 
-def _reasons(growth: Growth, state: ContinueState, *, is_tried: bool) -> list[str]:
+def _reasons(growth: NewRows, state: ContinueState, *, is_tried: bool) -> list[str]:
     """Return the gate's rules and missing rows, in sentences."""
     changes, decisions = growth.changes, decisions_to_judge(growth)
     if changes is None or decisions is None:

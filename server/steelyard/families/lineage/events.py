@@ -32,7 +32,7 @@ class QueueJob(Struct, frozen=True, tag=True):
     job_id: str
 
 
-class CancelJob(Struct, frozen=True, tag=True):
+class CancelFineTune(Struct, frozen=True, tag=True):
     """Take a fine-tune out of the queue, or stop its trainer."""
 
     job_id: str
@@ -73,7 +73,7 @@ Effect = (
     Hold
     | Settle
     | QueueJob
-    | CancelJob
+    | CancelFineTune
     | CancelEvaluation
     | AddEvent
     | LoadModel

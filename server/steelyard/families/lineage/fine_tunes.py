@@ -18,9 +18,9 @@ from steelyard.families.fine_tune_wire import (
     JobError,
 )
 from steelyard.families.lineage import references
-from steelyard.families.lineage.continuing import Growth, check_continue
+from steelyard.families.lineage.continuing import NewRows, check_continue
 from steelyard.families.lineage.draft import LineageChange, LineageDraft
-from steelyard.families.lineage.events import CancelJob, QueueJob
+from steelyard.families.lineage.events import CancelFineTune, QueueJob
 from steelyard.families.lineage.lineage import (
     Conditions,
     FamilyModel,
@@ -121,7 +121,7 @@ def continue_family(
     lineage: Lineage,
     name: str,
     order: Order,
-    growth: Growth,
+    growth: NewRows,
     conditions: Conditions,
     *,
     latest: references.Guard = UNSET,
@@ -179,10 +179,10 @@ def request_cancel(draft: LineageDraft, job_id: str, why: str) -> None:
     """Cancel a fine-tune that has not ended, in a draft; asked again, nothing changes."""
     job = draft.lineage.jobs[job_id]
     if job.status == "queued":
-        draft.effects.append(CancelJob(job_id))
+        draft.effects.append(CancelFineTune(job_id))
         _end_cancelled(draft, job_id, why)
     elif job.status == "running":
-        draft.effects.append(CancelJob(job_id))
+        draft.effects.append(CancelFineTune(job_id))
         draft.change_job(job_id, status="cancelling", reason=why)
         draft.add_event(job_id, "cancelling", f"{why} The trainer is stopping.")
 

@@ -13,7 +13,7 @@ from steelyard.outbox.names import Event
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class LineageEvent:
     """An event of a family or a fine-tune, before it is published."""
 
     event: Event
@@ -21,7 +21,7 @@ class Happening:
     data: dict[str, Any]
 
 
-def happenings(before: Lineage, after: Lineage) -> Iterator[Happening]:
+def happenings(before: Lineage, after: Lineage) -> Iterator[LineageEvent]:
     """Return the events between two states of an account's lineage, causes before effects."""
     for job_id, job in after.jobs.items():
         old = before.jobs.get(job_id)
@@ -33,13 +33,13 @@ def happenings(before: Lineage, after: Lineage) -> Iterator[Happening]:
             yield from _of_family(before, after, was, family)
 
 
-def _of_job(after: Lineage, job: FineTune) -> Iterator[Happening]:
+def _of_job(after: Lineage, job: FineTune) -> Iterator[LineageEvent]:
     common = {"family": job.family, "fine_tune_id": job.id}
     if job.gate is not None:
         event: Event = "gate.passed" if job.gate.passed else "gate.failed"
         model = None if job.output_model is None else after.models[job.output_model].ref
         data = {**common, "model": model, "reasons": list(job.gate.reasons)}
-        yield Happening(event, job.family, data)
+        yield LineageEvent(event, job.family, data)
     if job.status in {"succeeded", "failed"}:
         data = {
             "id": job.id,
@@ -49,14 +49,14 @@ def _of_job(after: Lineage, job: FineTune) -> Iterator[Happening]:
             "outcome": job.outcome,
             "error": to_builtins(job.error),
         }
-        yield Happening(
+        yield LineageEvent(
             "job.succeeded" if job.status == "succeeded" else "job.failed", job.id, data
         )
 
 
 def _of_family(
     before: Lineage, after: Lineage, was: TunedFamily, family: TunedFamily
-) -> Iterator[Happening]:
+) -> Iterator[LineageEvent]:
     discarded = [
         model.ref
         for model in models_of(after, family)
@@ -65,13 +65,13 @@ def _of_family(
     serves = None if family.served is None else after.models[family.served].ref
     if discarded:
         data = {"family": family.name, "serves": serves, "discarded": discarded}
-        yield Happening("family.rolled_back", family.name, data)
+        yield LineageEvent("family.rolled_back", family.name, data)
     if family.moved is not None and family.moved != was.moved:
         data = {"family": family.name, "serves": serves, "served": family.moved.from_ref}
-        yield Happening("family.moved", family.name, data)
+        yield LineageEvent("family.moved", family.name, data)
     if was.switch.is_on and not family.switch.is_on:
         data = {"family": family.name, "reason": family.switch.off_reason}
-        yield Happening("family.switched_off", family.name, data)
+        yield LineageEvent("family.switched_off", family.name, data)
 
 
 def _was_ready(before: Lineage, adapter: str) -> bool:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.families.fine_tune_wire import JobLineage, JobSplit, ResolvedHyperparameters
-from steelyard.families.lineage.continuing import Growth
+from steelyard.families.lineage.continuing import NewRows
 from steelyard.families.wire import ContinueRows
 from steelyard.wire.methods import Method
 
@@ -52,7 +52,7 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
     lineage: JobLineage
     rows: ContinueRows
     passes: float
-    growth: Growth
+    growth: NewRows
 
     @property
     def trained_tokens(self) -> int:

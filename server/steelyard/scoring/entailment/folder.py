@@ -39,7 +39,7 @@ class _Config(Struct, frozen=True):
     pad_token_id: int | None = None
 
 
-class Manifest(Struct, frozen=True):
+class FolderManifest(Struct, frozen=True):
     """The fields of a folder's ``steelyard.json``; all are optional."""
 
     #: Whether the statement is the first segment of a pair, and the context the second.
@@ -71,7 +71,7 @@ class EncoderFacts:
     #: Most tokens of a pair, with the special ones.
     max_tokens: int
     pad_id: int | None
-    manifest: Manifest
+    manifest: FolderManifest
 
     @property
     def n_labels(self) -> int:
@@ -104,7 +104,7 @@ def read_folder(
         )
     config = _read(folder / CONFIG, _Config)
     has_manifest = (folder / MANIFEST).is_file()
-    manifest = _read(folder / MANIFEST, Manifest) if has_manifest else Manifest()
+    manifest = _read(folder / MANIFEST, FolderManifest) if has_manifest else FolderManifest()
     if hypothesis_first is not None:
         manifest = msgspec.structs.replace(manifest, hypothesis_first=hypothesis_first)
     if min(manifest.temperature, *manifest.temperatures.values(), 1.0) <= 0:

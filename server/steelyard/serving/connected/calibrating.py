@@ -29,7 +29,7 @@ _NEVER = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class LabelledAnswers:
     """Decisions with their labels, as a model answered them."""
 
     kinds: list[str]
@@ -69,9 +69,9 @@ def ask_rows(
     progress: Callable[[int], None] = lambda _: None,
     *,
     at_once: int = 8,
-) -> tuple[Scored, Counter[str]]:
+) -> tuple[LabelledAnswers, Counter[str]]:
     """Ask a model every labelled decision of rows; return the scored ones, and counted failures."""
-    scored = Scored([], [], [])
+    scored = LabelledAnswers([], [], [])
     failures: Counter[str] = Counter()
     requests = [
         read_request({"context": row["context"], "decisions": row["decisions"]}) for row in rows
@@ -120,7 +120,9 @@ def _why(failures: Counter[str]) -> str:
     return f". {failures.total()} rows failed, the first of them so: {next(iter(failures))}"
 
 
-def calibrate(fitted: Scored, held_out: Scored, failures: Counter[str]) -> CalibrationReport:
+def calibrate(
+    fitted: LabelledAnswers, held_out: LabelledAnswers, failures: Counter[str]
+) -> CalibrationReport:
     """Fit a temperature for each kind, and for each number of outcomes where that is better still."""
     if min(len(fitted.kinds), len(held_out.kinds)) < MIN_DECISIONS:
         raise InvalidRequestError(

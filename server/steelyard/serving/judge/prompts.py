@@ -39,7 +39,7 @@ _AFTER = "\n</text>\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class JudgePrompt:
     """One prompt of a decision: the text after the context, and the label of each outcome."""
 
     text: str
@@ -60,11 +60,11 @@ def end_thinking(tail: str) -> str:
     return f"{tail.rstrip()}\n</think>\n\n" if tail.rstrip().endswith("<think>") else tail
 
 
-def write_question(decision: RenderedDecision, places: Sequence[int]) -> Question:
+def write_question(decision: RenderedDecision, places: Sequence[int]) -> JudgePrompt:
     """Return the prompt that asks some outcomes of a decision, in an order."""
     labels = labels_of(decision, places)
     if decision.kind == "binary" and decision.outcomes == BINARY_NAMES:
-        return Question(
+        return JudgePrompt(
             f"Question: {decision.question}\nAnswer with {' or '.join(labels)}.", labels
         )
     options = [
@@ -79,7 +79,7 @@ def write_question(decision: RenderedDecision, places: Sequence[int]) -> Questio
         "",
         f"Answer with one of {', '.join(labels)}.",
     ]
-    return Question("\n".join(lines), labels)
+    return JudgePrompt("\n".join(lines), labels)
 
 
 def opposed(decision: RenderedDecision) -> RenderedDecision:

@@ -16,7 +16,7 @@ from steelyard.decisions.tokens import count_input_tokens
 from steelyard.decisions.wire import DecideResponse, DecisionResult, RouteEntry
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.declared_route import DeclaredRoute
-from steelyard.serving.connected_hosting import ConnectedModels
+from steelyard.serving.connected_hosting import ConnectedRegistry
 from steelyard.serving.decide import DecideLimits, DecideService, Prepared
 from steelyard.serving.registry import HostedModel, ModelFacts
 from steelyard.serving.routed.queue import HostedStep, RouteQueue
@@ -135,7 +135,7 @@ class RouteDecide(DecideService):
         return msgspec.structs.replace(super()._answer(decision, score, temperature), route=route)
 
 
-class ModelRoute(HostedModel):
+class HostedRoute(HostedModel):
     """A route, called by its name like a model.
 
     Its price is that of all of its models; a request is charged for those that were asked.
@@ -178,10 +178,10 @@ class RoutedModels:
     Safe to use from several threads.
     """
 
-    def __init__(self, own: Sequence[HostedModel], connected: ConnectedModels) -> None:
+    def __init__(self, own: Sequence[HostedModel], connected: ConnectedRegistry) -> None:
         self._own = tuple(own)
         self._connected = connected
-        self._made: tuple[object, tuple[ModelRoute, ...]] = (None, ())
+        self._made: tuple[object, tuple[HostedRoute, ...]] = (None, ())
 
     def current(self) -> tuple[HostedModel, ...]:
         """Return the connected models, then the routes."""
@@ -195,10 +195,10 @@ class RoutedModels:
 
 def _open(
     declared: Mapping[str, DeclaredRoute], models: Sequence[HostedModel]
-) -> tuple[ModelRoute, ...]:
+) -> tuple[HostedRoute, ...]:
     by_name = {model.name: model for model in models}
     return tuple(
-        ModelRoute(
+        HostedRoute(
             name,
             route,
             tuple(

@@ -20,7 +20,7 @@ from steelyard_workbench.kit.theme import FONT, HEADING, SMALL, TEXT
 Run = tuple[str, str]
 
 
-class Choice(TypedDict):
+class CardButton(TypedDict):
     """A button: its name, its key, its label, whether it is filled or disabled."""
 
     name: str
@@ -39,7 +39,7 @@ class CardQuestion(TypedDict):
     name: str
     is_set: bool
     text: list[Run]
-    outcomes: list[Choice]
+    outcomes: list[CardButton]
     meanings: list[tuple[str, str]]
 
 

@@ -31,7 +31,7 @@ _COLUMNS = ("address", "role", "state", "invited by", "since")
 _STATES = {"joined": "joined", "invited": "invited", "expired": "invitation ran out"}
 
 
-class Members(Section):
+class MemberSection(Section):
     """Who has a part in the account."""
 
     def build(self) -> list[Viewable]:

@@ -14,17 +14,17 @@ from steelyard_workbench.kit.personal import PersonalPage, Section
 from steelyard_workbench.kit.session import role_of
 from steelyard_workbench.pages.account.api_keys import ApiKeys
 from steelyard_workbench.pages.account.audit import Audit
-from steelyard_workbench.pages.account.members import Members
+from steelyard_workbench.pages.account.members import MemberSection
 from steelyard_workbench.pages.account.profile import Profile
-from steelyard_workbench.pages.account.sessions import Sessions
+from steelyard_workbench.pages.account.sessions import SessionSection
 
 _EVERYBODY: frozenset[Role | None] = frozenset(ANYBODY)
 #: The parts of the page by the name that stands in the address, with the roles that they are for.
 _SECTIONS: dict[str, tuple[str, type[Section], frozenset[Role | None]]] = {
     "profile": ("Profile", Profile, _EVERYBODY),
-    "members": ("Members", Members, frozenset(("owner", "developer", "billing"))),
+    "members": ("Members", MemberSection, frozenset(("owner", "developer", "billing"))),
     "keys": ("Keys", ApiKeys, frozenset(("owner", "developer"))),
-    "sessions": ("Sessions and security", Sessions, _EVERYBODY),
+    "sessions": ("Sessions and security", SessionSection, _EVERYBODY),
     "audit": ("Audit", Audit, frozenset(("owner",))),
 }
 

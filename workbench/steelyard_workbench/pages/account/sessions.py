@@ -17,7 +17,7 @@ from steelyard_workbench.kit.components.numbers import ago, ahead, moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
-from steelyard_workbench.parts.passkeys import Passkeys
+from steelyard_workbench.parts.passkeys import PasskeyPanel
 
 _HOW = (
     "You sign in with a code that goes to your address. A session ends after 12 hours without use, "
@@ -36,7 +36,7 @@ _SYSTEMS = {
 }
 
 
-class Sessions(Section):
+class SessionSection(Section):
     """The sessions of the signed-in user."""
 
     def build(self) -> list[Viewable]:
@@ -44,7 +44,7 @@ class Sessions(Section):
         self.sessions: Loaded[list[Session]] = Loaded(
             "Your sessions", lambda: self.client.account.sessions().data, self._show
         )
-        passkeys = Passkeys(self.client, self.session.confirm)
+        passkeys = PasskeyPanel(self.client, self.session.confirm)
         self.part(passkeys.listed)
         return [
             pmui.Typography(_HOW, variant="body2"),

@@ -18,7 +18,7 @@ from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.pages.alarms.rules import Rules
 from steelyard_workbench.parts.live.alarms import AlarmBand, fetch_alarms
-from steelyard_workbench.parts.live.view import RowFilter, View, to_text
+from steelyard_workbench.parts.live.view import AnswerFilter, View, to_text
 from steelyard_workbench.parts.named.filtering import filter_row, name_of
 from steelyard_workbench.parts.named.looking import alarms_about
 
@@ -87,7 +87,7 @@ class AlarmsPage(Page):
             sizing_mode="stretch_width",
         )
 
-    def _open_rows(self, rows: RowFilter) -> None:
+    def _open_rows(self, rows: AnswerFilter) -> None:
         self.session.open("live", query=to_text(View(rows=rows)), decision="")
 
 

@@ -52,7 +52,7 @@ from steelyard_workbench.parts.evaluations.charts import (
 )
 from steelyard_workbench.parts.evaluations.listing import LEADING, name_of, succeeded
 from steelyard_workbench.parts.evaluations.opened import CHANCE
-from steelyard_workbench.parts.evaluations.record_filter import RecordFilter, query_of
+from steelyard_workbench.parts.evaluations.record_filter import RecordChoice, query_of
 from steelyard_workbench.parts.review.sending import RowReview
 
 #: A change that would take more decisions to settle is none for any purpose.
@@ -60,7 +60,7 @@ _MOST_TO_SETTLE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ComparableEvaluations:
     """The evaluations that may be compared.
 
     Parameters
@@ -135,7 +135,7 @@ class ComparePage(Page):
         for part in list(self.parts):
             part.start()
 
-    def _fetch_choice(self) -> Choice:
+    def _fetch_choice(self) -> ComparableEvaluations:
         before, after = self._pair_of_session()
         chosen = self.session.dataset
         if not chosen and after:
@@ -143,7 +143,7 @@ class ComparePage(Page):
         datasets = offered_datasets(self.client, chosen)
         if not chosen and datasets:
             chosen = last_evaluated(self.client, datasets, n=2)
-        choice = Choice(datasets, chosen, [], before, after)
+        choice = ComparableEvaluations(datasets, chosen, [], before, after)
         # Evaluations outlast their dataset: a pair of one that was deleted is compared too.
         if not choice.is_known and not after:
             return choice
@@ -156,7 +156,7 @@ class ComparePage(Page):
         has_moved = self.session.dataset not in ("", self._shown[0])
         return ("", "") if has_moved and pair == self._shown[1:] else pair
 
-    async def _show_choice(self, choice: Choice) -> Viewable:
+    async def _show_choice(self, choice: ComparableEvaluations) -> Viewable:
         if not choice.dataset_id:
             go = pmui.Button(label="Import a dataset", variant="contained")
             go.on_click(lambda _: self.session.open("datasets"))
@@ -204,7 +204,7 @@ class ComparePage(Page):
         finally:
             self._is_keeping = False
 
-    def _fields(self, choice: Choice, before: str, after: str) -> Viewable:
+    def _fields(self, choice: ComparableEvaluations, before: str, after: str) -> Viewable:
         options = {
             f"{name_of(evaluation)} ({evaluation.id[-6:]})": evaluation.id
             for evaluation in choice.evaluations
@@ -289,7 +289,7 @@ class ComparePage(Page):
                     )
                 )
         rows_after = pmui.Button(label="Rows of the evaluation after", variant="text", size="small")
-        rows_after.on_click(lambda _: self._open_rows(RecordFilter(), after))
+        rows_after.on_click(lambda _: self._open_rows(RecordChoice(), after))
         return [
             card(show_verdict(comparison), rows_after),
             table(
@@ -360,9 +360,9 @@ class ComparePage(Page):
         if row.by == "decision" and self.flips is not None:
             self.flips.choose(row.of)
         else:
-            self._open_rows(RecordFilter(slice_by=row.by, slice=row.of), after)
+            self._open_rows(RecordChoice(slice_by=row.by, slice=row.of), after)
 
-    def _open_rows(self, chosen: RecordFilter, after: str) -> None:
+    def _open_rows(self, chosen: RecordChoice, after: str) -> None:
         self.session.open("evaluations", evaluation=after, query=query_of(chosen))
 
 

@@ -34,7 +34,7 @@ from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.states import empty, loading, verdict
 from steelyard_workbench.kit.tasks import Scope, Task
 from steelyard_workbench.parts.datasets.importing import show_left_out
-from steelyard_workbench.parts.datasets.outcome_table import MOST_SHOWN, OutcomeTable
+from steelyard_workbench.parts.datasets.outcome_table import MOST_SHOWN, OutcomeEditor
 
 _NO_LABEL = "Values of {} that mean no label"
 _KINDS = {"one answer": "single", "several labels, a yes/no decision each": "several"}
@@ -117,7 +117,7 @@ class TableColumns(Viewer):
             if label.definition is None
         }
         self.outcomes = {
-            name: OutcomeTable(name, count_values(table, name, label.renamed), self._again)
+            name: OutcomeEditor(name, count_values(table, name, label.renamed), self._again)
             for name, label in read.labels.items()
             if name in values and label.kind == "single"
         }

@@ -43,7 +43,7 @@ from steelyard_workbench.parts.balance import usd
 from steelyard_workbench.parts.live.share_table import TO_CHECK, share_table
 from steelyard_workbench.parts.live.view import View, to_text
 from steelyard_workbench.parts.named.filtering import OF_NAMED
-from steelyard_workbench.parts.named.listing import Listed, list_decisions, show_decisions
+from steelyard_workbench.parts.named.listing import NamedListing, list_decisions, show_decisions
 from steelyard_workbench.parts.named.looking import WEEK_S, Looked, look_at, next_step
 from steelyard_workbench.parts.named.naming import CODE, NEW
 from steelyard_workbench.parts.named.starting import StartCards
@@ -127,10 +127,12 @@ class DecisionsPage(OnePartPage):
     def _open(self, name: str) -> None:
         self.session.open("decisions", named=name)
 
-    def _show_list(self, listed: Listed) -> Viewable:
+    def _show_list(self, listed: NamedListing) -> Viewable:
         shown = [show_decisions(listed, self._open)] if listed.decisions else [empty(_NONE)]
         if listed.archived:
-            archived = show_decisions(Listed(listed.archived, {}), self._open, label="Archived")
+            archived = show_decisions(
+                NamedListing(listed.archived, {}), self._open, label="Archived"
+            )
             shown += [heading("Archived"), archived]
         return pn.Column(*shown, sizing_mode="stretch_width")
 

@@ -37,7 +37,7 @@ _CAPTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FinishedRun:
     """An evaluation that succeeded, and its measures."""
 
     evaluation: Evaluation
@@ -49,7 +49,7 @@ class Run:
         return self.evaluation.model_name or self.evaluation.model_label
 
 
-class OverTime(Viewer):
+class RunsOverTime(Viewer):
     """The runs of a dataset over time.
 
     Parameters
@@ -64,12 +64,12 @@ class OverTime(Viewer):
         self.measure = pmui.Select(label="Measure", options=[], width=240, size="small")
         self._place = pn.Column(sizing_mode="stretch_width")
         super().__init__()
-        self.part: Loaded[list[Run]] = Loaded("The runs over time", self._fetch, self._show)
+        self.part: Loaded[list[FinishedRun]] = Loaded("The runs over time", self._fetch, self._show)
 
     def __panel__(self) -> Viewable:
         return pn.Column(heading("Runs over time"), self.part, sizing_mode="stretch_width")
 
-    def _fetch(self) -> list[Run]:
+    def _fetch(self) -> list[FinishedRun]:
         """Return the newest runs, the oldest first; an evaluation's measures never change."""
         newest = islice(self._client.evaluations.list(self._dataset_id), MOST_RUNS)
         evaluations = succeeded(list(newest))[::-1]
@@ -78,9 +78,11 @@ class OverTime(Viewer):
                 self._measured[evaluation.id] = self._client.evaluations.detail(
                     evaluation.id
                 ).overall
-        return [Run(evaluation, self._measured[evaluation.id]) for evaluation in evaluations]
+        return [
+            FinishedRun(evaluation, self._measured[evaluation.id]) for evaluation in evaluations
+        ]
 
-    def _show(self, runs: list[Run]) -> Viewable:
+    def _show(self, runs: list[FinishedRun]) -> Viewable:
         if len(runs) < 2:
             return empty("Once two evaluations have succeeded, they are drawn here as they came.")
         there = [name for name in MEASURES if any(measure_of(run.measures, name) for run in runs)]
@@ -97,7 +99,7 @@ class OverTime(Viewer):
         if self.part.state == "shown" and self.part.data:
             self._draw(self.part.data)
 
-    def _draw(self, runs: Sequence[Run]) -> None:
+    def _draw(self, runs: Sequence[FinishedRun]) -> None:
         name = str(self.measure.value)
         drawn = [run for run in runs if measure_of(run.measures, name) is not None]
         newest_first = list(dict.fromkeys(run.series for run in reversed(drawn)))
@@ -132,7 +134,7 @@ class OverTime(Viewer):
 
 
 def runs_chart(
-    runs: Sequence[Run], measure: str, series: Sequence[str], open_: Callable[[str], None]
+    runs: Sequence[FinishedRun], measure: str, series: Sequence[str], open_: Callable[[str], None]
 ) -> Any:
     """Draw runs in the order of time, a colour and a marker for each series."""
     times = places_of(runs, series)
@@ -198,7 +200,7 @@ def runs_chart(
     return made
 
 
-def places_of(runs: Sequence[Run], series: Sequence[str]) -> list[float]:
+def places_of(runs: Sequence[FinishedRun], series: Sequence[str]) -> list[float]:
     """Return where runs stand on the axis of time, in milliseconds.
 
     Those that were started together stand beside each other, so that each is seen.
@@ -208,7 +210,7 @@ def places_of(runs: Sequence[Run], series: Sequence[str]) -> list[float]:
     return [at + step * series.index(run.series) for at, run in zip(times, runs, strict=True)]
 
 
-def _rows_of(run: Run) -> str:
+def _rows_of(run: FinishedRun) -> str:
     return run.evaluation.evaluation_sha256
 
 

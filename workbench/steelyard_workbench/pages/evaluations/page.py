@@ -25,7 +25,7 @@ from steelyard_workbench.kit.problems import leave_to_banner
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Task
-from steelyard_workbench.pages.evaluations.over_time import OverTime
+from steelyard_workbench.pages.evaluations.over_time import RunsOverTime
 from steelyard_workbench.parts.datasets.names import dataset_options
 from steelyard_workbench.parts.evaluations.listing import (
     EvaluationForm,
@@ -35,7 +35,7 @@ from steelyard_workbench.parts.evaluations.listing import (
     succeeded,
 )
 from steelyard_workbench.parts.evaluations.opened import OpenedEvaluation
-from steelyard_workbench.parts.evaluations.record_filter import RecordFilter, filter_from, query_of
+from steelyard_workbench.parts.evaluations.record_filter import RecordChoice, filter_from, query_of
 from steelyard_workbench.parts.evaluations.scored import Scored
 from steelyard_workbench.parts.review.sending import RowReview
 
@@ -58,7 +58,7 @@ class EvaluationsPage(Page):
         super().__init__(session)
         self.list: EvaluationList | None = None
         self.form: EvaluationForm | None = None
-        self.over_time: OverTime | None = None
+        self.over_time: RunsOverTime | None = None
         self.opened: OpenedEvaluation | None = None
         self.waiting: EvaluationLine | None = None
         self._body = pn.Column(sizing_mode="stretch_width")
@@ -138,7 +138,7 @@ class EvaluationsPage(Page):
             )
         self.list = EvaluationList(self.client, chosen, self._open_evaluation, self.visit)
         self.form = EvaluationForm(self.client, chosen, self.list.part.refresh)
-        self.over_time = OverTime(self.client, chosen, self._open_evaluation)
+        self.over_time = RunsOverTime(self.client, chosen, self._open_evaluation)
         parts: list[Loaded[Any]] = [self.form.part, self.list.part, self.over_time.part]
         for part in parts:
             self.part(part)
@@ -219,7 +219,7 @@ class EvaluationsPage(Page):
         )
         return pmui.Row(select, button)
 
-    def _keep(self, chosen: RecordFilter) -> None:
+    def _keep(self, chosen: RecordChoice) -> None:
         self.session.query = query_of(chosen)
 
     def _on_read(self, row: int | None) -> None:

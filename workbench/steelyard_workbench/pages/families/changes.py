@@ -34,7 +34,7 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.problems import Problem, problem_of
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import failed, verdict
-from steelyard_workbench.pages.families.result import Result
+from steelyard_workbench.pages.families.result import HeldOutResult
 from steelyard_workbench.parts.families.labels import differences
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class Seen:
         ``None`` when there is none, or it could not be loaded.
     dataset : str
         Name of the dataset that the family grows on; its id once that is deleted.
-    result : Result or None
+    result : HeldOutResult or None
         What the fine-tune came to; ``None`` until it was judged.
     """
 
@@ -69,7 +69,7 @@ class Seen:
     job: Job | None
     problem: Problem | None = None
     dataset: str = ""
-    result: Result | None = None
+    result: HeldOutResult | None = None
 
 
 class FamilyChanges(Viewer):

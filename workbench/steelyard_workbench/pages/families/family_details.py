@@ -29,7 +29,7 @@ from steelyard_workbench.pages.families.timeline import COLUMNS, timeline_rows
 from steelyard_workbench.parts.families.labels import (
     ACTIVE,
     LINE_COLUMNS,
-    Choice,
+    FineTuneChoice,
     choices_of,
     continue_of,
     continue_text,
@@ -48,7 +48,7 @@ class FamilyDetails(Serving, LineMoves):
 
     show_rows: Task[..., None]
 
-    def choose(self, choice: Choice) -> None:
+    def choose(self, choice: FineTuneChoice) -> None:
         """Look at another of its fine-tunes."""
         raise NotImplementedError
 
@@ -175,7 +175,7 @@ class FamilyDetails(Serving, LineMoves):
             )
         return shown
 
-    def _facts(self, family: Family, job: Job, choice: Choice) -> dict[str, str]:
+    def _facts(self, family: Family, job: Job, choice: FineTuneChoice) -> dict[str, str]:
         values = {
             "Fine-tune": f"{job.id}, {outcome_of(choice.job)[1]}, started {ago(job.created_at)}",
             "Base model": job.model,

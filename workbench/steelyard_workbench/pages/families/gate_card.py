@@ -51,7 +51,7 @@ _WORSE = {
 
 
 @dataclass(frozen=True, slots=True)
-class RowsRequest:
+class HeldOutRequest:
     """Held-out decisions that somebody wants to see.
 
     Parameters
@@ -72,7 +72,7 @@ class RowsRequest:
 
 def show_gate(
     gate: Gate,
-    open_rows: Callable[[RowsRequest], None],
+    open_rows: Callable[[HeldOutRequest], None],
     *,
     needed: int = NEEDED,
     place: Viewable | None = None,
@@ -118,20 +118,20 @@ def _list(sentences: list[str]) -> Viewable:
     return pn.pane.HTML(f"<ul>{items}</ul>", sizing_mode="stretch_width")
 
 
-def _lines_of_groups(gate: Gate) -> tuple[list[Line], list[RowsRequest]]:
+def _lines_of_groups(gate: Gate) -> tuple[list[Line], list[HeldOutRequest]]:
     shown, requests = [], []
     for name, group in gate.groups.items():
         is_worse = not _WORSE.get(name, frozenset()).isdisjoint(gate.reasons)
         line = _line(_GROUPS.get(name, name), group, _limit(name, group), is_worse=is_worse)
         if line is not None:
             shown.append(line)
-            requests.append(RowsRequest(group=name))
+            requests.append(HeldOutRequest(group=name))
     if gate.baseline is not UNSET:
         is_worse = BELOW_BASELINE in gate.reasons
         line = _line("against a text baseline", gate.baseline, is_worse=is_worse)
         if line is not None:
             shown.append(line)
-            requests.append(RowsRequest())
+            requests.append(HeldOutRequest())
     return shown, requests
 
 
@@ -155,9 +155,9 @@ def _line(
 def _draw(
     title: str,
     lines: list[Line],
-    requests: list[RowsRequest],
+    requests: list[HeldOutRequest],
     gate: Gate,
-    open_rows: Callable[[RowsRequest], None],
+    open_rows: Callable[[HeldOutRequest], None],
 ) -> Viewable:
     measure = measure_of(gate)
     return figures.show(
@@ -191,7 +191,7 @@ def _explain(gate: Gate) -> Viewable:
     return pmui.Typography(" ".join(sentences), variant="body2")
 
 
-def _flips(gate: Gate, open_rows: Callable[[RowsRequest], None]) -> list[Viewable]:
+def _flips(gate: Gate, open_rows: Callable[[HeldOutRequest], None]) -> list[Viewable]:
     """Return buttons that open the decisions that were fixed, broken and all of a group."""
     rows = []
     for name, group in gate.groups.items():
@@ -204,16 +204,16 @@ def _flips(gate: Gate, open_rows: Callable[[RowsRequest], None]) -> list[Viewabl
                 size="small",
                 disabled=count == 0,
             )
-            button.on_click(_opener(open_rows, RowsRequest(group=name, flip=flip)))
+            button.on_click(_opener(open_rows, HeldOutRequest(group=name, flip=flip)))
             buttons.append(button)
         every = pmui.Button(label=f"All {words}", variant="outlined", size="small")
-        every.on_click(_opener(open_rows, RowsRequest(group=name)))
+        every.on_click(_opener(open_rows, HeldOutRequest(group=name)))
         rows.append(pmui.Row(*buttons, every))
     return rows
 
 
 def _opener(
-    open_rows: Callable[[RowsRequest], None], request: RowsRequest
+    open_rows: Callable[[HeldOutRequest], None], request: HeldOutRequest
 ) -> Callable[[object], None]:
     return lambda _: open_rows(request)
 
@@ -222,7 +222,7 @@ def _slices(
     title: str,
     slices: list[GateSlice],
     gate: Gate,
-    open_rows: Callable[[RowsRequest], None],
+    open_rows: Callable[[HeldOutRequest], None],
 ) -> list[Viewable]:
     worst = sorted(slices, key=_badness, reverse=True)[:_SHOWN_SLICES]
     shown, requests, compared = [], [], []
@@ -232,7 +232,7 @@ def _slices(
         line = _line(label, gate_slice, is_worse=gate_slice.worse)
         if line is not None:
             shown.append(line)
-            requests.append(RowsRequest(decision=gate_slice.decision_id, outcome=outcome))
+            requests.append(HeldOutRequest(decision=gate_slice.decision_id, outcome=outcome))
             compared.append(gate_slice)
     if not shown:
         return []

@@ -21,7 +21,7 @@ from steelyard_workbench.kit.components.frame_table import FrameTable, PageReque
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.states import empty
-from steelyard_workbench.pages.families.gate_card import RowsRequest
+from steelyard_workbench.pages.families.gate_card import HeldOutRequest
 from steelyard_workbench.parts.review.sending import RowReview
 
 #: The most characters of a context in the table; the row below it has all.
@@ -83,7 +83,7 @@ class HeldOutRows(Viewer):
         job: Job,
         against: RecordGroup,
         earlier_job: str | None,
-        request: RowsRequest,
+        request: HeldOutRequest,
         reviews: RowReview,
     ) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ from steelyard_workbench.pages.families.next_fine_tune import NextFineTune
 
 
 @dataclass(frozen=True, slots=True)
-class RollbackPlan:
+class RollbackPreview:
     """The server's preview of a rollback."""
 
     discard: tuple[str, ...]
@@ -123,14 +123,16 @@ class LineMoves(FamilyChanges):
             )
         )
 
-    def _plan_rollback(self, to: str, served: str | None) -> RollbackPlan:
+    def _plan_rollback(self, to: str, served: str | None) -> RollbackPreview:
         """Return the effect of a rollback: the server's refusal of one without a model tells it."""
         try:
             self._client.families.roll_back(self._name, to, [], served=served)
         except RollbackChangedError as error:
             (detail,) = error.details or ({},)
-            return RollbackPlan(tuple(detail.get("discard", ())), tuple(detail.get("cancel", ())))
-        return RollbackPlan((), ())
+            return RollbackPreview(
+                tuple(detail.get("discard", ())), tuple(detail.get("cancel", ()))
+            )
+        return RollbackPreview((), ())
 
     async def _continue(self, plan: NextFineTune) -> bool:
         """Continue as it was shown, for no more than that; whether it was."""

@@ -34,10 +34,10 @@ from steelyard_workbench.kit.tasks import Task, Write
 from steelyard_workbench.kit.theme import token
 from steelyard_workbench.pages.families.changes import Seen
 from steelyard_workbench.pages.families.family_details import FamilyDetails
-from steelyard_workbench.pages.families.gate_card import RowsRequest
+from steelyard_workbench.pages.families.gate_card import HeldOutRequest
 from steelyard_workbench.pages.families.held_out import HeldOutRows
 from steelyard_workbench.pages.families.result import (
-    Result,
+    HeldOutResult,
     fetch_result,
     show_changed,
     show_result,
@@ -48,7 +48,7 @@ from steelyard_workbench.parts.families.labels import (
     ACTIVE,
     ASK,
     CANNOT_CONTINUE,
-    Choice,
+    FineTuneChoice,
     choices_of,
     continue_of,
     is_same,
@@ -73,7 +73,7 @@ class OneFamily(FamilyDetails):
         self.rows: HeldOutRows | None = None
         self._rows_job = ""
         #: What the fine-tune of that id came to: fetched once, and not at every look.
-        self._result: Result | None = None
+        self._result: HeldOutResult | None = None
         self._judged = ""
         self._is_detailed = False
         #: How far the fine-tune is that is shown, while it is under way.
@@ -124,14 +124,14 @@ class OneFamily(FamilyDetails):
         self.progress.update(job.summary, self._track)
         return self.progress.__panel__()
 
-    def choose(self, choice: Choice) -> None:
+    def choose(self, choice: FineTuneChoice) -> None:
         """Look at another of its fine-tunes."""
         if choice.job.id != self._session.job:
             self._session.job = choice.job.id
             self._drop_rows()
             self.loaded.refresh.start(quietly=True)
 
-    async def _show_rows(self, request: RowsRequest) -> None:
+    async def _show_rows(self, request: HeldOutRequest) -> None:
         seen = self.loaded.data
         if seen is None or seen.job is None or seen.job.gate is None:
             return
@@ -221,7 +221,7 @@ class OneFamily(FamilyDetails):
     def _note_open(self, is_open: bool) -> None:
         self._is_detailed = is_open
 
-    def _choice_of(self, family: Family, job: Job) -> Choice:
+    def _choice_of(self, family: Family, job: Job) -> FineTuneChoice:
         return next(other for other in choices_of(family) if other.job.id == job.id)
 
     def _first_steps(self, family: Family, seen: Seen) -> Viewable:
@@ -311,13 +311,15 @@ class OneFamily(FamilyDetails):
         steps = [
             Steps(
                 f"All {count:,} {flip}",
-                partial(self.show_rows.start, RowsRequest(flip=flip)),
+                partial(self.show_rows.start, HeldOutRequest(flip=flip)),
                 look="outlined",
             )
             for flip, count in (("fixed", result.fixed), ("broken", result.broken))
             if count
         ]
-        steps.append(Steps("All rows", partial(self.show_rows.start, RowsRequest()), look="text"))
+        steps.append(
+            Steps("All rows", partial(self.show_rows.start, HeldOutRequest()), look="text")
+        )
         table = [show_changed(result)] if result.changed else []
         return [*table, Choices(steps, layout="row", is_small=True)]
 

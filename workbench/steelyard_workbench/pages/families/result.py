@@ -52,7 +52,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class HeldOutResult:
     """The result of a fine-tune on the rows that it never saw.
 
     Parameters
@@ -73,7 +73,7 @@ class Result:
     changed: tuple[Changed, ...] = ()
 
 
-def fetch_result(client: Client, job: Job) -> Result | None:
+def fetch_result(client: Client, job: Job) -> HeldOutResult | None:
     """Return what a fine-tune came to; of its gate alone where its answers are gone or too many."""
     gate = job.gate
     if gate is None or not gate.groups:
@@ -98,7 +98,7 @@ def fetch_result(client: Client, job: Job) -> Result | None:
     )
     fixed = [pair for pair, *ends in zip(pairs, was, now, strict=True) if ends == [False, True]]
     broken = [pair for pair, *ends in zip(pairs, was, now, strict=True) if ends == [True, False]]
-    return Result(
+    return HeldOutResult(
         len(pairs),
         sum(was) / len(pairs),
         sum(now) / len(pairs),
@@ -110,7 +110,7 @@ def fetch_result(client: Client, job: Job) -> Result | None:
     )
 
 
-def _of_gate(gate: Gate) -> Result | None:
+def _of_gate(gate: Gate) -> HeldOutResult | None:
     groups = list(gate.groups.values())
     judged = [(right, group.decisions) for group in groups if (right := _right_of(group))]
     n_answers = sum(n for _, n in judged)
@@ -120,7 +120,7 @@ def _of_gate(gate: Gate) -> Result | None:
     fixed, broken = (
         sum(getattr(group.flips, kind) for group in groups) for kind in ("fixed", "broken")
     )
-    return Result(n_answers, before, after, None, None, fixed, broken)
+    return HeldOutResult(n_answers, before, after, None, None, fixed, broken)
 
 
 def _right_of(group: GateGroup) -> tuple[float, float] | None:
@@ -175,7 +175,7 @@ def _top(record: JobRecord) -> str:
     return max(record.probabilities, key=lambda name: record.probabilities[name])
 
 
-def show_result(family: Family, job: Job, model: object, result: Result | None) -> Viewable:
+def show_result(family: Family, job: Job, model: object, result: HeldOutResult | None) -> Viewable:
     """Show the verdict on one card: how often it is right now and before, and the beam of the change."""
     gate = job.gate
     body = [f'<div class="verdict">{_without_verdict(job)}</div>']
@@ -239,7 +239,7 @@ def _without_verdict(job: Job) -> str:
     return "It made no model"
 
 
-def change_sentence(job: Job, result: Result) -> str:
+def change_sentence(job: Job, result: HeldOutResult) -> str:
     """Return what a fine-tune changed, in words; that it changed nothing too."""
     if not result.fixed and not result.broken:
         n = job.split.train_rows if job.lineage is None else job.lineage.new_training
@@ -257,7 +257,7 @@ def change_sentence(job: Job, result: Result) -> str:
     return f"{change:+.0f} points{between} · {result.fixed:,} fixed · {result.broken:,} broken"
 
 
-def show_changed(result: Result) -> Viewable:
+def show_changed(result: HeldOutResult) -> Viewable:
     """Show some of the answers that changed: the text, what is right, and both answers in colour."""
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Text", "Right", "Before", "Now"))
     rows = "".join(

@@ -43,7 +43,7 @@ from steelyard_workbench.pages.home.attention import (
 from steelyard_workbench.parts.balance import usd
 from steelyard_workbench.parts.beginning import Beginning, Steps, find_beginning
 from steelyard_workbench.parts.live.alarms import fetch_alarms
-from steelyard_workbench.parts.named.listing import Listed, list_decisions, show_decisions
+from steelyard_workbench.parts.named.listing import NamedListing, list_decisions, show_decisions
 from steelyard_workbench.parts.named.starting import START, StartCards
 
 T = TypeVar("T")
@@ -131,7 +131,7 @@ class HomePage(Page):
             self.part(spend),
         ]
 
-    def _show_decisions(self, listed: Listed) -> Viewable:
+    def _show_decisions(self, listed: NamedListing) -> Viewable:
         """Show the named decisions; where there is none, how to start with one."""
 
         def open_(name: str) -> None:

@@ -12,7 +12,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.decision_log.wire import DecisionSummary, TopProbabilityRow
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.look import CARD_CSS
-from steelyard_workbench.parts.live.view import RowFilter
+from steelyard_workbench.parts.live.view import AnswerFilter
 
 _BY_SURENESS, _BY_SHARE = "how sure it is", "share left to a person"
 
@@ -26,7 +26,7 @@ class WouldAct(Viewer):
         Called with the filter of the decisions that a threshold leaves, or lets act wrongly.
     """
 
-    def __init__(self, open_: Callable[[RowFilter], None]) -> None:
+    def __init__(self, open_: Callable[[AnswerFilter], None]) -> None:
         super().__init__()
         self._open = open_
         self._rows: list[TopProbabilityRow] = []
@@ -121,12 +121,12 @@ def threshold_of(rows: list[TopProbabilityRow], share: float) -> float:
     return round(at, 2)
 
 
-def left_below(threshold: float) -> RowFilter:
+def left_below(threshold: float) -> AnswerFilter:
     """Return the filter of the decisions that a threshold leaves to a person."""
-    return RowFilter(name=f"at most {threshold * 100:.0f} % sure", p_to=threshold)
+    return AnswerFilter(name=f"at most {threshold * 100:.0f} % sure", p_to=threshold)
 
 
-def wrong_above(threshold: float) -> RowFilter:
+def wrong_above(threshold: float) -> AnswerFilter:
     """Return the filter of the decisions above a threshold that were wrong."""
     name = f"wrong though more than {threshold * 100:.0f} % sure"
-    return RowFilter(name=name, has_feedback=True, wrong=True, p_from=threshold)
+    return AnswerFilter(name=name, has_feedback=True, wrong=True, p_from=threshold)

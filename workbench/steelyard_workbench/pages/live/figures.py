@@ -25,9 +25,9 @@ from steelyard_workbench.parts.evaluations.charts import (
     bin_name,
     reliability_chart,
 )
-from steelyard_workbench.parts.live.view import RowFilter, View
+from steelyard_workbench.parts.live.view import AnswerFilter, View
 
-Open = Callable[[RowFilter], None]
+Open = Callable[[AnswerFilter], None]
 _BANDS = "Yellow bands are the times of the decisions behind the alarms above."
 
 #: Bars of the small chart of answers, at most.
@@ -163,7 +163,7 @@ def _rates(
         start = summary.buckets[place].start
         end = start + summary.bucket_s
         name = f"{clock(start)} to {clock(end)} UTC"
-        open_(RowFilter(name=name, since=start, until=end))
+        open_(AnswerFilter(name=name, since=start, until=end))
 
     filled = [place for place, bucket in enumerate(summary.buckets) if bucket.decisions]
     data = mark_table(
@@ -208,7 +208,7 @@ def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Vie
     def open_bin(place: int) -> None:
         row = summary.reliability[place]
         name = f"with feedback, top probability above {row.low:g} and up to {row.high:g}"
-        open_(RowFilter(name=name, has_feedback=True, p_from=row.low, p_to=row.high))
+        open_(AnswerFilter(name=name, has_feedback=True, p_from=row.low, p_to=row.high))
 
     filled = [place for place, row in enumerate(summary.reliability) if row.n]
     rows = [
@@ -269,7 +269,9 @@ def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
         if group is not None:
             named = f"{group.decision} by {_name(group)}"
             open_(
-                RowFilter(name=named, decision=group.decision, model=group.version or group.model)
+                AnswerFilter(
+                    name=named, decision=group.decision, model=group.version or group.model
+                )
             )
 
     pn.bind(chosen, choose, watch=True)

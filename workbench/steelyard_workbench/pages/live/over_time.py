@@ -29,7 +29,7 @@ from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.theme import BLUE, GREEN, GREY, ORANGE, SERIES
 from steelyard_workbench.pages.live.charts import unit_of
 from steelyard_workbench.pages.live.figures import clock, share_text, time_text, with_table
-from steelyard_workbench.parts.live.view import RowFilter, View
+from steelyard_workbench.parts.live.view import AnswerFilter, View
 
 #: Windows that can be chosen: seconds, and seconds of a point.
 SPANS = {"last 24 hours": 86_400, "last 7 days": 604_800, "last 30 days": 2_592_000}
@@ -40,7 +40,7 @@ _RENEW_S = 300.0
 _CHART_PX, _CHART_HEIGHT_PX = 490, 230
 _MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star", "plus")
 
-Open = Callable[[RowFilter], None]
+Open = Callable[[AnswerFilter], None]
 Value = Callable[[SeriesPoint], Measure | None]
 
 
@@ -330,13 +330,17 @@ def _most(lines: Sequence[_Line], series: DecisionSeries, band: Measure | None) 
     return max(tops) or 1.0
 
 
-def _rows_of(series: DecisionSeries, point: SeriesPoint, has_feedback: bool = False) -> RowFilter:
+def _rows_of(
+    series: DecisionSeries, point: SeriesPoint, has_feedback: bool = False
+) -> AnswerFilter:
     since = max(point.start, series.since)
     until = min(point.start + series.bucket_s, series.until)
     name = f"of {clock(since)} to {clock(until)} UTC"
     if has_feedback:
-        return RowFilter(name=f"{name} with feedback", since=since, until=until, has_feedback=True)
-    return RowFilter(name=name, since=since, until=until)
+        return AnswerFilter(
+            name=f"{name} with feedback", since=since, until=until, has_feedback=True
+        )
+    return AnswerFilter(name=name, since=since, until=until)
 
 
 def _outcome_lines(series: DecisionSeries) -> list[_Line]:

@@ -37,7 +37,7 @@ from steelyard_workbench.pages.live.shadows import fetch_shadows, show_shadow
 from steelyard_workbench.pages.live.true_shares import TrueShares
 from steelyard_workbench.parts.live.alarms import fetch_alarms, show_alarms
 from steelyard_workbench.parts.live.share_table import TO_CHECK
-from steelyard_workbench.parts.live.view import WINDOWS, RowFilter, View, from_text, to_text
+from steelyard_workbench.parts.live.view import WINDOWS, AnswerFilter, View, from_text, to_text
 from steelyard_workbench.parts.review.sending import draft_of
 
 #: Seconds between two sums over a window: when something changed, and in any case.
@@ -52,11 +52,11 @@ _EXAMPLE = {
 
 #: What of the stream can be chosen to be seen.
 _ONLY = {
-    "every answer": RowFilter(),
-    "the wrong ones": RowFilter(name="wrong, by the feedback", has_feedback=True, wrong=True),
-    "left to a person": RowFilter(name="left to a person", abstained=True),
-    "checked": RowFilter(name="with feedback", has_feedback=True),
-    "not checked yet": RowFilter(name="without feedback", has_feedback=False),
+    "every answer": AnswerFilter(),
+    "the wrong ones": AnswerFilter(name="wrong, by the feedback", has_feedback=True, wrong=True),
+    "left to a person": AnswerFilter(name="left to a person", abstained=True),
+    "checked": AnswerFilter(name="with feedback", has_feedback=True),
+    "not checked yet": AnswerFilter(name="without feedback", has_feedback=False),
     "to check, drawn by chance": TO_CHECK,
 }
 
@@ -233,7 +233,7 @@ class LivePage(Page):
         self._opened.visible = False
         self._opened[:] = []
 
-    def show_rows(self, rows: RowFilter) -> None:
+    def show_rows(self, rows: AnswerFilter) -> None:
         """Show in the feed the rows behind a figure, a bar or a point."""
         self._look_at(replace(self.view, rows=rows))
 
@@ -287,7 +287,7 @@ class LivePage(Page):
             self._said[:] = []
             return
         everything = pmui.Button(label="Show all", variant="outlined", size="small")
-        everything.on_click(lambda _: self.show_rows(RowFilter()))
+        everything.on_click(lambda _: self.show_rows(AnswerFilter()))
         self._said[:] = [
             pmui.Typography(
                 f"Only those {escape_markdown(rows.name)}.", variant="body1", margin=(8, 10)
@@ -352,7 +352,7 @@ class LivePage(Page):
         if self.view.rows.is_empty:
             return pn.Column(visible=False)  # the figures say so above, once they are there
         everything = pmui.Button(label="Show all decisions", variant="contained")
-        everything.on_click(lambda _: self.show_rows(RowFilter()))
+        everything.on_click(lambda _: self.show_rows(AnswerFilter()))
         name = escape_markdown(self.view.rows.name)
         return empty(f"No decision of the {self.view.window} is {name}.", everything)
 

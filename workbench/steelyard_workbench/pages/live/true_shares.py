@@ -13,7 +13,7 @@ from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionSeries
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.parts.live.share_table import share_table
-from steelyard_workbench.parts.live.view import RowFilter, View
+from steelyard_workbench.parts.live.view import AnswerFilter, View
 
 _DAY_S = 86_400
 
@@ -30,7 +30,7 @@ class TrueShares(Viewer):
     """
 
     def __init__(
-        self, client: Client, view: Callable[[], View], open_: Callable[[RowFilter], None]
+        self, client: Client, view: Callable[[], View], open_: Callable[[AnswerFilter], None]
     ) -> None:
         super().__init__()
         self._client, self._view, self._open = client, view, open_

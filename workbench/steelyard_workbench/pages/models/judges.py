@@ -54,7 +54,7 @@ _ORIGINS = {
 }
 
 
-class Judges(Section):
+class JudgeSection(Section):
     """The list, and the model that is set up beside it."""
 
     def build(self) -> list[Viewable]:

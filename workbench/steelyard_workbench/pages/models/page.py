@@ -23,7 +23,7 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, with_details
-from steelyard_workbench.pages.models.judges import Judges
+from steelyard_workbench.pages.models.judges import JudgeSection
 from steelyard_workbench.pages.models.routes import Routes
 
 _KINDS = {
@@ -78,7 +78,7 @@ class ModelsPage(Page):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.opened = pn.Column(width=420, visible=False)
-        self.judges: Judges | None = None
+        self.judges: JudgeSection | None = None
         self.routes: Routes | None = None
 
     def build(self) -> list[Viewable]:
@@ -89,7 +89,7 @@ class ModelsPage(Page):
         )
         who = self.session.who
         is_operator = who is None or who.user.is_operator
-        self.judges = Judges(self.session, self.visit) if is_operator else None
+        self.judges = JudgeSection(self.session, self.visit) if is_operator else None
         self.routes = Routes(self.session, self.visit) if is_operator else None
         shown = [
             side_by_side(self.part(self.listed), self.opened),

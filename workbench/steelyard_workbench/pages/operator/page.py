@@ -10,10 +10,10 @@ from steelyard_workbench.kit.personal import PersonalPage
 from steelyard_workbench.kit.states import with_details
 from steelyard_workbench.pages.operator.all_accounts import AllAccounts
 from steelyard_workbench.pages.operator.server_state import (
-    ConnectedModels,
-    Limits,
-    Notices,
-    Transfers,
+    ConnectedModelSection,
+    LimitSection,
+    NoticeSection,
+    TransferSection,
 )
 
 _NOT = with_details(
@@ -38,8 +38,8 @@ class OperatorPage(PersonalPage):
         del who
         session, visit = self.session, self.visit
         self.accounts = AllAccounts(session, visit)
-        self.transfers = Transfers(session, visit)
-        self.notices = Notices(session, visit)
+        self.transfers = TransferSection(session, visit)
+        self.notices = NoticeSection(session, visit)
         return [
             heading("Accounts"),
             self.section(self.accounts),
@@ -48,7 +48,7 @@ class OperatorPage(PersonalPage):
             heading("Parked notices"),
             self.section(self.notices),
             heading("Connected models"),
-            self.section(ConnectedModels(session, visit)),
+            self.section(ConnectedModelSection(session, visit)),
             heading("Limits"),
-            self.section(Limits(session, visit)),
+            self.section(LimitSection(session, visit)),
         ]

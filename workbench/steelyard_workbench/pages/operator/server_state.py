@@ -36,7 +36,7 @@ _NO_MODELS = (
 )
 
 
-class Transfers(Section):
+class TransferSection(Section):
     """A form that notes that the money of a purchase came."""
 
     def build(self) -> list[Viewable]:
@@ -59,7 +59,7 @@ class Transfers(Section):
         self.tell(f"{paid.id} of {usd(paid.amount_usd)} is {paid.state}.")
 
 
-class Notices(Section):
+class NoticeSection(Section):
     """The parked notices."""
 
     def build(self) -> list[Viewable]:
@@ -111,7 +111,7 @@ class Notices(Section):
         self.tell("The notice is dismissed.")
 
 
-class ConnectedModels(Section):
+class ConnectedModelSection(Section):
     """The models that answer on other servers."""
 
     def build(self) -> list[Viewable]:
@@ -120,7 +120,7 @@ class ConnectedModels(Section):
         return [self.part(models)]
 
 
-class Limits(Section):
+class LimitSection(Section):
     """The bounds of the server."""
 
     def build(self) -> list[Viewable]:

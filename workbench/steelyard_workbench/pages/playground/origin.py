@@ -23,7 +23,7 @@ ROW = "row"
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class AskOrigin:
     """Decisions to ask, and their context.
 
     Parameters
@@ -59,7 +59,7 @@ def origin_key(session: Session) -> str:
     return f"named {session.named}" if session.named else ""
 
 
-def fetch_origin(session: Session) -> Origin:
+def fetch_origin(session: Session) -> AskOrigin:
     """Fetch the content that the page opens with; it blocks.
 
     Raises
@@ -71,14 +71,14 @@ def fetch_origin(session: Session) -> Origin:
     return _fetch_named(session) if key.startswith("named ") else _fetch_row(session)
 
 
-def _fetch_named(session: Session) -> Origin:
+def _fetch_named(session: Session) -> AskOrigin:
     version = session.client.named_decisions.version(session.named, PRODUCTION)
     name = escape_markdown(session.named)
     text = f"The decision **{name}**, version {version.version}, which is in production."
-    return Origin(text, version.decisions, version=version)
+    return AskOrigin(text, version.decisions, version=version)
 
 
-def _fetch_row(session: Session) -> Origin:
+def _fetch_row(session: Session) -> AskOrigin:
     is_row = session.view == ROW
     rows = session.client.datasets.search(
         session.dataset,
@@ -96,7 +96,7 @@ def _fetch_row(session: Session) -> Origin:
         else "The first row of the model line's dataset, in its wording"
     )
     text += f", labelled {labels}" if labels else ""
-    return Origin(escape_markdown(text), row.decisions, row=row)
+    return AskOrigin(escape_markdown(text), row.decisions, row=row)
 
 
 def _fields_of(sent: Mapping[str, Any]) -> DecisionFields:

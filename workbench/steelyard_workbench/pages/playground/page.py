@@ -35,8 +35,8 @@ from steelyard_workbench.kit.states import empty, failed, loading
 from steelyard_workbench.kit.tasks import Task, Write
 from steelyard_workbench.pages.playground.answer import show_answer
 from steelyard_workbench.pages.playground.decision_form import DecisionFields, DecisionForm
-from steelyard_workbench.pages.playground.origin import Origin, fetch_origin, origin_key
-from steelyard_workbench.pages.playground.read_as import ReadAs, read_as_text
+from steelyard_workbench.pages.playground.origin import AskOrigin, fetch_origin, origin_key
+from steelyard_workbench.pages.playground.read_as import ReadAsEditor, read_as_text
 from steelyard_workbench.pages.playground.reader_offer import ReaderOffer, is_guessed
 from steelyard_workbench.pages.playground.saving import WasItRight
 from steelyard_workbench.pages.playground.side_by_side import MOST_MODELS, AnswersTogether
@@ -76,7 +76,7 @@ class PlaygroundPage(Page):
             inline=True,
             sizing_mode="stretch_width",
         )
-        self._from: Origin | None = None
+        self._from: AskOrigin | None = None
         #: The model that a named decision is asked by its name with; ``None`` where it is not.
         self._named_model: object = None
         #: The model that a person chose, and whether the page itself is choosing one.
@@ -229,7 +229,7 @@ class PlaygroundPage(Page):
 
         form_of = {form.id: form for form in self.forms if form.label_set() is None}
         return {
-            sent["id"]: ReadAs(sent, partial(edited, form_of[sent["id"]]))
+            sent["id"]: ReadAsEditor(sent, partial(edited, form_of[sent["id"]]))
             for sent in request["decisions"]
             if sent["id"] in form_of and read_as_text(sent)
         }
@@ -298,7 +298,7 @@ class PlaygroundPage(Page):
         self.saving.part.start()
         return self.saving.__panel__()
 
-    def _fill_origin(self, origin: Origin) -> Viewable:
+    def _fill_origin(self, origin: AskOrigin) -> Viewable:
         """Fill the fields with the page's origin; unchanged fields are sent as they are there."""
         self._from = origin
 

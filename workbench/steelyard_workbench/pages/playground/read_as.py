@@ -50,7 +50,7 @@ def wording_fields(
     return yes, no
 
 
-class ReadAs(Viewer):
+class ReadAsEditor(Viewer):
     """The statement of a decision, with *Edit*.
 
     Parameters

@@ -40,7 +40,7 @@ _WIDTHS = {"row": 65, "context": 205, "characters": 95, "labels": 180, "state": 
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SelectionEdit:
     """The edit of several rows."""
 
     action: BulkAction
@@ -68,7 +68,12 @@ class Change:
         return f"{self.action.capitalize()} {rows}"
 
 
-_PLAIN = (Change("accept"), Change("exclude"), Change("include"), Change("skip"))
+_PLAIN = (
+    SelectionEdit("accept"),
+    SelectionEdit("exclude"),
+    SelectionEdit("include"),
+    SelectionEdit("skip"),
+)
 
 
 class BulkView(Viewer):
@@ -84,8 +89,8 @@ class BulkView(Viewer):
         self,
         fetch: Callable[[int, int, dict[str, Any] | None], DraftRowPage],
         *,
-        on_selected: Callable[[Change, list[DraftRow]], None],
-        on_matching: Callable[[Change, int], None],
+        on_selected: Callable[[SelectionEdit, list[DraftRow]], None],
+        on_matching: Callable[[SelectionEdit, int], None],
         on_open: Callable[[DraftRow], None],
         on_note: Callable[[DraftRow], None],
         on_message: Callable[[str], None],
@@ -94,7 +99,7 @@ class BulkView(Viewer):
         self._on_selected, self._on_matching = on_selected, on_matching
         self._on_message = on_message
         self._seen: dict[int, DraftRow] = {}
-        self._changes: dict[str, Change] = {change.label: change for change in _PLAIN}
+        self._changes: dict[str, SelectionEdit] = {change.label: change for change in _PLAIN}
         self._cursor = 0
         self._is_forbidden = False
         self.table = FrameTable(
@@ -130,7 +135,7 @@ class BulkView(Viewer):
         return self._box
 
     @property
-    def change(self) -> Change:
+    def change(self) -> SelectionEdit:
         """The selected edit."""
         return self._changes[self._change.value]
 
@@ -184,7 +189,7 @@ class BulkView(Viewer):
         else:
             self._change_rows(change, rows)
 
-    def _change_rows(self, change: Change, rows: list[DraftRow]) -> None:
+    def _change_rows(self, change: SelectionEdit, rows: list[DraftRow]) -> None:
         self._on_selected(change, rows)
         # Rows may leave the queue by it: still selected, but unseen, they would get the next change.
         self.table.select(())
@@ -246,7 +251,7 @@ class BulkView(Viewer):
             questions.update(dict.fromkeys(questions_of(row.decisions)))
         for question in questions:
             for name in question.outcomes:
-                change = Change("relabel", question.id, name)
+                change = SelectionEdit("relabel", question.id, name)
                 self._changes.setdefault(change.label, change)
         if len(self._changes) != len(self._change.options):
             self._change.options = list(self._changes)

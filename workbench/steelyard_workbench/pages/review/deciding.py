@@ -14,10 +14,10 @@ from steelyard_workbench.pages.review.apart import (
     picked_of,
     with_answer,
 )
-from steelyard_workbench.pages.review.bulk_view import Change
+from steelyard_workbench.pages.review.bulk_view import SelectionEdit
 from steelyard_workbench.pages.review.edits import Unsent
 from steelyard_workbench.pages.review.queue_reader import QueueReader
-from steelyard_workbench.pages.review.steps import Steps
+from steelyard_workbench.pages.review.steps import DraftSteps
 from steelyard_workbench.pages.review.suggestions import Suggestions, edits_to, top_of
 from steelyard_workbench.parts.datasets.questions import (
     Question,
@@ -52,7 +52,7 @@ class Deciding:
     def __init__(
         self,
         reader: QueueReader,
-        steps: Steps,
+        steps: DraftSteps,
         *,
         question: Callable[[], Question | None],
         suggestions: Callable[[], Suggestions],
@@ -329,7 +329,7 @@ class Deciding:
         self._on_again()
         self._steps.push(entry)
 
-    def change_rows(self, change: Change, rows: list[DraftRow]) -> None:
+    def change_rows(self, change: SelectionEdit, rows: list[DraftRow]) -> None:
         """Change rows of the table in one step; those that do not ask the decision are left."""
         edits, before, after = [], [], []
         for row in rows:
@@ -348,7 +348,7 @@ class Deciding:
         )
         self._on_message(label)
 
-    def change_matching(self, change: Change, n_rows: int) -> None:
+    def change_matching(self, change: SelectionEdit, n_rows: int) -> None:
         """Change every row of the queue under the filter in one step."""
         given: dict[str, Any] = {
             "action": change.action,
@@ -364,7 +364,7 @@ class Deciding:
         self._on_message(change.sentence(n_rows))
 
 
-def _edit_of(change: Change, row: DraftRow) -> tuple[dict[str, Any], DraftRow] | None:
+def _edit_of(change: SelectionEdit, row: DraftRow) -> tuple[dict[str, Any], DraftRow] | None:
     """Return what a change is for a row, and the row after it; ``None`` if it asks no such decision."""
     edit: dict[str, Any] = {"row": row.row, "action": change.action}
     if change.action != "relabel":

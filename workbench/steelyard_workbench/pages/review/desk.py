@@ -34,7 +34,7 @@ from steelyard_workbench.pages.review.reviewers import Reviewers
 from steelyard_workbench.pages.review.row_view import RowView
 from steelyard_workbench.pages.review.rows_ahead import RowsAhead
 from steelyard_workbench.pages.review.seal_dialog import SealDialog
-from steelyard_workbench.pages.review.steps import Steps
+from steelyard_workbench.pages.review.steps import DraftSteps
 from steelyard_workbench.pages.review.suggesting import Suggesting
 from steelyard_workbench.pages.review.waiting import Conflict
 from steelyard_workbench.parts.review.filter_bar import FilterBar
@@ -56,7 +56,7 @@ class Desk(Viewer):
         queue: Queue = next((name for name in QUEUES if name == named), "to_review")
         self.tabs = QueueTabs(queue, self.open_queue)
         self._notices, self._live = Notices(), LiveText()
-        self.steps = Steps(session.client, draft, self.tabs, self._notices, self)
+        self.steps = DraftSteps(session.client, draft, self.tabs, self._notices, self)
         self.steps.queue.reviewer = session.reviewer or None
         self.reader = self.steps.reader = QueueReader(
             session.client,

@@ -13,7 +13,7 @@ from steelyard_workbench.pages.review.note_dialog import NoteDialog
 from steelyard_workbench.pages.review.row_view import RowView
 from steelyard_workbench.pages.review.rows_ahead import PAGE_ROWS, RowsAhead
 from steelyard_workbench.pages.review.seal_dialog import SealDialog
-from steelyard_workbench.pages.review.steps import Steps
+from steelyard_workbench.pages.review.steps import DraftSteps
 from steelyard_workbench.parts.datasets.questions import digits_of
 from steelyard_workbench.parts.review.filter_bar import FilterBar
 
@@ -27,7 +27,7 @@ class KeyedDesk(Protocol):
     deciding: Deciding
     notes: NoteDialog
     seal: SealDialog
-    steps: Steps
+    steps: DraftSteps
     view: RowView
 
     @property

@@ -15,7 +15,7 @@ from steelyard.review.outcomes_wire import DecisionOutcomes, DraftOutcome, Draft
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.states import empty
-from steelyard_workbench.parts.datasets.outcome_table import OutcomeTable
+from steelyard_workbench.parts.datasets.outcome_table import OutcomeEditor
 
 _WHAT = (
     "Merge answers that mean the same, rename them, and say what each means. Rows show the new "
@@ -38,7 +38,7 @@ class OutcomesPanel(Viewer):
         self, client: Client, draft_id: str, on_edit: Callable[[str, Changes, str], None]
     ) -> None:
         self._on_edit = on_edit
-        self._tables: dict[str, OutcomeTable] = {}
+        self._tables: dict[str, OutcomeEditor] = {}
         self._listed: dict[str, DecisionOutcomes] = {}
         self._is_forbidden = False
         self.save = pmui.Button(
@@ -74,7 +74,7 @@ class OutcomesPanel(Viewer):
         return bool(self._box.visible)
 
     @property
-    def tables(self) -> dict[str, OutcomeTable]:
+    def tables(self) -> dict[str, OutcomeEditor]:
         """The table of each decision whose outcomes can be changed."""
         return self._tables
 
@@ -99,7 +99,7 @@ class OutcomesPanel(Viewer):
                 outcome = "1 answer" if n_left == 1 else f"{n_left:,} answers"
                 self._on_edit(decision, changes, f"{decision} has {outcome}")
 
-    def _changes(self, decision: str, table: OutcomeTable) -> Changes:
+    def _changes(self, decision: str, table: OutcomeEditor) -> Changes:
         """Return what becomes of the outcomes of a decision, those with a change alone."""
         changes = {}
         for outcome in self._listed[decision].outcomes:
@@ -124,7 +124,7 @@ class OutcomesPanel(Viewer):
             if decision.fixed is not None:
                 parts.append(pmui.Typography(f"**{name}**: {decision.fixed}", variant="body2"))
                 continue
-            table = self._tables[decision.decision] = OutcomeTable(
+            table = self._tables[decision.decision] = OutcomeEditor(
                 name,
                 {outcome.outcome: outcome.rows for outcome in decision.outcomes},
                 self._changed,
@@ -164,7 +164,7 @@ def _current(decision: DecisionOutcomes) -> Changes:
     }
 
 
-def _roots(changes: Changes, table: OutcomeTable) -> list[str]:
+def _roots(changes: Changes, table: OutcomeEditor) -> list[str]:
     return [value for value in table.edits if "same_as" not in changes.get(value, {})]
 
 

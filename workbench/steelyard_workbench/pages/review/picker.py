@@ -31,7 +31,7 @@ _STARTED = "The review is started. It is in the list of reviews on the Review pa
 
 
 @dataclass(frozen=True, slots=True)
-class OpenDrafts:
+class DraftList:
     """Open drafts, newest first.
 
     Parameters
@@ -47,11 +47,11 @@ class OpenDrafts:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class ReviewChoices:
     """The datasets and drafts to review."""
 
     datasets: list[Dataset]
-    drafts: OpenDrafts
+    drafts: DraftList
 
 
 class Picker(Viewer):
@@ -133,11 +133,11 @@ class Picker(Viewer):
         )
         self._dialog[:] = [self.asked]
 
-    def _fetch(self) -> Choices:
+    def _fetch(self) -> ReviewChoices:
         datasets = list(islice(self._client.datasets.iterate(), MOST_DATASETS))
-        return Choices(datasets, self._fetch_drafts(None))
+        return ReviewChoices(datasets, self._fetch_drafts(None))
 
-    def _fetch_drafts(self, cursor: str | None) -> OpenDrafts:
+    def _fetch_drafts(self, cursor: str | None) -> DraftList:
         page = self._client.drafts.list(
             dataset_id=self._session.dataset or None,
             status="open",
@@ -145,9 +145,9 @@ class Picker(Viewer):
             cursor=cursor,
         )
         drafts = [self._client.drafts.get(draft.id) for draft in page.data]
-        return OpenDrafts(drafts, page.next_cursor)
+        return DraftList(drafts, page.next_cursor)
 
-    def _show(self, choices: Choices) -> Viewable:
+    def _show(self, choices: ReviewChoices) -> Viewable:
         if not choices.datasets:
             go = pmui.Button(label="Import a dataset", variant="contained")
             go.on_click(lambda _: self._session.open("datasets"))
@@ -191,7 +191,7 @@ class Picker(Viewer):
             *parts, self._lines, self._more_text, self._more, sizing_mode="stretch_width"
         )
 
-    def _list(self, drafts: OpenDrafts) -> None:
+    def _list(self, drafts: DraftList) -> None:
         """Add drafts to those that are listed, and say whether there are more."""
         self._cursor = drafts.next_cursor
         self._lines.extend([self._line(draft) for draft in drafts.drafts])

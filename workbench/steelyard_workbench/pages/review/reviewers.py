@@ -32,7 +32,7 @@ _ORIGINS = {"anywhere": "", **{name: name for name in get_args(LabelledBy)}}
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class ReviewerShares:
     """A draft's reviewers and their progress."""
 
     assignments: Assignments
@@ -100,7 +100,7 @@ class Reviewers(Viewer):
         self.move = Write(self._move_rows, "Not handed over:", self._problem, refused="Hand over")
         self._assign.on_click(self.assign.on_event)
         self._move.on_click(self.move.on_event)
-        self.part: Loaded[Shares] = Loaded("The reviewers", self._fetch, self._show)
+        self.part: Loaded[ReviewerShares] = Loaded("The reviewers", self._fetch, self._show)
         pn.bind(lambda _: self.part.refresh.start(quietly=True), self.by, watch=True)
 
     def __panel__(self) -> Viewable:
@@ -110,12 +110,14 @@ class Reviewers(Viewer):
         """Disable every change."""
         self._assign.disabled = self._move.disabled = True
 
-    def _fetch(self) -> Shares:
+    def _fetch(self) -> ReviewerShares:
         drafts = self._client.drafts
         by: LabelledBy | None = self.by.value or None
-        return Shares(drafts.assignments(self._draft_id), drafts.agreement(self._draft_id, by=by))
+        return ReviewerShares(
+            drafts.assignments(self._draft_id), drafts.agreement(self._draft_id, by=by)
+        )
 
-    def _show(self, shares: Shares) -> Viewable:
+    def _show(self, shares: ReviewerShares) -> Viewable:
         assignments, agreement = shares.assignments, shares.agreement
         parts: list[Viewable] = []
         if assignments.data:

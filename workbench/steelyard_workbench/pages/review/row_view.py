@@ -13,7 +13,13 @@ from panel.viewable import Viewable, Viewer
 from steelyard.decisions.several import LabelSet, label_sets
 from steelyard.review.wire import DraftRow
 from steelyard_workbench.kit.components.numbers import percent_text
-from steelyard_workbench.kit.components.row_card import CardQuestion, Choice, Image, RowCard, Run
+from steelyard_workbench.kit.components.row_card import (
+    CardButton,
+    CardQuestion,
+    Image,
+    RowCard,
+    Run,
+)
 from steelyard_workbench.kit.keys import key_of, shown_key
 from steelyard_workbench.pages.review.apart import answer_text, is_apart, reviewers_choosing
 from steelyard_workbench.pages.review.suggestions import Suggested, top_of
@@ -193,11 +199,11 @@ class RowView(Viewer):
         """Mark the label of a row, predictions against it, and the keys while it is active."""
         here = expected_of(row, question.id)
         changed = " (changed)" if question.id in row.now.relabelled else ""
-        outcomes: list[Choice] = []
+        outcomes: list[CardButton] = []
         for digit, outcome in zip(digits_of(question.outcomes), question.outcomes, strict=True):
             is_picked = self._picked.get(question.id) == outcome
             outcomes.append(
-                Choice(
+                CardButton(
                     name=outcome,
                     key=digit if place == self.active else "",
                     label="  ".join([outcome, *self._marks_of(question.id, outcome, row)]),
@@ -219,7 +225,7 @@ class RowView(Viewer):
         labels = self._sets[name]
         is_active = self.question is not None and self.question.id in labels.labels
         choices = [
-            Choice(
+            CardButton(
                 name=id_,
                 key=str(number) if is_active and number <= _DIGITS else "",
                 label="  ".join([label, *self._marks_of(id_, "yes", row)]),
@@ -228,7 +234,7 @@ class RowView(Viewer):
             )
             for number, (id_, label) in enumerate(labels.labels.items(), start=1)
         ]
-        done = Choice(
+        done = CardButton(
             name=_DONE,
             key="0" if is_active else "",
             label="No other fits",
@@ -267,12 +273,12 @@ class RowView(Viewer):
             marks.append("✓ chosen")
         return marks
 
-    def _action(self, action: str, row: DraftRow) -> Choice:
+    def _action(self, action: str, row: DraftRow) -> CardButton:
         keys = key_of(action).keys
         shown = keys[0] if action not in ("next", "previous", "redo") else shown_key(keys[0])
         is_included_by_it = action == "exclude" and row.now.state == "excluded"
         label = "Include" if is_included_by_it else _ACTIONS[action]
-        return Choice(
+        return CardButton(
             name=action,
             key=shown,
             label=label,

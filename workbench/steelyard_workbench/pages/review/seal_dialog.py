@@ -43,7 +43,7 @@ _UNSETTLED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class DraftChanges:
     """A draft's changes, its unsettled rows, and the effect on families."""
 
     draft: Draft
@@ -183,10 +183,10 @@ class SealDialog(Viewer):
     def _fit(self) -> None:
         self._name.visible = self._as.value == _DATASET
 
-    def _fetch(self) -> Changes:
+    def _fetch(self) -> DraftChanges:
         drafts = self._client.drafts
         draft = drafts.get(self._draft_id)
-        return Changes(
+        return DraftChanges(
             draft,
             drafts.agreement(self._draft_id),
             self._fetch_growths(draft),
@@ -206,7 +206,7 @@ class SealDialog(Viewer):
         except SteelyardError:  # nothing is changed yet, or it cannot follow: sealing says which
             return {}
 
-    def _show(self, changes: Changes) -> Viewable:
+    def _show(self, changes: DraftChanges) -> Viewable:
         draft, agreement = changes.draft, changes.agreement
         rows = [(f"{draft.states.get(state, 0):,}", meaning) for state, meaning in _STATES.items()]
         rows.append((f"{draft.noted:,}", "rows have a note"))

@@ -17,7 +17,7 @@ from steelyard_workbench.pages.review.queue_tabs import QueueTabs
 from steelyard_workbench.pages.review.waiting import Conflict
 
 
-class Shown(Protocol):
+class ResultPlace(Protocol):
     """The place where the result of a step is shown."""
 
     def stands(self, now: RowNow) -> None:
@@ -51,7 +51,7 @@ class Shown(Protocol):
         """Read a text out."""
 
 
-class Steps:
+class DraftSteps:
     """A person's steps in a draft, and their results.
 
     Attributes
@@ -63,7 +63,7 @@ class Steps:
     reader: QueueReader
 
     def __init__(
-        self, client: Client, draft: Draft, tabs: QueueTabs, notices: Notices, shown: Shown
+        self, client: Client, draft: Draft, tabs: QueueTabs, notices: Notices, shown: ResultPlace
     ) -> None:
         self._tabs, self._notices, self._shown = tabs, notices, shown
         self._done: list[Unsent] = []

@@ -31,7 +31,7 @@ _PACKAGES = ("steelyard", "panel", "panel-material-ui", "bokeh", "polars", "onnx
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class InstalledVersions:
     """The versions of the server and the workbench.
 
     Parameters
@@ -84,7 +84,7 @@ class SettingsPage(Page):
     def _keys(self) -> list[ApiKey]:
         return list(islice(self.client.account.keys(), _MOST_KEYS))
 
-    def _environment(self) -> Environment:
+    def _environment(self) -> InstalledVersions:
         try:
             parts = dict(self.client.ready().parts)
         except SteelyardError:  # an operator's to know, or a part that is not ready
@@ -94,7 +94,7 @@ class SettingsPage(Page):
         if newest:
             stored = self.client.stored_decision(newest[0].id)
             days = (stored.expires_at - stored.created_at) / _DAY_S
-        return Environment(self.client.health(), self.client.capabilities(), parts, days)
+        return InstalledVersions(self.client.health(), self.client.capabilities(), parts, days)
 
 
 def show_account(account: AccountSummary) -> Viewable:
@@ -136,7 +136,7 @@ def show_keys(keys: list[ApiKey]) -> Viewable:
     )
 
 
-def show_environment(environment: Environment) -> Viewable:
+def show_environment(environment: InstalledVersions) -> Viewable:
     """Show what the server does; its parts, prices and libraries under *Details*."""
     discovery = environment.discovery
     shown: list[Viewable] = [

@@ -13,8 +13,8 @@ from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.pages.usage.buying import Purchases
 from steelyard_workbench.pages.usage.referring import Referrals
-from steelyard_workbench.pages.usage.spending import Spending, from_text
-from steelyard_workbench.pages.usage.top_up import TopUps
+from steelyard_workbench.pages.usage.spending import SpendingSection, from_text
+from steelyard_workbench.pages.usage.top_up import TopUpSection
 from steelyard_workbench.parts.balance import Balance
 
 _NO_MONEY = "Purchases, top-ups and referrals are for the roles owner and billing."
@@ -33,14 +33,14 @@ class UsagePage(PersonalPage):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.purchases: Purchases | None = None
-        self.spending: Spending | None = None
+        self.spending: SpendingSection | None = None
 
     def build_for(self, who: CurrentSession) -> list[Viewable]:
         """Return the balance, the spending and, for some roles, purchases."""
         del who
         session, visit = self.session, self.visit
         balance = Balance(session, visit)
-        self.spending = Spending(session, visit)
+        self.spending = SpendingSection(session, visit)
         shown = [
             heading("Balance"),
             self.section(balance),
@@ -52,7 +52,7 @@ class UsagePage(PersonalPage):
             return [*shown, heading("Purchases"), empty(_NO_MONEY)]
         self.purchases = Purchases(session, visit)
         self.purchases.on_change = balance.refresh
-        self.top_ups = TopUps(session, visit)
+        self.top_ups = TopUpSection(session, visit)
         self.referrals = Referrals(session, visit)
         return [
             *shown,

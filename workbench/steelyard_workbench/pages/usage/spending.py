@@ -25,7 +25,7 @@ from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.theme import BLUE
 from steelyard_workbench.parts.balance import usd
-from steelyard_workbench.parts.live.view import WINDOWS, RowFilter, View, to_text
+from steelyard_workbench.parts.live.view import WINDOWS, AnswerFilter, View, to_text
 
 _DAY_S = 86_400
 _CENT = Decimal("0.01")
@@ -66,7 +66,7 @@ def from_text(text: str) -> SpendView:
     return SpendView(by, int(match[2]))
 
 
-class Spending(Section):
+class SpendingSection(Section):
     """The chart of the spending, its choice, and its figures."""
 
     def build(self) -> list[Viewable]:
@@ -134,7 +134,7 @@ class Spending(Section):
         def open_day(place: int) -> None:
             start = starts[place]
             name = f"made on {lines[place].name} (UTC)"
-            rows = RowFilter(name=name, since=start, until=start + _DAY_S)
+            rows = AnswerFilter(name=name, since=start, until=start + _DAY_S)
             self._open_calls(View(window_s=_window_of(self.view.days), rows=rows))
 
         made = day_chart(
@@ -165,7 +165,7 @@ class Spending(Section):
             name = lines[place].name or ""
             window_s = _window_of(self.view.days)
             if usage.by == "key":
-                rows = RowFilter(name=f"of the key {_name_of(lines[place])}", key=name)
+                rows = AnswerFilter(name=f"of the key {_name_of(lines[place])}", key=name)
                 self._open_calls(View(window_s=window_s, rows=rows))
             else:
                 self._open_calls(View(window_s=window_s, model=name))

@@ -20,7 +20,7 @@ _WHAT = (
 )
 
 
-class TopUps(Section):
+class TopUpSection(Section):
     """The automatic top-up: its state, and the form that sets or ends it."""
 
     def build(self) -> list[Viewable]:

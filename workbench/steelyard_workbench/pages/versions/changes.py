@@ -23,14 +23,14 @@ class Transition:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RowChanges:
     """The rows of a difference by their places."""
 
     removed: list[int]
     relabelled: Mapping[Transition, list[int]]
 
 
-def fetch_changes(client: Client, dataset_id: str, older: int, newer: int) -> Changes:
+def fetch_changes(client: Client, dataset_id: str, older: int, newer: int) -> RowChanges:
     """Find the rows of a difference; both versions are fetched whole."""
     before, after = (
         _read(client.datasets.export(dataset_id, version=version)) for version in (older, newer)
@@ -38,7 +38,7 @@ def fetch_changes(client: Client, dataset_id: str, older: int, newer: int) -> Ch
     return find_changes(before, after)
 
 
-def find_changes(before: pl.DataFrame, after: pl.DataFrame) -> Changes:
+def find_changes(before: pl.DataFrame, after: pl.DataFrame) -> RowChanges:
     """Compare two versions.
 
     Parameters
@@ -61,7 +61,7 @@ def find_changes(before: pl.DataFrame, after: pl.DataFrame) -> Changes:
         .group_by("decision", "before", "after")
         .agg(pl.col("index").unique().sort())
     )
-    return Changes(
+    return RowChanges(
         removed,
         {
             Transition(decision, old, new): indexes

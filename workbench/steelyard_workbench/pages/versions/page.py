@@ -24,7 +24,7 @@ from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.pages.evaluations.page import dataset_select
-from steelyard_workbench.pages.versions.changes import Changes, Transition, fetch_changes
+from steelyard_workbench.pages.versions.changes import RowChanges, Transition, fetch_changes
 from steelyard_workbench.pages.versions.version_charts import draw_sides, draw_transitions
 from steelyard_workbench.parts.datasets.export_bar import export_dialog
 from steelyard_workbench.parts.datasets.next_steps import next_steps
@@ -41,7 +41,7 @@ _VIA = {"api": "the API", "jsonl": "JSON Lines", "csv": "CSV", "labeling": "labe
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class VersionHistory:
     """A dataset and its versions.
 
     Parameters
@@ -94,11 +94,11 @@ class VersionsPage(Page):
         self._dataset_id = ""
         self.newer = self.older = 0
         self.rows: RowTable | None = None
-        self.history: Loaded[History] | None = None
+        self.history: Loaded[VersionHistory] | None = None
         self.difference: Loaded[Difference] | None = None
         self.which: str | Transition = _ADDED
         self._first = 0
-        self._changes: dict[tuple[int, int], Changes] = {}
+        self._changes: dict[tuple[int, int], RowChanges] = {}
         self.shown_text = empty("")
 
     def open(self) -> None:
@@ -159,9 +159,9 @@ class VersionsPage(Page):
 
     # Its versions
 
-    def _fetch(self) -> History:
+    def _fetch(self) -> VersionHistory:
         dataset_id = self._dataset_id
-        return History(
+        return VersionHistory(
             self.client.datasets.get(dataset_id),
             self.client.datasets.versions(dataset_id).data,
             self._reviews(dataset_id),
@@ -181,7 +181,7 @@ class VersionsPage(Page):
             version.version: name for version, name in sealed if version.dataset_id == dataset_id
         }
 
-    def _show(self, history: History) -> Viewable:
+    def _show(self, history: VersionHistory) -> Viewable:
         dataset, versions = history.dataset, history.versions
         shown, _ = self._pick(versions)
         newer = pmui.Select(label="Version", options=_names(versions), value=shown, width=300)
@@ -312,7 +312,7 @@ class VersionsPage(Page):
             indexes, version = changes.removed, self.older
         return listed_page(self.client, dataset_id, request, version=version, indexes=indexes)
 
-    def _find_changes(self) -> Changes:
+    def _find_changes(self) -> RowChanges:
         """Return which rows changed, fetched once."""
         pair = (self.older, self.newer)
         if pair not in self._changes:

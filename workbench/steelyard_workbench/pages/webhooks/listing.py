@@ -36,7 +36,7 @@ _ONCE = "Copy its secret now: it is not shown again. Your program checks signatu
 _USUAL = ["job.succeeded", "job.failed", "alarm.raised"]
 
 
-class Webhooks(Section):
+class WebhookListing(Section):
     """The list, the webhook that is open beside it, and the form of a new one."""
 
     def build(self) -> list[Viewable]:

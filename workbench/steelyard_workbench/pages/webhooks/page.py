@@ -5,7 +5,7 @@ from __future__ import annotations
 from panel.viewable import Viewable
 
 from steelyard_workbench.kit.page import Page
-from steelyard_workbench.pages.webhooks.listing import Webhooks
+from steelyard_workbench.pages.webhooks.listing import WebhookListing
 
 
 class WebhooksPage(Page):
@@ -17,6 +17,6 @@ class WebhooksPage(Page):
 
     def build(self) -> list[Viewable]:
         """Return the list, the webhook that is open, and the form of a new one."""
-        self.section = Webhooks(self.session, self.visit)
+        self.section = WebhookListing(self.session, self.visit)
         self.parts += self.section.parts
         return [self.section.__panel__()]

@@ -16,7 +16,7 @@ _ROW_HEIGHT, _MOST_HEIGHT = 54, 460
 MOST_SHOWN = 60
 
 
-class OutcomeTable(Viewer):
+class OutcomeEditor(Viewer):
     """Edits outcomes: names, descriptions and merges.
 
     ``counts``: values of the column to their rows, the most first. ``on_change`` is called when a

@@ -50,7 +50,7 @@ Leading = tuple[str, Measure] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class EvaluationListing:
     """The newest evaluations, the leading measure of succeeded ones, and whether there are more."""
 
     evaluations: list[Evaluation]
@@ -83,7 +83,7 @@ class EvaluationList(Viewer):
         self._n_wanted = _STEP
         self._measured: dict[str, Leading] = {}
         self.lines: dict[str, EvaluationLine] = {}
-        self.part: Loaded[Listed] = Loaded("The evaluations", self._fetch, self._show)
+        self.part: Loaded[EvaluationListing] = Loaded("The evaluations", self._fetch, self._show)
         self.look = Task(self._look, on_failure=self._keep_shown, scope=scope)
 
     def __panel__(self) -> Viewable:
@@ -111,7 +111,7 @@ class EvaluationList(Viewer):
     def _keep_shown(self, _: Exception) -> None:
         """Keep the present figures: the next look may see new ones."""
 
-    def _fetch(self) -> Listed:
+    def _fetch(self) -> EvaluationListing:
         evaluations = list(
             islice(self.client.evaluations.list(self._dataset_id), self._n_wanted + 1)
         )
@@ -123,9 +123,9 @@ class EvaluationList(Viewer):
                 self._measured[evaluation.id] = next(
                     ((name, measure) for name, measure in measures if measure), None
                 )
-        return Listed(shown, dict(self._measured), len(evaluations) > len(shown))
+        return EvaluationListing(shown, dict(self._measured), len(evaluations) > len(shown))
 
-    def _show(self, listed: Listed) -> Viewable:
+    def _show(self, listed: EvaluationListing) -> Viewable:
         if not listed.evaluations:
             return empty(
                 "This dataset has no evaluations yet. Choose a model and press *Evaluate*: it is "

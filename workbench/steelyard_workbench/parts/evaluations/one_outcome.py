@@ -25,7 +25,7 @@ from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Task, Write
 from steelyard_workbench.kit.theme import BLUE, GREY, ORANGE
-from steelyard_workbench.parts.evaluations.record_filter import RecordFilter
+from steelyard_workbench.parts.evaluations.record_filter import RecordChoice
 
 #: Named decisions that are offered to keep a threshold with.
 _MOST_NAMED = 200
@@ -35,7 +35,7 @@ class OneOutcome(Viewer):
     """Precision, recall and cost of acting on an outcome, by the threshold of its probability."""
 
     def __init__(
-        self, client: Client, evaluation_id: str, on_choose: Callable[[RecordFilter], None]
+        self, client: Client, evaluation_id: str, on_choose: Callable[[RecordChoice], None]
     ) -> None:
         self._on_choose, self._is_filling = on_choose, False
         self._client, self._evaluation_id, self._decision = client, evaluation_id, ""
@@ -201,7 +201,7 @@ class OneOutcome(Viewer):
         def open_(place: int) -> None:
             at = points[place].threshold
             self._on_choose(
-                RecordFilter(
+                RecordChoice(
                     decision=self._decision, top=answer.outcome, p_from=at, order="least_sure"
                 )
             )

@@ -39,7 +39,7 @@ from steelyard_workbench.parts.evaluations.charts import (
 )
 from steelyard_workbench.parts.evaluations.confusion_chart import confusion_chart
 from steelyard_workbench.parts.evaluations.record_browser import RecordBrowser
-from steelyard_workbench.parts.evaluations.record_filter import RecordFilter
+from steelyard_workbench.parts.evaluations.record_filter import RecordChoice
 from steelyard_workbench.parts.evaluations.report import report_html, report_json
 from steelyard_workbench.parts.evaluations.scored import Scored
 from steelyard_workbench.parts.evaluations.what_if import WhatIf
@@ -74,9 +74,9 @@ class OpenedEvaluation(Viewer):
         *,
         reviews: RowReview,
         section: str,
-        chosen: RecordFilter,
+        chosen: RecordChoice,
         on_section: Callable[[str], None],
-        on_choose: Callable[[RecordFilter], None],
+        on_choose: Callable[[RecordChoice], None],
         on_read: Callable[[int | None], None] = lambda _: None,
         scope: Scope | None = None,
     ) -> None:
@@ -123,7 +123,7 @@ class OpenedEvaluation(Viewer):
         await self._switch()
         await self.browser.refresh()
 
-    def choose(self, chosen: RecordFilter) -> None:
+    def choose(self, chosen: RecordChoice) -> None:
         """Show the rows behind a mark."""
         self.browser.choose(chosen)
 
@@ -158,7 +158,7 @@ class OpenedEvaluation(Viewer):
 
         def open_(place: int) -> None:
             row = rows[place]
-            self.choose(RecordFilter(p_from=row.low, p_to=row.high))
+            self.choose(RecordChoice(p_from=row.low, p_to=row.high))
 
         filled = [place for place, row in enumerate(rows) if row.n]
         values = [
@@ -208,7 +208,7 @@ class OpenedEvaluation(Viewer):
                 decision_id,
                 matrix,
                 lambda target, top: self.choose(
-                    RecordFilter(decision=decision_id, target=target, top=top)
+                    RecordChoice(decision=decision_id, target=target, top=top)
                 ),
             )
             left = len(matrix.outcomes) - MOST_OUTCOMES
@@ -392,10 +392,10 @@ def slices_text(
     return " ".join(parts)
 
 
-def _slice_filter(by: str, of: str) -> RecordFilter:
+def _slice_filter(by: str, of: str) -> RecordChoice:
     if by == "decision":
-        return RecordFilter(decision=of)
-    return RecordFilter(slice_by=by, slice=of)
+        return RecordChoice(decision=of)
+    return RecordChoice(slice_by=by, slice=of)
 
 
 def _short(measure: Measure | None) -> str:

@@ -35,7 +35,7 @@ from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Scope, Task
 from steelyard_workbench.kit.theme import token
 from steelyard_workbench.parts.evaluations.charts import TITLES, bin_name
-from steelyard_workbench.parts.evaluations.record_filter import RecordFilter
+from steelyard_workbench.parts.evaluations.record_filter import RecordChoice
 from steelyard_workbench.parts.evaluations.records import context_text, right_outcomes
 from steelyard_workbench.parts.review.sending import RowReview
 
@@ -81,8 +81,8 @@ class RecordBrowser(Viewer):
         detail: EvaluationDetail,
         *,
         reviews: RowReview,
-        chosen: RecordFilter,
-        on_choose: Callable[[RecordFilter], None],
+        chosen: RecordChoice,
+        on_choose: Callable[[RecordChoice], None],
         on_read: Callable[[int | None], None] = lambda _: None,
         scope: Scope | None = None,
     ) -> None:
@@ -176,9 +176,9 @@ class RecordBrowser(Viewer):
         await self.table.restart()
         self._tell()
 
-    def choose(self, chosen: RecordFilter) -> None:
+    def choose(self, chosen: RecordChoice) -> None:
         """Look at other decisions; the order stays when the new choice has the default."""
-        if chosen.order == RecordFilter().order:
+        if chosen.order == RecordChoice().order:
             chosen = dataclasses.replace(chosen, order=self.chosen.order)
         self.chosen = chosen
         self._on_choose(chosen)
@@ -227,7 +227,7 @@ class RecordBrowser(Viewer):
         self._order = pmui.Select(label="Order", options=ORDERS, **wide)
         self.wrong = pmui.Switch(label="Only wrong answers")
         self._clear = pmui.Button(label="Clear filter", variant="outlined", size="small")
-        self._clear.on_click(lambda _: self.choose(RecordFilter()))
+        self._clear.on_click(lambda _: self.choose(RecordChoice()))
 
     def _fill_fields(self) -> None:
         """Put the selection into the fields, without taking that for a person's choice."""
@@ -294,7 +294,7 @@ class RecordBrowser(Viewer):
         by, of = json.loads(self._slice.value) if self._slice.value else ("", "")
         decision = self.decision.value
         known = self._outcomes(decision) if decision != self.chosen.decision else None
-        self.chosen = RecordFilter(
+        self.chosen = RecordChoice(
             decision=decision,
             wrong=self.wrong.value,
             target=_kept(self._target.value, known),
@@ -345,7 +345,7 @@ class RecordBrowser(Viewer):
             notes.append(empty("The dataset was deleted, so the texts of these rows are gone."))
         if n == 0 and words:
             clear = pmui.Button(label="Clear the filter", variant="contained")
-            clear.on_click(lambda _: self.choose(RecordFilter()))
+            clear.on_click(lambda _: self.choose(RecordChoice()))
             notes.append(
                 empty(
                     f"No scored decision matches: *{escape_markdown(words)}*.",
@@ -419,7 +419,7 @@ def _place(record: EvaluationRecord | None) -> str:
     return "" if record is None else f"{record.row} {record.decision_id}"
 
 
-def _range_text(chosen: RecordFilter) -> str:
+def _range_text(chosen: RecordChoice) -> str:
     if chosen.p_from is None and chosen.p_to is None:
         return _ANY
     return json.dumps([chosen.p_from, chosen.p_to])

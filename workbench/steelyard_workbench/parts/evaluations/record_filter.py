@@ -16,7 +16,7 @@ _KEY = "records"
 
 
 @dataclass(frozen=True, slots=True)
-class RecordFilter:
+class RecordChoice:
     """Scored decisions that all of this holds for; the worst of all of them by default."""
 
     #: Id of the decision; empty for every one. So for the others.
@@ -34,7 +34,7 @@ class RecordFilter:
     @property
     def is_all(self) -> bool:
         """Whether every scored decision is looked at, in whatever order."""
-        return self == RecordFilter(order=self.order)
+        return self == RecordChoice(order=self.order)
 
     def client_filters(self) -> RecordFilters:
         """Return the filter as arguments of the client."""
@@ -74,18 +74,18 @@ class RecordFilter:
         return ", ".join(parts)
 
 
-def filter_from(query: str) -> RecordFilter:
+def filter_from(query: str) -> RecordChoice:
     """Read the filter in an address; unreadable parts are ignored."""
     try:
         state = msgspec.json.decode(query)[_KEY]
-        return convert({**state}, RecordFilter)
+        return convert({**state}, RecordChoice)
     except (msgspec.MsgspecError, KeyError, TypeError, IndexError):
-        return RecordFilter()
+        return RecordChoice()
 
 
-def query_of(chosen: RecordFilter) -> str:
+def query_of(chosen: RecordChoice) -> str:
     """Return a filter for the address; empty for the default."""
-    default = RecordFilter()
+    default = RecordChoice()
     state: dict[str, Any] = {
         field.name: getattr(chosen, field.name)
         for field in fields(chosen)

@@ -25,7 +25,7 @@ from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.parts.evaluations import charts
 from steelyard_workbench.parts.evaluations.one_outcome import OneOutcome
-from steelyard_workbench.parts.evaluations.record_filter import RecordFilter
+from steelyard_workbench.parts.evaluations.record_filter import RecordChoice
 
 Costs = dict[str, dict[str, float]]
 
@@ -41,7 +41,7 @@ class WhatIf(Viewer):
         client: Client,
         evaluation: wire.Evaluation,
         detail: wire.EvaluationDetail,
-        on_choose: Callable[[RecordFilter], None],
+        on_choose: Callable[[RecordChoice], None],
     ) -> None:
         self._client = client
         self._evaluation = evaluation
@@ -212,7 +212,7 @@ class WhatIf(Viewer):
 
         def open_(place: int) -> None:
             at = points[place].threshold
-            self._on_choose(RecordFilter(decision=decision, p_to=at, order="surest"))
+            self._on_choose(RecordChoice(decision=decision, p_to=at, order="surest"))
 
         chart = charts.coverage_chart(points, at=self.threshold.value, open_=open_)
         name = charts.coverage_measure(points)
@@ -284,10 +284,10 @@ class WhatIf(Viewer):
     def _open_cost(self, place: int, *, is_binary: bool) -> None:
         decision = self.decision.value
         if is_binary:
-            self._on_choose(RecordFilter(decision=decision, order="least_sure"))
+            self._on_choose(RecordChoice(decision=decision, order="least_sure"))
         elif self.curve is not None:
             at = self.curve.points[place].threshold
-            self._on_choose(RecordFilter(decision=decision, p_to=at, order="surest"))
+            self._on_choose(RecordChoice(decision=decision, p_to=at, order="surest"))
 
     def _show_yes(self) -> None:
         """Show the effect of answering yes from a threshold on; the curve is here already."""

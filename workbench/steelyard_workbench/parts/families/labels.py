@@ -68,7 +68,7 @@ _MARKS: dict[Status, str] = {"good": "✓", "bad": "✗", "unsure": "?", "runnin
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FineTuneChoice:
     """A fine-tune of a family, and the model that it made."""
 
     job: FamilyJob
@@ -84,11 +84,11 @@ class Choice:
         return f"fine-tune on version {version}, {ended} (…{self.job.id[-6:]})"
 
 
-def choices_of(family: Family) -> list[Choice]:
+def choices_of(family: Family) -> list[FineTuneChoice]:
     """Return a family's fine-tunes with their models, newest first."""
     jobs = family.jobs if isinstance(family.jobs, list) else []
     made = {model.adapter: model for model in family.models}
-    return [Choice(job, made.get(job.output_model or "")) for job in jobs]
+    return [FineTuneChoice(job, made.get(job.output_model or "")) for job in jobs]
 
 
 def outcome_of(job: FamilyJob) -> tuple[Status, str]:
@@ -185,13 +185,13 @@ def parent_of(family: Family, model: AnyModelVersion) -> str:
     return family.origin if model.parent is None else refs.get(model.parent, model.parent)
 
 
-def version_name(choice: Choice) -> str:
+def version_name(choice: FineTuneChoice) -> str:
     """Return what a fine-tune made, or on which version it was."""
     made = choice.model
     return f"fine-tune on version {choice.job.dataset_version}" if made is None else made.ref
 
 
-def line_text(family: Family, choice: Choice) -> str:
+def line_text(family: Family, choice: FineTuneChoice) -> str:
     """Return in words what a fine-tune is to its family, how often it is right, and when it was."""
     model = choice.model
     words = [roles_of(family, model) if model is not None else outcome_of(choice.job)[1]]

@@ -22,7 +22,7 @@ from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Write
 from steelyard_workbench.kit.theme import BLUE, ORANGE
-from steelyard_workbench.parts.live.view import RowFilter, View
+from steelyard_workbench.parts.live.view import AnswerFilter, View
 
 #: What is watched, in words.
 WATCH_WORDS: dict[Watch, str] = {
@@ -52,10 +52,10 @@ def fetch_alarms(client: Client, model: str = "") -> list[Alarm]:
     return list(islice(alarms, MOST_ALARMS))
 
 
-def rows_behind(alarm: Alarm) -> RowFilter:
+def rows_behind(alarm: Alarm) -> AnswerFilter:
     """Return the filter of the feed that shows the decisions behind an alarm."""
     behind = alarm.evidence.decisions
-    return RowFilter(
+    return AnswerFilter(
         name=f"behind the alarm about {WATCH_WORDS[alarm.watch]}",
         since=behind.since,
         until=behind.until,
@@ -82,7 +82,7 @@ class AlarmBand(Viewer):
         client: Client,
         alarm: Alarm,
         *,
-        open_: Callable[[RowFilter], None],
+        open_: Callable[[AnswerFilter], None],
         on_known: Callable[[], None],
     ) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ def show_alarms(
     client: Client,
     alarms: Sequence[Alarm],
     *,
-    open_: Callable[[RowFilter], None],
+    open_: Callable[[AnswerFilter], None],
     on_known: Callable[[], None],
 ) -> Viewable:
     """Show alarms, and nothing where there is none."""

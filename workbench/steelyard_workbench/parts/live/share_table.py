@@ -11,10 +11,10 @@ from panel.viewable import Viewable
 from steelyard.decision_log.wire import DecisionSeries, SeriesOutcome
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import percent_text
-from steelyard_workbench.parts.live.view import RowFilter
+from steelyard_workbench.parts.live.view import AnswerFilter
 
 #: What of the stream is to be checked: by chance, so that it corrects the model's count.
-TO_CHECK = RowFilter(
+TO_CHECK = AnswerFilter(
     name="not checked yet, in an order by chance", order="chance", has_feedback=False
 )
 _HOW = (

@@ -31,7 +31,7 @@ _BUCKETS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowFilter:
+class AnswerFilter:
     """Which rows a mark or a figure stands for; the fields are those of the log's query."""
 
     name: str = ""
@@ -64,7 +64,7 @@ class View:
     decision: str = ""
     #: The named decision, or its version, that requests name; empty for all requests.
     named: str = ""
-    rows: RowFilter = field(default_factory=RowFilter)
+    rows: AnswerFilter = field(default_factory=AnswerFilter)
 
     @property
     def window(self) -> str:

@@ -20,7 +20,7 @@ _MOST_ARCHIVED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class NamedListing:
     """The account's named decisions, the newest first, with the last day of those at the top."""
 
     decisions: Sequence[NamedDecision]
@@ -28,15 +28,15 @@ class Listed:
     archived: Sequence[NamedDecision] = ()
 
 
-def list_decisions(client: Client) -> Listed:
+def list_decisions(client: Client) -> NamedListing:
     """Fetch the account's named decisions; it blocks."""
     decisions = list(client.named_decisions.list())
     archived = list(islice(client.named_decisions.list(archived=True), _MOST_ARCHIVED))
-    return Listed(decisions, last_days(client, [each.name for each in decisions]), archived)
+    return NamedListing(decisions, last_days(client, [each.name for each in decisions]), archived)
 
 
 def show_decisions(
-    listed: Listed, open_: Callable[[str], None], label: str = "Named decisions"
+    listed: NamedListing, open_: Callable[[str], None], label: str = "Named decisions"
 ) -> Viewable:
     """Show named decisions as a table whose lines open them."""
     decisions, days = listed.decisions, listed.days
