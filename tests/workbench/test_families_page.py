@@ -460,10 +460,10 @@ def test_the_rows_behind_a_gate_come_with_their_contexts_and_filters():
 
 def open_slow_records() -> tuple[FamiliesPage, threading.Event, threading.Event]:
     """The page of a family the records of whose third fine-tune come once they may."""
-    began, go_on = threading.Event(), threading.Event()
+    opened, began, go_on = (threading.Event() for _ in range(3))
 
     def records(job_id: str, **_: Any) -> list[Any]:
-        if job_id == "ftj_3":
+        if job_id == "ftj_3" and opened.is_set():
             began.set()
             go_on.wait(SOON)
         return [record(f"of {job_id}", "billing", 0.9)]
@@ -474,7 +474,9 @@ def open_slow_records() -> tuple[FamiliesPage, threading.Event, threading.Event]
         jobs_records=records,
         jobs_get=lambda job_id: told_job(id=job_id, metrics={"gate": gate()}),
     )
-    return open_page(client, family="router"), began, go_on
+    page = open_page(client, family="router")  # which reads the rows that changed
+    opened.set()
+    return page, began, go_on
 
 
 def test_rows_that_come_once_another_model_is_chosen_are_not_under_its_gate():

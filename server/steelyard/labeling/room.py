@@ -66,11 +66,7 @@ def _sweep(house: House) -> Callable[[], object]:
 ROOM = Room(
     name="labeling",
     after=("models",),
-    tables=(
-        tables.labeling_sources,
-        tables.labeling_jobs,
-        tables.labeling_parts,
-    ),
+    tables=(tables.labeling_sources, tables.labeling_jobs, tables.labeling_parts),
     errors=errors_of(errors),
     events=("labeling.review_ready",),
     routes=ROUTES,

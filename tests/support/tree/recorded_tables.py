@@ -65,7 +65,7 @@ def tables_recorded() -> Iterator[None]:
 def tables_made() -> Iterator[None]:
     """Make tables as the product does until the end of the block."""
     with pytest.MonkeyPatch.context() as patched:
-        replayed = migrate._create
+        replayed = migrate.create_tables
         if isinstance(replayed, RecordedTables):
-            patched.setattr(migrate, "_create", replayed.create)
+            patched.setattr(migrate, "create_tables", replayed.create)
         yield
