@@ -18,7 +18,7 @@ from steelyard_workbench.kit import corner
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.details import Details
-from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.facts import heading, unseen_heading
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.components.side_by_side import side_by_side
@@ -249,6 +249,7 @@ class DatasetsPage(Page):
             side_by_side(
                 pn.Column(self.bar, self.rows, sizing_mode="stretch_width"),
                 pn.Column(
+                    unseen_heading("Labels and details"),
                     self.part(labels),
                     self.part(doubts),
                     self.part(foot),
