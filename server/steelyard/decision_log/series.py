@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from statistics import NormalDist
 from typing import Any
 
 import msgspec
@@ -29,7 +28,7 @@ from steelyard.decision_log.store import (
     ShortRow,
     feedback_of_answers,
 )
-from steelyard.decision_log.traffic import did_abstain, is_right, quantile, share
+from steelyard.decision_log.traffic import did_abstain, is_right, mean_of, quantile, share
 from steelyard.decision_log.true_shares import (
     MIN_CHECKS,
     CheckedDecision,
@@ -49,7 +48,6 @@ _SLICES = 720
 #: Outcomes whose shares are told, those that were on top most often.
 MAX_OUTCOMES = 8
 _AT_ONCE = 500
-_REACH = NormalDist().inv_cdf(0.975)
 
 
 class _Result(msgspec.Struct):
@@ -300,7 +298,7 @@ class Series:
             latency_p50_ms=quantile(times, 0.5),
             latency_p95_ms=quantile(times, 0.95),
             accuracy=share(point.right, len(point.squares)),
-            brier=_mean(point.squares),
+            brier=mean_of(point.squares, 2.0) if point.squares else None,
             cost_usd=to_usd(point.cost_nano) if self._has_cost else None,
         )
 
@@ -314,17 +312,6 @@ def _squared_error(probabilities: Mapping[str, float], outcome: str | Mapping[st
     forecast = [list(probabilities.values())]
     truth = [[targets.get(name, 0.0) for name in probabilities]]
     return float(decision_brier_scores(forecast, truth)[0])
-
-
-def _mean(values: Sequence[float]) -> Measure | None:
-    """Return a mean of squared errors, 0 to 2, with its interval."""
-    if not values:
-        return None
-    n, mean = len(values), float(np.mean(values))
-    if n == 1:
-        return Measure(value=mean, low=None, high=None, n=n)
-    reach = _REACH * float(np.std(values, ddof=1)) / math.sqrt(n)
-    return Measure(value=mean, low=max(mean - reach, 0.0), high=min(mean + reach, 2.0), n=n)
 
 
 def _parts(rows: Iterable[ShortRow]) -> Iterable[list[ShortRow]]:

@@ -7,7 +7,7 @@ the losses, are in ``steelyard.evaluations.measures.summary``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, TypeAlias
@@ -24,6 +24,7 @@ from steelyard.wire.measures import Measure, ReliabilityRow
 #: The most groups of a summary; the smaller ones are counted.
 MAX_GROUPS = 100
 _LEVEL = 0.95
+_REACH = NormalDist().inv_cdf(0.975)
 #: Probability from which a context more likely than not leaves a decision unsaid.
 _MORE_LIKELY = 0.5
 
@@ -151,8 +152,8 @@ def _groups(decisions: _Columns, keys: list[GroupKey]) -> list[wire.DecisionGrou
             version=version,
             decision=decision,
             decisions=n,
-            abstain_rate=_of(n_abstained, n),
-            feedback_share=_of(n_seen, n),
+            abstain_rate=proportion_of(n_abstained, n),
+            feedback_share=proportion_of(n_seen, n),
             accuracy=share(n_right, n_seen),
         )
         for (model, version, decision), (n, n_abstained, n_seen, n_right) in most[:MAX_GROUPS]
@@ -205,7 +206,7 @@ def did_abstain(action: str, top: str) -> bool:
 
 def share(n_successes: int, n: int) -> Measure | None:
     """Return a share with the exact 95 % interval; None of nothing."""
-    return _of(n_successes, n) if n else None
+    return proportion_of(n_successes, n) if n else None
 
 
 def quantile(values: FloatArray, q: float) -> Measure | None:
@@ -228,6 +229,16 @@ def quantile(values: FloatArray, q: float) -> Measure | None:
     )
 
 
-def _of(n_successes: int, n: int) -> Measure:
+def proportion_of(n_successes: float, n: int) -> Measure:
+    """Return a share of ``n``, one at least, with its interval; a success may count in part."""
     interval = proportion_interval(n_successes, n, level=_LEVEL)
     return Measure(value=n_successes / n, low=interval.low, high=interval.high, n=n)
+
+
+def mean_of(values: Sequence[float], most: float = math.inf) -> Measure:
+    """Return the mean of values from 0 to ``most``, one at least, with its interval where there are two."""
+    n, mean = len(values), float(np.mean(values))
+    if n == 1:
+        return Measure(value=mean, low=None, high=None, n=n)
+    reach = _REACH * float(np.std(values, ddof=1)) / math.sqrt(n)
+    return Measure(value=mean, low=max(mean - reach, 0.0), high=min(mean + reach, most), n=n)

@@ -31,7 +31,7 @@ class QualifyJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class JudgeIdentity(Struct, frozen=True, kw_only=True):
-    """What a judge's answers come from; another value of any of them is another judge."""
+    """The source of a judge's answers; another value of any field is another judge."""
 
     wire: str
     url: str = ""

@@ -7,14 +7,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from steelyard.calibration.intervals import proportion_interval
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.datasets.tasks import fingerprint
+from steelyard.decision_log.traffic import mean_of, proportion_of
 from steelyard.decisions.validation import read_request
 from steelyard.models.qualification_wire import JudgeIdentity, Qualification
 from steelyard.scoring.entailment.folder import fingerprint as folder_fingerprint
@@ -24,7 +23,6 @@ from steelyard.wire.measures import Measure
 from steelyard.wire.origins import counts, origins_of
 
 _MEGABYTE = 1 << 20
-_REACH = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +44,7 @@ def figures_of(scored: LabelledAnswers, table: TemperatureTable) -> Figures:
         shares.append(float(target[top]))
         hits += top == int(np.argmax(target))
         losses.append(-float(target @ table.log_probabilities(logits, kind)))
-    reach = _REACH * float(np.std(losses, ddof=1)) / n**0.5 if n > 1 else 0.0
-    mean = float(np.mean(losses))
-    return Figures(
-        agreement=_share(sum(shares), n),
-        accuracy=_share(hits, n),
-        log_loss=Measure(value=mean, low=max(mean - reach, 0.0), high=mean + reach, n=n),
-    )
-
-
-def _share(count: float, n: int) -> Measure:
-    interval = proportion_interval(count, n)
-    return Measure(value=count / n, low=interval.low, high=interval.high, n=n)
+    return Figures(proportion_of(sum(shares), n), proportion_of(hits, n), mean_of(losses))
 
 
 def labelled(

@@ -1,4 +1,4 @@
-"""What judges qualified by."""
+"""Tables of judges' qualifications."""
 
 from __future__ import annotations
 

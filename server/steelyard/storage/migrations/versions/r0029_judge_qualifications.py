@@ -1,4 +1,4 @@
-"""What judges qualified by."""
+"""Qualifications of judges."""
 
 from __future__ import annotations
 
