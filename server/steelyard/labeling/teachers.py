@@ -55,8 +55,8 @@ class Teachers:
         #: Whether one that is to be doubted is refused; otherwise it is warned of.
         self.must_qualify = must_qualify
 
-    async def available(self, caller: Caller) -> TeacherList:
-        """Return the teachers of an account."""
+    async def available(self, caller: Caller, decisions: Sequence[Any] = ()) -> TeacherList:
+        """Return the teachers of an account, with why one is to be doubted on some decisions."""
         marked = [hosted.name for hosted in self._registry.hosted if hosted.is_teacher]
         lineage = (await self._lineages.read(caller.account_id)).lineage
         families = [
@@ -65,7 +65,7 @@ class Teachers:
             if family.served is not None and family.switch.is_on
         ]
         names = [*marked, *sorted(families)]
-        doubts = await self._find_doubts(()) if marked else {}
+        doubts = await self._find_doubts(decisions) if marked else {}
         return TeacherList(
             available=bool(names),
             reason=UNSET if names else _NOBODY,
@@ -78,13 +78,13 @@ class Teachers:
         self, caller: Caller, names: Sequence[str] | None, decisions: Sequence[Any] = ()
     ) -> tuple[list[JobTeacher], list[str]]:
         """Return the teachers of a job, those of a request or the defaults, and what speaks against them."""
-        known = await self.available(caller)
+        known = await self.available(caller, decisions)
         if not known.available:
             raise errors.LabelingUnavailableError(_NOBODY)
         chosen = known.defaults["default"] if names is None else list(names)
         violations = Violations()
         allowed = [item.id for item in known.data]
-        doubts = await self._find_doubts(decisions)
+        doubts = {item.id: item.doubt for item in known.data if item.doubt is not UNSET}
         for index, name in enumerate(chosen):
             path = (*BODY, "teacher_models", index)
             if name not in allowed:
