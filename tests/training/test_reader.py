@@ -246,7 +246,6 @@ def test_exported_folder_answers_as_the_reader_does(tmp_path: Path) -> None:
         {
             "input_ids": np.array([pair.ids]),
             "token_type_ids": np.array([pair.type_ids]),
-            "attention_mask": np.ones((1, len(pair.ids)), np.int64),
         },
     )[0]
     line, text = (

@@ -36,20 +36,22 @@ class Layer(nn.Module):
 
         All tokens without ``n_first``. ``mask`` is added to the scores of attention.
         """
-        rows, _, width = x.shape
         reading = x[:, :n_first]
+        mixed = self.attend(self.query(reading), self.key(x), self.value(x), mask)
+        x = self.attention_norm(reading + self.out(mixed))
+        return self.norm(x + self.down(functional.gelu(self.up(x))))
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+        """Return the mixed values (rows, tokens, width) of projected tokens, each (rows, tokens, width)."""
+        rows, _, width = query.shape
         query, key, value = (
-            part(source).view(rows, -1, self.heads, width // self.heads).transpose(1, 2)
-            for part, source in ((self.query, reading), (self.key, x), (self.value, x))
+            part.view(rows, -1, self.heads, width // self.heads).transpose(1, 2).float()
+            for part in (query, key, value)
         )
         # In float32: the backward pass of attention in bfloat16 takes six times as long on a CPU.
         with torch.autocast("cpu", enabled=False):
-            mixed = functional.scaled_dot_product_attention(
-                query.float(), key.float(), value.float(), attn_mask=mask
-            )
-        mixed = mixed.transpose(1, 2).reshape(rows, -1, width)
-        x = self.attention_norm(reading + self.out(mixed))
-        return self.norm(x + self.down(functional.gelu(self.up(x))))
+            mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        return mixed.transpose(1, 2).reshape(rows, -1, width)
 
 
 class Reader(nn.Module):
