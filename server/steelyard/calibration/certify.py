@@ -96,7 +96,7 @@ def run_tests(
 def last_passed(tests: ErrorTests, starts: Collection[int], *, confidence: float) -> int | None:
     """Return the last candidate in order that passes; ``None`` where none does.
 
-    Tests begin at each start with an equal part of what may go wrong. A candidate that passes hands
+    Tests begin at each start with an equal part of the error probability. A candidate that passes hands
     its part to the next one; one that fails loses it.
     """
     part, level, passed = (1 - confidence) / len(starts), 0.0, None
@@ -185,9 +185,9 @@ def _starts(
 ) -> frozenset[int]:
     """Return the candidates at which tests begin, chosen without labels.
 
-    One is where the probabilities themselves promise the clearest pass, of those with enough answers
-    to pass at all. Since they may promise too much, the others have fewer answers, down to what
-    passes with hardly an error.
+    One is where the probabilities themselves promise the clearest pass, of those with enough answers to
+    pass at all. Since they may promise too much, the others have fewer answers, down to the fewest that
+    pass with hardly an error.
     """
     expected = np.cumsum(np.sort(1 - p_top))[counts - 1]
     promise = _chance(expected, counts.astype(np.float64), error)

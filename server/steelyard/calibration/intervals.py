@@ -1,11 +1,11 @@
 """Intervals around measured figures that hold from two contexts on.
 
 A proportion of single trials has Clopper and Pearson's exact interval, and a ratio of sums over
-clusters the same idea for any value with bounds (``ratio_intervals``). The bootstrap is there for
-what is no such ratio. Both are seeded and over clusters: the decisions of one context stand or fall
-together, so a resample draws contexts. A resample is a vector of counts, one a cluster, and every statistic is a function of sums over
-clusters: the sums of all resamples are one matrix product, and statistics resampled with one seed
-are paired.
+clusters the same idea for any value with bounds (``ratio_intervals``). The bootstrap is for other
+statistics. Both are seeded and over clusters: the decisions of one context stand or fall together, so a
+resample draws contexts. A resample is a vector of counts, one a cluster, and every statistic is a
+function of sums over clusters: the sums of all resamples are one matrix product, and statistics
+resampled with one seed are paired.
 """
 
 from __future__ import annotations
@@ -120,8 +120,9 @@ def ratio_intervals(
         Sums of each cluster, the latter not negative; a cluster whose denominator is 0 has no part
         in that ratio.
     lows, highs : float arrays of shape (n_ratios,)
-        Between what one cluster's ratio can be. Where either is not finite, the ends are Student's
-        t about the ratio, of which skewness is taken off after Hall (1992), and the wider of both.
+        The least and the greatest ratio of one cluster. Where either is not finite, the ends are
+        Student's t about the ratio, of which skewness is taken off after Hall (1992), and the wider of
+        both.
     level : float, default 0.95
     n_resamples : int, default 2,000
     seed : int, default 0
@@ -277,7 +278,7 @@ def resample_totals(
     Parameters
     ----------
     values : float array of shape (n_rows, n_columns)
-        What to sum; for a mean, the values and the weights are two columns.
+        Values to sum; for a mean, the values and the weights are two columns.
     clusters : sequence of n_rows keys, optional
         Rows of equal keys are drawn together; each row is its own cluster by default. The answer
         does not depend on the order of rows when keys are given.
@@ -403,8 +404,8 @@ def mean_interval(
     clusters : sequence of n_rows keys, optional
         Rows of equal keys stand or fall together, such as the decisions of one context.
     least, most : float, optional
-        What a value can be; see ``ratio_intervals``. Not given, few clusters of skewed values may
-        miss the mean more often than the level says.
+        Bounds of a value; see ``ratio_intervals``. Without them, intervals of few clusters of skewed
+        values may miss the mean more often than the level says.
     level : float, default 0.95
     n_resamples : int, default 2,000
     seed : int, default 0

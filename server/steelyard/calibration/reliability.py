@@ -43,9 +43,9 @@ class ReliabilityBin:
     n : int
         Decisions in it.
     mean_top_probability : float or None
-        What the forecasts promised; None when the bin is empty.
+        Mean forecast; None when the bin is empty.
     accuracy : float or None
-        What came true; None when the bin is empty.
+        Share that came true; None when the bin is empty.
     interval : Interval or None
         Clopper and Pearson's interval of the accuracy; None when the bin is empty.
     """
@@ -145,11 +145,11 @@ def ece_ends(
 ) -> Interval | None:
     """Return the interval of a calibration error, or None over fewer than two clusters.
 
-    The error of a sample is above the true one, as gaps that chance makes do not cancel out. So the
-    lower end is the error less what chance can make of none: how far the gaps move when clusters
-    are weighed at random, or, if that is more, the error of decisions that come out as their
-    probabilities say. It is 0 where chance alone explains the error. The upper end allows for one
-    cluster more, all wrong: see ``steelyard.calibration.intervals.ratio_intervals``.
+    The error of a sample is above the true one, as gaps that chance makes do not cancel out. The lower
+    end is the error less that of chance alone: how far the gaps move when clusters are weighed at
+    random, or, if that is more, the error of decisions that come out as their probabilities say. It is
+    0 where chance alone explains the error. The upper end allows for one cluster more, all wrong: see
+    ``steelyard.calibration.intervals.ratio_intervals``.
 
     Parameters
     ----------

@@ -1,20 +1,21 @@
 """Evidence of drift that may be looked at after every decision.
 
-Evidence is an e-value: what a gambler has who began with 1 and bet against "nothing has changed" at
-odds that are fair if that is so. The chance that it ever reaches ``1 / alpha`` is then at most ``alpha``,
-however often one looks (Ville's inequality), and evidence of several bets averages to evidence.
+Evidence is an e-value: the capital of a gambler who began with 1 and bet against "nothing has changed"
+at odds that are fair if that is so. The chance that it ever reaches ``1 / alpha`` is then at most
+``alpha``, however often one looks (Ville's inequality), and evidence of several bets averages to
+evidence.
 
-A share is held against a reference that is itself a sample: what is bet against is the reference's
-beta-binomial prediction, so a small reference moves little. A mean of values from 0 to 1 is held
-against an interval of the reference's mean, by bets of fixed stakes (Waudby-Smith and Ramdas 2024).
+A share is compared with a reference that is itself a sample: bets are against the reference's
+beta-binomial prediction, so a small reference moves little. A mean of values from 0 to 1 is compared
+with an interval of the reference's mean, by bets of fixed stakes (Waudby-Smith and Ramdas 2024).
 
 Drift may begin at any time, so a bet is begun at the start of a run of ``RUN`` decisions and another
 at every ``BUCKET`` of it (e-detectors; Shin, Ramdas and Rinaldo 2024). The first has half of the
 capital, and the others share the rest. Everything is a function of sums over buckets.
 
-Bets find what is large at once and what is small at last. What is to be found within ``WINDOW``
-decisions is found most often by a test of just these, by the lemma of Neyman and Pearson: so the first
-of a run and the latest at every look are tested too, each at its part of the chance (Bonferroni).
+Bets find a large drift at once and a small one at last. By the lemma of Neyman and Pearson, a drift to
+be found within ``WINDOW`` decisions is found most often by a test of just these: so the first of a run
+and the latest at every look are tested too, each at its part of the chance (Bonferroni).
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ def lower_evidence(
 ) -> FloatArray:
     """Return the log of the evidence that a share is lower than a reference's, by however much.
 
-    Half of the capital is on what ``share_evidence`` bets on; that loses where the share is lower by
-    far more, so the other half is spread over all lower shares.
+    Half of the capital bets as ``share_evidence`` does; that loses where the share is lower by far
+    more, so the other half is spread over all lower shares.
 
     >>> bool(share_evidence(0, 30, 30, 30, side=-1) < 0 < lower_evidence(0, 30, 30, 30))
     True
@@ -124,7 +125,7 @@ def mean_bets(values: ArrayLike, low: float, high: float) -> FloatArray:
 
 @functools.lru_cache(maxsize=1_024)
 def _bets_against(low: float, high: float) -> tuple[FloatArray, FloatArray]:
-    """Return what each bet stakes on a value's distance from a bound, and the bound."""
+    """Return each bet's stake on a value's distance from a bound, and the bound."""
     low, high = min(max(low, 1e-6), 1 - 1e-6), min(max(high, 1e-6), 1 - 1e-6)
     stakes = np.concatenate([_STAKES / high, -_STAKES / (1 - low)])
     return stakes, np.repeat([high, low], len(_STAKES))

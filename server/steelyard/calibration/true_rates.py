@@ -1,7 +1,7 @@
 """The share of an outcome that is true, by a model's answers to all and people's to a few.
 
-People check answers that were drawn by chance, of all or of each stratum. What the model says of all
-the others makes the estimate narrower than the checks alone where the model is any good, and never
+People check answers that were drawn by chance, of all or of each stratum. The model's answers to all
+the others make the estimate narrower than the checks alone where the model is any good, and never
 biased where it is not.
 """
 
@@ -36,7 +36,7 @@ _UNSEEN_ERROR = 1.0
 
 @dataclass(frozen=True, slots=True)
 class TrueRate:
-    """A true share with its 95 % interval, and what it rests on.
+    """A true share with its 95 % interval and its sample sizes.
 
     Parameters
     ----------
@@ -85,9 +85,9 @@ def true_rate(
 ) -> TrueRate | None:
     """Return how often an outcome is true among answers of which some were checked.
 
-    The mean of the checks is moved by what the model says of all answers less what it says of the
-    checked ones, times the slope that leaves the least variance. The interval is Wilson's at the
-    number of plain checks that would have that variance.
+    The mean of the checks is moved by the model's share among all answers less its share among the
+    checked ones, times the slope that leaves the least variance. The interval is Wilson's at the number
+    of plain checks that would have that variance.
 
     Parameters
     ----------
@@ -214,9 +214,9 @@ def corrected_rate(
 ) -> TrueRate | None:
     """Return how often an outcome is true where only a model's two rates of being right are known.
 
-    The rates are of other answers, of which the share may be otherwise; that an outcome is said of what
-    is so, and of what is not, as often here as there has to be true. Where some answers of the window
-    were checked, ``true_rate`` needs no such belief.
+    The rates come from other answers, whose share of the outcome may differ; the estimate is right only
+    if the model's sensitivity and specificity are the same here. Where some answers of the window were
+    checked, ``true_rate`` needs no such assumption.
 
     Parameters
     ----------
@@ -231,8 +231,8 @@ def corrected_rate(
     Returns
     -------
     TrueRate or None
-        ``n`` are the answers of both rates. None where the model says the outcome no more often of what is so than of what is not, and
-        where one of the numbers of answers is 0.
+        ``n`` are the answers of both rates. None where the model says the outcome no more often when it
+        is true than when it is not, and where one of the numbers of answers is 0.
 
     References
     ----------
@@ -333,7 +333,7 @@ def _moved_mean(
     truth: NDArray[np.float64],
     unseen: float,
 ) -> tuple[float, float]:
-    """Return the mean of the checks moved by what the model says of all, and its variance."""
+    """Return the mean of the checks corrected by the model's answers to all, and its variance."""
     n = len(truth)
     if n == n_answers:
         return float(truth.mean()), 0.0
