@@ -1,7 +1,7 @@
 """Differences of two models on the same decisions, and their intervals over contexts.
 
-What the two have in common, hard contexts above all, cancels out in a difference, and the decisions
-of a context stand or fall together.
+Shared difficulty, hard contexts above all, cancels out in a difference, and the decisions of a context
+stand or fall together.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _NORMAL = NormalDist()
 def few_contexts(harm: float, high: float, n: int) -> float:
     """Return how much further the unlucky end of an interval lies for few contexts.
 
-    Twice what Student's t distribution and the unbiased variance would add.
+    Twice the correction by Student's t distribution and the unbiased variance.
     """
     from scipy.special import stdtrit  # noqa: PLC0415 - only a gate needs it
 
