@@ -1,4 +1,4 @@
-"""The measures of an evaluation and figures made of them: detail, records, comparisons, what-ifs.
+"""The measures of an evaluation and figures made of them: detail, records, comparisons, policies.
 
 Everything here rests on the stored predictions of evaluations that succeeded. Those read last are
 kept in memory, since a reader asks several things of the same evaluation. Predictions tell of rows:

@@ -1,7 +1,7 @@
 """The models that evaluations score: base models, families as they serve now, and numbers.
 
-An evaluation of a family is one of the model that it serves when the evaluation is queued; from
-then on it is known by its adapter and by what decides its answers, whatever its switches do.
+An evaluation of a family is one of the model that it serves when the evaluation is queued; from then on
+it is known by its adapter and the rest of its identity, whatever its switches do.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ labels           of each outcome: its target or its reward
 context_tokens   length of the context
 facets           compact JSON: values of the row that decisions can be cut by
 input_tokens     of the row's request, context and all its decisions; of a route as many as, at
-                 the price of all its models, cost what was asked; null in older files
+                 the price of all its models, cost the same; null in older files
 latency_ms       how long the row's answer took; null where it shared a pass with others
 unstated         probability that the context does not say; null for models that cannot tell
 ================ ============================================================================

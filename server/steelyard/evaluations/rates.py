@@ -1,4 +1,4 @@
-"""How often a model says an outcome of what is so and of what is not, by its newest evaluation."""
+"""A model's sensitivity and specificity for an outcome, by its newest evaluation."""
 
 from __future__ import annotations
 

@@ -199,8 +199,8 @@ class EvaluationRun(Run):
     def _score(self, scoring: _Scoring, window: list[ReadyRow]) -> None:
         """Score rows, the longest first, and commit as they come.
 
-        A full queue is met by waiting for a place in it. The engine is never left idle for a
-        commit: it works on what waits.
+        A full queue is met by waiting for a place in it. The engine is never left idle for a commit: it
+        works on the rows that wait.
         """
         window.sort(key=lambda row: row.characters)
         model, renderer = scoring.model, scoring.renderer

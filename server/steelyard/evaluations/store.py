@@ -1,9 +1,9 @@
 """Rows of evaluations and of the parts of their predictions.
 
 An evaluation that runs belongs to one opening of the state, its runner; only the runner writes
-progress, and only while the generation is the one it claimed. Not here: the partitions of a large
-one (``steelyard.evaluations.partitions``), what a status means for the
-caller (``steelyard.evaluations.service``).
+progress, and only while the generation is the one it claimed. Not here: the partitions of a large one
+(``steelyard.evaluations.partitions``), the meaning of a status for the caller
+(``steelyard.evaluations.service``).
 """
 
 from __future__ import annotations

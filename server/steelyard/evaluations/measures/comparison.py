@@ -98,9 +98,9 @@ class Pairing:
     def range_of(self, name: str) -> Range:
         """Return the least and the greatest change of a measure that one decision could make.
 
-        An answer that is right or wrong can change by one either way, unless all answers are the
-        same. What has no bound of its own
-        can change as far as any pair's answers would have, had another outcome been right.
+        An answer that is right or wrong can change by one either way, unless all answers are the same.
+        A measure without bounds can change as far as any pair's answers would have, had another outcome
+        been right.
         """
         if name in PROPORTIONS:
             return (0.0, 0.0) if self.is_unchanged else (-1.0, 1.0)

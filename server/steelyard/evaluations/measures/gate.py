@@ -10,8 +10,8 @@ must then clear 0 by a margin, the sum of two allowances:
 
 - for one mistake more than was seen, as in Laplace's rule of succession: one more context whose
   decisions came out otherwise than they did, as the two models' mean probabilities would have it;
-- for few contexts, over which percentiles of a bootstrap lie too near: twice what Student's t
-  distribution and the unbiased variance would add (Hesterberg, "What Teachers Should Know about the
+- for few contexts, over which percentiles of a bootstrap lie too near: twice the correction by
+Student's t distribution and the unbiased variance (Hesterberg, "What Teachers Should Know about the
   Bootstrap", The American Statistician, 2015, section 4.2). Twice, because they make up for few
   values of a normal distribution, and changes are skewed: many small gains, a few large falls.
 

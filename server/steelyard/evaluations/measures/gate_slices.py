@@ -3,7 +3,7 @@
 A mean over everything hides a fall on one outcome among many. So each slice is tested by itself, on
 every held-out decision, new and earlier:
 
-- Whether it became worse is asked in two ways, for one sees what the other does not. Student's
+- Two tests look for a fall, since each sees falls that the other does not. Student's
   one-sided t test over contexts of the mean change, with the standard error of a ratio of sums
   (Cochran, "Sampling Techniques", 1977, section 6.4), sees a small change of most decisions. The
   sign test of contexts where more decisions broke than were fixed, against the reverse (Dixon and

@@ -98,8 +98,8 @@ def confusion_matrix(table: OutcomeTable) -> ConfusionMatrix:
 def outcome_measures(table: OutcomeTable, bootstrap: Bootstrap) -> list[OutcomeMeasures]:
     """Return the measures of every outcome, in the order of the table's names.
 
-    Each figure's n is what it divides by: precision rests on the decisions answered with the
-    outcome, recall on those whose target it is, F1 on either.
+    Each figure's n is its denominator: precision rests on the decisions answered with the outcome,
+    recall on those whose target it is, F1 on either.
     """
     k, n_contexts = len(table.names), int(table.context_codes.max()) + 1
     predicted = _sum_at(table, table.top)
@@ -168,9 +168,9 @@ def area_under_curve(
     Returns
     -------
     Measure or None
-        Ties count half. None without both positives and negatives. The interval is Clopper
-        and Pearson's on as many trials as would give the clustered variance, fewer by what Student's
-        t is wider; where every pair agrees, on the contexts of the rarer side.
+        Ties count half. None without both positives and negatives. The interval is Clopper and
+        Pearson's on as many trials as would give the clustered variance, fewer since Student's t is
+        wider; where every pair agrees, on the contexts of the rarer side.
 
     Notes
     -----

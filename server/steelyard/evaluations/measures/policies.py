@@ -1,6 +1,6 @@
 """The actions of a policy on decisions already scored, and their cost.
 
-The what-if of ``action_costs`` and ``abstain_below`` on the records of one decision. The decide
+The effect of ``action_costs`` and ``abstain_below`` on the records of one decision. The decide
 call does the same for one answer (``steelyard.decisions.policy``); a test holds the two to the same
 choices.
 """
@@ -45,9 +45,9 @@ Costs: TypeAlias = Mapping[str, Mapping[str, float]]
 class ActedCosts:
     """The cheapest action on each of n records by its probabilities, and its cost.
 
-    ``paid`` is the cost under the targets, ``promised`` that under the probabilities; ``costs``,
-    (n, n_actions), is what every action costs under the targets. ``ranges`` are the least and the
-    most that each action costs with any outcome.
+    ``paid`` is the cost under the targets, ``promised`` that under the probabilities; ``costs``, (n,
+    n_actions), are those of every action under the targets. ``ranges`` are the least and the most that
+    each action costs with any outcome.
     """
 
     chosen: IndexArray
@@ -216,8 +216,8 @@ def rows_of_decision(records: Records, decision_id: str) -> IndexArray:
 def _cheapest(expected: FloatArray, probabilities: FloatArray, matrix: FloatArray) -> IndexArray:
     """Return the cheapest action of each record, the first on a tie.
 
-    What ties on paper may differ here by rounding: where it is that close, costs are summed exactly
-    as the decide call sums them.
+    Rounding may break exact ties: where costs are that close, they are summed exactly as the decide
+    call sums them.
     """
     chosen = np.asarray(expected.argmin(axis=1), dtype=np.intp)
     slack = 1e-12 * float(np.abs(matrix).max())

@@ -38,10 +38,9 @@ def ratio_measures(
     """Return ratios of sums over contexts with their intervals; None where those divide by 0.
 
     Numerators and denominators are sums by context, (n_contexts, n_ratios); a ratio is a proportion
-    where its numerator counts some of what its denominator counts. ``ranges`` are the least and the
-    greatest that each ratio can be: 0 and 1 for a proportion, and not known by default for others.
-    ``counts``, (n_ratios,), is how many decisions each rests on: the sums of the denominators by
-    default.
+    where its numerator counts a part of its denominator. ``ranges`` are the least and the greatest that
+    each ratio can be: 0 and 1 for a proportion, and not known by default for others. ``counts``,
+    (n_ratios,), is how many decisions each rests on: the sums of the denominators by default.
     """
     totals, bases = numerators.sum(axis=0), denominators.sum(axis=0)
     counts = bases if counts is None else counts
