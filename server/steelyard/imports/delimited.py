@@ -33,7 +33,7 @@ _SURROGATES = "has a lone UTF-16 surrogate; send whole characters."
 
 @dataclass(slots=True)
 class Options:
-    """Options of the user for what the reader would otherwise detect."""
+    """Options of the user in place of the reader's detection."""
 
     encoding: str | None = None
     takes_long_cells: bool = False

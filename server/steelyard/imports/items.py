@@ -1,4 +1,4 @@
-"""Texts with what people said of them, as a table with a column for each question.
+"""Annotated texts as a table with a column for each question.
 
 Where several people answered a row, its cell has the share of each answer; each person's answer is kept
 beside the rows.
@@ -22,7 +22,7 @@ _NOT_LABELLED = "Nobody has answered it; label it, or leave it out."
 
 @dataclass(slots=True)
 class AnnotatedText:
-    """A text with what people said of it."""
+    """A text with people's answers."""
 
     fields: dict[str, Any]
     replies: list[Reply] = field(default_factory=list)
@@ -31,7 +31,7 @@ class AnnotatedText:
 
     @property
     def questions(self) -> list[str]:
-        """The answers."""
+        """The names of the questions that have answers."""
         return list(dict.fromkeys(name for reply in self.replies for name in reply.answers))
 
     def answers(self, question: str) -> list[Any]:
@@ -39,7 +39,7 @@ class AnnotatedText:
         return [reply.answers[question] for reply in self.replies if question in reply.answers]
 
     def add(self, by: object, answers: Mapping[str, Any], notes: Sequence[object] = ()) -> None:
-        """Add what somebody answered; values that are empty are no answers."""
+        """Add the answers and notes of a person; empty ones are left out."""
         name = "" if by is None else str(by)
         reply = next((reply for reply in self.replies if name and reply.by == name), None)
         if reply is None:
@@ -118,7 +118,7 @@ def _settle_lists(items: Sequence[AnnotatedText]) -> None:
 
 
 def agreed(answers: Sequence[Any]) -> Any:
-    """Return what several people answered: the one answer, or the share of each.
+    """Return the answer of several people: the one answer, or the share of each.
 
     >>> agreed(["a", "a"]), agreed(["a", "b", "b", "b"]), agreed([["a"], ["a", "b"]])
     ('a', {'a': 0.25, 'b': 0.75}, ['a', 'b'])

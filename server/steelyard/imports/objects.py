@@ -197,7 +197,7 @@ def table_of(rows: Sequence[Numbered], refused: list[Refused], read_as: str) -> 
 
 
 def structure_of(cell: Any) -> Any:
-    """Return what a program wrote as text of a list or an object, in JSON or as Python shows it.
+    """Return the list or object in a text, written as JSON or as Python shows it.
 
     >>> structure_of('{"choices": ["a"]}'), structure_of("['a', 'b']"), structure_of("[a] b")
     ({'choices': ['a']}, ['a', 'b'], '[a] b')

@@ -139,7 +139,7 @@ def _read_label_studio(rows: Sequence[Numbered]) -> Iterator[tuple[int, Annotate
 def _with_context(
     items: Sequence[tuple[int, AnnotatedText]],
 ) -> Iterator[tuple[int, AnnotatedText]]:
-    """Yield tasks with the fields that somebody wrote; other data of a task is kept beside it."""
+    """Yield tasks with the fields that a person wrote; other data of a task is kept beside it."""
     texts: dict[str, list[int]] = {}
     for _, item in items:
         for name, value in item.fields.items():
@@ -189,9 +189,10 @@ def _read_label_studio_min(rows: Sequence[Numbered]) -> Iterator[tuple[int, Anno
 def _min_fields(rows: Sequence[Numbered]) -> set[str]:
     """Return the names that a task has; the others are its questions.
 
-    The program writes a task's own names, its ``id``, the questions and the annotator in this order;
-    a table has those that its first rows lack at its end, and older versions have all by the alphabet.
-    There a question is what people of one task answered otherwise, or what has few different values.
+    The program writes a task's own names, its ``id``, the questions and the annotator in this order; a
+    table has those that its first rows lack at its end, and older versions have all by the alphabet.
+    There a question is a column that people of one task answered differently, or one of few different
+    values.
     """
     fields: set[str] = set()
     inner: set[str] = set()

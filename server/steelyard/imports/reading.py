@@ -1,4 +1,4 @@
-"""A file or a folder as a table: what it is, how it is encoded and separated is found from its bytes."""
+"""A file or a folder as a table: its format, encoding and separator are detected from its bytes."""
 
 from __future__ import annotations
 
@@ -95,24 +95,24 @@ def read_table(
         CSV with any of four separators, objects as JSON Lines or in one array, Excel, Parquet, or a
         folder, packed or not, that ``datasets`` wrote or that has files of one of these kinds.
     name : str
-        What the file is called, where bytes are given; for messages.
+        Name of the file for messages, where bytes are given.
     sheet : str, optional
         Of Excel: the sheet; the first one with a table when left out.
     encoding : str, optional
-        Of text: how it is encoded; found when left out.
+        Of text: its encoding; detected by default.
     long_cells : bool
         Of CSV: take cells of many lines that look like rows as they are.
     shape : str, optional
-        The program whose export it is, a key of ``SHAPES``; found when left out.
+        The program whose export it is, a key of ``SHAPES``; detected by default.
     quote : str, optional
-        Of CSV: the quotation mark, empty for none; found when left out.
+        Of CSV: the quotation mark, empty for none; detected by default.
     has_header : bool, optional
-        Of CSV and Excel: whether the first line has the names of the columns; found when left out.
+        Of CSV and Excel: whether the first line has the names of the columns; detected by default.
 
     Raises
     ------
     ValueError
-        When it cannot be read, or has no rows; the message says what to do.
+        When it cannot be read, or has no rows; the message has the remedy.
     """
     table = _read(source, name, Options(encoding, long_cells, shape, sheet, quote, has_header))
     if table.rows or set(table.columns) >= _OURS:
@@ -181,7 +181,7 @@ def _text(source: Source, options: Options) -> Table:
 def _as_single_export(sources: Sequence[Source], options: Options) -> Table | None:
     """Return several files of one program as one table; ``None`` where they are anything else.
 
-    What people said of a text is in different files where each labelled alone.
+    Where people labelled alone, their answers to a text are in different files.
     """
     splits = {split_of(PurePosixPath(source.name)) for source in sources}
     if len(sources) < _SEVERAL or splits != {None}:
@@ -227,7 +227,7 @@ def _as_single_export(sources: Sequence[Source], options: Options) -> Table | No
 
 
 def _folder(folder: Path, options: Options, name: str = "", kind: str = "folder") -> Table:
-    """Read what ``datasets`` saved, one split or all, or a folder with files of rows."""
+    """Read a folder that ``datasets`` saved, one split or all, or a folder with files of rows."""
     unpacked = UnpackedBytes(name or str(folder))
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     paths = _of_single_kind(files)

@@ -27,7 +27,7 @@ def read_shape(
     Raises
     ------
     ValueError
-        When the program is named and the objects are not what it exports.
+        When the program is named and the objects are not its export.
     """
     if name is not None and name not in SHAPES:
         raise ValueError(f"{name!r} is not a known program; use one of {', '.join(SHAPES)}.")
@@ -55,7 +55,7 @@ def as_export(table: Table, name: str | None = None) -> Table:
     Raises
     ------
     ValueError
-        When the program is named and the columns are not what it exports.
+        When the program is named and the columns are not its export.
     """
     if table.hints is not None or not table.rows:
         return table

@@ -35,9 +35,9 @@ class Refused:
     line : int
         Where it is in the file: a line, or the number of a row, from 1.
     reason : str
-        Why not, and what to do; it names the column where one is at fault.
+        The problem and its remedy; it names the column where one is at fault.
     cells : sequence
-        What it has, as it was.
+        Its cells, unchanged.
     file : str
         Of several files: the one that it is in.
     by_program : bool
@@ -101,15 +101,15 @@ class Table:
     refused : list of Refused
         Rows that are no rows of the table.
     read_as : str
-        What the file was taken for.
+        The detected format of the file.
     notes : list of str
-        What else a user should know of how it was read.
+        Remarks to the user on how it was read.
     parts : tuple of TablePart
         Where the rows of each file begin, if there are several, or they are of splits.
     hints : Hints, optional
-        What the columns mean, of a program's export.
+        The roles of the columns of a program's export.
     replies : sequence of lists of Reply
-        What people answered of each row, where a program's export says it; else empty.
+        People's answers on each row, where a program's export has them; else empty.
     """
 
     columns: tuple[str, ...]
@@ -146,7 +146,7 @@ class ArrowRows(Sequence[Row]):
     lines : pa.ChunkedArray, optional
         The line of each row; from 1 where it is left out.
     convert : mapping, optional
-        What is to become of the cells of some columns, by their places.
+        Converters of the cells of some columns, by their places.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ def _slices(array: pa.Array, n_rows: int) -> Iterator[pa.Array]:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The names of columns, how many records are above them, and what a user should know.
+    """The names of columns, the number of records above them, and remarks to the user.
 
     ``n_above`` is -1 where no record has names.
     """
@@ -342,7 +342,7 @@ def _may_be_names(
 
 
 def unique_names(cells: Sequence[str | None]) -> tuple[tuple[str, ...], list[str]]:
-    """Return names of columns, each once, and what a user should know of those that were made.
+    """Return names of columns, each once, and remarks to the user on those that were made.
 
     >>> unique_names(["text", "team 4", "team", "team", ""])[0]
     ('text', 'team 4', 'team', 'team 2', 'column 5')

@@ -1,8 +1,8 @@
 """How much a file may become when it is unpacked: bounds that every reader of files applies.
 
 Excel, zip and Parquet files say a value once and repeat it at almost no cost, so that the size of a
-file tells nothing about its contents. Each function here counts what comes out before, or while, it
-is made, and raises ``ValueError`` at the bound.
+file says nothing about its contents. Each function here counts the bytes before, or while, they are
+unpacked, and raises ``ValueError`` at the bound.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DICTIONARY_PAGE = 2
 
 @dataclass(slots=True)
 class UnpackedBytes:
-    """Counts what a file, or the parts of one, unpack to.
+    """Counts the unpacked bytes of a file, or of its parts.
 
     Attributes
     ----------

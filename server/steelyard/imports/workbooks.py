@@ -61,7 +61,7 @@ def place_of(place: int) -> tuple[int, int]:
 
 
 def cell_name(place: int) -> str:
-    """Return what Excel calls a place.
+    """Return Excel's name of a place.
 
     >>> cell_name(12 << 14 | 28)
     'AB12'
@@ -75,7 +75,7 @@ def cell_name(place: int) -> str:
 
 
 def check_workbook(archive: zipfile.ZipFile, unpacked: UnpackedBytes) -> dict[str, SheetCells]:
-    """Return what a library would read otherwise of each sheet, by its name.
+    """Return the cells of each sheet that a library would misread, by the sheet's name.
 
     Raise ``ValueError`` for a file that is not an Excel workbook, or takes more memory than the bound.
     """
@@ -246,7 +246,7 @@ class _SheetReader:
         self._parser.StartElementHandler = self._begin
 
     def read(self, chunks: Iterable[bytes]) -> SheetCells:
-        """Return what a library would read otherwise."""
+        """Return the cells that a library would misread."""
         _parse(chunks, self._parser)
         self._end_cell()
         self._cells.first = min(self._first, 1 << 14)
