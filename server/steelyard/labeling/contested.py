@@ -13,8 +13,8 @@ from steelyard.labeling.wire import LabelingResult
 def most_contested(results: Sequence[LabelingResult], share: float) -> list[int]:
     """Return the indices of a share of the rows that have labels, the most contested first.
 
-    A row is as contested as its least sure decision: by the highest probability in the mean of what
-    the teachers gave.
+    A row is as contested as its least sure decision: by the highest probability in the mean of the
+    teachers' answers.
     """
     valid = sorted((result for result in results if result.valid), key=_certainty)
     return [result.index for result in valid[: math.ceil(share * len(valid))]]

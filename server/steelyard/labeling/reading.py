@@ -25,7 +25,7 @@ _PART = "rows"
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """The rows of a source as they are stored, and what a teacher reads of them.
+    """The rows of a source as they are stored, and as a teacher reads them.
 
     ``tokens`` are those of contexts and of the rows' own decisions; ``n_open`` rows have none.
     """

@@ -1,4 +1,4 @@
-"""Teachers beside people: how often each chose what the reviews of a job's dataset settled on."""
+"""Teachers beside people: how often each chose the outcome that reviews of a job's dataset settled on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Settled = Mapping[tuple[bytes, str], str]
 
 
 class LabelingReviews:
-    """Holds what teachers said against the reviews of the datasets that were made of it."""
+    """Compares the teachers' answers with the reviews of the datasets made of them."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class LabelingReviews:
 
 
 def beside(results: Sequence[LabelingResult], settled: Settled) -> ReviewedTeachers:
-    """Count for each teacher the decisions on which it chose what people settled on."""
+    """Count for each teacher the decisions on which it chose the outcome that people settled on."""
     names = [teacher.model for teacher in results[0].teachers] if results else []
     chosen, right = [0] * len(names), [0] * len(names)
     n_reviewed = 0

@@ -1,4 +1,4 @@
-"""Asking teachers: every row of a source, and what they said durable as it comes.
+"""Asking teachers about every row of a source; answers are durable as they come.
 
 About once a second the new answers become a file, and only when it is durable the progress that names
 it is committed. So a teacher that answered a row is not asked about it again, whenever the process
@@ -133,7 +133,7 @@ class _Teacher:
         )
 
     def judge(self, row: ReadyRow, scored: list[ScoredDecision]) -> Judgment:
-        """Return what the scores of a row say."""
+        """Return the labels of a row by its scores."""
         decide = self.model.decide
         return Judgment(
             probabilities={

@@ -1,4 +1,4 @@
-"""Jobs of labeling: asked for, followed, stopped, and what teachers said shown for review.
+"""Jobs of labeling: start, follow, cancel, and show the teachers' answers for review.
 
 A job is queued by a row of the state, with its price held; the job runtime finds it there.
 """

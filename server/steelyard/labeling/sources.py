@@ -1,4 +1,4 @@
-"""Sources of labeling: uploaded, listed, and deleted with what teachers said of them."""
+"""Sources of labeling: uploaded, listed, and deleted with the teachers' answers."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class LabelingSources:
         )
 
     async def delete(self, write: Write, source_id: str) -> wire.DeletedSource:
-        """Delete a source for good, with what teachers said of it; datasets made of it stay."""
+        """Delete a source for good, with the teachers' answers; datasets made of it stay."""
 
         def work(connection: Connection) -> wire.DeletedSource:
             require_source(connection, write.caller, source_id)

@@ -37,7 +37,7 @@ def page_of_sources(
 
 
 def erase_source(connection: Connection, source_id: str, at: float) -> None:
-    """Delete a source and what teachers said of it; money that its jobs hold is freed."""
+    """Delete a source and the teachers' answers; money that its jobs hold is freed."""
     of_source = labeling_jobs.c.source_id == source_id
     for job_id in connection.execute(select(labeling_jobs.c.id).where(of_source)).scalars().all():
         held_jobs.settle(connection, labeling_jobs, job_id, is_charged=False, at=at)

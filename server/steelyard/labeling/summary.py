@@ -23,7 +23,7 @@ MAX_DECISIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A row: its decisions, and what each teacher said of it."""
+    """A row: its decisions, and each teacher's answers."""
 
     decisions: Sequence[Decision]
     judgments: Sequence[Judgment]

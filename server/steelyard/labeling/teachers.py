@@ -30,7 +30,7 @@ async def _no_doubts(_: Sequence[Any]) -> Mapping[str, str]:
 
 
 class JobTeacher(Struct, frozen=True, kw_only=True):
-    """A teacher as a job keeps it: by what decides its answers."""
+    """A teacher as a job keeps it: the identity of its model."""
 
     name: str
     model_id: str
@@ -77,7 +77,7 @@ class Teachers:
     async def choose(
         self, caller: Caller, names: Sequence[str] | None, decisions: Sequence[Any] = ()
     ) -> tuple[list[JobTeacher], list[str]]:
-        """Return the teachers of a job, those of a request or the defaults, and what speaks against them."""
+        """Return the teachers of a job, those of a request or the defaults, and the reasons against them."""
         known = await self.available(caller, decisions)
         if not known.available:
             raise errors.LabelingUnavailableError(_NOBODY)

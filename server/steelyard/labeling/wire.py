@@ -1,4 +1,4 @@
-"""Labeling on the wire: sources of queries, jobs of teachers, and what the teachers said.
+"""Labeling on the wire: sources of queries, jobs of teachers, and the teachers' answers.
 
 Money is exact decimal text, times are Unix seconds.
 """
@@ -151,7 +151,7 @@ class SourceRowPage(Shown, Struct, frozen=True, kw_only=True):
 
 
 class DeletedSource(Struct, frozen=True, kw_only=True):
-    """A source that is gone for good, with what teachers said of it."""
+    """A source that is gone for good, with the teachers' answers."""
 
     id: str
     deleted: Literal[True] = True
@@ -304,7 +304,7 @@ class TeacherJudgment(Struct, frozen=True, kw_only=True):
 
 
 class LabelingResult(Struct, frozen=True, kw_only=True):
-    """A row with what teachers said of it."""
+    """A row with the teachers' answers."""
 
     index: Annotated[int, Meta(description="Place in the source, from 0.")]
     context: Any

@@ -1,7 +1,7 @@
 """The outcomes of a decision as a review names, describes and merges them. Pure.
 
 The log of a draft has outcomes under the version's names, for ever: changing a name rewrites nothing
-that was written. What goes out is translated into the draft's names, and what comes in out of them.
+that was written. Answers are translated into the draft's names, and requests out of them.
 """
 
 from __future__ import annotations

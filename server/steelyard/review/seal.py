@@ -1,8 +1,8 @@
 """Sealing drafts: the reviewed version becomes a new dataset, or the next version.
 
 As a dataset, every row is sent again, and is held to every rule of rows. As a version, parts of the
-version that no decision touched are shared, excluded rows are gone, and a row with other labels is
-a new row in place of the old: what counts new rows counts it. A context keeps its side in both.
+version that no decision touched are shared, excluded rows are gone, and a row with other labels is a
+new row in place of the old and counts as one. A context keeps its side in both.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Every edit is an entry of the draft's log, written in a transaction that has the draft to itself: two
 reviewers in any processes write one log, and a reviewer who states the revision seen overwrites no one.
-Not here: pages of rows (``steelyard.review.rows``), what a draft becomes
-(``steelyard.review.seal``).
+Not here: pages of rows (``steelyard.review.rows``), sealing (``steelyard.review.seal``).
 """
 
 from __future__ import annotations

@@ -186,10 +186,10 @@ class EditRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class UndoEdit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Whose last entry, or which of their entries.
+    """The author of the last entry to undo, or a range of their entries.
 
     The entries of one call of edits follow each other and end at its receipt's ``revision``:
-    ``first`` and ``last`` name them, so that one call undoes what one call did.
+    ``first`` and ``last`` name them, so that one call undoes one call.
     """
 
     reviewer: Reviewer = None
