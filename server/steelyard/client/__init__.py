@@ -1,8 +1,8 @@
 """A typed client of the API, blocking and asynchronous, for notebooks and applications.
 
-``calls`` and ``routes`` say what can be asked, ``exchange`` what an answer means and when to try
-again; ``asynchronous`` only carries the bytes, and ``blocking`` is made of it. Of the rest of the
-package it knows the wire's structs and the errors, so it calls any server, near or far, in one way.
+``calls`` and ``routes`` have the requests, ``exchange`` reads answers and decides when to try again;
+``asynchronous`` only carries the bytes, and ``blocking`` is made of it. Of the rest of the package it
+knows the wire's structs and the errors, so it calls any server, near or far, in one way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One call of the API as a value: its request, and the type of its response.
 
 A call's bytes are made once, so that every attempt sends the same, and checked as the server would
-check them: what JSON cannot say is refused before anything is sent.
+check them: values that JSON cannot express are refused before anything is sent.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def encode_body(
 ) -> bytes:
     """Return a JSON body of the fields that are not ``None``, checked as JSON.
 
-    ``guards`` are what the caller saw: left out where ``UNSET``, and ``null`` where ``None``.
+    ``guards`` are the state that the caller saw: left out where ``UNSET``, and ``null`` where ``None``.
 
     >>> encode_body({"on": True, "model": None}, {"served": None, "latest": UNSET})
     b'{"on":true,"served":null}'
@@ -121,7 +121,7 @@ def encode_body(
 def plain(value: Any, depth: int = 0) -> Any:
     """Return a value with mappings as dicts, and the structs of ``steelyard.wire`` as plain values.
 
-    What nests deeper than JSON may here stays as it is, for ``check_json`` to refuse.
+    Values that nest too deep stay as they are, for ``check_json`` to refuse.
     """
     if isinstance(value, msgspec.Struct):
         return msgspec.to_builtins(value)

@@ -66,8 +66,8 @@ def decide(
     fallback : str or sequence of str, optional
         ``auto`` (the default), ``none``, or the models to try in order.
     escalate : bool, optional
-        With a list of fallbacks: they decide what the model abstains from, and texts unlike its
-        training rows. Both models are paid then.
+        With a list of fallbacks: they decide where the model abstains, and texts unlike its training
+        rows. Both models are paid then.
     temperature : float, optional
         0.2 to 5; below 1 sharpens the probabilities, above 1 softens them.
     images : sequence of mapping, optional
@@ -167,8 +167,8 @@ def feedback(
     decision_id : str
         The ``id`` of a stored answer.
     outcomes : mapping
-        Decision id to the outcome that came true, or to probabilities by outcome. What was said
-        before of the same decision is replaced.
+        Decision id to the outcome that came true, or to probabilities by outcome. Earlier feedback on
+        the same decision is replaced.
     by : {"person", "expert", "outcome", "click", "model"}, optional
         Where the labels came from. Those of clicks and models count only where a query names them,
         and never replace others.
@@ -193,8 +193,8 @@ def decisions(
     input : str or sequence of mapping
         A text, or messages with one.
     questions : sequence of mapping
-        Each with ``type`` (``predicate``, ``choice`` or ``score``), ``instructions`` and what the
-        type needs.
+        Each with ``type`` (``predicate``, ``choice`` or ``score``), ``instructions`` and the fields of
+        its type.
     """
     fields = {"model": model, "input": input, "questions": questions}
     return write("/v1/decisions", DecisionsResponse, fields, key=idempotency_key, is_scored=True)
@@ -334,8 +334,7 @@ def decision_log(
 ) -> Call[DecisionLogPage]:
     """Return a page of stored answers, newest first: ``GET /v1/decisions/log``.
 
-    What is said of feedback, abstaining and probabilities is about one and the same decision of an
-    answer.
+    Filters on feedback, abstaining and probabilities apply to the same decision of an answer.
 
     Parameters
     ----------
@@ -350,8 +349,8 @@ def decision_log(
     decision : str, optional
         Only answers that have a decision of this id.
     has_feedback, abstained, wrong : bool, optional
-        Whether somebody told what came true, whether the decision abstained, and whether its top
-        outcome did not come true.
+        Whether it has feedback, whether the decision abstained, and whether its top outcome did not
+        come true.
     by : {"person", "expert", "outcome", "click", "model"}, optional
         Only feedback of this origin; all but that of clicks and models when left out.
     p_from, p_to : float, optional

@@ -124,7 +124,7 @@ def records_page(
 ) -> Call[EvaluationRecordPage]:
     """Return at most 500 scored decisions, once it succeeded: ``GET …/{id}/records``.
 
-    ``filters`` say which of them, and in what order; see ``RecordFilters``.
+    ``filters`` select and order them; see ``RecordFilters``.
     """
     query = {"offset": offset, "limit": limit, **_query_of(filters)}
     return read(f"{_path(evaluation_id)}/records", EvaluationRecordPage, **query)
@@ -138,8 +138,8 @@ def records(
     Parameters
     ----------
     **filters
-        Which of them, and in what order: ``decision``, ``wrong``, ``target``, ``top``,
-        ``p_from``, ``p_to``, ``slice_by``, ``slice``, ``contexts``, ``order``, ``context``.
+        Selection and order: ``decision``, ``wrong``, ``target``, ``top``, ``p_from``, ``p_to``,
+        ``slice_by``, ``slice``, ``contexts``, ``order``, ``context``.
     """
     return RecordWalk(
         lambda offset, size: records_page(evaluation_id, offset=offset, limit=size, **filters),
@@ -160,7 +160,7 @@ def export_records(
     format : {"csv", "parquet", "hf"}, default "parquet"
         ``hf`` is a zip of a folder that Hugging Face ``datasets`` loads.
     **filters
-        Which of them, and in what order; see ``RecordFilters``. Contexts are there in any case.
+        Selection and order; see ``RecordFilters``. Contexts are there in any case.
     """
     query = {**_query_of(filters), "context": None}
     return read(f"{_path(evaluation_id)}/export", bytes, format=format, **query)

@@ -1,7 +1,7 @@
 """One call from its request to its answer, over all its attempts; it does no input or output.
 
-What to send, what an answer means, whether to repeat and how long to wait are decided here, once,
-for the client that blocks and the one that does not.
+Requests, the reading of answers, retries and waits are decided here, once, for the client that blocks
+and the one that does not.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ class Exchange(Generic[_Answer]):
     def ends_at(self) -> float | None:
         """Return when the next attempt must be over; ``None`` where only its waits are bounded.
 
-        Those are httpx's, which tell what was waited for: they come first. Rows that go up or come
-        down take as long as the line needs.
+        Those are httpx's, whose errors name the wait: they come first. Rows that go up or come down
+        take as long as the line needs.
         """
         moves_rows = self._call.answer is bytes or self._call.content_type != _JSON
         return None if moves_rows else self._clock() + self._left_s() + _GRACE_S

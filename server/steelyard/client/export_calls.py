@@ -64,7 +64,7 @@ def save_records(
     progress : callable, optional
         Called with the bytes received so far.
     **filters
-        Which of them, and in what order, as for ``records``.
+        Selection and order, as for ``records``.
     """
     format_ = format_of(Path(path), format)
     call = evaluation_calls.export_records(evaluation_id, format=format_, **filters)

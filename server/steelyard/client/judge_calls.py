@@ -50,7 +50,7 @@ def calibrate(name: str, dataset_id: str, *, rows: int | None = None) -> Call[Ju
 
 
 def qualifications(name: str) -> Call[QualificationList]:
-    """Return what a judge qualified by: ``GET /v1/judges/{judge}/qualifications``."""
+    """Return a judge's qualifications: ``GET /v1/judges/{judge}/qualifications``."""
     return read(f"{_JUDGES}/{segment(name)}/qualifications", QualificationList)
 
 

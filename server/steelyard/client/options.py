@@ -33,8 +33,8 @@ class ClientOptions:
     gzip_over : int or None
         Bodies of more bytes than this are compressed; ``None`` for none.
     session : str, SessionToken or None
-        The token of a user's session, sent in place of a key; empty for a client that somebody is
-        to sign in with. The client keeps the token that the server gives in its place.
+        The token of a user's session, sent in place of a key; empty for a client that is to sign in.
+        The client keeps the token that the server gives in its place.
     account_id : str or None
         Which of the user's accounts the calls of a session are for; the first when left out.
     agent : str or None

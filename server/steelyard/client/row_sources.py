@@ -243,7 +243,7 @@ def _exported(record: Mapping[str, Any]) -> dict[str, Any]:
 def _decisions_of(cell: Any, *, are_structs: bool) -> list[Any]:
     """Return the decisions of a cell: JSON, structs, or objects.
 
-    Structs have every field that one of them has: a null stands for what is not there, be it an
+    Structs have every field that one of them has: a null stands for a missing field, or a missing
     outcome. In an object it is an outcome without a description.
     """
     if isinstance(cell, str):

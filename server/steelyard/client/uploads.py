@@ -257,14 +257,14 @@ def rows_to_create(
     Returns
     -------
     Dataset
-        The dataset. Over 15 MiB rows are sent in pieces, each a version of its own. The first
-        says what a dataset asks: a decision that only a later piece asks is
-        ``task_mismatch``, so put a row that asks it among the first.
+        The dataset. Over 15 MiB rows are sent in pieces, each a version of its own. The first fixes the
+        decisions of the dataset: one that only a later piece asks is ``task_mismatch``, so put a row
+        that asks it among the first.
 
     Raises
     ------
     steelyard.errors.SteelyardError
-        What the server refused with; ``details`` has the first hundred problems. Where earlier
+        The server's refusal; ``details`` has the first hundred problems. Where earlier
         pieces were stored, a note (``__notes__``) names the dataset that has them.
     ValueError
         When a frame lacks a column, or there is nothing to send.

@@ -14,8 +14,8 @@ class DatasetWalk:
     """Which datasets of a page are given, and the ``cursor`` of the page that is asked for next.
 
     The list is in the order of last use, and a cursor names a dataset, whose place moves when it is
-    used: so datasets come again, and others may be passed over. Each is given once; once the list
-    has ended, what moved is looked for at its front. Datasets made meanwhile are not given: a body
+    used: so datasets come again, and others may be passed over. Each is given once; once the list has
+    ended, moved datasets are looked for at its front. Datasets made meanwhile are not given: a loop
     that makes one for each would never end.
     """
 

@@ -77,8 +77,7 @@ class AsyncDatasets(AsyncResource):
     ) -> AsyncIterator[Dataset]:
         """Iterate over datasets, most recently used first; pages are asked for as needed.
 
-        Each comes once, also where the loop uses, adds to or makes datasets; what it makes does not
-        come.
+        Each comes once, also where the loop uses, adds to or makes datasets; the new ones do not come.
         """
         walk = DatasetWalk()
         while not walk.is_over:
@@ -96,9 +95,9 @@ class AsyncDatasets(AsyncResource):
         Returns
         -------
         polars.DataFrame
-            ``index``, ``side``, ``context``, ``decisions`` (JSON), ``targets`` or ``rewards`` (a
-            list of decision, outcome and value), hashes, what was sent beside, and by the id of
-            each decision the expected outcome.
+            ``index``, ``side``, ``context``, ``decisions`` (JSON), ``targets`` or ``rewards`` (a list
+            of decision, outcome and value), hashes, the fields sent beside, and by the id of each
+            decision the expected outcome.
         """
         data = await self.send(calls.export_rows(dataset_id, partition=partition, version=version))
         return frame_of_parquet(data)

@@ -36,7 +36,7 @@ class _Row(msgspec.Struct):
 def with_single_truths(made: Converted) -> Converted:
     """Return the rows of a file without those that label a context otherwise than a row above.
 
-    Where the file names no sides, what says the same as another row is counted in a note.
+    Where the file names no sides, duplicate rows are counted in a note.
     """
     contexts, labelled, plain = array("q"), array("q"), array("q")
     for row in map(_read, made.lines):
