@@ -56,7 +56,7 @@ def show(client: Client, alarm: str) -> Shown:
 
 @command.asks("acknowledge", "alarm")
 def acknowledge(client: Client, alarm: str) -> Shown:
-    """Note that somebody knows of ALARM; it clears by itself."""
+    """Mark ALARM as acknowledged; it clears by itself."""
     return [client.alarms.acknowledge(alarm)], _show_alarms
 
 

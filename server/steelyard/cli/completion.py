@@ -1,4 +1,4 @@
-"""``steelyard completion``: what a shell reads to complete commands and options."""
+"""``steelyard completion``: the script by which a shell completes commands and options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Examples:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print what makes a shell complete commands and options."""
+    """Print the script that makes a shell complete commands and options."""
     from click.shell_completion import ShellComplete, get_completion_class
 
     program = ctx.find_root().command

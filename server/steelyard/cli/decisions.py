@@ -78,8 +78,8 @@ def sample(
 ) -> Shown:
     """List answers of DECISION that chance drew and that have no feedback, of the last week by default.
 
-    Report what is right of each, from the first on: those make the true share of the command shares.
-    Answers that are picked by hand do not count there.
+    Report the right outcome of each, from the first on: those make the true share of the command
+    shares. Answers that are picked by hand do not count there.
     """
     begin = time.time() - WEEK_S if since is None else seconds_of(since)
     page = client.decision_log(

@@ -45,8 +45,8 @@ def command(
 ) -> None:
     """Check this installation: packages, model, engine, state, stored files, disk and server.
 
-    Nothing is changed. Each line is ok, warn (it works, and could be better) or fail, with what to
-    do. Exit status: 1 when something failed, else 0.
+    Nothing is changed. Each line is ok, warn (it works, and could be better) or fail, with the remedy.
+    Exit status: 1 when something failed, else 0.
     """
     from steelyard.cli.checkup import examine
 

@@ -64,9 +64,10 @@ def command(
 ) -> None:
     """Find from which probability on to act on OUTCOME, by the answers of EVALUATION.
 
-    Below it a decision whose likeliest outcome that is abstains. A precision is certified: of what is
-    sent to OUTCOME so much is right, with the confidence. With costs it is the cheapest threshold
-    on these rows. Exit status: 1 where the rows certify none; nothing is kept then, unless --anyway.
+    Below it a decision whose likeliest outcome that is abstains. A precision is certified: of the
+    decisions sent to OUTCOME so many are right, with the confidence. With costs it is the cheapest
+    threshold on these rows. Exit status: 1 where the rows certify none; nothing is kept then, unless
+    --anyway.
     """
     has_costs = wrong_cost is not None and abstain_cost is not None
     if (precision is not None) == has_costs:

@@ -31,7 +31,7 @@ class ExportAs:
     def save(self, server: Server, name: str, export_to: Callable[..., Path]) -> None:
         """Write an export with a bar, and print its path; status 2 when something is there already.
 
-        ``export_to`` is a method of the client, without what is chosen here.
+        ``export_to`` is a method of the client, without the options of this command.
         """
         from steelyard.client.saving import format_of
 

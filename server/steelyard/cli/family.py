@@ -104,7 +104,7 @@ def command() -> None:
     """Grow, switch and roll back families: named lineages of models, each grown on one dataset.
 
     NAME is a family, such as router; switch, keep-warm and delete take a model's number, such as
-    router@3, too. Exit status: 2 when a command is refused; what stands against it is then listed.
+    router@3, too. Exit status: 2 when a command is refused; the reasons are then listed.
     With --follow: 1 when the fine-tune made no model.
     """
 

@@ -50,10 +50,9 @@ _NOTE = (
 def command(*, name: str, output: Path | None, force: bool, server: Server) -> None:
     """Write everything stored about the family NAME as an HTML and a JSON file.
 
-    It has the questions, the data versions with their hashes and licences, reviews with who changed what, the fine-tunes and what
-    happened to them, gates, held-out figures with calibration and slices, the bound, the shadow and
-    the alarms. Each section names the
-    command that gives it.
+    It has the questions, the data versions with their hashes and licences, reviews with every change
+    and its author, the fine-tunes and their ends, gates, held-out figures with calibration and slices,
+    the bound, the shadow and the alarms. Each section names the command that gives it.
     """
     import datetime as dt
 

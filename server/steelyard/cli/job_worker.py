@@ -1,9 +1,9 @@
 """``steelyard worker``, and the process that ``steelyard serve`` starts for its jobs.
 
-``python -m steelyard.cli.job_worker``: the first line of standard input has the settings as JSON,
-every further one says that there is work, and its end says that the server is gone. What it needs is
-imported before the first line, which comes once the server has opened its state. It ends by itself
-when there has been no job for a while.
+``python -m steelyard.cli.job_worker``: the first line of standard input has the settings as JSON, every
+further one says that there is work, and its end says that the server is gone. It imports its modules
+before the first line, which comes once the server has opened its state. It ends by itself when there
+has been no job for a while.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ Examples:
 def command(**given: str | None) -> None:
     """Run the evaluations and fine-tunes of a server whose setting jobs is off, until Ctrl-C.
 
-    It needs the server's home, or its databases and store of frames, and the same models. Several
-    may run at once; what one leaves behind when it dies another takes up.
+    It needs the server's home, or its databases and store of frames, and the same models. Several may
+    run at once; the jobs of one that dies are taken up by another.
     """
     from steelyard.serving.fitted import fitted
 

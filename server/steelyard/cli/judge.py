@@ -33,7 +33,7 @@ def command() -> None:
 
 @command.asks("show", "judge")
 def show(client: Client, judge: str) -> Shown:
-    """List what JUDGE qualified by, the newest first, and what of it is otherwise since."""
+    """List the qualifications of JUDGE, the newest first, and what changed since each."""
     return client.judges.qualifications(judge), _show
 
 

@@ -84,8 +84,7 @@ def upload(
 ) -> None:
     """Upload FILE: a table as dataset import reads it, or JSON Lines of context and decisions.
 
-    Rows of a table are asked what labeling start gives with --decisions; - reads JSON Lines from
-    the input.
+    Rows of a table are asked the --decisions of labeling start; - reads JSON Lines from the input.
     """
     path = Path(file)
     is_input = file == "-"

@@ -115,7 +115,7 @@ def show_table(columns: Sequence[str], lines: Sequence[Sequence[object]]) -> Non
 def show_rows(rows: Iterable[object], columns: str, /, **cells: Callable[[Any], object]) -> None:
     """Print a line for each row under columns such as ``ID:id, TRAINING:split.training``.
 
-    Each names an attribute of the rows; ``cells`` return what attributes do not say.
+    Each names an attribute of the rows; ``cells`` return the texts of columns without one.
     """
     named = [column.partition(":")[::2] for column in columns.split(", ")]
     lines = [[cells.get(name, attrgetter(name))(row) for _, name in named] for row in rows]

@@ -32,7 +32,7 @@ COMMANDS = {
     "alarm": "Show where models no longer decide as they did.",
     "backup": "Copy a home while its server runs.",
     "billing": "Confirm and refund purchases, and look into payments.",
-    "completion": "Print what makes a shell complete commands and options.",
+    "completion": "Print the script that makes a shell complete commands and options.",
     "dataset": "Make, list, read and delete datasets.",
     "decide": "Answer decisions about one context.",
     "decision": "Keep decisions under names, on a server and as files of a repository.",
@@ -114,7 +114,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is called; what is none is refused with those of a name like it."""
+        """Return the command that is called; an unknown name is refused with those like it."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
             near = difflib.get_close_matches(name.lower(), COMMANDS)

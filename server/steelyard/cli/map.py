@@ -45,7 +45,7 @@ def command() -> None:
 def start(*, dataset: str, follow: bool, server: Server, **given: Any) -> None:
     """Lay out the rows of DATASET, or show the map that is there.
 
-    One that was cancelled goes on from what it has, and one that failed begins anew.
+    A cancelled map continues where it stopped; a failed one begins anew.
     """
     with server.connected() as client:
         job = client.maps.create(dataset, **given)

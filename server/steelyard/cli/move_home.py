@@ -36,8 +36,8 @@ Examples:
 def command(*, place: str, object_store: str | None, **options: str | None) -> None:
     """Copy a home, whose servers are stopped, to a database and an object store; or back.
 
-    Every row and every file is compared with what was read. A move that is cut short is begun again,
-    and does not copy twice what is there. The home stays as it is: start no server on it any more.
+    Every copied row and file is compared with its original. A move that is cut short can be started
+    again and copies only the rest. The home stays as it is: start no server on it any more.
     """
     from steelyard.app.backup import BackupError
     from steelyard.app.moving import move_home

@@ -1,4 +1,4 @@
-"""The commands of one noun of a server: what each asks, and how its answer is printed."""
+"""The commands of one noun of a server: the call that each makes, and how its answer is printed."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Noun(click.Group):
     def asks(
         self, name: str, *arguments: str, **attributes: Any
     ) -> Callable[[Callable[..., Shown]], click.Command]:
-        """Return what makes a command of a function that asks a client.
+        """Return a decorator that makes a command of a function that calls a client.
 
-        It takes the client, ``arguments`` and its options, and returns an answer and what prints it.
-        Its docstring is the help, unless ``attributes`` of the command have one.
+        The function takes the client, ``arguments`` and its options, and returns an answer and its
+        printer. Its docstring is the help, unless ``attributes`` of the command have one.
         """
 
         def add(ask: Callable[..., Shown]) -> click.Command:

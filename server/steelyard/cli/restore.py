@@ -26,8 +26,8 @@ Examples:
 def command(ctx: click.Context, /, *, folder: Path, home: str | None, force: bool) -> None:
     """Put a copy in the place of a home: DIR is one, or a folder of several, whose newest is used.
 
-    No server may run on the home. The whole copy is checked before anything is written, and what was
-    restored is checked again at the end, as `steelyard doctor --deep` does.
+    No server may run on the home. The whole copy is checked before anything is written, and the
+    restored home is checked again at the end, as `steelyard doctor --deep` does.
     """
     from steelyard.app.backup import BackupError, find_backup, restore_backup
     from steelyard.cli.doctor import show_finding

@@ -141,7 +141,7 @@ def serving_workbench(
 
 
 def _home_directory() -> dict[str, str]:
-    """Return what stands in for a home directory where the user has none: Bokeh looks into it."""
+    """Return the home directory, or a stand-in where the user has none: Bokeh looks into it."""
     try:
         Path.home()
     except RuntimeError:
