@@ -1,6 +1,6 @@
 """Stored answers of the state and of its archived files, read as one log.
 
-What has feedback is in the state. A row that is in both, as while its day moves, counts as the state's.
+Answers with feedback are in the state. A row in both, as while its day moves, counts as the state's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The first characters of what was asked, which lists of stored answers show: contexts are long."""
+"""The first characters of contexts, which lists of stored answers show."""
 
 from __future__ import annotations
 

@@ -193,8 +193,8 @@ def put_feedback(
 ) -> list[str]:
     """Store observed outcomes and return their names.
 
-    One that was reported before for the same name is replaced, except that a click or a model never
-    replaces what somebody observed.
+    An earlier report for the same name is replaced, except that a click or a model never replaces an
+    observation.
     """
     if source is not None and source.by in INFERRED:
         observed = sa.select(feedback.c.name).where(

@@ -58,7 +58,7 @@ Outcome: TypeAlias = str | Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class DrawnAnswer:
-    """The probabilities of an answer's decision, and what came true where it was checked."""
+    """The probabilities of an answer's decision, and the true outcome where it was checked."""
 
     id: str
     probabilities: Mapping[str, float]

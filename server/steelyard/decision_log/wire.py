@@ -378,7 +378,7 @@ class SeriesOutcome(Struct, frozen=True, kw_only=True):
     ] = 0
 
     def in_words(self) -> str:
-        """Return the true share beside the one that the model says, and what makes it surer."""
+        """Return the true share in words beside the model's, and how to narrow its interval."""
         says = "—" if self.share is None else _percent(self.share.value)
         true, of = self.true_share, f"{self.answers:,}"
         by_hand = f"{self.checks_left_out:,} picked by hand do not count."

@@ -70,7 +70,7 @@ def without_trained_labels(
 ) -> list[Case]:
     """Return cases without the labels of contexts that are training rows.
 
-    A family has learned these by heart; what it answers to them says nothing of new contexts.
+    A family has learned these by heart; its answers to them say nothing of new contexts.
     """
     labelled = {case.key for case in cases if case.labels}
     trained = {

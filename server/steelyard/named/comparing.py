@@ -2,8 +2,8 @@
 
 The losses are judged by the gate of families (``steelyard.evaluations.measures.gate``): a version may
 lose no more than it allows, all decisions together and each by itself. The gate knows no policies, so
-actions are looked at here: a version is refused too where it surely takes more wrong actions, or
-surely takes fewer right ones, beyond what is allowed.
+actions are looked at here: a version is refused too where it surely takes more wrong actions, or fewer
+right ones, than is allowed.
 """
 
 from __future__ import annotations

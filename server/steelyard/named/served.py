@@ -1,7 +1,7 @@
 """Named decisions as requests refer to them: the version of an alias, read at most every half second.
 
-A version never changes, so its questions are read once; an alias may be moved by any process, and what
-it points to is one row. A request gets the version of one read, never parts of two.
+A version never changes, so its questions are read once; an alias may be moved by any process, and its
+target is one row. A request gets the version of one read, never parts of two.
 """
 
 from __future__ import annotations

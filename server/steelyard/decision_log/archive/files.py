@@ -1,7 +1,7 @@
 """Parquet files of stored decisions, in groups of rows in the order of the log.
 
-A page of the log reads one group, and of it the columns that it shows: what was asked is the longest
-and is read only where it is wanted.
+A page of the log reads one group, and of it the columns that it shows: requests are the longest column
+and are read only on demand.
 """
 
 from __future__ import annotations
