@@ -1,7 +1,7 @@
 """The sentences that an answer depends on, and the statements of its question; pure.
 
-A sentence's share is what the probability of the top outcome loses without it (leave-one-out, "occlusion":
-Zeiler and Fergus, 2014). It says how sensitive the answer is, and nothing of how the model comes to it.
+A sentence's share is the loss of the top outcome's probability without it (leave-one-out, "occlusion":
+Zeiler and Fergus, 2014). It says how sensitive the answer is, not how the model arrives at it.
 """
 
 from __future__ import annotations

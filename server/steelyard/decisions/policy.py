@@ -98,7 +98,7 @@ def choose_action(
     """Choose the cheapest action, or abstain; the expected costs stay where it abstains.
 
     Without costs it is the outcome with the largest weight times probability, whose expected cost is
-    what the others' shares come to. Weights scale the probabilities. The first wins a tie. ``unstated``
+    the sum of the others' shares. Weights scale the probabilities. The first wins a tie. ``unstated``
     is the probability that the context does not say, where the model knows.
 
     >>> policy = Policy(("refund", "ask"), ((0.0, 9.0), (2.0, 1.0)))
@@ -137,8 +137,8 @@ def choose_action(
 def _shares(probabilities: Sequence[float], weights: Sequence[float] | None) -> list[float]:
     """Return weight times probability, normalised.
 
-    Products are formed on mantissas, their exponents taken relative to the largest: no weight is
-    too large or too small, and what ties on paper ties here.
+    Products are formed on mantissas, their exponents taken relative to the largest: no weight is too
+    large or too small, and exact ties stay ties.
     """
     if weights is None:
         return list(probabilities)

@@ -1,7 +1,7 @@
 """How many input tokens a request has: counted from its texts, each distinct one as the caller sent it.
 
-The count is reported as usage and compared with the bound of a request. What an engine
-adds for itself (special tokens, overlap of windows) is no part of it.
+The count is reported as usage and compared with the bound of a request. Tokens that an engine adds
+(special tokens, overlap of windows) do not count.
 """
 
 from __future__ import annotations

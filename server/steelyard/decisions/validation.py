@@ -1,9 +1,9 @@
 """The rules of a valid decide request, all of them checked before anything is refused.
 
 Three passes over one value, each noting what it finds and none stopping at the first: is it strict
-JSON, does it have the shape of the wire's struct, and do its fields agree with each
-other. A field that failed one pass is left out of the next. Not here: what depends on this server,
-such as which models it has (``steelyard.serving.decide``).
+JSON, does it have the shape of the wire's struct, and do its fields agree with each other. A field that
+failed one pass is left out of the next. Not here: rules of this server, such as which models it has
+(``steelyard.serving.decide``).
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ def read_decisions(
 def _sound_fields(item: dict[Any, Any], path: Path, violations: Violations) -> dict[str, Any]:
     """Return the fields in which nothing was found, or only something inside a field of objects.
 
-    What holds several values of the caller's (costs, a policy) stays, so that its other parts are
-    looked at too; the readers of those step over what was found already.
+    A field that holds several values of the caller's (costs, a policy) stays, so that its other parts
+    are looked at too; the readers of those skip reported problems.
     """
     if not violations.listed:
         return item

@@ -32,7 +32,7 @@ def find_negations(sentence: Sentence) -> list[str]:
 
     Left out are those in reported speech and wishes (``does she say that it never came``), in a
     condition (``if it is not paid, who ...``), in a question tag, in ``or not``, and after ``why``,
-    which presupposes what it negates.
+    which presupposes the negated statement.
 
     >>> from steelyard.decisions.lint.sentences import read_sentence
     >>> find_negations(read_sentence("Is the parcel not lost?"))

@@ -55,8 +55,8 @@ def no_way_out(subject: Subject) -> str | None:
 def vague_outcome(subject: Subject) -> str | None:
     """Find names without a description that mean nothing: a letter, a number, *option 1*.
 
-    The model reads an outcome's name and description and nothing else of it: what a name stands for
-    in the caller's code it cannot know.
+    The model reads an outcome's name and description and nothing else of it: it cannot know the meaning
+    of a name in the caller's code.
     """
     if subject.is_yes_no or subject.scale is not None:
         return None
@@ -211,8 +211,8 @@ def binary_as_single(subject: Subject) -> str | None:
 def scale_as_single(subject: Subject) -> str | None:
     """Find outcomes that are levels in order: low, medium, high, or 1 to 5.
 
-    The kind ``ordinal`` knows their order and adds the expected level, and its rubric says what each
-    level means. Numbers that descriptions give another meaning are no scale.
+    The kind ``ordinal`` knows their order and adds the expected level, and its rubric describes each
+    level. Numbers that descriptions give another meaning are no scale.
     """
     if subject.scale is None:
         return None
@@ -233,8 +233,8 @@ def _rates(subject: Subject) -> bool:
 def long_outcome_names(subject: Subject) -> str | None:
     """Find names of over 500 characters, or of over 80 without a description.
 
-    A name comes back in the answer as a key and is what code compares. The text belongs in the
-    description, where the model reads it just as well.
+    A name comes back in the answer as a key that code compares. The text belongs in the description,
+    where the model reads it just as well.
     """
     longest = [name for name in subject.names if len(name) > LONGEST_NAME]
     long = [

@@ -165,8 +165,8 @@ def context_in_question(subject: Subject) -> str | None:
     """Find material in a question that belongs in the context.
 
     The context is read once for all decisions, and a question per decision: material repeated in
-    questions costs tokens each time, and the other decisions never see it. A question longer than
-    its context is told so only when it is long, or quotes at length: contexts may be short.
+    questions costs tokens each time, and the other decisions never see it. A question longer than its
+    context is reported only when it is long, or quotes at length: contexts may be short.
     """
     n_characters = len(render_value(subject.decision.question))
     n_context = subject.request.context_characters

@@ -1,7 +1,7 @@
 """Scales that words spell: low, medium, high; poor to excellent; never to always; 1 to 5.
 
 A text's rank is read from how it starts (``very high: all users``), and only when every word before
-the one that ranks is a modifier. What starts otherwise has no rank, and rules stay silent on it.
+the one that ranks is a modifier. Other texts have no rank, and rules stay silent on them.
 """
 
 from __future__ import annotations

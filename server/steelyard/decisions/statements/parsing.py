@@ -1,9 +1,8 @@
 """Where the subject of a question ends: the cheapest way to read its words as classes, in order.
 
-Two automata run over the words. One reads a subject from the left, with what may follow its noun
-(of the bank, that she wrote, to appeal); the other reads the rest from the right. Their sum
-at each place says how likely the subject ends there; where two places cost nearly the same, the
-question is declined.
+Two automata run over the words. One reads a subject from the left, with the complements of its noun (of
+the bank, that she wrote, to appeal); the other reads the rest from the right. Their sum at each place
+says how likely the subject ends there; where two places cost nearly the same, the question is declined.
 """
 
 from __future__ import annotations

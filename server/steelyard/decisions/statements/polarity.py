@@ -66,7 +66,7 @@ def is_nothing(subject: Sequence[Token]) -> bool:
 
 
 def something(words: Tokens) -> Tokens:
-    """Return some of that of which words say that there is none.
+    """Return the positive form of a phrase that begins with a word of absence.
 
     >>> from steelyard.decisions.statements.tokens import join, tokenize
     >>> [join(something(tuple(tokenize(text)))) for text in ("no receipt", "nobody here")]
