@@ -1,10 +1,10 @@
 """Busy batching: requests that arrive while the engine works share its next call.
 
-Short requests and long ones have a lane each, so that nobody waits for the whole of somebody else's
-long text: the long lane stops between its passes while short requests wait. An idle lane never waits
-for company; a busy one takes what is waiting, up to a bound, each account in its turn. The queue is
-bounded in length and in the wait that is expected, so that an overload is told at once and not after
-a wait.
+Short requests and long ones have a lane each, so that no request waits for the whole of another
+caller's long text: the long lane stops between its passes while short requests wait. An idle lane never
+waits for company; a busy one takes waiting requests, up to a bound, each account in its turn. The queue
+is bounded in length and in the wait that is expected, so that an overload is refused at once and not
+after a wait.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The parts of a head as its file lists them: members, their combination, calibration.
 
 A member gives every outcome a logit. A head is one member, or a blend of several (a weighted sum of
-their log probabilities), or a blend that a LightGBM booster corrects, outcome by outcome. What comes
-out is calibrated, step by step.
+their log probabilities), or a blend that a LightGBM booster corrects, outcome by outcome. The result is
+calibrated, step by step.
 
-Here: the parts and what each computes, for one context or many. Not here: files
+Here: the parts and their computations, for one context or many. Not here: files
 (``steelyard.scoring.heads``), how parts are fitted (``steelyard.trainer``).
 """
 

@@ -1,11 +1,11 @@
 """The lower layers, in which questions and contexts are read apart, and a cache of their states.
 
 In the lowest layers of such a model a question and its outcomes see no context, so that their states
-there are the same in every request (Cao et al. 2020, "DeFormer"; MacAvaney et al. 2020, "PreTTR").
-They are computed once and kept; those of a context, which listens to no question, are kept for
-whoever sent it. A token's states do not depend on what else its pass reads, to the
-last bit (see ``steelyard_base_recipe.graph``), and what is too long for that is read alone, so that
-a cached state is the one that would be computed.
+there are the same in every request (Cao et al. 2020, "DeFormer"; MacAvaney et al. 2020, "PreTTR"). They
+are computed once and kept; those of a context, which listens to no question, are kept for its account.
+A token's states do not depend on the rest of its pass, to the last bit (see
+``steelyard_base_recipe.graph``), and longer texts are read alone, so that a cached state is the one
+that would be computed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """LoRA adapters on a base model: read, checked against the base, merged into its weights at load.
 
-An adapter (Hu et al. 2021) is two narrow matrices for each linear layer of the encoder; their
-product is added to the layer's weight before the graph is made, so that an answer costs what the
-base's does. A megabyte or two of adapter replaces the base's 13 MB of weights in an artifact, and
-NumPy alone merges it.
+An adapter (Hu et al. 2021) is two narrow matrices for each linear layer of the encoder; their product
+is added to the layer's weight before the graph is made, so that an answer costs the same as the base's.
+A megabyte or two of adapter replaces the base's 13 MB of weights in an artifact, and NumPy alone merges
+it.
 
 In float32 the product is added to the dequantised weight, and nothing is rounded. In int8 the sum
 is rounded again, with a new scale for each output channel. The base's activation scales stay:

@@ -103,9 +103,9 @@ class OnnxScorer:
     """Scores requests with an engine of passes; implements ``Scorer``; thread-safe.
 
     Short requests share rows of a pass. A long one is read in stages: its context's windows first,
-    whose keys and values then serve all its decisions. Both give the same logits, up to floating
-    point. Time is linear in the context's length, and memory is bounded by ``PASS_WEIGHTS`` and the
-    keys and values (18 kB a token of context), or by what is held of a long context in their place.
+    whose keys and values then serve all its decisions. Both give the same logits, up to floating point.
+    Time is linear in the context's length, and memory is bounded by ``PASS_WEIGHTS`` and the keys and
+    values (18 kB a token of context), or by the cached layer inputs of a long context in their place.
     """
 
     def __init__(

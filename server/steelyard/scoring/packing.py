@@ -1,9 +1,9 @@
 """Laying requests out as tokens: blocks of attention, positions, roles and markers.
 
-One request becomes one :class:`Layout`. A token attends to the tokens of its own block and to
-those of the channels that its block listens to; nothing else. Blocks are context windows,
-question windows, and outcomes. So a decision's answer cannot depend on other decisions, on the
-order of outcomes, or on what shares a batch.
+One request becomes one :class:`Layout`. A token attends to the tokens of its own block and to those of
+the channels that its block listens to; nothing else. Blocks are context windows, question windows, and
+outcomes. So a decision's answer cannot depend on other decisions, on the order of outcomes, or on the
+rest of a batch.
 
 Training and serving both use this module, so that they read the same thing.
 """

@@ -1,12 +1,12 @@
 """How a base model reads a request: as token ids, with the sentences of its context.
 
-A base model has a reading, a number that its manifest holds, and what is trained on a base model
-keeps the reading that it was trained with. Reading 1 takes names as they are written and compares
-outcomes with the whole context. Reading 2 splits names into words. Reading 3 compares the outcomes
-of a choice with each sentence of the context, and with their mean: what surrounds the sentence that
-decides then hides it less. Reading 4 asks a negated yes/no question without its negation, with "yes"
-and "no" in each other's place. Reading 5 leaves quoted mail and markup out of a context, and knows a
-context in another language for unread.
+A base model has a reading, a number that its manifest holds, and a fine-tune keeps the reading that it
+was trained with. Reading 1 takes names as they are written and compares outcomes with the whole
+context. Reading 2 splits names into words. Reading 3 compares the outcomes of a choice with each
+sentence of the context, and with their mean: the text around the deciding sentence then hides it less.
+Reading 4 asks a negated yes/no question without its negation, with "yes" and "no" in each other's
+place. Reading 5 leaves quoted mail and markup out of a context, and knows a context in another language
+for unread.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Tokens of a pass lie one after another and are cut into rows of one length, wher
 row attends to the tokens that any of its own may see, wherever they are, so attention costs as much
 as there is to see and no more.
 
-Contexts' keys are apart from the others: what a token hears of its context is then summed by
-itself, as it is when the context was read by an earlier pass.
+Contexts' keys are apart from the others: a token's sum over its context is then the same as when the
+context was read by an earlier pass.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ PADDING = 16
 class Tokens:
     """Some tokens of one or several layouts, with distinct ids.
 
-    Each array is int32 of shape (n_tokens,), ``blocks`` of (n_tokens, 5). ``states`` is what the
-    lowest layers made of them, float32 of (n_tokens, width), where they have been read.
+    Each array is int32 of shape (n_tokens,), ``blocks`` of (n_tokens, 5). ``states`` are their states
+    after the lowest layers, float32 of (n_tokens, width), where they have been read.
     """
 
     ids: NDArray[np.int32]
@@ -140,7 +140,7 @@ def fill_rows(
     """Lay one unit or more after another and cut them into rows of at most ``row_length`` tokens.
 
     Where ``is_joint``, all keys are in ``keys``, contexts' too. Where ``is_summed``, units of up to
-    ``SUMMED`` tokens lie so that the sum of one does not depend on what lies before it: with states not
+    ``SUMMED`` tokens lie so that the sum of one does not depend on units before it: with states not
     here but in ``keep_summed``. Units ``of_windows``, which see themselves alone, are a row each where they
     are of like lengths.
     """
@@ -255,7 +255,7 @@ def keep_tokens(rows: PassRows, indices: NDArray[np.intp]) -> KeptRows:
 
 
 def keep_summed(rows: PassRows) -> KeptRows:
-    """Cut all tokens of units that are summed so that no sum depends on what lies before a unit."""
+    """Cut all tokens of units that are summed so that no sum depends on earlier units."""
     is_token = rows.blocks[..., 0].reshape(-1) > 0
     lengths = np.add.reduceat(is_token.astype(np.intp), rows.starts).tolist()
     begins = _summed_starts(lengths)

@@ -3,7 +3,7 @@
 Deficit round robin (M. Shreedhar and G. Varghese, 1995) over characters: each account's line gets the
 same number in turn, so that one long text counts as much as many short ones. Who had nothing waiting
 goes first, once: a line keeps its place in the round until its turn has come and it is still empty, so
-that nobody is new again and again. Within a line short requests go first; a long one lets a bounded
+that no account is new again and again. Within a line short requests go first; a long one lets a bounded
 number of later ones pass.
 """
 
@@ -101,7 +101,8 @@ class FairQueue(Generic[Entry]):
     def characters_before(self, entry: Entry, bound: float = inf) -> int:
         """Return the characters of entries below a bound that would be taken before one pushed now.
 
-        Others get their turns beside what goes first in its own line, and no more than all of them have.
+        Others get their turns beside the earlier entries of its own line, and no more than all of them
+        have.
         """
         line = self._lines.get(entry.share, _Line())
         key = line.next_key(entry)

@@ -1,7 +1,7 @@
 """An entailment encoder, loaded: logits of pairs of a context and a statement.
 
-Each pair is a pass of its own at its own length. Graphs with dynamic int8 scale a pass by what is in
-it, so that a number would hang on its company; alone, the same pair has the same bits.
+Each pair is a pass of its own at its own length. Graphs with dynamic int8 scale a pass by its contents,
+so that a pair's logits would depend on the others; alone, the same pair has the same bits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The evidence in logits of pairs for a decision; pure.
 
-A yes/no is asked as a statement and its negation. What entails the one or contradicts the other is
-evidence for yes; the other way round, for no. What an encoder leans to, whatever the text says, is in
-both and falls out of their difference.
+A yes/no is asked as a statement and its negation. A context that entails the one or contradicts the
+other is evidence for yes; the other way round, for no. An encoder's leaning, whatever the text says, is
+in both and cancels in their difference.
 """
 
 from __future__ import annotations

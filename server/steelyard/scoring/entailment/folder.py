@@ -1,8 +1,8 @@
 """The folder of an entailment encoder: its graph, its tokenizer, and the meaning of its logits.
 
 ``config.json`` is the hub's own: ``id2label`` names the logits, ``max_position_embeddings`` bounds a
-pair. ``steelyard.json`` beside it may say what the hub's does not: the order of a pair, and the
-temperature that makes evidence a probability.
+pair. ``steelyard.json`` beside it may add the order of a pair, and the temperature that makes evidence
+a probability.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The shared memory of an engine: regions that wait for the next pass, and those let go of late.
 
-A server may refuse to unmap a region that a pass uses, also one that was abandoned. It
-is asked again until it has: else what it mapped stays for as long as it runs.
+A server may refuse to unmap a region that a pass uses, also one that was abandoned. It is asked again
+until it has: else its mapping stays for as long as it runs.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """An engine that may be elsewhere: passes go to a remote one while it works, and run here while not.
 
-A ``RoutedEngine`` sends each pass to its remote engine. When that fails, the pass runs in this
-process, with the same weights; after failures in a row every pass does, until a probe finds that the
-remote engine works again. Traffic is never the probe. Without an engine here, what the remote one
-raised is raised. The remote engine can be exchanged while passes run: those on their way end where
-they began.
+A ``RoutedEngine`` sends each pass to its remote engine. When that fails, the pass runs in this process,
+with the same weights; after failures in a row every pass does, until a probe finds that the remote
+engine works again. Traffic is never the probe. Without an engine here, the remote one's error is
+raised. The remote engine can be exchanged while passes run: those on their way end where they began.
 
-Here: where passes go. Not here: what speaks to a remote engine (``steelyard.scoring.remote.triton_engine``).
+Here: where passes go. Not here: the remote engine's client
+(``steelyard.scoring.remote.triton_engine``).
 """
 
 from __future__ import annotations
@@ -92,11 +92,11 @@ class _Counts:
 class RoutedEngine:
     """Runs passes in a remote engine, or here; thread-safe.
 
-    With ``falls_back`` passes that the remote engine fails run here. The engine here is then made
-    at once: the moment of a failure is the wrong one to find out that it cannot be, and what the
-    remote engine answers is held against it before any pass is sent. Without, it is made only when
-    passes are to run here anyway, and let go of when they change over to a remote engine. ``step``
-    does the probing; ``start`` has a thread do it.
+    With ``falls_back`` passes that the remote engine fails run here. The engine here is then made at
+    once: the moment of a failure is the wrong one to find out that it cannot be, and the remote
+    engine's answers are compared with it before any pass is sent. Without, it is made only when passes
+    are to run here anyway, and let go of when they change over to a remote engine. ``step`` does the
+    probing; ``start`` has a thread do it.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class RoutedEngine:
     def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
         """Run one pass and return the outputs asked for.
 
-        Raises what the remote engine raised where there is none here, ``EngineUnavailableError``
+        Raises the remote engine's error where there is none here, ``EngineUnavailableError``
         when none can run it, and ``DeadlineExceededError`` when its caller is gone
         (``cancellation.only_while``).
         """

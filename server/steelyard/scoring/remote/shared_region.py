@@ -1,9 +1,9 @@
 """Memory that a server on the same machine reads and writes: tensors that need not be sent.
 
-A region's file is taken away as soon as the server has mapped it, so that none is left behind
-whoever is killed. That, and room that is taken before it is written to, is why this is not
-``tritonclient.utils.shared_memory``: without room its writes end the process. The server keeps what
-it has mapped until it is told: a region's name says whose it is, so that others can tell it for one
+A region's file is taken away as soon as the server has mapped it, so that none is left behind when
+either process is killed. That, and room that is taken before it is written to, is why this is not
+``tritonclient.utils.shared_memory``: without room its writes end the process. The server keeps its
+mappings until it is asked to unmap: a region's name has its owner, so that others can do it for one
 that was killed.
 """
 
@@ -33,7 +33,7 @@ _PREFIX = "steelyard-"
 class SharedRegion:
     """One region, mapped here and by a server.
 
-    Raises ``OSError`` when there is no room, and what ``register`` raises.
+    Raises ``OSError`` when there is no room, and the errors of ``register``.
     """
 
     def __init__(self, size: int, register: Callable[[str, int], None]) -> None:
