@@ -1,6 +1,6 @@
 """The route ``auto``: the shipped model for choices, a reader for yes/no and doubtful ones, then a judge.
 
-Any of the three may be missing. What an operator declared or fitted under that name stays; the plain
+Any of the three may be missing. A route of an operator's under that name stays; the plain
 route of a judge gets the reader in its middle.
 """
 

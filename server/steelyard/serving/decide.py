@@ -141,8 +141,8 @@ class DecideService:
     ) -> Callable[[Any], tuple[ValidRequest, RenderedRequest]]:
         """Return a function that reads and renders a request about one context after another.
 
-        ``request`` has all but the context; it is read once, and again with what is no plain text.
-        Tokens are counted of a context alone that may have too many.
+        ``request`` has all but the context; it is read once, and again where a context is no plain
+        text. Tokens are counted of a context alone that may have too many.
         """
         first: tuple[ValidRequest, RenderedRequest] | None = None
         most_characters = 0

@@ -5,18 +5,18 @@ fallback  who may stand in when the model asked for is unable to answer at the m
 ========  ==========================================================================================
 auto      every other base model here that is no dearer, in the server's order; connected ones, which
           would show a request to another server, are never among them
-none      nobody
+none      no other
 a list    its models in its order, dearer ones too, at the price of the model asked for; a name that
           answers no calls is passed over
 ========  ==========================================================================================
 
-What passes moves a request on: a model that is loading, an engine that fails, is overloaded or takes
-too long. That a family or a number is off moves it on to a list alone, and is told where there is
-none; that a model is gone is what the caller must be told in any case.
+Passing failures move a request on: a model that is loading, an engine that fails, is overloaded or
+takes too long. A family or a number that is off moves it on to a list alone, and is refused without
+one; a model that is gone is refused in any case.
 
 A request with a list, or the version of a named decision, may have it decide further (``escalate``):
-what the model abstains from, and texts unlike its training rows, go to the next of the list, at the
-price of both.
+decisions from which the model abstains, and texts unlike its training rows, go to the next of the list,
+at the price of both.
 
 A model that failed in the last 30 seconds is passed over without an attempt as long as another of
 them did not. Every attempt but the last gets at most half of the time that is left, so that a model

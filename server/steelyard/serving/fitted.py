@@ -1,7 +1,7 @@
 """The engine that suits this processor: measured at a server's first start, kept in its home.
 
 Which precision is faster depends on the processor. int8 is taken where it takes enough less CPU than
-float32 and gives about the same answers; what the settings name is taken as it is.
+float32 and gives about the same answers; the precision of the settings is taken as it is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The models that answer here: description, price, and present state.
 
-A hosted model is a scorer's queue with the rules of one base model around it. What goes wrong in
-an engine ends here as ``EngineUnavailableError`` with its cause in the log: a caller can only try
-again, and another model may stand in (``steelyard.serving.fallback``).
+A hosted model is a scorer's queue with the rules of one base model around it. An engine's failure ends
+here as ``EngineUnavailableError`` with its cause in the log: a caller can only try again, and another
+model may stand in (``steelyard.serving.fallback``).
 """
 
 from __future__ import annotations

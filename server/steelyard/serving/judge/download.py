@@ -58,8 +58,8 @@ def pull(
 ) -> Path:
     """Download a judge's file into a folder and return its path; one that is there is checked.
 
-    What an earlier attempt left is gone on with. Raises ``EngineUnavailableError`` where the hub does
-    not answer as it should, and ``InvalidRequestError`` where a file is not what its hash says.
+    An earlier attempt's part of the file is continued. Raises ``EngineUnavailableError`` where the hub
+    does not answer as it should, and ``InvalidRequestError`` where a file has another hash.
     """
     with connected(hub) as client:
         file = _find_file(client, entry, hub)

@@ -2,7 +2,7 @@
 
 A language model leans to a letter, to a name, to yes or to no, whatever the text says. Its answers
 about texts that say nothing show how far (contextual calibration, Zhao and others, 2021). A yes/no
-question and its opposite show it better still: what both answers have in common is the leaning.
+question and its opposite show it better still: their answers have the leaning in common.
 """
 
 from __future__ import annotations

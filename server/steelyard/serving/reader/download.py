@@ -70,7 +70,7 @@ def pull_reader(
 ) -> Path:
     """Download a reader's files into a folder, which is complete when it has its name; return it.
 
-    What an earlier attempt left is gone on with. Raises as ``judge.download.pull`` does.
+    An earlier attempt's part of a file is continued. Raises as ``judge.download.pull`` does.
     """
     if folder.exists():
         _require_reader(folder)
