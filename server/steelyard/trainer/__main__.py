@@ -8,8 +8,8 @@ and started again, the program goes on from durable phases, and ends with the sa
   within moments, with status 4.
 - A second program on the same folder waits until the first is gone.
 - OpenMP reads its variables once, when a process starts, and threads of it that spin would slow
-  every other process on the machine: without what ``task.environment_of`` gives the program starts
-  itself again with it. A parent that sets it spares that.
+  every other process on the machine: without the variables of ``task.environment_of`` the program
+  starts itself again with them. A parent that sets them spares that.
 """
 
 from __future__ import annotations

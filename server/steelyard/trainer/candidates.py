@@ -6,7 +6,7 @@
 ``base``       the base's logits at another temperature, with an offset for each outcome
 ``markers``    the base's logits, corrected by each outcome's marker vector
 ``evidence``   the evidence of a reader: how likely its statement is true, false, or not said
-``parent``     what the parent's head says
+``parent``     the logits of the parent's head
 
 Each is fitted on some rows and gives logits of others. One fitted on rewards gives the rewards
 it expects instead, which serve as logits.

@@ -1,12 +1,12 @@
 """The choice of a decision's head: candidates compared on rows that they were not fitted on.
 
-Every candidate is cross-validated in folds of contexts. A head is the candidate, or the blend of
-them, of the lowest cross-validated log loss. What costs more to serve is taken only where it is
-better beyond noise: a booster, whatever reads the base's scores, which is thirty times the
-context's own tokens on a decision of 77 outcomes, and a reader's evidence.
+Every candidate is cross-validated in folds of contexts. A head is the candidate, or the blend of them,
+of the lowest cross-validated log loss. A candidate that costs more to serve is taken only where it is
+better beyond noise: a booster, one that reads the base's scores, which is thirty times the context's
+own tokens on a decision of 77 outcomes, and a reader's evidence.
 
 A parent's head would look better than it is on rows that it was trained on. Where few others are
-there, it stays as it is, and what the rows teach takes its place only if it is better on those few.
+there, it stays as it is, and a newly fitted head takes its place only if it is better on those few.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The features of heads: contexts' vectors, and the base's answers to some of the rows.
 
-Reading is the long part of a fine-tune of heads, so it is kept: each part is a file named by what it
-was read from, written whole, and a part that is there is not read again.
+Reading is the long part of a fine-tune of heads, so it is kept: each part is a file named by the hash
+of its inputs, written whole, and a part that is there is not read again.
 
 The base reads a bounded number of rows. On 10,000 rows of 77 outcomes it would read five million
 tokens, thirty times the contexts themselves, to teach heads of decisions with much data little that
@@ -59,7 +59,7 @@ class Features:
     def sparing(
         self, embed: Callable[[Sequence[str]], Floats]
     ) -> Callable[[Sequence[str]], Floats]:
-        """Return what ``embed`` does, without reading again the texts whose vectors are here."""
+        """Return ``embed`` without reading again the texts whose vectors are here."""
 
         def vectors_of(texts: Sequence[str]) -> Floats:
             missing = [text for text in dict.fromkeys(texts) if text not in self.vectors]

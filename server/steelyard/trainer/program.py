@@ -1,8 +1,8 @@
 """A fine-tune from its folder's task and rows to its artifact, records and verdict.
 
 Phases: LoRA where a rank is asked for, features of the training rows, heads and their calibration,
-held-out scoring, the gate. What each makes is on the disk before the note that it is whole, and a
-phase with that note is not done again: a program killed at any moment goes on where it was.
+held-out scoring, the gate. The results of each are on the disk before the note that they are whole, and
+a phase with that note is not done again: a program killed at any moment goes on where it was.
 """
 
 from __future__ import annotations

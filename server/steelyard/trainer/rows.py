@@ -14,9 +14,9 @@ from steelyard.decisions.rendering import RenderedDecision
 class TuningRow:
     """One labelled decision of a dataset's row.
 
-    It is seen where what the features come from, the parent's head or LoRA weights, was trained on
-    it. Such rows train heads, but candidates are compared and calibrated on the others where there
-    are enough of them.
+    It is seen where the source of the features, the parent's head or LoRA weights, was trained on it.
+    Such rows train heads, but candidates are compared and calibrated on the others where there are
+    enough of them.
     """
 
     context: str

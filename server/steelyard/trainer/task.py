@@ -3,12 +3,12 @@
 ================= ==============================================================================
 file              holds
 ================= ==============================================================================
-task.json         ``FineTuneTask``: what to train, given
-rows.jsonl        ``TaskRow``, one a line: what to train and judge on, given
+task.json         ``FineTuneTask``: the training task, given
+rows.jsonl        ``TaskRow``, one a line: training and held-out rows, given
 progress.jsonl    ``Progress``, one a line, appended as it happens
 features/, …      the durable result of each phase; a program started again goes on from it
 model/            the artifact, named by the SHA-256 of its manifest once it is stored
-base.jsonl        ``BaseAnswer``, one a line: what a base model of another server says, given
+base.jsonl        ``BaseAnswer``, one a line: answers of a base model of another server, given
 records.parquet   every labelled held-out decision as every group of models scored it
 result.json       ``FineTuneResult``: written last, and whole or not at all
 error.json        ``FineTuneFailure``: why it failed instead; the exit status is then 3

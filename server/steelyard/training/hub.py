@@ -1,8 +1,7 @@
 """Exporting a model of the Hugging Face hub, once, for ``steelyard.scoring.exported``.
 
-A sentence-transformer, a CrossEncoder with one score, or a classifier that tells what follows from a
-text becomes one ONNX graph of float32 and a tokenizer; serving then needs neither PyTorch nor the
-model's own code.
+A sentence-transformer, a CrossEncoder with one score, or a classifier of entailment becomes one ONNX
+graph of float32 and a tokenizer; serving then needs neither PyTorch nor the model's own code.
 """
 
 from __future__ import annotations
