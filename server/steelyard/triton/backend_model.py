@@ -1,8 +1,8 @@
 """A model of Triton's Python backend: passes of the packed graph on ONNX Runtime.
 
-This file is copied into model repositories and runs in the environment of the host, where neither
-this package nor anything but NumPy and ONNX Runtime is installed. It imports what it needs when a
-model is loaded: elsewhere Triton's module is missing.
+This file is copied into model repositories and runs in the environment of the host, where neither this
+package nor anything but NumPy and ONNX Runtime is installed. It imports Triton's module when a model is
+loaded, as it is missing elsewhere.
 """
 
 import hashlib

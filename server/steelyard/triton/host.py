@@ -3,10 +3,9 @@
 It answers passes over gRPC, on loopback by default; this module asks over HTTP for its health, its
 figures and its models.
 
-A server whose Python backend cannot load its program hangs in its start and hears no signal: past
-the time given for the start it is killed. Its shared memory has names of this host, so that what a
-killed server leaves in ``/dev/shm`` is removed, here or by the next host of the same user and PID
-namespace.
+A server whose Python backend cannot load its program hangs in its start and hears no signal: past the
+time given for the start it is killed. Its shared memory has names of this host, so that the files of a
+killed server in ``/dev/shm`` are removed, here or by the next host of the same user and PID namespace.
 """
 
 from __future__ import annotations

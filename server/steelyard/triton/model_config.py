@@ -48,10 +48,10 @@ def render_config(
 ) -> str:
     """Return the text of a model's configuration.
 
-    The inputs of a pass are ragged: rows, tokens, decisions, outcomes and past all vary, and the
-    rows of two passes do not go together without new block ids. So the server is told that nothing
-    can be stacked (``max_batch_size: 0``) and to merge nothing: passes come packed. What
-    ``dynamic_batching`` is still for is its queue, whose length and waits it bounds.
+    The inputs of a pass are ragged: rows, tokens, decisions, outcomes and past all vary, and the rows
+    of two passes do not go together without new block ids. So the server stacks nothing
+    (``max_batch_size: 0``) and merges nothing: passes come packed. ``dynamic_batching`` is only for its
+    queue, whose length and waits it bounds.
     """
     is_gpu = backend != "python"
     fields: dict[str, Any] = {

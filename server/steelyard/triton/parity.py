@@ -2,7 +2,7 @@
 
 The passes of a model are run twice, through the engine that the service uses for a server and
 through this process's own, with everything else the same. Requests of every kind, packed ones and
-ones read in stages must give the same probabilities, up to what floating point may differ by.
+ones read in stages must give the same probabilities, up to the rounding of floating point.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A CPU host's models are ``config.pbtxt`` and, in the version ``1``, the Python backend's program,
 the graph and the tensors it takes. A GPU host's are one ONNX file with the weights inside. Each
-folder also has an ``export.json``: what it was made from, and every file's SHA-256.
+folder also has an ``export.json``: its source, and every file's SHA-256.
 
 A model is written beside its place and renamed, so that a server never reads half of one; one that
 is as it would be written now is left as it is.
