@@ -1,9 +1,9 @@
 """Calls to families and to models by number: who answers them, and under which name.
 
-A call names a family or a number of its own account. What the name means is asked anew for every
-call; the model behind it is loaded by the first call that needs it, which waits for a while and is
-then told that the model is warming. Not here: what a name means (``steelyard.families.service``),
-nor who stands in for a model (``steelyard.serving.fallback``).
+A call names a family or a number of its own account. The name is resolved anew for every call; the
+model behind it is loaded by the first call that needs it, which waits for a while and is then refused,
+as the model is warming. Not here: the meaning of names (``steelyard.families.service``), and fallbacks
+(``steelyard.serving.fallback``).
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ async def route_judge(call: Call) -> Judge:
 
 
 async def get_qualifications(call: Call) -> QualificationList:
-    """Return what a judge qualified by."""
+    """Return a judge's qualifications."""
     return await call.service(Qualifications).list(call.path["judge"])
 
 

@@ -1,4 +1,4 @@
-"""Wire forms of qualifications: how far a judge agrees with people, and what it was then."""
+"""Wire forms of qualifications: how far a judge agrees with people, and its identity then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Qualify judges on rows that people labelled, and list what they qualified by."""
+"""Qualify judges on rows that people labelled, and list their qualifications."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Qualifications:
         self._judges, self._datasets, self._rows, self._tasks = judges, datasets, rows, tasks
 
     async def list(self, name: str) -> QualificationList:
-        """Return a judge's qualifications, with what of it is otherwise since each."""
+        """Return a judge's qualifications, with its changes since each."""
         identities = await asyncio.to_thread(self._identities)
         stored = await self._state.read(lambda connection: _of_judge(connection, name))
         if not stored and name not in identities:

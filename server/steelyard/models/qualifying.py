@@ -1,4 +1,4 @@
-"""How far a judge agrees with people, what it is while it does, and which models are its kin."""
+"""How far a judge agrees with people, its identity then, and which models are its kin."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def wordings_by_id(decisions: Sequence[Any]) -> dict[str, str]:
 
 
 def identity_of(model: ConnectedModel, home: Path) -> JudgeIdentity:
-    """Return what a model's answers come from; it reads of its file."""
+    """Return the identity of a model; it reads the hash of its file."""
     calibration, place = model.calibration, model.file or model.folder
     settings: dict[str, Any] = {
         "orders": model.orders,
@@ -97,7 +97,7 @@ def identity_of(model: ConnectedModel, home: Path) -> JudgeIdentity:
 
 
 def changes_between(before: JudgeIdentity, now: JudgeIdentity | None) -> list[str]:
-    """Return the names of what is otherwise; a model that is not connected is all gone."""
+    """Return the names of the changed fields, or ``disconnected`` without a model now."""
     if now is None:
         return ["disconnected"]
     # A file that moved is the same.
