@@ -42,7 +42,7 @@ class ConnectedBase:
 class HeadsQueue:
     """Requests to a tuned model whose base is connected, each with its own deadline.
 
-    What heads do not need of the base is not asked. Safe to use from several threads.
+    The base is asked only for the answers that heads need. Safe to use from several threads.
     """
 
     #: One call that takes long holds up no other.

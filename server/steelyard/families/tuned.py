@@ -218,8 +218,8 @@ class TunedModels:
     def close(self) -> None:
         """Release every model; may be called twice.
 
-        What waits in a queue is answered, for as long as the seconds given to the constructor; a
-        load that runs is waited for.
+        Queued requests are answered for as long as the seconds given to the constructor; a load that
+        runs is waited for.
         """
         with self._lock:
             self._is_closed = True

@@ -1,7 +1,7 @@
 """How a family would learn from more rows, and whether it would pass; pure.
 
-Small linear heads on vectors of the contexts stand for the family: what it adapts beyond them comes on
-top. They are fitted on an eighth, a quarter, a half and all of the training rows, and a curve
+Small linear heads on vectors of the contexts stand for the family: the family's gain from adapting
+comes on top. They are fitted on an eighth, a quarter, a half and all of the training rows, and a curve
 ``floor + slope * n ** -power`` through their errors says how far off enough rows are.
 """
 

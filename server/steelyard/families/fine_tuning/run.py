@@ -1,9 +1,9 @@
 """Running fine-tunes: one kind of job.
 
 A fine-tune is trained by a process of its own in a folder of the home, where everything that it has
-done is durable. This writes the folder, starts the process, tells how it goes, and stores what it
-made; the fine-tune ends in one transaction with its charge and its model. Wherever a process dies,
-the next takes the folder up as it is, or writes it anew.
+done is durable. This writes the folder, starts the process, reports its progress, and stores its model;
+the fine-tune ends in one transaction with its charge and its model. Wherever a process dies, the next
+takes the folder up as it is, or writes it anew.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _REASONS: dict[WaitingFor, MoveReason | None] = {
 def waiting_move(lineage: Lineage, family: TunedFamily, conditions: Conditions) -> Move | None:
     """Return the move that a family waits to make; ``None`` when it makes none.
 
-    One that nothing holds and that was not made yet waits for the engines, which are what makes it.
+    One that nothing holds and that was not made yet waits for the engines, which make it.
     """
     target = _target(lineage, family)
     if target is None:
