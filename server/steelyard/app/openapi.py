@@ -1,7 +1,7 @@
 """The OpenAPI document of every route, as a command.
 
-``python -m steelyard.app.openapi`` prints it, and with ``--write`` it renews the copy in the
-package, which a test compares with what the routes give now.
+``python -m steelyard.app.openapi`` prints it, and with ``--write`` it renews the copy in the package,
+which a test compares with the routes.
 """
 
 from __future__ import annotations

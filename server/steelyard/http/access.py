@@ -1,8 +1,8 @@
 """Who may go on: the address and the caller behind a request, its scope, and its share of the minute.
 
 To a server every request comes from the last proxy's address, so the word of proxies that a setting
-names is taken. Each adds to ``X-Forwarded-For``, at its right end, whom it got the request from; what
-stands further left may be of the caller's own making. Sanic can read such a header, but believes
+names is taken. Each adds to ``X-Forwarded-For``, at its right end, whom it got the request from; the
+addresses further left may be of the caller's own making. Sanic can read such a header, but believes
 every sender.
 
 A page of another site can point its own name at this machine (DNS rebinding), and can send a form

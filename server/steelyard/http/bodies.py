@@ -202,8 +202,8 @@ def answer_response(
 async def send_stream(request: Request, pieces: Iterator[bytes], media_type: str) -> None:
     """Send an answer piece by piece; each is made on a thread.
 
-    What fails before the first piece is refused as ever. After it, the connection is closed before
-    the end, which every client takes for a failure.
+    A failure before the first piece is answered as usual. After it, the connection is closed before the
+    end, which every client takes for a failure.
     """
     await request.app.ctx.sent.hold(request, STREAM_BYTES)
     piece_s = services_of(request).settings.body_timeout_s

@@ -1,8 +1,8 @@
 """Sanic's connection, and the framing of a request, read strictly (RFC 9112) before its parser.
 
-Sanic splits a head at its first colons and a chunk at its line ends, and takes what stands there.
-Where it is laxer than a proxy before it, bytes of one request become another one. What does not
-have exactly the form that the standard gives it is refused here, and the connection closed.
+Sanic splits a head at its first colons and a chunk at its line ends, and takes any text there. Where it
+is laxer than a proxy before it, bytes of one request become another one. Framing that deviates from the
+standard in any way is refused here, and the connection closed.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class Metrics:
     def watch(self, read: Callable[[], None]) -> None:
         """Register a reader of gauges that change without a request, called at each scrape.
 
-        Where several processes share the figures, each reads its own once a second too: whoever is
-        asked for them sees the other processes' as these wrote them.
+        Where several processes share the figures, each reads its own once a second too: a process that
+        is scraped reports the others' last written ones.
         """
         self._readers.append(read)
 

@@ -1,8 +1,8 @@
 """``POST /mcp`` of a server itself: the tools for agents at the address of the API.
 
-The protocol's package makes an application of ASGI; what it is asked and answers goes through the
-server's own request, so that hosts, origins, limits, logs and a stop hold here too. Its tools then
-call this server as the caller does, with the caller's key.
+The protocol's package makes an application of ASGI; its requests and answers go through the server's
+own request, so that hosts, origins, limits, logs and a stop hold here too. Its tools then call this
+server as the caller does, with the caller's key.
 """
 
 from __future__ import annotations
