@@ -1,11 +1,11 @@
 """Double entry: the postings of paid work and of purchases in an account's books.
 
-What an account has: ``paid``, credit that was paid for, less what work in progress holds (negative:
-what it owes, or what promotional credit will cover), ``promotional``, credit that was given, and
+An account has ``paid``, credit that was paid for, less the holds of work in progress (negative: its
+debt, or holds that promotional credit will cover), ``promotional``, credit that was given, and
 ``held``, the most that work in progress may cost. Where it went: ``revenue``, spent money, and
-``refunds``, money paid back. Where it came from, negative: ``funding``, money paid in or to
-be, and ``referral_costs``. An unpaid purchase stands in ``purchases_pending``. Each
-posting sums to zero, so the books always do.
+``refunds``, money paid back. Where it came from, negative: ``funding``, money paid in or to be, and
+``referral_costs``. An unpaid purchase stands in ``purchases_pending``. Each posting sums to zero, so
+the books always do.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def check_room(
     connection: Connection,
     table: Table,
     account_id: str,
-    what: str,
+    noun: str,
     *,
     bound: str,
     most: int,
@@ -85,18 +85,18 @@ def check_room(
 ) -> None:
     """Refuse one more job where as many as may be have not ended.
 
-    ``what`` is their plural, and ``bound`` how many of an account may wait, in words.
+    ``noun`` is their plural, and ``bound`` how many of an account may wait, in words.
     """
     total, of_account = count_backlog(connection, table, account_id)
     if of_account >= most_of_account:
         raise TenantQueueFullError(
-            f"{of_account} {what} of the account have not ended, and {bound} may wait; ask again "
+            f"{of_account} {noun} of the account have not ended, and {bound} may wait; ask again "
             "when some have.",
             retry_after_s=_FULL_RETRY_S,
         )
     if total >= most:
         raise QueueFullError(
-            f"The server's queue of {what} is full; ask again after Retry-After.",
+            f"The server's queue of {noun} is full; ask again after Retry-After.",
             retry_after_s=_FULL_RETRY_S,
         )
 

@@ -1,7 +1,7 @@
 """Reads and writes at the beginnings and ends of operations, which share transactions.
 
-They run on the writer's thread; ``steelyard.operations.service`` calls them. What is asked of many
-operations is read in one trip to the database and written in another.
+They run on the writer's thread; ``steelyard.operations.service`` calls them. Many operations are read
+in one trip to the database and written in another.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A model's name is the SHA-256 of its ``manifest.json``, which names the SHA-256 
 Files that models have in common are stored once. A process that serves a model keeps a folder of
 its files on the local disk, and checks every hash each time that it loads it.
 
-Here: storing, fetching and removing. Not here: what the files mean (``steelyard.scoring.tuned``).
+Here: storing, fetching and removing. Not here: the meaning of the files (``steelyard.scoring.tuned``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Connections to PostgreSQL that end: none waits for ever, and none has others wait for ever.
 
-A host may freeze while it has the writer's turn, the network may drop what is sent, and a proxy in
+A host may freeze while it has the writer's turn, the network may drop packets, and a proxy in
 between may take it and say nothing. So the database ends a transaction in which nothing happens, a
 statement that takes too long and a connection whose client is gone, and a client gives a connection
 up that does not answer.

@@ -110,13 +110,13 @@ class State:
     async def write(self, work: Callable[[Connection], T], *, is_synced: bool = True) -> T:
         """Run a write in a transaction; it is durable when this returns.
 
-        The work runs on the writer's thread, maybe beside other writes in one transaction, and maybe again
-        after a lost connection: it must touch only the database. An exception of it undoes what it wrote
-        and is raised here. A cancelled call is not written if its turn has not come; otherwise it may be,
-        and so may one that is given up because the database says nothing.
+        The work runs on the writer's thread, maybe beside other writes in one transaction, and maybe
+        again after a lost connection: it must touch only the database. An exception of it undoes its
+        writes and is raised here. A cancelled call is not written if its turn has not come; otherwise
+        it may be, and so may one that is given up because the database says nothing.
 
-        What is not synced survives the process, however it ends, but maybe not the machine's power: it
-        is for data that was not acknowledged yet, and that its process would have to end.
+        Unsynced writes survive the process, however it ends, but maybe not the machine's power: they
+        are for data that was not acknowledged yet, and that its process would have to end.
         """
         future = self.submit(work, is_synced=is_synced)
         if await wait_for_end(future, self._turn_s):

@@ -127,8 +127,8 @@ class Writer:
     def submit(self, work: Callable[[Connection], T], *, is_synced: bool = True) -> Future[T]:
         """Queue a write; the future ends when it is durable or will never be.
 
-        One that need not be synced may be lost with the machine's power, and by nothing less; what is
-        written after it and synced keeps it too. On PostgreSQL all are.
+        One that need not be synced may be lost with the machine's power, and by nothing less; a later
+        synced write keeps it too. On PostgreSQL all are synced.
         """
         write = _Write(work, is_synced)
         with self._closing:
