@@ -1,9 +1,9 @@
 """Steelyard: calibrated decisions in process, from a shell or over HTTP.
 
-``steelyard.decide`` answers a request in this process, and ``steelyard.lint`` says what about one
-makes its answers worse. ``steelyard.connect`` gives a client of a server, and ``steelyard.embed`` a
-server of its own inside this process. Importing the package loads none of the engine, the web
-framework or NumPy: they load with the first decision.
+``steelyard.decide`` answers a request in this process, and ``steelyard.lint`` finds the parts of a
+request that make its answers worse. ``steelyard.connect`` gives a client of a server, and
+``steelyard.embed`` a server of its own inside this process. Importing the package loads none of the
+engine, the web framework or NumPy: they load with the first decision.
 
 Examples
 --------

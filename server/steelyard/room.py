@@ -2,7 +2,7 @@
 
 A room's value is ``ROOM`` in its ``room.py``. Functions that open something take the house and the services that
 they need, by the annotations of their parameters. Nothing registers itself: ``steelyard.app.rooms`` lists the
-rooms, and what a process opens, router, documents, layers, doctor, backup and sweeper read their values.
+rooms, and the process's start, router, documents, layers, doctor, backup and sweeper read their values.
 """
 
 from __future__ import annotations

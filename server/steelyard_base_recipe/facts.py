@@ -96,8 +96,8 @@ def made_fact(
 ) -> tuple[str, list[MadeQuestion]]:
     """Return a context that supports or contradicts a fact, and questions on it both ways.
 
-    The context has up to three other facts around the one that is asked about. A share of the
-    facts is on what the writer of a message wants.
+    The context has up to three other facts around the one that is asked about. A share of the facts is
+    about the wishes of a message's writer.
     """
     fact, *others, absent = (facts()[i] for i in rng.permutation(len(facts()))[:5])
     others = others[: int(rng.integers(4))]

@@ -9,9 +9,9 @@ without the past costs as much CPU on short requests, so there is only this one.
 ``steelyard_base_recipe.graph_files`` has this graph in two, for models whose lowest layers read
 questions apart from the context.
 
-In float32 the weights given are those stored, dequantised. In int8 every matrix product of the
-encoder with a weight takes activations quantised with scales fixed at calibration (static), so
-that a result does not depend on what shares the batch.
+In float32 the weights given are those stored, dequantised. In int8 every matrix product of the encoder
+with a weight takes activations quantised with scales fixed at calibration (static), so that a result
+does not depend on the rest of the batch.
 """
 
 from __future__ import annotations
@@ -315,11 +315,11 @@ class GraphBuilder:
     ) -> str:
         """Weigh values by the softmax of scores, over keys that come in parts.
 
-        A result must not depend on what shares the pass, to the last bit: in the int8 graph a last
+        A result must not depend on the rest of the pass, to the last bit: in the int8 graph a last
         bit's difference can move an activation across a rounding boundary, and the difference then
-        grows from layer to layer. So no sum may depend on where in a row a token is. A matrix
-        product adds up its terms one after the other; what a token may not see adds exact zeros
-        between them. The denominators are therefore products too, not a sum over an axis.
+        grows from layer to layer. So no sum may depend on where in a row a token is. A matrix product
+        adds up its terms one after the other; masked tokens add exact zeros between them. The
+        denominators are therefore products too, not a sum over an axis.
         """
         last = self.ints(-1)
         scores = [
@@ -355,8 +355,8 @@ class GraphBuilder:
     def weights(self, scores: str) -> str:
         """Raise e to scores of at most 0; masked and negligible ones weigh 0.
 
-        ONNX Runtime's kernel takes ten times as long for results too small for a normal number,
-        which is what all masked ones have.
+        ONNX Runtime's kernel takes ten times as long for results too small for a normal number, as all
+        masked ones are.
         """
         raised = self.op("Exp", [self.op("Max", [scores, self.constant(np.float32(LOWEST_SCORE))])])
         return self.op("ThresholdedRelu", [raised], alpha=LEAST_WEIGHT)

@@ -1,7 +1,7 @@
 """Messages to organisations of many kinds, and choices of their subject.
 
 The sources of the mixture with such choices are few; here their outcomes are named in everyday words,
-and what the message says is mostly not in the words of the outcome that it is about.
+and a message mostly does not use the words of its outcome.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """The graph of the upper layers for a long past, which it reads in chunks.
 
 Keys and values of a context of 70,000 tokens take 430 MB, and the scores of a question's tokens as much
-again. This graph takes what went into each layer instead, which in int8 is an eighth, and makes keys and
-values of a chunk at a time: once for the highest score, and again for the weighed values. Its results
-have the bits of those of the graph that takes keys and values, since a matrix product adds up its terms
-in runs: of ``MAX_KEYS`` keys where its result has a head's columns, of twice as many where it counts
-weights (see ``steelyard.scoring.rows``). So a chunk is one run of the counts and two of the values.
+again. This graph takes the inputs of each layer instead, which in int8 are an eighth, and makes keys
+and values of a chunk at a time: once for the highest score, and again for the weighed values. Its
+results have the bits of those of the graph that takes keys and values, since a matrix product adds up
+its terms in runs: of ``MAX_KEYS`` keys where its result has a head's columns, of twice as many where it
+counts weights (see ``steelyard.scoring.rows``). So a chunk is one run of the counts and two of the
+values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The training mixture: labelled rows by source, sampled by weight.
 
-A step's rows depend on the seed and the step alone, so a resumed run reads what an unbroken one
-would have read.
+A step's rows depend on the seed and the step alone, so a resumed run reads the same rows as an unbroken
+one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Questions asked the other way round, and in other words, by rules.
 
-A negated question has the other answer, so that a context asked both ways teaches to read the
-question and not only its topic. Rules are many and plain: what one form teaches carries over to
-near forms alone.
+A negated question has the other answer, so that a context asked both ways teaches to read the question
+and not only its topic. Rules are many and plain: a lesson from one form carries over to near forms
+alone.
 """
 
 from __future__ import annotations

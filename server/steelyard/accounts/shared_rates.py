@@ -1,12 +1,12 @@
 """Counters of the last minute that several hosts share through their database.
 
-A host takes a slice of a caller's minute ahead and spends it without asking again. A slice grows
-with what the caller lately sent through this host and holds for two seconds, so a caller costs the
-database about one small write in two seconds for each host, however much it sends; near the limit,
-slices are as small as the request. The rest of a slice is given back with the next.
+A host takes a slice of a caller's minute ahead and spends it without asking again. A slice grows with
+the caller's latest requests through this host and holds for two seconds, so a caller costs the database
+about one small write in two seconds for each host, however much it sends; near the limit, slices are as
+small as the request. The rest of a slice is given back with the next.
 
-So a caller never gets more than its limit beside what slices hold for two seconds, and a caller that
-changes from host to host may be refused a twentieth of its limit early.
+So a caller exceeds its limit by at most the slices of two seconds, and a caller that changes from host
+to host may be refused a twentieth of its limit early.
 """
 
 from __future__ import annotations

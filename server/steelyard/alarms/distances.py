@@ -1,7 +1,7 @@
 """How far contexts are from those of a reference: one minus the mean cosine to the nearest of a sample.
 
-The reference's contexts are shuffled; some are the bank, and the distances of the others to it are what
-new contexts are held against: both were left out of the bank, so that without drift they are alike.
+The reference's contexts are shuffled; some are the bank, and new contexts are compared with the
+distances of the others to it: both were left out of the bank, so that without drift they are alike.
 Vectors are the base model's. They are made by the thread that looks, so few between two ticks that
 requests hardly wait for them, of the beginning of each context. Of the bank are kept its vectors, and
 no text.

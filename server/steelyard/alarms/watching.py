@@ -1,8 +1,8 @@
 """Read answers stored since the last look, and raise and clear alarms.
 
-A look reads a bounded batch, counts it in memory, and writes in one transaction what is kept of the
-models, how far was looked, the alarms, their events and their letters. That transaction is refused
-where another process looked meanwhile: nothing is counted twice, whenever a process is killed.
+A look reads a bounded batch, counts it in memory, and writes in one transaction the sums of the models,
+the position in the log, the alarms, their events and their letters. That transaction is refused where
+another process looked meanwhile: nothing is counted twice, whenever a process is killed.
 """
 
 from __future__ import annotations

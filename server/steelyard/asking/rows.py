@@ -25,8 +25,8 @@ def ask_each(
 ) -> list[_Taken]:
     """Return ``take`` of the answer to each row; an error that it raises ends the asking.
 
-    ``progress`` receives the number of answers after each, and ``check`` is called at every look: what
-    either raises ends the asking too. For the others see ``RowWindow``.
+    ``progress`` receives the number of answers after each, and ``check`` is called at every look: an
+    error of either ends the asking too. For the others see ``RowWindow``.
     """
     taken: dict[int, _Taken] = {}
     window = RowWindow(

@@ -40,8 +40,8 @@ Progress = Callable[[int, int], object]
 class Questions:
     """The questions for every row, and the model that answers them.
 
-    ``client`` asks a server, for its families, routes and connected models. Without one a model of
-    this process answers: what ``load`` gives, or else the one that ``steelyard.decide`` asks.
+    ``client`` asks a server, for its families, routes and connected models. Without one a model of this
+    process answers: that of ``load``, or else of ``steelyard.decide``.
     """
 
     decisions: Sequence[Mapping[str, Any]]

@@ -1,6 +1,6 @@
 """One row of a dataset: checked against every rule, normalised, and hashed.
 
-What is normalised, and nothing else: JSON is compact; a target given as a name is that name with
+Normalisation changes only this: JSON is compact; a target given as a name is that name with
 probability 1; labels are floats, and targets whose sum is nearly 1 are divided by it; fields are in
 the order context, decisions, images, targets or rewards, and then the fields that are kept and
 ignored. A field that is ``null`` is as one left out, and is not kept.

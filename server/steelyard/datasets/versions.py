@@ -78,8 +78,8 @@ class Manifest(Struct, frozen=True, kw_only=True):
     def rows_before(self, side: Side, older: Manifest | None) -> int:
         """Return how many rows of a side an older version of the dataset has too.
 
-        They are the first of the side: rows keep their indexes, and what a version adds, a row
-        with other labels too, follows all that was there before it.
+        They are the first of the side: rows keep their indexes, and the rows that a version adds or
+        relabels follow all earlier ones.
         """
         if older is None:
             return 0

@@ -1,7 +1,7 @@
 """An organisation's identity provider, by OpenID Connect: where to sign in there, and who did.
 
-It is asked from this server alone, with a secret that only the two know; what comes back through a
-browser is a code that is worth nothing without it.
+It is asked from this server alone, with a secret that only the two know; the browser brings back a code
+that is worth nothing without it.
 """
 
 from __future__ import annotations

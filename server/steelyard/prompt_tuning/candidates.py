@@ -1,8 +1,8 @@
 """Other wordings of a decision, by rules that need no model; the same rows make the same ones.
 
-A small model reads words far more than it reasons, so the rules bring words: the most telling ones
-of each outcome's training rows, names spelled out, and a row as an example. Others mend what
-the linter warns of: a question that negates or that runs on.
+A small model reads words far more than it reasons, so the rules bring words: the most telling ones of
+each outcome's training rows, names spelled out, and a row as an example. Others mend the linter's
+warnings: a question that negates or that runs on.
 """
 
 from __future__ import annotations

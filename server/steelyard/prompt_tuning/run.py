@@ -1,9 +1,8 @@
 """Tuning a wording: the original is measured, rounds search, and one test on unseen rows proves.
 
-The durable part is the search after each round: a run that is taken up again repeats at most the
-round, or the test, in which its process died. Both are deterministic, but for what a chat model
-writes, and the charge is made in the
-transaction that ends the job.
+The durable part is the search after each round: a run that is taken up again repeats at most the round,
+or the test, in which its process died. Both are deterministic but for the text of a chat model, and the
+charge is made in the transaction that ends the job.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Other wordings by a connected chat model that an operator lets write.
 
 It is shown the wording so far and the rows that lose most in it, and asked to reflect on why (Agrawal
-and others, "GEPA: Reflective Prompt Evolution", 2025). What it writes is a candidate like any other:
-only what loses less on the rows is kept, so that a poor writer costs time alone.
+and others, "GEPA: Reflective Prompt Evolution", 2025). Its text is a candidate like any other: only one
+that loses less on the rows is kept, so that a poor writer costs time alone.
 """
 
 from __future__ import annotations

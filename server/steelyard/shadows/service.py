@@ -1,7 +1,7 @@
 """Setting shadows, scoring with them after families have answered, and comparing the two.
 
 A shadow works on stored requests, a second later, in the public's small queue: no caller waits for it,
-and what it does not get done within a minute is left out.
+and requests not scored within a minute are left out.
 """
 
 from __future__ import annotations

@@ -79,8 +79,8 @@ def span(
 ) -> AbstractContextManager[Span | None]:
     """Return the span of a block; it yields ``None`` while traces are off.
 
-    It is a part of the span around it, or else of the first of its origins, and linked to the
-    others: what ``origin`` returned where the work was asked for.
+    It is a part of the span around it, or else of the first of its origins, and linked to the others;
+    an origin is the value of ``origin`` where the work was requested.
     """
     if recorder is None:
         return _OFF

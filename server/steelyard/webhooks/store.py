@@ -143,7 +143,7 @@ def claim(
 ) -> Sequence[sa.Row[Any]]:
     """Claim due deliveries that no process is sending; ``sending`` are those of this process.
 
-    Those of accounts of which least is being sent go first, and what fails behind what does not.
+    Those of accounts of which least is being sent go first, and failing deliveries last.
     """
 
     def is_sent(row: sa.Row[Any]) -> bool:

@@ -1,8 +1,8 @@
 """Which IP addresses are of the public internet: the special-purpose registries of IANA, written out.
 
 Python's ``ipaddress`` has such a list, of the time of its release: releases differ, and an old one
-takes for public what has been set aside since. This list is as strict as a guard needs: an address
-of any special purpose is not public, also where the registry calls it globally reachable.
+takes for public the addresses that have been reserved since. This list is as strict as a guard needs:
+an address of any special purpose is not public, also where the registry calls it globally reachable.
 
 https://www.iana.org/assignments/iana-ipv4-special-registry
 https://www.iana.org/assignments/iana-ipv6-special-registry

@@ -1,9 +1,9 @@
-"""Answers that show themselves in a notebook, as far as somebody registered how.
+"""Answers that show themselves in a notebook, as far as a way was registered.
 
 A server never shows one: ``steelyard.client`` registers how, for each type that is worth it. The
 methods stand on the types, and not on subclasses of a client's, so that an answer inside an answer
 shows itself as well, and they are methods because that is what every notebook looks for: IPython's
-own registry of formatters would leave out marimo, Panel and whoever converts a struct by hand.
+own registry of formatters would leave out marimo, Panel and code that converts a struct by hand.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How much a line gives away by itself: a linear model that never sees the text.
 
 Its log-probabilities are added to the reader's logits while it learns and left out when it answers,
-so that the reader is not paid for what the line alone says (product of experts, He et al. 2019,
+so that the reader gains nothing from the line alone (product of experts, He et al. 2019,
 Clark et al. 2019).
 """
 
