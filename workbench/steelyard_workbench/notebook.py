@@ -136,7 +136,7 @@ class Workbench:
     def filter(self) -> dict[str, Any]:
         """The filter of the page's rows: ``where`` and ``text`` of ``client.datasets.search``.
 
-        On the evaluations page, what ``client.evaluations.records_page`` takes; empty where nothing
+        On the evaluations page, the filters of ``client.evaluations.records_page``; empty where nothing
         is chosen, and on pages that show no rows.
         """
         session = self.session

@@ -1,8 +1,8 @@
 """Signing in at an identity provider: where a browser begins, and where it comes back to.
 
-The browser that began has the ``state`` in a cookie, which no script reads and which comes along
-from the provider's page; with another state nothing is taken. What came back is a session then, in
-the cookie that every page of the workbench calls with.
+The browser that began has the ``state`` in a cookie, which no script reads and which comes along from
+the provider's page; with another state nothing is taken. The answer then becomes a session, in the
+cookie that every page of the workbench calls with.
 """
 
 from __future__ import annotations

@@ -63,12 +63,12 @@ def _unhold(document: Any, lock: threading.Lock) -> None:
 def send_what_comes_meanwhile() -> None:
     """Write to browsers so in this process.
 
-    Panel 1.9 takes its mark that something waits away once it has written, without a look at what
-    came meanwhile: that stays unsent until something else on the page changes, which may be never.
+    Panel 1.9 takes its mark that something waits away once it has written, without a look at newer
+    changes: those stay unsent until something else on the page changes, which may be never.
 
-    It drops what changes under a hold until the browser has drawn the page, as if the browser took
-    the page only then. It has taken it before: whoever presses a link meanwhile would stay where
-    they are, and whatever is sent later would refer to parts that the browser never got.
+    It drops changes under a hold until the browser has drawn the page, as if the browser took the page
+    only then. It has taken it before: a link pressed meanwhile would do nothing, and later messages
+    would refer to parts that the browser never got.
 
     Its components in the browser send each value back once they have drawn it. One that is drawn
     slowly so takes the place of the next, here and there; the next is sent again.

@@ -33,8 +33,8 @@ _HINT = with_details(
 class SignIn(Viewer):
     """The two steps in one place, with the server's other ways to sign in under them.
 
-    ``on_done`` is called with who has signed in. ``why`` is Markdown above the fields, such as that
-    a session has ended. ``ways``: what the server takes beside a code by mail.
+    ``on_done`` is called with the user. ``why`` is Markdown above the fields, such as that a session
+    has ended. ``ways``: the server's other ways to sign in beside a code by mail.
     """
 
     def __init__(

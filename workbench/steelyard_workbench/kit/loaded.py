@@ -30,9 +30,9 @@ class Loaded(Viewer, Generic[T]):
     fetch : callable
         Returns the data; blocks, and runs in a thread.
     show : callable
-        Takes the data and returns what to show; it runs on the page's own loop. A coroutine function
-        may wait for what is within, so that all of it comes at once: the browser may get a change
-        of what it was sent a moment ago before that itself.
+        Takes the data and returns its view; it runs on the page's own loop. A coroutine function may
+        wait for the parts within, so that all of it comes at once: the browser may get a change of a
+        part before the part itself.
     n_lines : int, default 4
         How many lines its skeleton has.
     is_late : bool, default False
@@ -42,7 +42,7 @@ class Loaded(Viewer, Generic[T]):
     Attributes
     ----------
     refresh : Task
-        Fetches and shows; ``quietly`` keeps what is shown until the new data is here.
+        Fetches and shows; ``quietly`` keeps the old view until the new data is here.
     state : {"loading", "shown", "failed"}
     data : object or None
         The data fetched last.

@@ -23,7 +23,7 @@ from steelyard_workbench.kit.theme import (
 def with_tokens(css: str) -> str:
     """Return a style sheet whose ``var(--name)`` of a colour is that of the theme.
 
-    ``--c`` is the colour of a part, and ``--card-…`` what a card says to all that stands in it.
+    ``--c``, the colour of a part, and ``--card-…``, which a card sets, stay as they are.
 
     >>> with_tokens("a { color: var(--accent); }")
     'a { color: var(--mui-palette-look-accent); }'

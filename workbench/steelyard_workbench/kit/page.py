@@ -33,8 +33,8 @@ class Page(Viewer):
     look_ms : int
         Milliseconds between two calls of ``look`` while the page is shown; 0: it is not called.
     visit : Scope
-        The visit that lasts; another once the page was left or built again. What takes long belongs
-        to the one it began in: after it, what the session has is of other things.
+        The visit that lasts; another once the page was left or built again. A long task belongs to the
+        visit it began in: after it, the session may have changed.
     """
 
     slug: ClassVar[str]

@@ -26,7 +26,7 @@ class PagedTable(Viewer, Generic[T]):
 
     ``what``: its name, as ``The audit``, for messages. ``fetch`` takes a cursor, or ``None``, and
     returns a page; blocks, and runs in a thread. ``cells`` takes one thing and returns its texts.
-    ``nothing``: what is said where there is none, as Markdown. ``open_`` is called with the thing
+    ``nothing``: the text of an empty list, as Markdown. ``open_`` is called with the thing
     whose line was opened.
     """
 

@@ -41,8 +41,8 @@ _AGAIN = "**You are not signed in.** Load this page again to sign in."
 class Section(Viewer):
     """A part of such a page: lists, forms, and the result of an action.
 
-    ``parts``: what loads once the page is shown. ``said``: what came of the last change.
-    ``opened``: what is opened beside a list.
+    ``parts`` load once the page is shown. ``said``: the result of the last change. ``opened``: the view
+    opened beside a list.
     """
 
     def __init__(self, session: Session, scope: Scope) -> None:

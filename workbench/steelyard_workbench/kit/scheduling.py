@@ -48,7 +48,7 @@ async def _settle(work: Callable[[], Awaitable[Any]]) -> None:
 async def until_shown() -> None:
     """Wait while the browser takes the page: changes meanwhile may be lost.
 
-    Before that, changes are part of what it takes; after it, they are sent.
+    Before that, changes are part of the page; after it, they are sent.
     """
     document = pn.state.curdoc
     if document is None or pn.state.loaded:

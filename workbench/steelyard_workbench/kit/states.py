@@ -95,8 +95,8 @@ def failed(
 ) -> Viewable:
     """Show a failure: the problem in a sentence, a way to try again, and the rest behind *Details*.
 
-    What is missing a permission says so, and is not offered again: the button of the label
-    ``refused`` is disabled then, with the reason beside it.
+    A missing permission is named, and there is no second try: the button of the label ``refused`` is
+    disabled then, with the reason beside it.
     """
     if not problem.code:
         return verdict("bad", problem.message)
@@ -139,7 +139,7 @@ def failed(
 def verdict(status: Status, word: str, text: str = "") -> Viewable:
     """Show a verdict by an icon, a word and a colour; the icon is that of the severity.
 
-    ``text`` is Markdown: the reason, or what would settle it.
+    ``text`` is Markdown: the reason, or the step that would settle it.
     """
     return pmui.Alert(
         object=f"**{escape_markdown(word)}** {text}".strip(),

@@ -1,6 +1,6 @@
 """Asynchronous work of a page: when it starts, when it is dropped, and where its failure is shown.
 
-Three kinds differ in what happens when work is started while it runs, or when its page is left:
+Three kinds differ in the effect of a second start, and of leaving the page:
 
 ===============  ==================  =====================
 kind             started again       its scope ends
@@ -64,7 +64,7 @@ class Task(param.Parameterized, Generic[P, T]):
     title : str
         The sentence of a failure, as ``Could not load the rows.``
     place : panel layout, optional
-        Where a failure is shown, in the place of what is there. Without it and without
+        Where a failure is shown, in the place of its contents. Without it and without
         ``on_failure``, a failure is raised.
     can_retry : bool, default True
         Whether a button beside the failure starts the work again; never for a write.

@@ -12,8 +12,8 @@ from panel.viewable import Viewable, Viewer
 class Details(Viewer):
     """A card of one line that opens.
 
-    ``draw`` returns the parts; called when it is opened first. ``hint``: what is in it, in a few
-    words. ``on_open`` is called with whether it is open now.
+    ``draw`` returns the parts; called when it is opened first. ``hint``: its contents in a few words.
+    ``on_open`` is called with whether it is open now.
     """
 
     def __init__(

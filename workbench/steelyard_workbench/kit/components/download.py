@@ -63,8 +63,8 @@ class Download(Viewer):
 def bounded(save: Callable[[Path, Progress], object], name: str, otherwise: str) -> bytes:
     """Return the bytes of a file that is saved to the disk first, up to a bound; blocks.
 
-    ``save`` takes a path and what is told the bytes so far, and writes the file there. ``name`` is
-    the file's; its ending matters to some. ``otherwise`` says what to do where it has too many bytes.
+    ``save`` takes a path and a callback for the bytes so far, and writes the file there. ``name`` is
+    the file's; its ending matters to some. ``otherwise`` is the remedy where it has too many bytes.
     Raise ``PayloadTooLargeError`` when it has more than ``MOST_BYTES``.
     """
 

@@ -15,9 +15,9 @@ class DrawnDialog(Viewer):
     """A dialog, made again each time.
 
     One that is drawn closed with its page misses that it was opened while the page is still being
-    drawn; and what is in it keeps the colours of the theme that was on then.
+    drawn; and its contents keep the colours of the theme that was on then.
 
-    ``width``: pixels of what is in it. ``has_field``: it is opened to type into, so its first field
+    ``width``: pixels of its contents. ``has_field``: it is opened to type into, so its first field
     has the focus then.
     """
 

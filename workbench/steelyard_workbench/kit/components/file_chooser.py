@@ -11,7 +11,8 @@ import panel_material_ui as pmui
 class FileChooser(pmui.FileInput):
     """A button that takes one file.
 
-    Browsers send a file in pieces, of which an empty one has none: nothing would be told of it.
+    Browsers send a file in pieces, of which an empty one has none: without ``on_empty`` it would be
+    ignored.
 
     ``on_empty`` is called when an empty file was chosen.
     """

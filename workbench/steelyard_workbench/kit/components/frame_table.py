@@ -115,7 +115,7 @@ class FrameTable(Viewer):
     fetch : callable
         Takes a ``PageRequest`` and returns a ``TablePage``; blocks, and runs in a thread.
     what : str
-        What the rows are, as ``The rows``, for messages.
+        Name of the rows, as ``The rows``, for messages.
     id_column : str
         Column that tells rows apart; not shown unless it has a title.
     titles : mapping of str to str

@@ -11,7 +11,7 @@ class HeardChanges(Unseen):
     """Sends changes again that happened between the first drawing of a page's parts and their listening.
 
     Panel 1.9 reads a value when it draws a part and listens to its changes once the part is on the
-    screen: what changes between, under load as much as a tenth of a second, was never shown.
+    screen: changes between the two, under load as much as a tenth of a second, were never shown.
     """
 
     _esm = Path(__file__).with_suffix(".js")

@@ -12,7 +12,7 @@ from panel.custom import JSComponent
 class LiveText(JSComponent):
     """A live region of one line.
 
-    ``text``: what happened last, such as ``row 12 of 403, deny``.
+    ``text``: the last event, such as ``row 12 of 403, deny``.
     """
 
     text = param.String(default="")

@@ -1,6 +1,6 @@
 """Markdown with words that stand out, lists and code, and with nothing of HTML, links or images.
 
-Panel's parser lets HTML through, and what pages say has names, questions and refusals in it that
+Panel's parser lets HTML through, and texts of pages have names, questions and refusals in them that
 come from data, from the address or from a server.
 """
 
