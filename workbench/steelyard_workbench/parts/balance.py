@@ -74,7 +74,7 @@ def _known(money: WalletBalance | Billing) -> list[tuple[str, str, str]]:
 
 
 def usd(amount: str | Decimal) -> str:
-    """Return an amount as it is read: in whole cents rounded down, or what there is of a cent.
+    """Return an amount as it is read: in whole cents rounded down, or as a part of a cent.
 
     >>> usd("1234.509"), usd("-0.0000012345"), usd("3")
     ('$1,234.50', '-$0.0000012', '$3.00')

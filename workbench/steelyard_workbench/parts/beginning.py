@@ -56,7 +56,7 @@ class Beginning:
 
     @property
     def n_reviewed(self) -> int:
-        """Rows of the review that somebody looked at."""
+        """Rows of the review that were looked at."""
         if self.draft is None:
             return 0
         states = self.draft.states
@@ -76,7 +76,7 @@ def find_beginning(
     drafts: Sequence[Draft],
     decisions: Sequence[NamedDecision],
 ) -> Beginning:
-    """Return what is there of each step; two calls more at most."""
+    """Return how far the first steps have come; two calls more at most."""
     made = [family for family in families if family.latest is not None]
     continued = ((family, continue_of(family)) for family in families)
     in_training = (family for family, now in continued if now is not None and now.state in TRAINING)
@@ -146,7 +146,7 @@ class Steps(Viewer):
         self.leaving.offer([Choice(label, lambda: self._remember(_AWAY, is_there=not is_away))])
 
     def _steps(self) -> list[tuple[Choice, bool]]:
-        """Return each step with what it takes, and whether it is done; a later one does those before."""
+        """Return each step with its button, and whether it is done; a later one does those before."""
         session, first, memory = self._session, self._beginning, self.memory.text
         dataset, family, decision = first.dataset, first.family, first.decision
         name = "the sample" if dataset is None else dataset.name
@@ -226,7 +226,7 @@ def _step(step: Choice, state: Literal["done", "now", "later"]) -> Choice:
 def _naming(
     session: Session, beginning: Beginning, problem: Any, scope: Scope
 ) -> Callable[[], Any]:
-    """Return a function that opens the form of a decision, with what the newest family is asked."""
+    """Return a function that opens the form of a decision, with the newest family's decisions."""
 
     async def open_form() -> None:
         if beginning.family is None:

@@ -25,7 +25,7 @@ _EMPTY_CONTEXT = re.compile(rb'"context"\s*:\s*"\s*"')
 class RowCheck:
     """The server's check of rows: the numbers of accepted and refused ones, and their labels.
 
-    ``mistake`` is what is wrong with the rows together, so that none can be imported.
+    ``mistake`` is a problem of all rows together, so that none can be imported.
     """
 
     n_good: int

@@ -32,7 +32,7 @@ class NextStep:
 def fetch_next(session: Session, dataset: Dataset) -> tuple[str, str]:
     """Return the step that is next and what its button says: review, evaluate, then train.
 
-    Rows that were assigned to whoever looks come first.
+    Rows assigned to the user come first.
     """
     client, review = session.client, "Review it"
     try:
@@ -54,7 +54,7 @@ def fetch_next(session: Session, dataset: Dataset) -> tuple[str, str]:
 def next_steps(session: Session, dataset: Dataset, version: int, what: str) -> list[Choice]:
     """Return a choice for each; one that cannot be made now says why under it.
 
-    ``what``: what a button calls the version, as ``it``.
+    ``what``: a button's name of the version, as ``it``.
     """
     archived = [] if dataset.archived_at is None else ["The dataset is archived."]
     older = (

@@ -20,8 +20,8 @@ class OutcomeEditor(Viewer):
     """Edits outcomes: names, descriptions and merges.
 
     ``counts``: values of the column to their rows, the most first. ``on_change`` is called when a
-    person changed something. ``edits``: what was said of values before. ``is_open`` says whether
-    the fields are shown at first.
+    person changed something. ``edits``: earlier edits of values. ``is_open`` says whether the fields
+    are shown at first.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ def show_facts(dataset: Dataset) -> Viewable:
 
 
 def size_text(dataset: Dataset) -> str:
-    """Return how many rows a dataset has, and what for."""
+    """Return how many rows a dataset has for training and evaluation."""
     split = dataset.split
     archived = "" if dataset.archived_at is None else "archived · "
     return (

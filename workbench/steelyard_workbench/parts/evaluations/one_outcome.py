@@ -231,7 +231,7 @@ class OneOutcome(Viewer):
         return line
 
     def _on_drag(self, _name: str, _before: float, at: float) -> None:
-        """Follow the line; it is not moved while somebody drags it."""
+        """Follow the line; it is not moved while it is dragged."""
         threshold = min(max(round(at, 2), 0.0), 1.0)
         if abs(at - self.threshold.value) < 0.005 or threshold == self.threshold.value:
             return

@@ -1,4 +1,4 @@
-"""What-ifs on decisions already scored: a threshold to abstain under, and the cost of mistakes."""
+"""Trials on decisions already scored: a threshold to abstain under, and the cost of mistakes."""
 
 from __future__ import annotations
 

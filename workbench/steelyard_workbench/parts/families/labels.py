@@ -186,13 +186,13 @@ def parent_of(family: Family, model: AnyModelVersion) -> str:
 
 
 def version_name(choice: FineTuneChoice) -> str:
-    """Return what a fine-tune made, or on which version it was."""
+    """Return the model of a fine-tune, or its dataset version."""
     made = choice.model
     return f"fine-tune on version {choice.job.dataset_version}" if made is None else made.ref
 
 
 def line_text(family: Family, choice: FineTuneChoice) -> str:
-    """Return in words what a fine-tune is to its family, how often it is right, and when it was."""
+    """Return in words a fine-tune's place in its family, how often it is right, and when it was."""
     model = choice.model
     words = [roles_of(family, model) if model is not None else outcome_of(choice.job)[1]]
     if isinstance(model, ModelVersion) and model.gate is not None:

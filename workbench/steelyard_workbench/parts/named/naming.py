@@ -1,4 +1,4 @@
-"""Giving a name to what was asked, or to a family: the form of a new decision opens with it."""
+"""Naming a request or a family: the form of a new decision opens with it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def open_new(
 
 
 async def name_family(session: Session, family: Family) -> None:
-    """Open the form with what a family is asked, in the wording that it was trained on."""
+    """Open the form with a family's decisions, in the wording that it was trained on."""
     dataset = family.dataset_id or ""
     page = await asyncio.to_thread(session.client.datasets.search, dataset, limit=1)
     decisions = page.data[0].decisions

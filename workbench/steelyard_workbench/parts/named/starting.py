@@ -71,7 +71,7 @@ class StartCards(Viewer):
 
 
 def describe(template: Template) -> tuple[str, str, str]:
-    """Return its title, what it is for with an example, and how the shipped model answers its rows."""
+    """Return its title, its purpose with an example, and how the shipped model answers its rows."""
     example = template.examples[0]
     text = str(example.context)
     if len(text) > _MOST_CHARACTERS:

@@ -74,8 +74,8 @@ class RowFilter:
     ) -> tuple[tuple[str, RowFilter], ...]:
         """Return its parts, as ``parts``, in the words of a draft.
 
-        ``names``: decisions and outcomes of the version to what a draft calls them; those that are
-        merged are one part.
+        ``names``: decisions and outcomes of the version to their names in the draft; merged ones are
+        one part.
         """
         filter_parts: list[tuple[str, RowFilter]] = []
         if self.text:

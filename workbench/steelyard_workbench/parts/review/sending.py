@@ -58,8 +58,8 @@ class RowReview:
 def draft_at(client: Client, evaluation_id: str, row: int) -> tuple[int, Draft | DraftSummary]:
     """Return the place in the dataset of a row that was scored, and a draft that has it.
 
-    It is the newest open draft of the dataset's newest version, or else a new one: what was sealed
-    since could not be kept by a draft of an older version.
+    It is the newest open draft of the dataset's newest version, or else a new one: a draft of an older
+    version could not keep rows sealed since.
 
     Raise ``NotFoundError`` when a later version has the row no more.
     """
