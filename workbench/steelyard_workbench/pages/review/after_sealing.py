@@ -26,7 +26,7 @@ _MOST_EVALUATIONS = 50
 
 
 class AfterSealing(Viewer):
-    """Buttons for what comes next; those that ask the server first come once it has answered."""
+    """Buttons for the next steps; those that ask the server first come once it has answered."""
 
     def __init__(self, session: Session, draft: Draft, sealed: SealedDraft) -> None:
         super().__init__()

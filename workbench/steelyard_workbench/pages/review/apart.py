@@ -1,4 +1,4 @@
-"""Rows that two reviewers label apart: what may be done with them, and what both said."""
+"""Rows that two reviewers label apart: possible actions, and both answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_yours(row: DraftRow) -> bool:
 
 
 def is_disputed(row: DraftRow) -> bool:
-    """Whether reviewers said different things of a row, and nobody decided since."""
+    """Whether reviewers answered a row differently, and it was not decided since."""
     if row.blind is UNSET or row.now.state not in _OPEN:
         return False
     return row.blind.status == "disagreed"
@@ -41,7 +41,7 @@ def is_to_do(row: DraftRow) -> bool:
 
 
 def note_of(row: DraftRow) -> str:
-    """Return what is to be known of a row that two label; empty of any other."""
+    """Return the note on a row that two label; empty of any other."""
     if is_yours(row):
         return _YOURS
     if is_apart(row):
@@ -94,7 +94,7 @@ def with_answer(
 
 
 def with_status(row: DraftRow, status: BlindStatus) -> DraftRow:
-    """Return a row of which it is known what became of the reviewer's answer."""
+    """Return a row with the status of the reviewer's answer."""
     if row.blind is UNSET:
         return row
     return structs.replace(row, blind=structs.replace(row.blind, status=status))

@@ -130,7 +130,7 @@ class Beside(Viewer):
         self._facets.refresh.start(quietly=True)
 
     def sealed(self, draft: Draft) -> None:
-        """Count the rows of what the draft became."""
+        """Count the rows of the sealed dataset."""
         self._draft = draft
         self.outcomes_changed()
 
@@ -160,7 +160,7 @@ class Beside(Viewer):
 
     @property
     def _counted(self) -> tuple[str, int]:
-        """The dataset and its version that is counted: what the draft came from, or became."""
+        """The dataset and version that is counted: the draft's origin, or its sealed one."""
         draft, sealed = self._draft, self._draft.sealed
         if sealed is None:
             return draft.dataset_id, draft.dataset_version
@@ -291,7 +291,7 @@ class Beside(Viewer):
 
 
 def agreement(similar: FoundSimilar, row: DraftRow | None) -> list[str]:
-    """Return in words for each decision what the similar rows are labelled, as ``4 of 5 neighbours say …``."""
+    """Return in words the labels of similar rows for each decision, as ``4 of 5 neighbours say …``."""
     votes: dict[str, Counter[str]] = {}
     for near in similar.data:
         for decision, label in _labels(near.row).items():

@@ -55,7 +55,7 @@ class SelectionEdit:
         return self.action
 
     def sentence(self, n_rows: int) -> str:
-        """Return in words what it does to so many rows.
+        """Return its effect on so many rows in words.
 
         Examples
         --------
@@ -172,7 +172,7 @@ class BulkView(Viewer):
         self.apply()
 
     def apply(self) -> None:
-        """Do what is chosen to the selected rows."""
+        """Apply the selected action to the selected rows."""
         rows = [self._seen[number] for number in self.table.selected if number in self._seen]
         change = self.change
         if not rows:
@@ -195,7 +195,7 @@ class BulkView(Viewer):
         self.table.select(())
 
     def apply_to_all(self) -> None:
-        """Do what is chosen to everything that matches, once it is confirmed."""
+        """Apply the selected action to every matching row, once it is confirmed."""
         change, total = self.change, self.table.total
         if total:
             self._confirm.ask(

@@ -39,14 +39,14 @@ _STATE_OF: dict[str, RowState] = {
 
 
 class Deciding:
-    """Makes steps of what a person decides.
+    """Turns a person's decisions into steps.
 
     Parameters
     ----------
     question : callable
         Returns the decision of the row in focus that keys choose for; ``None`` while there is none.
     suggestions : callable
-        Returns what a model suggests.
+        Returns a model's suggestions.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Deciding:
         Parameters
         ----------
         outcomes : mapping of str to str, optional
-            What is said of labels instead, by the ids of their decisions.
+            Outcomes for labels in their place, by the ids of their decisions.
         """
         row, focus = self._reader.rows.current, self._question()
         labels = None if row is None or focus is None else label_set_of(row.decisions, focus.id)
@@ -175,7 +175,7 @@ class Deciding:
         what: str,
         entry: Unsent | None,
     ) -> None:
-        """Ask the next decision of a row, or the next row, and send what was chosen."""
+        """Ask the next decision of a row, or the next row, and send the answer."""
         message = f"row {self._reader.rows.place_text}, {what}"
         if place + 1 < len(questions):
             self._on_decision(place + 1)
@@ -274,7 +274,7 @@ class Deciding:
         self._steps.push(entry)
 
     def _settle_as_near(self, row: DraftRow, question: Question) -> bool:
-        """Take what is suggested for labels of a set without an answer; return whether any is."""
+        """Take the suggestions for labels of a set without an answer; return whether there are any."""
         labels = label_set_of(row.decisions, question.id)
         questions = questions_of(row.decisions)
         suggested = {
@@ -288,13 +288,13 @@ class Deciding:
         return bool(suggested)
 
     def _near(self, row: DraftRow, question: Question) -> str:
-        """Return what a model, or else the other rows, suggest for a decision; empty for nothing."""
+        """Return the suggestion of a model, or else of other rows, for a decision; empty for none."""
         suggested = top_of(self._suggestions().of(row).get(question.id, {}))
         near = (row.expected or {}).get(question.id)
         return suggested or (near.outcome if near is not None else "")
 
     def take_suggestion(self) -> None:
-        """Choose what the model suggests for the decision that keys choose for."""
+        """Choose the model's suggestion for the decision that keys choose for."""
         row, question = self._reader.rows.current, self._question()
         if row is None or question is None:
             return
@@ -311,7 +311,7 @@ class Deciding:
             self._on_message("Nothing is suggested here.")
 
     def take_suggestions(self, rows: Sequence[DraftRow]) -> None:
-        """Write what the model suggests into undecided rows, in one step."""
+        """Write the model's suggestions into undecided rows, in one step."""
         edits, before, after = self._suggestions().take(rows)
         label = f"{len(before):,} rows: what {self._suggestions().model} suggests"
         for old, new in zip(before, after, strict=True):
@@ -365,7 +365,7 @@ class Deciding:
 
 
 def _edit_of(change: SelectionEdit, row: DraftRow) -> tuple[dict[str, Any], DraftRow] | None:
-    """Return what a change is for a row, and the row after it; ``None`` if it asks no such decision."""
+    """Return a change as an edit of a row, and the row after it; ``None`` if it asks no such decision."""
     edit: dict[str, Any] = {"row": row.row, "action": change.action}
     if change.action != "relabel":
         return edit, with_state(row, _STATE_OF[change.action])

@@ -1,4 +1,4 @@
-"""The review of one draft: its queues, the row in focus or the table, and what stands around them."""
+"""The review of one draft: its queues, the row in focus or the table, and the panels around them."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class Desk(Viewer):
 
     @property
     def conflicts(self) -> list[Conflict]:
-        """Rows that somebody else edited too, and that wait for a choice."""
+        """Rows that another person edited too, and that wait for a choice."""
         return self.steps.conflicts
 
     @property
@@ -199,7 +199,7 @@ class Desk(Viewer):
         self.tabs.choose(queue)
 
     def start(self) -> None:
-        """Show the draft, and what is new in it; at the row that is asked for, if one is."""
+        """Show the draft and its news, at the requested row if there is one."""
         if self.session.view == SEAL:
             self.session.view = ""  # asked once, and not whenever the draft is shown again
             self.seal.ask()
@@ -220,7 +220,7 @@ class Desk(Viewer):
         self.reader.stop()
 
     def reconnect(self) -> None:
-        """Catch up once the server answers: send what waits, and fetch what failed."""
+        """Catch up once the server answers: send waiting edits, and fetch failed parts."""
         self.queue.send_again()
         if self.reader.failure is not None:
             self.reload()
@@ -241,7 +241,7 @@ class Desk(Viewer):
             schedule(self.reader.fill)
 
     def on_key(self, action: str, number: int) -> bool:
-        """Do what a key is for; return whether there was a use for it."""
+        """Run the action of a key; return whether it has one."""
         return self._keys.press(action, number)
 
     # Going about
@@ -326,13 +326,13 @@ class Desk(Viewer):
         self.session.query = write_query(self.reader.filter, self.reader.queue)
 
     def _on_suggested(self) -> None:
-        """Put the rows ahead in the order of what is suggested for them."""
+        """Put the rows ahead in the order of their suggestions."""
         self.rows.arrange(self.suggesting.held.order)
         if not self.is_bulk:
             self.show_first()
 
     def _take_suggestions(self, rows: Sequence[DraftRow], n_audit: int) -> None:
-        """Write what is suggested into rows, but some that are drawn for an audit, once it is confirmed."""
+        """Write suggestions into rows, but some that are drawn for an audit, once it is confirmed."""
         suggestions = self.suggesting.held
 
         def take() -> None:
@@ -380,7 +380,7 @@ class Desk(Viewer):
         self.beside.outcomes_changed()
 
     def waiting(self) -> None:
-        """Note that what waits has changed."""
+        """Note that the waiting edits have changed."""
         self.seal.fit_waiting()
 
     def forbid(self) -> None:
@@ -435,7 +435,7 @@ class Desk(Viewer):
         self._show_in_middle(self.view)
 
     def _show_in_middle(self, view: Viewable | Viewer) -> None:
-        """Show the row, the table, or what stands for them."""
+        """Show the row, the table, or the reason why there is none."""
         # The column makes a pane of its own of a Viewer: only by this is it known what it shows,
         # and to put the same in again has the whole page looked through and laid out.
         if self._in_middle is not view:
@@ -458,7 +458,7 @@ class Desk(Viewer):
             self.reload()
 
     def _edit_outcomes(self, decision: str, changes: Changes, sentence: str) -> None:
-        """Send what becomes of the outcomes of a decision, and show them as they are then."""
+        """Send the changes of a decision's outcomes, and show the new ones."""
         if self.steps.forbidden:
             return
         given = {"decision": decision, "outcomes": changes}

@@ -1,4 +1,4 @@
-"""The head of a review: which draft, who reviews, and what concerns the whole of it."""
+"""The head of a review: the draft, the reviewer, and actions on the whole of it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class DeskHead(Viewer):
     Parameters
     ----------
     is_signed_in : bool, default False
-        Whether the name is that of whoever is signed in, and stays.
+        Whether the name is that of the signed-in user, and stays.
     on_reviewer : callable
         Called with another name, empty for none.
     on_outcomes, on_seal : callable, optional
-        Left out where somebody's role does not allow it: then nothing offers it.
+        Left out where the user's role does not allow it: then nothing offers it.
     """
 
     def __init__(

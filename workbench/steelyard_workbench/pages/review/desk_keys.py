@@ -1,4 +1,4 @@
-"""The keys of a review: what each is for, in focus, in the table, and while a dialog is open."""
+"""The keys of a review and their actions, in focus, in the table, and while a dialog is open."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class KeyedDesk(Protocol):
 
 
 class DeskKeys:
-    """Does what keys are for."""
+    """Runs the actions of keys."""
 
     def __init__(self, desk: KeyedDesk) -> None:
         self._desk = desk
 
     def press(self, action: str, number: int) -> bool:
-        """Do what a key is for; return whether there was a use for it."""
+        """Run the action of a key; return whether it has one."""
         desk = self._desk
         if action == "close":
             return self._close()

@@ -1,6 +1,6 @@
 """Edits on their way to the server: sent in order, kept while it is away, and their end reported.
 
-Nothing here draws. Whoever makes an edit has shown it already; this says when it failed.
+Nothing here draws. The maker of an edit has shown it already; this reports when it failed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Unsent:
     ----------
     kind : {"edit", "bulk", "answer", "outcomes", "undo", "redo"}
     label : str
-        What it does, as ``row 12: team is deny``.
+        Its effect, as ``row 12: team is deny``.
     """
 
     kind: str
@@ -56,19 +56,19 @@ class Listener(Protocol):
     """Handles the end of edits."""
 
     def on_sent(self, entry: Unsent, receipt: EditReceipt | AnswerReceipt) -> None:
-        """Note what the server changed."""
+        """Note the server's changes."""
 
     def on_refused(self, entry: Unsent, problem: Problem) -> None:
-        """Bring back what the server refused."""
+        """Bring back the state before an edit that the server refused."""
 
     def on_dropped(self, entry: Unsent) -> None:
         """Forget an ``undo`` or ``redo`` of a step that the server did not take."""
 
     def on_conflict(self, entry: Unsent, now: list[RowNow]) -> None:
-        """Ask what is to hold: the edit, or another's that came before it."""
+        """Ask which is to stand: the edit, or another's that came before it."""
 
     def on_waiting(self) -> None:
-        """Show what waits, which has changed."""
+        """Show the waiting edits, which have changed."""
 
 
 class EditQueue:
@@ -89,7 +89,7 @@ class EditQueue:
     def saw(self, rows: Sequence[RowNow]) -> list[RowNow]:
         """Note which edit of each row the reviewer sees; return the rows of which it was noted.
 
-        Not for rows with an edit on its way, nor for what was overtaken by what is known already.
+        Not for rows with an edit on its way, nor for edits older than the newest that was noted.
         """
         waiting = set().union(*(entry.rows for entry in self.unsent))
         seen = [
@@ -99,7 +99,7 @@ class EditQueue:
         return seen
 
     def looked_at(self, rows: Sequence[RowNow]) -> None:
-        """Note that the reviewer chose what is to hold of rows that another edited."""
+        """Note that the reviewer chose which edit is to stand in rows that another edited."""
         self._seen.update((now.row, now.edit) for now in rows)
 
     def push(self, entry: Unsent) -> None:
@@ -110,14 +110,14 @@ class EditQueue:
             self.send.start()
 
     def send_again(self) -> None:
-        """Try again to send what waits, whether or not the server answered the last time."""
+        """Try again to send waiting edits, whether or not the server answered the last time."""
         self.is_lost = False
         if self.unsent:
             self._settled.clear()
             self.send.start()
 
     async def settled(self) -> None:
-        """Wait until all is sent or the server is away: what is read then has one's own edits."""
+        """Wait until all is sent or the server is away: later reads have one's own edits."""
         await self._settled.wait()
 
     def _note_waiting(self) -> None:

@@ -1,4 +1,4 @@
-"""Why a review shows no row, and what can be done about it."""
+"""Why a review shows no row, and the next step."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class NoteDialog(Viewer):
         self._text.param.update(value=text, value_input=text)
 
     def save(self) -> None:
-        """Keep what was written."""
+        """Save the note."""
         row, text = self._row, str(self._text.value_input or "").strip()
         self.close()
         if row is not None and text != (row.now.note or ""):

@@ -13,7 +13,7 @@ from steelyard_workbench.pages.review.waiting import Conflict, show_waiting
 
 
 class Notices(Viewer):
-    """Shows what a person should know before the next row; empty while there is nothing."""
+    """Shows notices before the next row; empty while there are none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,11 +34,11 @@ class Notices(Viewer):
             self._waiting[:] = shown
 
     def show_conflicts(self, conflicts: Sequence[Conflict]) -> None:
-        """Show rows that somebody else edited too."""
+        """Show rows that another person edited too."""
         self._conflicts[:] = list(conflicts)
 
     def show_trouble(self, *shown: Viewable) -> None:
-        """Show what went wrong, or what came of it; nothing clears it."""
+        """Show a problem or a result; nothing clears it."""
         self._trouble[:] = list(shown)
 
     def show_forbidden(self, why: str) -> None:

@@ -1,4 +1,4 @@
-"""The answers of a draft: rows, names, what each means, and which mean the same."""
+"""The answers of a draft: rows, names, descriptions, and which mean the same."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OutcomesPanel(Viewer):
     Parameters
     ----------
     on_edit : callable
-        Called with a decision, what becomes of its outcomes, and a sentence that says so.
+        Called with a decision, the changes of its outcomes, and a sentence on them.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class OutcomesPanel(Viewer):
         self.save.disabled = True
 
     def send(self) -> None:
-        """Save what was changed."""
+        """Save the changes."""
         self.save.disabled = True
         for decision, table in self._tables.items():
             changes = self._changes(decision, table)
@@ -100,7 +100,7 @@ class OutcomesPanel(Viewer):
                 self._on_edit(decision, changes, f"{decision} has {outcome}")
 
     def _changes(self, decision: str, table: OutcomeEditor) -> Changes:
-        """Return what becomes of the outcomes of a decision, those with a change alone."""
+        """Return the changes of a decision's outcomes."""
         changes = {}
         for outcome in self._listed[decision].outcomes:
             edit = table.edits.get(outcome.outcome)

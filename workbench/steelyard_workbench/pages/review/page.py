@@ -65,7 +65,7 @@ class ReviewPage(Page):
             self.desk.stop()
 
     def reconnect(self) -> None:
-        """Catch up once the server answers: what waits is sent, what failed is fetched."""
+        """Catch up once the server answers: send waiting edits, and fetch failed parts."""
         super().reconnect()
         for desk in self._desks.values():
             desk.reconnect()

@@ -47,7 +47,7 @@ class Reviewers(Viewer):
     chosen : callable
         Returns the queue and the filter whose rows are assigned.
     reviewer : callable
-        Returns the name of whoever looks; ``None`` without one.
+        Returns the name of the user; ``None`` without one.
     is_signed_in, may_assign : bool
         Whether reviewers are members of the account, and whether rows are assigned here.
     on_queue : callable

@@ -165,7 +165,7 @@ class RowView(Viewer):
         picked : mapping, optional
             Decision to the outcome that was chosen and is not sent.
         note : str, default ""
-            What else is to be known of it.
+            A remark on the row.
         """
         self.active, self._row = active, row
         self._suggested = suggested or {}

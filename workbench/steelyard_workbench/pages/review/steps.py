@@ -74,7 +74,7 @@ class DraftSteps:
 
     @property
     def conflicts(self) -> list[Conflict]:
-        """Rows that somebody else edited too, and that wait for a choice."""
+        """Rows that another person edited too, and that wait for a choice."""
         return list(self._conflicts)
 
     @property

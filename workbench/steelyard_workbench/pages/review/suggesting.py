@@ -48,7 +48,7 @@ class Suggesting(Viewer):
     on_suggested : callable
         Called once there are suggestions: rows are to be put in their order.
     on_take : callable
-        Called with undecided rows to be given what is suggested, after the person confirms it.
+        Called with undecided rows to be given their suggestions, after the person confirms it.
     """
 
     def __init__(

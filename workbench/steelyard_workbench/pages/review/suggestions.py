@@ -33,7 +33,7 @@ class Suggestions:
     Attributes
     ----------
     audit : set of int
-        Rows that were drawn to be decided without seeing what is suggested.
+        Rows that were drawn to be decided without seeing the suggestion.
     """
 
     def __init__(self, model: str = "") -> None:
@@ -93,7 +93,7 @@ class Suggestions:
         at_least : float, default 0
             Of rows that are as sure as this.
         of_audit : bool, default False
-            Of rows that were decided without seeing what is suggested.
+            Of rows that were decided without seeing the suggestion.
         """
         agreements = [
             agreed
