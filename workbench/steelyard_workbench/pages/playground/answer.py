@@ -50,7 +50,7 @@ def show_answer(
 ) -> Viewable:
     """Show each decision as a word, with bars of its outcomes and whether it is sure enough to act.
 
-    ``after`` is what stands below some decisions. The decisions of a set of labels are one group.
+    ``after`` has views to put below some decisions. The decisions of a set of labels are one group.
     Where an explanation was asked for, the context stands below with its sentences marked.
     """
     parts: list[Viewable | Viewer] = []

@@ -57,13 +57,13 @@ class DecisionForm(Viewer):
     Parameters
     ----------
     fields : DecisionFields
-        What they hold at first.
+        First contents of the fields.
     on_typing : callable
         Called at every change, those of a text that is not complete yet too.
     given : mapping, optional
         The decision that they hold, which is sent as it is until one of them is changed.
     has_wording : bool
-        Whether a yes/no question always has the fields of what yes and no to it state; else once they
+        Whether a yes/no question always has the fields for the statements of yes and no; else once they
         hold something.
     """
 
@@ -157,12 +157,12 @@ class DecisionForm(Viewer):
         return self._id, self._question, self._outcomes, self._statement, self._opposite
 
     def _stated(self) -> dict[str, str]:
-        """Return what yes and no state, as far as that is written."""
+        """Return the statements of yes and no, as far as they are written."""
         texts = {"statement": self._statement.value, "opposite": self._opposite.value}
         return {name: text.strip() for name, text in texts.items() if text.strip()}
 
     def word(self, statement: str, opposite: str) -> None:
-        """Fill in what yes and no to the question state."""
+        """Fill in the statements of yes and no to the question."""
         self._statement.value, self._opposite.value = statement, opposite
 
     @property
@@ -185,7 +185,7 @@ class DecisionForm(Viewer):
         return LabelSet(self.id, dict(zip(ids_of_labels(self._prefix, names), names, strict=True)))
 
     def require_complete(self) -> None:
-        """Unmark all fields, and raise what the first one lacks."""
+        """Unmark all fields, and raise the problem of the first incomplete one."""
         is_set, is_binary = self._kind.value == _SEVERAL, self._kind.value == _BINARY
         least = 1 if is_set else 2
         checks = {

@@ -221,7 +221,7 @@ class PlaygroundPage(Page):
         self.answer[:] = [shown, row, *self._offer_reader(request, answer)]
 
     def _read_as(self, request: Mapping[str, Any]) -> dict[str, Viewer]:
-        """Return what stands under the answer to each yes/no: its statement, which can be edited."""
+        """Return the editable statement under the answer to each yes/no."""
 
         def edited(form: DecisionForm, statement: str, opposite: str) -> None:
             form.word(statement, opposite)
@@ -260,7 +260,7 @@ class PlaygroundPage(Page):
         return version.name if version is not None and is_same else ""
 
     def _offer_reader(self, request: Mapping[str, Any], answer: DecideAnswer) -> list[Viewer]:
-        """Return what is said of a yes/no of the models that ship; nothing of other answers."""
+        """Return the note on a yes/no of the models that ship; nothing of other answers."""
         if not is_guessed(answer, self._base_models):
             return []
 
@@ -285,7 +285,7 @@ class PlaygroundPage(Page):
         return bool(self.why.value) and isinstance(request["context"], str)
 
     def _offer_row(self, request: Mapping[str, Any], answers: list[DecideAnswer]) -> Viewable:
-        """Return what asks whether it was right; what a row said is right stays so."""
+        """Return the question whether it was right; a row's own labels stay."""
         labels: dict[str, str] = {}
         row = None if self._from is None else self._from.row
         for name in answers[0].decisions:
@@ -324,8 +324,8 @@ class PlaygroundPage(Page):
     def _choose_model(self) -> None:
         """Choose the model of the page: the address's, a person's, or the named decision's.
 
-        What a person chooses takes the place of that of the address. A named decision is asked by its
-        name as long as its own model stays.
+        A person's choice replaces that of the address. A named decision is asked by its name as long as
+        its own model stays.
         """
         version = None if self._from is None else self._from.version
         named = version.model if version is not None else None

@@ -18,7 +18,7 @@ _AS_TYPED = "Read as the question itself: no rule turns it into a statement."
 
 
 def reading_of(decision: Mapping[str, Any]) -> Reading | None:
-    """Return what a yes/no decision is read as, as it is sent; None where its question is asked as typed.
+    """Return the statements that a yes/no decision is read as; None where its question is asked as typed.
 
     >>> reading_of({"kind": "binary", "question": "Is it late?"}).statement
     'It is late.'
@@ -31,7 +31,7 @@ def reading_of(decision: Mapping[str, Any]) -> Reading | None:
 
 
 def read_as_text(decision: Mapping[str, Any]) -> str:
-    """Return in words what a yes/no decision is read as; empty for another kind."""
+    """Return the statements of a yes/no decision in words; empty for another kind."""
     if decision.get("kind") != "binary" or not decision.get("question"):
         return ""
     reading = reading_of(decision)
@@ -41,7 +41,7 @@ def read_as_text(decision: Mapping[str, Any]) -> str:
 def wording_fields(
     statement: str = "", opposite: str = ""
 ) -> tuple[pmui.TextInput, pmui.TextInput]:
-    """Return the fields of what yes and no to a question state."""
+    """Return the fields for the statements of yes and no to a question."""
     labels = {"Yes states": statement, "No states; empty: the opposite of that": opposite}
     yes, no = (
         pmui.TextInput(label=label, value=text, max_length=ANY_LENGTH, sizing_mode="stretch_width")

@@ -1,4 +1,4 @@
-"""Was it right? One press says so of the answer, and keeps what was asked as a row of a dataset."""
+"""Was it right? One press says so of the answer, and keeps the request as a row of a dataset."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class WasItRight(Viewer):
     Parameters
     ----------
     answers : sequence of DecideAnswer
-        What models said, each another model; it is taken for what is right by a press alone.
+        Answers of different models; they count as right only once pressed.
     labels : mapping
         Decision to the outcome that is known to be right, of a row that was asked about.
     ask_again : callable, optional
@@ -187,7 +187,7 @@ class WasItRight(Viewer):
         self.choose.visible = True
 
     def _keep(self, outcomes: Mapping[str, str]) -> None:
-        """Choose what is right, and keep it."""
+        """Choose the right outcome, and keep it."""
         for name, outcome in outcomes.items():
             self.right[name].value = outcome
         self.save.start()
@@ -248,7 +248,7 @@ class WasItRight(Viewer):
         self._tell_saved(taker.dataset.id, text)
 
     def _send_feedback(self, labels: Mapping[str, str]) -> None:
-        """Send what was right of the stored answers; one that costs nothing is stored for it."""
+        """Send the right outcomes of the stored answers; one that costs nothing is stored for it."""
         if not self._ids and self._ask_again is not None and is_free(self._price_usd):
             self._ids = [self._ask_again().id]
         for decision_id in self._ids:

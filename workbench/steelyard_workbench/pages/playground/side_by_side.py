@@ -48,7 +48,7 @@ class AnswersTogether(Viewer):
     Attributes
     ----------
     answers : dict
-        Model to what came of it, of those that have ended.
+        Model to its answer or error, of those that have ended.
     """
 
     def __init__(

@@ -31,9 +31,9 @@ class TypingMemory:
     Parameters
     ----------
     key : str
-        Of the account and of what the page was opened with: each has its own texts.
+        Of the account and of the page's first contents: each has its own texts.
     text : str
-        What was kept earlier in this session; without it the tab is asked.
+        Text kept earlier in this session; without it the tab is asked.
     restore : callable
         Puts texts back into the fields.
     """

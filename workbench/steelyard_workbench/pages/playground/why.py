@@ -18,7 +18,7 @@ _LEAST = 0.005
 
 
 def marked_context(context: str, top: str, effects: Sequence[SentenceEffect]) -> Viewable:
-    """Return a context in which each sentence says what the probability of ``top`` loses without it."""
+    """Return a context in which each sentence shows the loss of the probability of ``top`` without it."""
     parts, at = [], 0
     for effect in sorted(effects, key=lambda effect: effect.start):
         parts.append(escape(context[at : effect.start]))
