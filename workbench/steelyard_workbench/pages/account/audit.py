@@ -1,4 +1,4 @@
-"""Actions in the console of an account: who, what, when and from where."""
+"""Actions in the console of an account, with their user, time and address."""
 
 from __future__ import annotations
 

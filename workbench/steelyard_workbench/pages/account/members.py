@@ -93,7 +93,7 @@ class MemberSection(Section):
         self.open(heading(member.email), self.new_role, pn.Row(change, remove, self.close_button()))
 
     def ask_to_remove(self, member: Member) -> None:
-        """Ask whether somebody is to have no part any more."""
+        """Ask whether to remove a member."""
 
         async def remove() -> bool:
             removing.start()

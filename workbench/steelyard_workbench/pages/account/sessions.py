@@ -1,4 +1,4 @@
-"""Where somebody is signed in and how that is ended, and the passkeys to sign in with."""
+"""A user's sessions, which can be ended, and passkeys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which two evaluations are compared where nobody chose them."""
+"""Which two evaluations are compared by default."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from steelyard.evaluations.wire import Evaluation
 
 
 def old_and_new(evaluations: Sequence[Evaluation], before: str, after: str) -> tuple[str, str]:
-    """Return the pair that is compared: what is not chosen is the newest, and what came before it.
+    """Return the pair that is compared: by default the newest, and the one before it.
 
     A number of the same family on the same rows comes before others on the same rows, and these before
     the rest. With nothing chosen, two numbers of one family are looked for first.

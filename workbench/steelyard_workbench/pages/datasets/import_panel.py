@@ -64,7 +64,7 @@ class ImportPanel(Viewer):
     Parameters
     ----------
     on_done : callable
-        Called with the dataset and what came of the file, in words.
+        Called with the dataset and the result of the import, in words.
 
     Attributes
     ----------

@@ -264,7 +264,7 @@ class DatasetsPage(Page):
         self.session.open("playground", dataset=self.shown, row=row, view="row")
 
     def _fetch_next(self) -> NextStep:
-        """Return the dataset, and what is next to do with it."""
+        """Return the dataset, and its next step."""
         dataset = self.client.datasets.get(self.shown)
         return NextStep(dataset, *fetch_next(self.session, dataset))
 
@@ -311,7 +311,7 @@ class DatasetsPage(Page):
         self.session.open("versions", version=0)
 
     def _turn_adding(self) -> None:
-        """Show what takes more rows, or no more."""
+        """Show or hide the import of more rows."""
         if not self.adding.objects and self.importing is not None:
             self.adding[:] = [card(heading("Add rows"), self.importing)]
         self.adding.visible = not self.adding.visible

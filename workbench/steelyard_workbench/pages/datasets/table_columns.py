@@ -194,7 +194,7 @@ class TableColumns(Viewer):
         return self._labels[key]
 
     def _ask_as(self, name: str, kind: Any) -> None:
-        """Ask as it is asked of one outcome or of several labels, unless somebody worded it."""
+        """Word the question for one outcome or several labels, unless a person worded it."""
         guesses = [question_of(name, known) for known in ("single", "several")]
         if self.questions[name].value in guesses:
             self.questions[name].value = question_of(name, kind)

@@ -142,7 +142,7 @@ def _card(place: str, title: str, about: str, body: str) -> Viewable:
 def _figures(week: DecisionSummary | None, result: ComparisonResult | None, place: int) -> str:
     """Return how often a version is right, leaves a text to a person, and how long it takes.
 
-    On what both were compared on, or else on its own answers of the last week.
+    On the rows of the comparison, or else on its own answers of the last week.
     """
     figures: list[tuple[str, str, str]] = []
     if result is not None:

@@ -46,7 +46,7 @@ class EditForm(Viewer):
     base : NamedVersion, optional
         The version that the fields hold at first.
     content : mapping, optional
-        What the fields of a new decision hold at first.
+        First contents of the fields of a new decision.
     on_saved : coroutine function
         Awaited with the decision's name and the version's number.
     on_leave, on_try : callable

@@ -137,7 +137,7 @@ class DecisionsPage(OnePartPage):
         return pn.Column(*shown, sizing_mode="stretch_width")
 
     def _new(self, wording: Mapping[str, Any] | None = None) -> None:
-        """Show the form of a new decision, with what another page wants named."""
+        """Show the form of a new decision, filled in by another page."""
         content, dataset = (wording or {}).get("content"), (wording or {}).get("dataset")
 
         async def open_(name: str, _: int) -> None:

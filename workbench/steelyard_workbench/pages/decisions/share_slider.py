@@ -177,7 +177,7 @@ def _state(running: NamedShare | None) -> Viewable:
 
 
 def _stopped(page: OnePartPage, looked: Looked, place: pn.Column) -> list[Viewable]:
-    """Return why the newest share ended, where the server ended it, and what goes on with its steps."""
+    """Return why the server ended the newest share, where it did, and a button to continue its steps."""
     newest = next(iter(looked.decision.shares), None)
     if newest is None or newest.ended_at is None:
         return []

@@ -1,8 +1,8 @@
 """A change of one family: confirmed, sent with the page's version, and its result shown.
 
-Every change is sent with what was shown (``served``, ``latest``, the adapter behind a number), so that
-nothing is done to a family that has become another: it is fetched again then, and what changed is
-said.
+Every change is sent with the visible state (``served``, ``latest``, the adapter behind a number), so
+that nothing is done to a family that has become another: it is fetched again then, and the difference
+is shown.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Seen:
     dataset : str
         Name of the dataset that the family grows on; its id once that is deleted.
     result : HeldOutResult or None
-        What the fine-tune came to; ``None`` until it was judged.
+        The fine-tune's held-out result; ``None`` until it was judged.
     """
 
     family: Family

@@ -53,7 +53,7 @@ class FamilyDetails(Serving, LineMoves):
         raise NotImplementedError
 
     def _detailed(self, family: Family, seen: Seen) -> list[Viewable]:
-        """Return what few need: what it serves, its switches, the check in figures, and its past."""
+        """Return the details: the served model, switches, the check in figures, and the past."""
         return [
             _beside(
                 pn.Column(
@@ -123,7 +123,7 @@ class FamilyDetails(Serving, LineMoves):
         )
 
     def _past(self, family: Family, seen: Seen) -> list[Viewable]:
-        """Return the models as a table, what happened, and the way to any fine-tune."""
+        """Return the models as a table, the events, and the way to any fine-tune."""
         choices = choices_of(family)
         if not choices:
             return []
@@ -279,7 +279,7 @@ class FamilyDetails(Serving, LineMoves):
 
 
 def _beside(shown: Viewable, controls: Viewable) -> Viewable:
-    """Return what is shown with its controls beside it, which stay in sight; above it where narrow."""
+    """Return a view with its controls beside it, which stay in sight; above it where narrow."""
     return pn.Row(
         pn.Column(
             shown,

@@ -52,7 +52,7 @@ _WORSE = {
 
 @dataclass(frozen=True, slots=True)
 class HeldOutRequest:
-    """Held-out decisions that somebody wants to see.
+    """Held-out decisions to be shown.
 
     Parameters
     ----------

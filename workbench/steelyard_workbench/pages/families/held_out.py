@@ -277,7 +277,7 @@ def pair_records(
     before, after : list of JobRecord
         In the same order, as a server gives them.
     earlier : set of tuple
-        What earlier models were judged on: contexts, decisions and what was right.
+        Contexts, decisions and right outcomes that earlier models were judged on.
     """
     rows = []
     for number, (old, new) in enumerate(zip(before, after, strict=True)):

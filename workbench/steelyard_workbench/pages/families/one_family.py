@@ -1,4 +1,4 @@
-"""One family: what its newest model came to, its line, and behind *Details* whatever changes it."""
+"""One family: the result of its newest model, its line, and its settings behind *Details*."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class OneFamily(FamilyDetails):
         return next(other for other in choices_of(family) if other.job.id == job.id)
 
     def _first_steps(self, family: Family, seen: Seen) -> Viewable:
-        """Return what most come for, what cannot be done now with why under it."""
+        """Return the most used steps; one that is not possible now has the reason under it."""
         lacking = [] if family.switched_on else ["it is off"]
         lacking += [] if family.served is not None else ["it serves no model"]
         continuation = continue_of(family)
@@ -287,7 +287,7 @@ class OneFamily(FamilyDetails):
         self._session.open("datasets", dataset=self.family.dataset_id, version=0)
 
     def _reasons(self, family: Family, job: Job) -> list[Viewable]:
-        """Return why the check did not pass, and what would settle it."""
+        """Return why the check did not pass, and the step that would settle it."""
         if job.gate is None:
             why = job.reason or ("" if job.error is None else job.error.message)
             return [empty(escape_markdown(why))] if why else []

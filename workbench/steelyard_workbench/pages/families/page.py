@@ -120,7 +120,7 @@ class FamiliesPage(Page):
         return self.form.__panel__()
 
     def _table(self, families: list[Family]) -> list[Viewable]:
-        """Return the model lines with what each serves, and those that wait to move."""
+        """Return the model lines with the served model of each, and those that wait to move."""
 
         def open_(place: int) -> None:
             self.session.param.update(family=families[place].id, job="")

@@ -74,7 +74,7 @@ class HeldOutResult:
 
 
 def fetch_result(client: Client, job: Job) -> HeldOutResult | None:
-    """Return what a fine-tune came to; of its gate alone where its answers are gone or too many."""
+    """Return a fine-tune's result; of its gate alone where its answers are gone or too many."""
     gate = job.gate
     if gate is None or not gate.groups:
         return None
@@ -240,7 +240,7 @@ def _without_verdict(job: Job) -> str:
 
 
 def change_sentence(job: Job, result: HeldOutResult) -> str:
-    """Return what a fine-tune changed, in words; that it changed nothing too."""
+    """Return the changes of a fine-tune in words; that it changed nothing too."""
     if not result.fixed and not result.broken:
         n = job.split.train_rows if job.lineage is None else job.lineage.new_training
         rows = f"Your {n:,} new or corrected rows" if job.lineage and job.parent else f"{n:,} rows"
@@ -258,7 +258,7 @@ def change_sentence(job: Job, result: HeldOutResult) -> str:
 
 
 def show_changed(result: HeldOutResult) -> Viewable:
-    """Show some of the answers that changed: the text, what is right, and both answers in colour."""
+    """Show some of the answers that changed: the text, the right outcome, and both answers in colour."""
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Text", "Right", "Before", "Now"))
     rows = "".join(
         f'<tr><td data-label="Text" class="long" dir="auto">{escape(_cut(each.text))}'

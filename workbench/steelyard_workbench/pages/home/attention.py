@@ -42,13 +42,13 @@ _AFRESH = {"query": "", "view": ""}
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One thing that needs somebody, or is under way.
+    """One thing that needs a person, or is under way.
 
     Parameters
     ----------
     status : {"good", "bad", "unsure", "running", "off"}
     title, text : str
-        What it is, and why; the latter as Markdown.
+        A heading, and the reason as Markdown.
     action : str
         Label of the button that leads to it; none when empty.
     """
@@ -65,7 +65,7 @@ class Need:
 class OpenDrafts:
     """The newest open drafts, and whether there are older ones.
 
-    ``to_do`` has by draft how many rows whoever looks was assigned and has not labelled.
+    ``to_do`` has by draft how many rows are assigned to the user and not labelled.
     """
 
     newest: list[Draft]

@@ -256,7 +256,7 @@ class Spend:
 def fetch_spend(client: Client, *, with_keys: bool = True) -> Spend | None:
     """Return the spending; ``None`` where accounts are off.
 
-    What each key spent is for owners and developers to read.
+    Only owners and developers may read the spending of each key.
     """
     account = client.account.get()
     if not account.accounts_enabled:

@@ -24,7 +24,7 @@ class JobDetail(Viewer):
     Parameters
     ----------
     dataset : str
-        The name of what it is trained on.
+        The name of the training dataset.
     """
 
     def __init__(self, job: Job, dataset: str, links: list[Viewable]) -> None:

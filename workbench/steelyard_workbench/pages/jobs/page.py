@@ -267,7 +267,7 @@ class JobsPage(Page):
         self._update(active_now)
 
     def _again(self, active: list[JobSummary]) -> list[JobSummary]:
-        """Ask in one call for what runs."""
+        """Fetch all running jobs in one call."""
         ids = {work.id for work in active}
         running = self.client.jobs.all(status=UNFINISHED)
         return [work for work in islice(running, _MOST_JOBS) if work.id in ids]

@@ -1,4 +1,4 @@
-"""Rows that other models labelled, for somebody to accept or to leave out, and the dataset of them."""
+"""Rows that other models labelled, to be accepted or left out, and the dataset of them."""
 
 from __future__ import annotations
 

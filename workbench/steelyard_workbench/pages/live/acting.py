@@ -70,7 +70,7 @@ class WouldAct(Viewer):
         return threshold_of(self._rows, self.slider.value / 100)
 
     def take(self, summary: DecisionSummary) -> None:
-        """Show what the slider means for the decisions of a summary; it stays where it is."""
+        """Show the slider's effect on the decisions of a summary; it stays where it is."""
         is_first, self._rows = not self._rows, summary.top_probabilities
         self._box.visible = bool(self._rows)
         if is_first and summary.abstain_rate is not None:

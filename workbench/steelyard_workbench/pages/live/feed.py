@@ -51,7 +51,7 @@ class Feed(Viewer):
     Attributes
     ----------
     entries : list of LoggedDecision
-        What is shown, newest first.
+        The visible answers, newest first.
     """
 
     def __init__(
@@ -259,7 +259,7 @@ def _lines(parts: Iterable[str]) -> str:
 
 
 def _answer(before: str, result: LoggedResult, colours: dict[str, str]) -> str:
-    """Return what was done as HTML: the answer, or that a person was to look."""
+    """Return the action as HTML: the answer, or that a person was to look."""
     if result.abstained:
         return pill(f"{before}to a person", "unsure")
     text = f"{before}{result.top}"
@@ -284,7 +284,7 @@ def moment_of(at: float) -> str:
 
 
 def likeliest(outcome: str | dict[str, float] | None) -> str:
-    """Return what came true, or the likeliest where it is not certain; empty where it is not known."""
+    """Return the true outcome, or the likeliest where it is not certain; empty where it is not known."""
     if outcome is None or isinstance(outcome, str):
         return outcome or ""
     return max(outcome, key=lambda name: outcome[name])

@@ -49,7 +49,7 @@ _NOT_RANDOM = (
 
 
 def show_strip(summary: DecisionSummary) -> Viewable:
-    """Show what leads: how many answers, how often right, how many left to a person, how fast."""
+    """Show the leading figures: how many answers, how often right, how many left to a person, how fast."""
     step = math.ceil(len(summary.buckets) / _SPARKS)
     groups = [summary.buckets[at : at + step] for at in range(0, len(summary.buckets), step)]
     sums = [sum(bucket.answers for bucket in group) for group in groups]
@@ -83,7 +83,7 @@ def show_strip(summary: DecisionSummary) -> Viewable:
 
 
 def _shares(measure: Measure | None, otherwise: str) -> tuple[str, str]:
-    """Return a share in whole percent, and as HTML its interval and what it rests on."""
+    """Return a share in whole percent, and as HTML its interval and number of answers."""
     value, _, rest = numbers.share_text(measure).partition(" (")
     rest = otherwise if measure is None else rest.removesuffix(")")
     return "—" if measure is None else value, f'<span class="note">{escape(rest)}</span>'
@@ -96,7 +96,7 @@ def show_details(
     tables: set[str] | None = None,
     alarms: Sequence[Alarm] = (),
 ) -> Viewable:
-    """Show what stands behind the strip, and when the decisions behind alarms were made."""
+    """Show the details of the strip, and when the decisions behind alarms were made."""
     tables = set() if tables is None else tables
     return pn.Column(
         pmui.Typography(_about(summary, view), variant="body2"),
@@ -138,7 +138,7 @@ def _measure_text(
 
 
 def _about(summary: DecisionSummary, view: View) -> str:
-    """Return what the figures are of, in sentences."""
+    """Return the scope of the figures, in sentences."""
     window = f"{view.window}, {clock(summary.since)} to {clock(summary.until)} UTC"
     half, most = map(_one_time, (summary.latency_p50_ms, summary.latency_p95_ms))
     sentences = [

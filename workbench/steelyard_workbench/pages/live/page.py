@@ -217,7 +217,7 @@ class LivePage(Page):
         self.opened.part.start()
 
     def show_more(self) -> None:
-        """Show the charts and what stands behind the figures, or hide them."""
+        """Show or hide the charts and the details of the figures."""
         self.charts.visible = not self.charts.visible
         if self.charts.visible and self.figures.data is not None:
             self._show(self.figures.data)

@@ -1,4 +1,4 @@
-"""How often an outcome is true: what the model says of all answers, corrected by those checked."""
+"""How often an outcome is true: the model's share of all answers, corrected by those checked."""
 
 from __future__ import annotations
 

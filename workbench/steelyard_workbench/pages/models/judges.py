@@ -112,7 +112,7 @@ class JudgeSection(Section):
         return pn.Column(*shown, sizing_mode="stretch_width")
 
     def _card(self, judge: Judge) -> Choice:
-        """Return a judge as a card: what it is, how good and how fast, and its next step."""
+        """Return a judge as a card: its identity, how good and how fast it is, and its next step."""
         task = judge.task if _runs(judge) else None
         parts = [_size_of(judge), judge.licence or ""]
         if judge.check is not None and judge.check.p50_ms is not None:
@@ -252,7 +252,7 @@ class JudgeSection(Section):
 
 
 def show_qualifications(listed: QualificationList) -> Viewable:
-    """Return whether a judge may be relied on, by which rows, and what it qualified by before."""
+    """Return whether a judge may be relied on, by which rows, and its earlier qualifications."""
     title = heading("Agreement with people", 3)
     if not listed.data:
         text = (
@@ -312,7 +312,7 @@ def show_task(task: SetupTask) -> list[Viewable]:
 
 
 def _so_far(task: SetupTask) -> str:
-    """Return what is under way, and how much of it is done."""
+    """Return a running task and its progress."""
     if not task.total:
         return f"{_DOING[task.kind]} …"
     amount = (

@@ -179,7 +179,7 @@ def _stress_facts(model: Model) -> dict[str, str]:
 
 
 def _kind_of(listed: ListedModel) -> str:
-    """Return what a model is, in a word."""
+    """Return the kind of a model, in a word."""
     engine = "" if listed.model is None else listed.model.engine
     return _WIRES.get(engine, (_KINDS[listed.choice.kind], ""))[0]
 

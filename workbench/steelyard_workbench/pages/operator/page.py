@@ -30,7 +30,7 @@ class OperatorPage(PersonalPage):
     summary = "The accounts of this server, their credit, and what payments and models need."
 
     def why_not(self, who: CurrentSession) -> str:
-        """Return why somebody may not see it."""
+        """Return why the user may not see it."""
         return "" if who.user.is_operator else _NOT
 
     def build_for(self, who: CurrentSession) -> list[Viewable]:

@@ -1,4 +1,4 @@
-"""Settings: what a person sets, what is on, the account, and its keys."""
+"""Settings: those of a person, of the server, the account, and its keys."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class InstalledVersions:
     Parameters
     ----------
     parts : dict of str to str
-        What the server says of its parts; empty where the caller may not know.
+        The server's parts and versions; empty where the caller may not know.
     retention_days : float or None
         Days that the server stores a decision; ``None`` while none is stored.
     """
@@ -55,7 +55,7 @@ class SettingsPage(Page):
     title = "Settings"
 
     def build(self) -> list[Viewable]:
-        """Return what a person sets, then what is on."""
+        """Return a person's settings, then those of the server."""
         shortcuts = pmui.Switch(label="Single letters are shortcuts", value=self.session.shortcuts)
         shortcuts.link(self.session, value="shortcuts")
         return [
@@ -137,7 +137,7 @@ def show_keys(keys: list[ApiKey]) -> Viewable:
 
 
 def show_environment(environment: InstalledVersions) -> Viewable:
-    """Show what the server does; its parts, prices and libraries under *Details*."""
+    """Show the server's functions; its parts, prices and libraries under *Details*."""
     discovery = environment.discovery
     shown: list[Viewable] = [
         verdict("unsure", f"{warning.code}:", escape_markdown(warning.message))

@@ -1,4 +1,4 @@
-"""Referrals: a code of one's own for others, and the code of somebody else."""
+"""Referrals: a code of one's own for others, and another user's code."""
 
 from __future__ import annotations
 
