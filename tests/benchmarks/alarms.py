@@ -1,16 +1,16 @@
 """How often alarms about answers are false, and how soon drift is found: simulated runs.
 
 Each run draws a reference and 10,000 decisions with the shares given, or decisions of which one
-outcome's share is higher by 10 points, from the start of the run on or from its middle on. The
-evidence is that of ``steelyard.calibration.sequences``, for every run at a time; the alarm's bound is what
-the watch of shares gets of 1 % in a model that makes one decision.
+outcome's share is higher by 10 points, from the start of the run on or from its middle on. The evidence
+is that of ``steelyard.calibration.sequences``, for every run at a time; the alarm's bound is the part
+of 1 % that the watch of shares has in a model that makes one decision.
 
-Beside what is found stands the most that any test can find in the same runs: by the lemma of Neyman and
-Pearson none has more power within 500 decisions than the exact test of these, told which outcome
-rises, when, and the share before without error. For a rise at the start it has the whole 1 %. For one
-that may begin with each of the 20 stretches of 500 it has a twentieth: power is concave in the chance
-of a false alarm, so that no split of it finds more on average. And there is what bets alone would
-find, spread evenly over the shares, at as many false alarms.
+Beside the share found stands the most that any test can find in the same runs: by the lemma of Neyman
+and Pearson none has more power within 500 decisions than the exact test of these that knows which
+outcome rises, when, and the share before without error. For a rise at the start it has the whole 1 %.
+For one that may begin with each of the 20 stretches of 500 it has a twentieth: power is concave in the
+chance of a false alarm, so that no split of it finds more on average. Also shown is the share that bets
+alone would find, spread evenly over the shares, at as many false alarms.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How a model behaves: negation, absent facts, noise, wording, names, none-of-these, levels, trust.
 
-Run it as a script; ``README.md`` beside it says how, and what the rows of its table mean. Its own
+Run it as a script; ``README.md`` beside it says how, and explains the rows of its table. Its own
 rows are in ``steelyard_base_recipe.behaviour``, so it needs neither data nor a network.
 """
 

@@ -7,7 +7,7 @@ and no weights are needed. Equal seeds give equal tables.
 ``python tests/benchmarks/coverage.py [--draws 1000] [--contexts 2 3 5 10] [--world 0] [--markdown]``
 
 Intervals are those of the functions that an evaluation calls, with 1,000 sets of weights instead of
-2,000; the tests beside it compare a few draws with what an evaluation and a comparison answer.
+2,000; the tests beside it compare a few draws with the answers of an evaluation and a comparison.
 
 It exits with 1 where a figure is held less often than in 93 % of the draws that give an interval. A
 figure without an interval in every draw is shown as "none".
@@ -58,9 +58,9 @@ _RESAMPLES = 1000
 class World:
     """A simulated task, and how well two models answer it.
 
-    ``noise`` is what hides the right outcome from both models, in which the decisions of a context
-    share half; ``own`` is what each model adds, and ``sureness`` how much surer than it should be
-    the first one is. A context has from one to twice ``per_context`` less one decisions.
+    ``noise`` hides the right outcome from both models, and the decisions of a context share half of it;
+    ``own`` is each model's further noise, and ``sureness`` how much surer than it should be the first
+    one is. A context has from one to twice ``per_context`` less one decisions.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The same passes of the packed graph on ONNX Runtime and on OpenVINO: CPU time and logits.
 
-Run it as a script, on a quiet machine; ``README.md`` beside it says how, and what the columns mean.
+Run it as a script, on a quiet machine; ``README.md`` beside it says how, and explains the columns.
 It skips, saying so, where OpenVINO or onnx is not installed.
 """
 

@@ -1,8 +1,8 @@
 """The ways to learn a decision that the fine-tune benchmark compares: ours and four others.
 
 Every method is given the same rows and makes an ``Answerer``: a function from contexts to
-probabilities, outcomes in the task's order. What reads contexts once beforehand (vectors, and our
-features) is timed apart from what learns.
+probabilities, outcomes in the task's order. Reading contexts once beforehand (vectors, and our
+features) is timed apart from learning.
 """
 
 from __future__ import annotations

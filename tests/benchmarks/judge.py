@@ -5,9 +5,9 @@ its opposite, on which nothing is ever tuned::
 
     python tests/benchmarks/judge.py --data DATA --file model.gguf --rows 500 --cache answers.jsonl
 
-What the judge answers stands in the cache, by what it was asked, with the tokens and seconds that it
-took: a run that was ended goes on there, and figures of more rows ask for those alone. Two dozen rows
-of each task show the differences on a laptop. The judge gives way to everything else.
+The cache has the judge's answers by their questions, with the tokens and seconds that they took: a run
+that was ended goes on there, and figures of more rows ask for those alone. Two dozen rows of each task
+show the differences on a laptop. The judge gives way to everything else.
 """
 
 from __future__ import annotations

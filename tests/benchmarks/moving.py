@@ -2,8 +2,8 @@
 
     python tests/benchmarks/moving.py --mb 1000 --decisions 100000
 
-Needs PostgreSQL and ``pip install 'steelyard[test-s3]'``. Its S3 server is moto, in this process: it
-is slower than any store that keeps what it is sent.
+Needs PostgreSQL and ``pip install 'steelyard[test-s3]'``. Its S3 server is moto, in this process: it is
+slower than any real store.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def make_home(home: Path, mb: int, n_decisions: int) -> None:
 
 
 def show(name: str, source: Settings, target: Settings) -> None:
-    """Move, and print what and how long; the CPU seconds are those of the S3 server too."""
+    """Move, and print the sizes and times; the CPU seconds are those of the S3 server too."""
     began, used = time.perf_counter(), time.process_time()
     moved = move_home(source, target)
     took, used = time.perf_counter() - began, time.process_time() - used

@@ -1,6 +1,6 @@
 """The gain of prompt tuning on held-out tasks, and false gains where labels are noise.
 
-The search and the proof are those of a job, in this process, with what the model said kept: runs on
+The search and the proof are those of a job, in this process, with the model's answers cached: runs on
 shuffled labels ask much the same.
 """
 

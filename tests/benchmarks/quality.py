@@ -1,6 +1,6 @@
 """Held-out quality: accuracy, log loss, Brier score and calibration error, with 95 % intervals.
 
-Run it as a script; ``README.md`` beside it says how, and what the columns mean. It reads labelled
+Run it as a script; ``README.md`` beside it says how, and explains the columns. It reads labelled
 text from a folder that is not part of this repository, and skips without it.
 """
 

@@ -1,6 +1,6 @@
 """CPU time of a request by how many layers are apart: of known and new questions, and known contexts.
 
-Run it as a script, on a quiet machine; ``README.md`` beside it says how, and what the columns mean.
+Run it as a script, on a quiet machine; ``README.md`` beside it says how, and explains the columns.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def write_apart(folder: Path, apart: int, options: argparse.Namespace) -> None:
     """Write the shipped model with graphs whose lowest layers read questions apart.
 
-    Its weights were not trained for that: its answers mean nothing, and cost what others would.
+    Its weights were not trained for that: its answers mean nothing, but cost as much as others.
     """
     folder.mkdir()
     for file in (TOKENIZER, *WEIGHTS):

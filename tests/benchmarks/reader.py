@@ -5,8 +5,9 @@ that a busy machine slows all of them alike::
 
     python tests/benchmarks/reader.py --folder READER --file judge.gguf
 
-With ``--rows FILE`` (``written.jsonl.gz``) the validation questions there, of three labels, show what a
-bound on ``unstated`` sends from the reader to a judge: chosen on half of the texts, shown on both.
+With ``--rows FILE`` (``written.jsonl.gz``) the validation questions there, of three labels, show the
+rows that a bound on ``unstated`` sends from the reader to a judge: chosen on half of the texts, shown
+on both.
 
 Without ``--file`` there is no judge, and ``auto`` is the shipped model and the reader. ``above`` is how
 often the question that is true of a text is more probable than its opposite, both asked as typed; with

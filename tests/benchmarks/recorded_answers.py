@@ -1,8 +1,8 @@
 """Record the answers of 300 requests of every kind, or compare two records and print the differences.
 
-``recorded_answers.py --record before.json`` with ``PYTHONPATH`` at a checkout's ``server``, the same for
-another, then ``recorded_answers.py before.json after.json``: what differs, grouped by its field, with up to
-three examples of each. Ids, times and digests are masked.
+``recorded_answers.py --record before.json`` with ``PYTHONPATH`` at a checkout's ``server``, the same
+for another, then ``recorded_answers.py before.json after.json``: differences by field, with up to three
+examples of each. Ids, times and digests are masked.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A fine-tune's heads read the vectors of a pass. They run in the service, which g
 the logits in the answer of the same pass; in the server they would save the way of the vectors, and
 no round trip. This measures both ways.
 
-Run it as a script, on a quiet machine; ``README.md`` beside it says how, and what the columns mean.
+Run it as a script, on a quiet machine; ``README.md`` beside it says how, and explains the columns.
 It builds Triton's environment where there is none, and skips, saying so, where that cannot be.
 """
 

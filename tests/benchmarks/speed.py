@@ -1,6 +1,6 @@
 """CPU time of a request by questions, outcomes and context length, beside the bare forward.
 
-Run it as a script, on a quiet machine; ``README.md`` beside it says how, and what the columns mean.
+Run it as a script, on a quiet machine; ``README.md`` beside it says how, and explains the columns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Words alone beside the heads that read the base model, on the same rows of public tasks.
 
 For each task the commonest wording of its first decision is learned from some rows, by both, and
-asked on others. What both need before they learn (the base's reading) counts as fitting.
+asked on others. The base's reading, which both need before they learn, counts as fitting.
 
 ``python tests/benchmarks/words.py --data DIR [--tasks NAME ...] [--sizes 200 2000 0] [--rows 1000]``
 

@@ -28,7 +28,7 @@ def write_pages(
 ) -> None:
     """Write the page of a run, and that of every size and load.
 
-    ``quality`` is what ``finetune.py`` wrote, or empty.
+    ``quality`` is the output of ``finetune.py``, or empty.
     """
     file.write_text(make_page(record, quality), encoding="utf-8")
     loads.write_text(make_loads_page(record), encoding="utf-8")
@@ -78,8 +78,8 @@ def throughput(
 ) -> tuple[float, str]:
     """Return a contestant's most decisions a second at a size, and how that is known.
 
-    The largest median over numbers of clients in closed loop; where no load could be run, what one
-    request alone took; where that was not waited for, what it can be at most, or is expected to be;
+    The largest median over numbers of clients in closed loop; where no load could be run, by the time
+    of one request alone; where that was not waited for, the most that it can be, or its expected value;
     0 where there is no answer at all.
     """
     best, words = 0.0, "no answer"

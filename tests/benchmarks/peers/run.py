@@ -1,6 +1,6 @@
 """Steelyard beside its alternatives: the same requests, speed, memory and errors.
 
-README.md beside this file says what is measured, and how to read the page that comes of it.
+README.md beside this file describes the measurements, and how to read the page of results.
 """
 
 from __future__ import annotations
@@ -195,8 +195,8 @@ class Run:
     def _beyond(self, key: str, size: Size) -> tuple[str, float]:
         """Return why a size need not be tried, and how long it takes; empty words where it must be.
 
-        Fewer questions tell what more of them take, and a request that is no larger in anything was
-        perhaps not answered in time. Yes/no questions are of another type: they tell of their own.
+        The time of fewer questions bounds that of more, and a request that is no larger in anything was
+        perhaps not answered in time. Yes/no questions are of another type, with bounds of their own.
         """
         for entry in self.record["not_run"]:
             one = Size(entry["questions"], entry["outcomes"], entry["context"])
