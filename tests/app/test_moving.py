@@ -24,7 +24,7 @@ QUESTION = {"id": "team", "question": "Which team?", "outcomes": ["billing", "sh
 
 @pytest.fixture(scope="module")
 def worked_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home in which somebody worked."""
+    """A home with work in it."""
     home = tmp_path_factory.mktemp("worked") / "home"
     with steelyard.embed(home, engine="hashing", dataset_min_rows=1) as server:
         client = server.client

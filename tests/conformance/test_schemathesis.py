@@ -1,11 +1,11 @@
 """Schemathesis over the whole OpenAPI document, on a real server with accounts and without.
 
-Three sets of requests on every operation: what the document allows and what it does not, made by
-Schemathesis; the same with a key, without one and with one that nobody has; and requests that the
-service must answer, which Schemathesis cannot make, because most rules over a request's values
-have no form in a schema. Every answer is held to Schemathesis's checks and to those of
-``openapi_validation``. ``test_schemathesis_at_length.py`` sends many times the examples, and the
-boundary values of every parameter.
+Three sets of requests on every operation: requests that the document allows and others, made by
+Schemathesis; the same with a key, without one and with an unknown one; and requests that the service
+must answer, which Schemathesis cannot make, because most rules over a request's values have no form in
+a schema. Every answer is held to Schemathesis's checks and to those of ``openapi_validation``.
+``test_schemathesis_at_length.py`` sends many times the examples, and the boundary values of every
+parameter.
 """
 
 from __future__ import annotations

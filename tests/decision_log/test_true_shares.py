@@ -1,4 +1,4 @@
-"""True shares: what counts as checked by chance, of all answers or of strata, and their weights."""
+"""True shares: checks by chance, of all answers or of strata, and their weights."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOG, SERIES = "/v1/decisions/log", "/v1/decisions/series"
 
 
 class Stored:
-    """A server with answers whose ids chance ordered, and what is so of each."""
+    """A server with answers in random order of ids, and the truth of each."""
 
     def __init__(self, server, client, n, shares, seed):
         self.state, self.client = server.services.state, client
@@ -49,7 +49,7 @@ class Stored:
         self.true = sum(truth == "yes" for _, truth in made) / n
 
     def check(self, ids):
-        """Report what is so of some answers."""
+        """Report the truth of some answers."""
         tell(self.state, [pair for pair in self.pairs if pair[0].id in ids], self.now)
 
     def order(self, **params):

@@ -1,7 +1,7 @@
 """``/v1/families``, ``/v1/fine-tuning/jobs`` and models by number over HTTP, with trained models.
 
-Every answer is held to the OpenAPI document. What each command does to a family is tested with the
-families themselves; here it is that the routes take, give and refuse what they say.
+Every answer is held to the OpenAPI document. The effect of each command is tested with the families
+themselves; here are the requests, answers and refusals of the routes.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Client(threading.Thread):
         Whether a repeated key may be answered that it is in progress: another process may still
         count as its owner for a moment.
     may_fail : bool
-        Whether it may be told to come again: that a server, its state or its minute is not to be had.
+        Whether it may be asked to come again, as a server, its state or its minute is not to be had.
     """
 
     def __init__(

@@ -1,10 +1,10 @@
 """The examples of the documents run, page by page, as a newcomer would run them.
 
-Blocks of ``python`` and ``sh`` run against one server, on the pages of Start first; the others go on
-with what those made. Blocks of ``console`` start servers or install something: what is a command of
-ours in them is only parsed. The server answers with the shipped model; commands and servers of a
-page's own take the hashing test double. The family starts from that too, on the first 300 of the
-sample tickets, so that its fine-tune takes seconds and its gate surely passes.
+Blocks of ``python`` and ``sh`` run against one server, on the pages of Start first; the others continue
+with their datasets and families. Blocks of ``console`` start servers or install something: our commands
+in them are only parsed. The server answers with the shipped model; commands and servers of a page's own
+take the hashing test double. The family starts from that too, on the first 300 of the sample tickets,
+so that its fine-tune takes seconds and its gate surely passes.
 """
 
 from __future__ import annotations

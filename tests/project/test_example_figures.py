@@ -1,7 +1,7 @@
 """The page of the figures to sign: each example prints the page's figures.
 
 ``STEELYARD_WRITE_EXAMPLES=1 python -m pytest -m slow tests/project/test_example_figures.py`` writes
-what they print into the page.
+their output into the page.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Families, models, fine-tunes, evaluations and time, against a small reference and with crashes.
 
-What is driven is the real thing: the services on a state on the disk. Engines and trainers are
-doubles, since when they load, end and die is what the test chooses.
+The services are real, on a state on the disk. Engines and trainers are doubles, since the test chooses
+when they load, end and die.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 By mouse alone: keys are pressed only for text written into a field.
 
-With STEELYARD_PICTURES set to a folder, what a person sees at each step is written there with what the
-gate measured. The page of the documents is made of both:
+With STEELYARD_PICTURES set to a folder, pictures of each step are written there with the gate's
+figures. The page of the documents is made of both:
 
     STEELYARD_PICTURES=docs/pictures/loop python -m pytest tests/ui/test_loop.py -m slow
 """

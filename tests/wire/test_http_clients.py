@@ -1,4 +1,4 @@
-"""Clients of HTTP are opened in one place, bounded and without what the environment says."""
+"""Clients of HTTP are opened in one place, bounded and without the environment's settings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Contrast of every text on a page, measured as WCAG 2.2 counts it, through all shadow roots.
 
-axe measures fewer: it leaves out text whose background it is not sure of, what is disabled, and the
+axe measures fewer: it leaves out text whose background it is not sure of, disabled text, and the
 letters of charts, which are drawn and no elements.
 """
 

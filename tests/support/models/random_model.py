@@ -1,7 +1,7 @@
 """A base model of the real size with random weights: fast to make, and it needs no training.
 
-Its answers mean nothing. What must hold of any weights (invariances, agreement with the reference,
-checks of files) is tested on it; the shipped model is tested beside it where there is one.
+Its answers mean nothing. Properties of any weights (invariances, agreement with the reference, checks
+of files) are tested on it; the shipped model is tested beside it where there is one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A program in a network without a route: its lookups, connections and files are recorded.
 
-This file is run in the namespace too, where it must import nothing of ours: what a package sets for
-the process would reach the programs that it starts.
+This file is run in the namespace too, where it must import nothing of ours: a package's settings of the
+process would reach the programs that it starts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How the tests are spread over the processes of pytest-xdist: the longest first, one browser.
 
-Files stay whole, for what their tests share. All files of a browser go to one process, because two
-browsers beside each other on two cores make each other late; notebooks share nothing and are taken
+Files stay whole, since their tests share fixtures. All files of a browser go to one process, because
+two browsers beside each other on two cores make each other late; notebooks share nothing and are taken
 one by one.
 """
 

@@ -1,8 +1,8 @@
 """Which tests ``scripts/test --quick`` runs: those that need no process, no browser and no model.
 
-A test is marked ``quick`` unless it stands in a folder of the others or uses one of their fixtures,
-or it, a fixture of its or a function of the tests that they call uses ``subprocess``. The end of a run
-says what was left out.
+A test is marked ``quick`` unless it stands in a folder of the others or uses one of their fixtures, or
+it, a fixture of its or a function of the tests that they call uses ``subprocess``. The end of a run
+says which were left out.
 """
 
 from __future__ import annotations
