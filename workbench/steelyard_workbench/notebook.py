@@ -80,23 +80,23 @@ class Workbench:
         api_key: str | None = None,
         home: str | Path | None = None,
         height: int = 800,
-        **chosen: str | int,
+        **values: str | int,
     ) -> None:
-        unknown = sorted(chosen.keys() - set(IN_ADDRESS))
+        unknown = sorted(values.keys() - set(IN_ADDRESS))
         if unknown:
             raise TypeError(f"No page has {unknown[0]!r}; choose among {', '.join(IN_ADDRESS)}.")
         if server is None and home is None:
             server = read_variable("STEELYARD_URL") or None
         self._own = steelyard.embed(home) if server is None else None
-        known = self._own or server
-        if isinstance(known, str):
-            settings = read_settings({"url": known, "api_key": api_key})
+        client = self._own or server
+        if isinstance(client, str):
+            settings = read_settings({"url": client, "api_key": api_key})
             self.server_url, self._api_key = settings.url, settings.api_key
         else:
-            self.server_url, self._api_key = known.url, known.api_key
+            self.server_url, self._api_key = client.url, client.api_key
         self.client = Client(ClientOptions(self.server_url, self._api_key))
         self._height = height
-        self._chosen = {"page": page, **chosen}
+        self._chosen = {"page": page, **values}
         self._served = Served(self.server_url, api_key=self._api_key)
         self.url = self._served.url
 
@@ -146,19 +146,19 @@ class Workbench:
             return {**filter_from(session.query).client_filters()} if session.query else {}
         if session.page not in _PAGES_OF_ROWS:
             return {}
-        chosen, _ = read_query(session.query)
-        given = {"where": chosen.where, "text": chosen.text}
-        return {name: value for name, value in given.items() if value is not None}
+        row_filter, _ = read_query(session.query)
+        fields = {"where": row_filter.where, "text": row_filter.text}
+        return {name: value for name, value in fields.items() if value is not None}
 
     def rows(self) -> pl.DataFrame:
         """Return every row that the page's filter finds, as ``selection`` gives them."""
         session = self.session
         if session is None or not session.dataset:
             return pl.DataFrame(schema=_SCHEMA)
-        given = self.filter if session.page in _PAGES_OF_ROWS else {}
-        return pl.DataFrame(self._search(**given), schema=_SCHEMA)
+        fields = self.filter if session.page in _PAGES_OF_ROWS else {}
+        return pl.DataFrame(self._search(**fields), schema=_SCHEMA)
 
-    def _search(self, **given: Any) -> list[dict[str, Any]]:
+    def _search(self, **fields: Any) -> list[dict[str, Any]]:
         """Return all rows that a search of the chosen dataset finds."""
         session = self.session
         rows: list[dict[str, Any]] = []
@@ -167,7 +167,7 @@ class Workbench:
         while session is not None:
             page = self.client.datasets.search(
                 session.dataset,
-                **given,
+                **fields,
                 version=version or None,
                 offset=len(rows),
                 limit=_PIECE,

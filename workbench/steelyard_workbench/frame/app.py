@@ -341,9 +341,9 @@ class App:
     def _watch_keys(self, *_: bool) -> None:
         self._keys.watched = watched_on(self.session.page, shortcuts=self.session.shortcuts)
 
-    def _on_menu(self, chosen: dict[str, str] | None) -> None:
-        if chosen is not None:
-            self._heading.open_section(chosen["name"])
+    def _on_menu(self, entry: dict[str, str] | None) -> None:
+        if entry is not None:
+            self._heading.open_section(entry["name"])
             if self._is_narrow and self._shell is not None:
                 self._shell.sidebar_open = False
 

@@ -151,10 +151,10 @@ class Finding:
         self._tell(self._found[0], [], f"Not searched: {error}")
 
     def _tell(self, n: int, matches: Sequence[SearchHit], message: str) -> None:
-        shown = [
+        entries = [
             {"kind": match.kind, "label": match.label, "note": match.note} for match in matches
         ]
-        self.finder.answer = {"n": n, "found": shown, "said": message}
+        self.finder.answer = {"n": n, "found": entries, "said": message}
 
 
 async def _gather(*searches: Callable[[], list[SearchHit]]) -> list[SearchHit]:

@@ -111,8 +111,8 @@ class IdentityHandler(RequestHandler):
         """Sign in the returning user, and go on to the page they left."""
         self.set_header("Cache-Control", "no-store")
         state, code = self._argument("state"), self._argument("code")
-        known = self.get_cookie(self._cookie, "") or ""
-        is_theirs = hmac.compare_digest(known.encode(), state.encode()) and bool(state)
+        expected = self.get_cookie(self._cookie, "") or ""
+        is_theirs = hmac.compare_digest(expected.encode(), state.encode()) and bool(state)
         visit = self._visits.take(state) if is_theirs else None
         if visit is None:
             self._tell("This sign-in was started in another browser, or too long ago.")

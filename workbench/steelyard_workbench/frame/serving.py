@@ -67,10 +67,10 @@ def make_app(visitors: Visitors, *, opened: Callable[[App], None] | None = None)
         # Parts of the other theme would be drawn in that first, and then anew.
         theme = pn.state.session_args.get("theme", [b""])[0].decode().strip('"')
         pn.config.theme = "dark" if is_dark(theme, pn.state.cookies) else "default"
-        made = App(visitors.client(), visitors)
+        new_app = App(visitors.client(), visitors)
         if opened is not None:
-            opened(made)
-        return made.view()
+            opened(new_app)
+        return new_app.view()
 
     return app
 
@@ -161,21 +161,21 @@ class Served:
         host: str = LOOPBACK,
         hosts: str = "",
     ) -> None:
-        chosen = port or free_port(host)
+        own_port = port or free_port(host)
         if port and _listens(host, port):  # which would pass for this one
             raise OSError(f"{host}:{port} is taken by something else.")
         # What is imported in a page that is open gives its components to the next that shows them,
         # and Bokeh draws none where that is a page at its beginning.
         import_pages()
-        self.url = f"http://{host}:{chosen}"
+        self.url = f"http://{host}:{own_port}"
         self.apps: list[App] = []
         # Browsers open theirs in the thread that serves, cells in the kernel's.
         self._opening = threading.Lock()
         self._client = Client(ClientOptions(url, api_key))
-        visitors = Visitors(url, self._client, has_key=api_key is not None, port=chosen)
+        visitors = Visitors(url, self._client, has_key=api_key is not None, port=own_port)
         self._thread = pn.serve(
             {"/": make_app(visitors, opened=self.opened)},
-            **_options(host, chosen, hosts, visitors),
+            **_options(host, own_port, hosts, visitors),
             start=True,
             threaded=True,
         )
@@ -190,13 +190,13 @@ class Served:
             reraise=True,
         )
         try:
-            waiting(lambda: socket.create_connection((host, chosen), _START_S).close())
+            waiting(lambda: socket.create_connection((host, own_port), _START_S).close())
         except OSError as error:
             is_dead = not self._thread.is_alive()
             self.stop()
             if is_dead:
                 raise OSError(
-                    f"The workbench ended before it listened on {host}:{chosen}; the log says why."
+                    f"The workbench ended before it listened on {host}:{own_port}; the log says why."
                 ) from error
             raise
 
@@ -243,10 +243,10 @@ def open_server(
         When the port is taken.
     """
     import_pages()
-    chosen = port or free_port(host)
+    own_port = port or free_port(host)
     client = Client(ClientOptions(server, api_key))
-    visitors = Visitors(server, client, has_key=api_key is not None, port=chosen)
-    options = _options(host, chosen, hosts, visitors)
+    visitors = Visitors(server, client, has_key=api_key is not None, port=own_port)
+    options = _options(host, own_port, hosts, visitors)
     return pn.serve({"/": make_app(visitors)}, **options, start=False)
 
 

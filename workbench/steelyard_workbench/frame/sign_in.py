@@ -117,17 +117,17 @@ class SignIn(Viewer):
 
     def _others(self, ways: SignInWays) -> list[Viewable]:
         """Return a button for each further way."""
-        shown: list[Viewable] = []
+        views: list[Viewable] = []
         if ways.passkeys:
             passkey = pmui.Button(label="Sign in with a passkey", variant="outlined")
             passkey.on_click(self.give_passkey.on_event)
-            shown.append(passkey)
+            views.append(passkey)
         if ways.issuer is not None:
             name = urlsplit(ways.issuer).netloc or ways.issuer
             provider = pmui.Button(label=f"Sign in with {name}", variant="outlined")
             provider.on_click(lambda _: self._go_to_provider())
-            shown.append(provider)
-        return shown
+            views.append(provider)
+        return views
 
     async def _give_passkey(self) -> None:
         self.problem[:] = []
@@ -135,8 +135,8 @@ class SignIn(Viewer):
         await self._on_done(signed_in)
 
     def _tell_passkey(self, error: Exception) -> Problem | None:
-        shown, problem = refused_dialog(error, "Not signed in.")
-        self.problem[:] = [shown]
+        dialog, problem = refused_dialog(error, "Not signed in.")
+        self.problem[:] = [dialog]
         return problem
 
     def _go_to_provider(self) -> None:

@@ -131,16 +131,16 @@ class Confirming(Viewer):
         """Return whether a code was given, in the dialog that is open or in a new one."""
         if self.shown is not None:
             return await asyncio.shield(self.shown.answer)
-        shown = self.shown = CodeDialog(self._client)
-        self._place[:] = [shown]
-        shown.send.start()
+        dialog = self.shown = CodeDialog(self._client)
+        self._place[:] = [dialog]
+        dialog.send.start()
         try:
-            is_confirmed = await asyncio.wait_for(asyncio.shield(shown.answer), _OPEN_S)
+            is_confirmed = await asyncio.wait_for(asyncio.shield(dialog.answer), _OPEN_S)
         except TimeoutError:
             is_confirmed = False
         finally:
             self.shown = None
-            shown.close()
+            dialog.close()
         if is_confirmed and self.on_confirmed is not None:
             self.on_confirmed()
         return is_confirmed

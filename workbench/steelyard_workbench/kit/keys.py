@@ -147,7 +147,7 @@ def key_of(action: str) -> Key:
 
     Raise ``KeyError`` when there is none.
     """
-    known = next((entry for entry in KEYS if entry.action == action), None)
-    if known is None:
+    key = next((entry for entry in KEYS if entry.action == action), None)
+    if key is None:
         raise KeyError(action)
-    return known
+    return key

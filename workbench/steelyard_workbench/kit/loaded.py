@@ -84,12 +84,12 @@ class Loaded(Viewer, Generic[T]):
         data = await asyncio.to_thread(self._fetch)
         # Before it is shown, so that what is within knows whether the browser has drawn the page.
         await (until_drawn() if self._is_late else until_shown())
-        shown = self._show(data)
-        if isinstance(shown, Awaitable):
-            shown = await shown
+        view = self._show(data)
+        if isinstance(view, Awaitable):
+            view = await view
         await until_shown()
         self.state, self.problem, self.data = "shown", None, data
-        self._box[:] = [shown]
+        self._box[:] = [view]
 
     def _show_failure(self, error: Exception) -> None:
         self.state, self.problem = "failed", problem_of(error, not_loaded(self._what))

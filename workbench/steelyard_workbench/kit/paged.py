@@ -79,11 +79,11 @@ class PagedTable(Viewer, Generic[T]):
     def _show(self) -> None:
         self.older.visible = self._cursor is not None
         rows = [list(self._cells(entry)) for entry in self.found]
-        shown: Any = self._table[0] if self._table else None
+        view: Any = self._table[0] if self._table else None
         if not rows:
             self._table[:] = [empty(self._nothing)]
-        elif isinstance(shown, MarkTable):
-            shown.rows = rows
+        elif isinstance(view, MarkTable):
+            view.rows = rows
         elif self._open is not None:
             self._table[:] = [
                 mark_table(

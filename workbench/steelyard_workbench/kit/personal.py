@@ -73,15 +73,15 @@ class Section(Viewer):
         title: str,
         *,
         fields: Mapping[str, Any] | None = None,
-        **given: Any,
+        **options: Any,
     ) -> pmui.Button:
         """Return a button that does something once; ``title`` is said where that fails.
 
         ``fields``: where the fields of the request are entered; those that are refused are marked.
         """
-        made = pmui.Button(label=label, **{"variant": "outlined", "size": "small", **given})
-        made.on_click(self.write(work, title, fields).on_event)
-        return made
+        new_button = pmui.Button(label=label, **{"variant": "outlined", "size": "small", **options})
+        new_button.on_click(self.write(work, title, fields).on_event)
+        return new_button
 
     def write(
         self,
@@ -107,10 +107,10 @@ class Section(Viewer):
         if not self.scope.say_if_ended(text):
             self.said[:] = [verdict("good", text), *more]
 
-    def open(self, *shown: Viewable) -> None:
+    def open(self, *views: Viewable) -> None:
         """Show something beside a list."""
         self.said[:] = []
-        self.opened[:] = list(shown)
+        self.opened[:] = list(views)
         self.opened.visible = True
 
     def close_button(self) -> pmui.Button:

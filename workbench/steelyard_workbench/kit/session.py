@@ -125,8 +125,8 @@ class Session(param.Parameterized):
     )
     shortcuts = param.Boolean(default=True, doc="Whether single letters are shortcuts.")
 
-    def __init__(self, client: Client, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, client: Client, **values: Any) -> None:
+        super().__init__(**values)
         self.client = client
         #: Makes calls that may need a code first.
         self.confirm = Confirming(client)
@@ -142,13 +142,13 @@ class Session(param.Parameterized):
         return self.role in (None, "owner", "developer")
 
     def open(
-        self, page: str, *, query: str = "", view: str = "", row: int = -1, **chosen: Any
+        self, page: str, *, query: str = "", view: str = "", row: int = -1, **values: Any
     ) -> None:
         """Go to a page with something chosen on it; the rest of the choice stays.
 
         The filter, the view and the row do not: those that are there belong to another dataset.
         """
-        self.param.update(page=page, query=query, view=view, row=row, **chosen)
+        self.param.update(page=page, query=query, view=view, row=row, **values)
 
 
 def role_of(who: CurrentSession) -> Role | None:

@@ -27,8 +27,10 @@ def as_curl(url: str, request: Mapping[str, Any], *, with_key: bool = False) -> 
 
 def as_python(url: str, request: Mapping[str, Any], *, with_key: bool = False) -> str:
     """Return a Python program that sends a request with the client; as ``as_curl`` takes them."""
-    given = {name: value for name, value in request.items() if name not in {"context", "decisions"}}
-    further = "".join(f"    {name}={value!r},\n" for name, value in given.items())
+    options = {
+        name: value for name, value in request.items() if name not in {"context", "decisions"}
+    }
+    further = "".join(f"    {name}={value!r},\n" for name, value in options.items())
     key = f", api_key={KEY_PLACE!r}" if with_key else ""
     decisions = pprint.pformat(request["decisions"], sort_dicts=False, width=92)
     indented = decisions.replace("\n", "\n    ")

@@ -104,7 +104,7 @@ def failed(
     lines = [f"**{escape_markdown(title)}** {escape_markdown(problem.message)}"]
     if problem.details:
         lines.append("\n".join(f"- {escape_markdown(detail)}" for detail in problem.details))
-    shown: list[Viewable] = [
+    views: list[Viewable] = [
         pmui.Alert(
             object="\n\n".join(lines),
             severity="warning" if problem.is_forbidden else "error",
@@ -117,11 +117,11 @@ def failed(
     if retry is not None and not problem.is_forbidden:
         again = pmui.Button(label="Try again", variant="outlined")
         again.on_click(retry)
-        shown.append(again)
+        views.append(again)
     code = f"Code `{problem.code}`"
     if problem.request_id:
         code += f", request `{problem.request_id}`"
-    shown.append(
+    views.append(
         pmui.Accordion(
             ("Details", pmui.Typography(code, variant="body2")),
             title_variant="caption",
@@ -132,8 +132,8 @@ def failed(
         )
     )
     if refused and problem.is_forbidden:
-        shown.append(refused_button(refused, [problem.message]))
-    return pn.Column(*shown, sizing_mode="stretch_width")
+        views.append(refused_button(refused, [problem.message]))
+    return pn.Column(*views, sizing_mode="stretch_width")
 
 
 def verdict(status: Status, word: str, text: str = "") -> Viewable:

@@ -172,9 +172,9 @@ class Write(Task[P, T]):
     """
 
     def __init__(
-        self, work: Callable[P, Work[T]], title: str = "", place: Any = None, **given: Any
+        self, work: Callable[P, Work[T]], title: str = "", place: Any = None, **options: Any
     ) -> None:
-        super().__init__(work, title, place, can_retry=False, **given)
+        super().__init__(work, title, place, can_retry=False, **options)
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T | None:
         """Do the work, unless it is being done."""

@@ -87,11 +87,11 @@ class BarList(JSComponent):
     _stylesheets: ClassVar[list[str]] = [_STYLE]
 
     def __init__(
-        self, charts: Sequence[BarChart], open_: Callable[[int, int], None], **given: Any
+        self, charts: Sequence[BarChart], open_: Callable[[int, int], None], **options: Any
     ) -> None:
         self._open = open_
         place = {"sizing_mode": "stretch_width", "margin": (5, 10)}
-        super().__init__(**{**place, "charts": list(charts), **given})
+        super().__init__(**{**place, "charts": list(charts), **options})
 
     def press(self, chart: int, bar: int) -> None:
         """Open a bar's rows, by the places of its chart and of itself."""

@@ -86,8 +86,8 @@ class Choices(JSComponent):
     _esm = Path(__file__).with_suffix(".js")
     _stylesheets = [_STYLE]  # noqa: RUF012  Panel reads it from the class
 
-    def __init__(self, choices: Sequence[Choice], **given: Any) -> None:
-        super().__init__(**{"sizing_mode": "stretch_width", "margin": (0, 10), **given})
+    def __init__(self, choices: Sequence[Choice], **options: Any) -> None:
+        super().__init__(**{"sizing_mode": "stretch_width", "margin": (0, 10), **options})
         self.offer(choices)
 
     def offer(self, choices: Sequence[Choice]) -> None:

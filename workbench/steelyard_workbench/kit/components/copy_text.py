@@ -37,8 +37,8 @@ class CopyText(JSComponent):
     _esm = Path(__file__).with_suffix(".js")
     _stylesheets = [_STYLE]  # noqa: RUF012  Panel reads it from the class
 
-    def __init__(self, text: str = "", label: str = "", **given: Any) -> None:
+    def __init__(self, text: str = "", label: str = "", **options: Any) -> None:
         if label:
-            given["texts"] = {label: text}
+            options["texts"] = {label: text}
         self.text = text
-        super().__init__(**{"sizing_mode": "stretch_width", "margin": (5, 10), **given})
+        super().__init__(**{"sizing_mode": "stretch_width", "margin": (5, 10), **options})

@@ -17,9 +17,9 @@ class FileChooser(pmui.FileInput):
     ``on_empty`` is called when an empty file was chosen.
     """
 
-    def __init__(self, on_empty: Callable[[], None], **given: Any) -> None:
+    def __init__(self, on_empty: Callable[[], None], **options: Any) -> None:
         self._on_empty = on_empty
-        super().__init__(multiple=False, **given)
+        super().__init__(multiple=False, **options)
 
     def _update_file(self, filename: Any, mime_type: Any, value: Any) -> None:
         super()._update_file(filename, mime_type, value)

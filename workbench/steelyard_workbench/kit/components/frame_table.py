@@ -88,11 +88,11 @@ class PageRequest:
 class _Table(pn.widgets.Tabulator):
     """A table whose widest column takes the room that the others leave."""
 
-    def __init__(self, *, widths: Mapping[str, int], **given: Any) -> None:
+    def __init__(self, *, widths: Mapping[str, int], **options: Any) -> None:
         self._wide = max(widths, key=widths.__getitem__)
         self._least = min(widths[self._wide], max(_LEAST_WIDTH, widths[self._wide] // 2))
         fixed = {name: width for name, width in widths.items() if name != self._wide}
-        super().__init__(widths=fixed, **given)
+        super().__init__(widths=fixed, **options)
 
     # What the public ``configuration`` says of a column, Panel gives to the one before it where rows
     # have boxes to select them (1.9).
@@ -322,14 +322,14 @@ class FrameTable(Viewer):
         self._rows = page.rows
         self.total = page.total
         ids = _ids(page.rows, self._id)
-        shown = page.rows.select(list(self._titles)).to_pandas()
+        visible_rows = page.rows.select(list(self._titles)).to_pandas()
         for name, draw in self._drawn.items():
-            shown[name] = [draw(value) for value in page.rows[name].to_list()]
-        shown.index = pd.Index([str(id_) for id_ in ids], name=_ID_FIELD)
+            visible_rows[name] = [draw(value) for value in page.rows[name].to_list()]
+        visible_rows.index = pd.Index([str(id_) for id_ in ids], name=_ID_FIELD)
         # Assigning answers with events of its own; they are not the person's.
         self._is_filling = True
         try:
-            self._table.value = shown
+            self._table.value = visible_rows
             self._draw_selection()
             self._pages.count = max(1, math.ceil(page.total / self._page_size))
         finally:
@@ -365,11 +365,11 @@ class FrameTable(Viewer):
         ids = _ids(self._rows, self._id)
         self._table.selection = [place for place, id_ in enumerate(ids) if id_ in self._chosen]
 
-    def _select_shown(self, shown: list[str], chosen: list[str]) -> None:
+    def _select_shown(self, visible_ids: list[str], selected_ids: list[str]) -> None:
         """Select rows by their place among the rows on the page."""
-        for id_ in self._ids_of(shown):
+        for id_ in self._ids_of(visible_ids):
             self._chosen.pop(id_, None)
-        self._chosen.update(dict.fromkeys(self._ids_of(chosen)))
+        self._chosen.update(dict.fromkeys(self._ids_of(selected_ids)))
         self._draw_selection()
         self.selected = tuple(self._chosen)
 

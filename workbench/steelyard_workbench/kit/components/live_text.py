@@ -19,5 +19,5 @@ class LiveText(JSComponent):
 
     _esm = Path(__file__).with_suffix(".js")
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**{"sizing_mode": "stretch_width", "margin": (2, 10), **given})
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"sizing_mode": "stretch_width", "margin": (2, 10), **options})

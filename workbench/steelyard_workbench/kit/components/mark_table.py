@@ -40,9 +40,9 @@ class MarkTable(JSComponent):
     _esm = Path(__file__).with_suffix(".js")
     _stylesheets = [_STYLE]  # noqa: RUF012  Panel reads it from the class
 
-    def __init__(self, open_: Callable[[int], None], **given: Any) -> None:
+    def __init__(self, open_: Callable[[int], None], **options: Any) -> None:
         self._open = open_
-        super().__init__(**{"sizing_mode": "stretch_width", "margin": (5, 10), **given})
+        super().__init__(**{"sizing_mode": "stretch_width", "margin": (5, 10), **options})
 
     def _handle_msg(self, msg: Any) -> None:
         self.press(int(msg["open"]))
@@ -74,8 +74,8 @@ def mark_table(
     )
 
 
-def show_data(shown: Viewable) -> Viewable:
+def show_data(view: Viewable) -> Viewable:
     """Put a table beside a chart, closed at first, for readers who do not see the chart."""
     return pmui.Accordion(
-        ("Show data", shown), sizing_mode="stretch_width", margin=(5, 10), title_variant="body2"
+        ("Show data", view), sizing_mode="stretch_width", margin=(5, 10), title_variant="body2"
     )

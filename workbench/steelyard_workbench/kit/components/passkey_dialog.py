@@ -31,8 +31,8 @@ class PasskeyDialog(Unseen):
 
     _esm = Path(__file__).with_suffix(".js")
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self._turn, self._drawn = 0, asyncio.Event()
         self._answer: asyncio.Future[dict[str, Any]] | None = None
         self.on_msg(lambda event: self._on_answer(event.data))

@@ -12,5 +12,5 @@ class Unseen(JSComponent):
 
     __abstract = True
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**{"width": 0, "height": 0, "margin": 0, **given})
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"width": 0, "height": 0, "margin": 0, **options})
