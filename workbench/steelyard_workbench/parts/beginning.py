@@ -77,7 +77,7 @@ def find_beginning(
     decisions: Sequence[NamedDecision],
 ) -> Beginning:
     """Return how far the first steps have come; two calls more at most."""
-    made = [family for family in families if family.latest is not None]
+    trained = [family for family in families if family.latest is not None]
     continued = ((family, continue_of(family)) for family in families)
     in_training = (family for family, now in continued if now is not None and now.state in TRAINING)
     # The sample, as long as there is nothing of somebody's own.
@@ -92,7 +92,7 @@ def find_beginning(
         has_answers=bool(month.answers or (server is not None and server.requests)),
         dataset=dataset,
         draft=next(is_of, None),
-        family=max(made, key=lambda family: family.created_at, default=None),
+        family=max(trained, key=lambda family: family.created_at, default=None),
         training=next(in_training, None),
         decision=next(iter(decisions), None),
         is_used=any(

@@ -97,8 +97,8 @@ class PasskeyPanel(Viewer):
         self.problem[:] = []
         origin = await self.dialog.origin()
         begun = await self._confirm(self._client.auth.start_adding_passkey, origin)
-        made = await self.dialog.make(begun.options)
-        await self._confirm(self._client.auth.add_passkey, name, made)
+        passkey = await self.dialog.make(begun.options)
+        await self._confirm(self._client.auth.add_passkey, name, passkey)
         self.called.param.update(value="", value_input="")
         self.problem[:] = [verdict("good", "Added.", "You can sign in with it here from now on.")]
         await self.listed.refresh(quietly=True)
@@ -122,8 +122,8 @@ class PasskeyPanel(Viewer):
         ]
 
     def _tell(self, error: Exception) -> Problem | None:
-        shown, problem = refused_dialog(error, "The passkey was not added.")
-        self.problem[:] = [shown]
+        dialog, problem = refused_dialog(error, "The passkey was not added.")
+        self.problem[:] = [dialog]
         return problem
 
 
@@ -133,8 +133,8 @@ async def sign_in_with_passkey(client: Client, dialog: PasskeyDialog) -> SignedI
     Raise ``DialogRefusedError`` where the browser gave none.
     """
     begun = await asyncio.to_thread(client.auth.start_passkey, await dialog.origin())
-    given = await dialog.give(begun.options)
-    return await asyncio.to_thread(client.auth.verify_passkey, given)
+    assertion = await dialog.give(begun.options)
+    return await asyncio.to_thread(client.auth.verify_passkey, assertion)
 
 
 def refused_dialog(error: Exception, title: str) -> tuple[Viewable, Problem | None]:

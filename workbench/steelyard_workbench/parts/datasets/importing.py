@@ -34,15 +34,15 @@ class RowCheck:
     mistake: str = ""
 
 
-def check_lines(client: Client, made: Converted) -> RowCheck:
-    """Look at every row, and note in ``made`` those that a server refuses; nothing is stored.
+def check_lines(client: Client, converted: Converted) -> RowCheck:
+    """Look at every row, and note in ``converted`` those that a server refuses; nothing is stored.
 
     Raise ``SteelyardError`` when the server cannot look.
     """
     n_good = n_refused = 0
     mistake = ""
     methods: set[str] = set()
-    for piece in pieces_of(made.lines):
+    for piece in pieces_of(converted.lines):
         checked = client.send(check_rows({"examples": piece.data}))
         n_good += checked.rows
         n_refused += checked.lines - checked.rows
@@ -52,7 +52,7 @@ def check_lines(client: Client, made: Converted) -> RowCheck:
         for detail in checked.details:
             path = detail.get("path", ())
             if len(path) > 2 and isinstance(path[2], int):
-                made("examples", path[2] + piece.start, detail)
+                converted("examples", path[2] + piece.start, detail)
                 is_listed = True
         if checked.code is not None and not is_listed:
             mistake = checked.message or ""
@@ -62,18 +62,18 @@ def check_lines(client: Client, made: Converted) -> RowCheck:
 
 
 def show_left_out(
-    made: Converted, refused: Sequence[Refused], n: int | None = None
+    converted: Converted, refused: Sequence[Refused], n: int | None = None
 ) -> list[Viewable]:
     """Return the skipped rows of a file, ``n`` of which are listed, and a way to download them."""
     if not refused:
         return []
-    shown = refused[:_SHOWN_REASONS]
-    reasons = "\n".join(f"- {row.place}: {escape_markdown(row.reason)}" for row in shown)
+    listed = refused[:_SHOWN_REASONS]
+    reasons = "\n".join(f"- {row.place}: {escape_markdown(row.reason)}" for row in listed)
     return [
         verdict("unsure", f"{n or len(refused):,} left out:", f"\n\n{reasons}"),
         Download(
             "Download the rows that are left out",
-            lambda: refused_csv(made.table.columns, refused),
+            lambda: refused_csv(converted.table.columns, refused),
             lambda: "left-out.csv",
         ),
     ]

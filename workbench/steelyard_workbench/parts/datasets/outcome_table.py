@@ -36,8 +36,8 @@ class OutcomeEditor(Viewer):
         super().__init__()
         self._counts, self._on_change = counts, on_change
         self._is_filling = False
-        shown = list(counts)[:MOST_SHOWN]
-        edit_of = {value: OutcomeEdit(value) for value in shown} | dict(edits or {})
+        values = list(counts)[:MOST_SHOWN]
+        edit_of = {value: OutcomeEdit(value) for value in values} | dict(edits or {})
         self.names = {
             value: pmui.TextInput(
                 label=f"Name of {value}",
@@ -46,7 +46,7 @@ class OutcomeEditor(Viewer):
                 width=200,
                 size="small",
             )
-            for value in shown
+            for value in values
         }
         self.descriptions = {
             value: pmui.TextInput(
@@ -56,17 +56,17 @@ class OutcomeEditor(Viewer):
                 width=300,
                 size="small",
             )
-            for value in shown
+            for value in values
         }
         self.same = {
             value: pmui.Select(
                 label=f"{value} is the same as",
-                options={"—": "", **{other: other for other in shown if other != value}},
-                value=edit_of[value].same_as if edit_of[value].same_as in shown else "",
+                options={"—": "", **{other: other for other in values if other != value}},
+                value=edit_of[value].same_as if edit_of[value].same_as in values else "",
                 width=220,
                 size="small",
             )
-            for value in shown
+            for value in values
         }
         self.proposed = {
             value: first
@@ -76,13 +76,13 @@ class OutcomeEditor(Viewer):
         self.merge = pmui.Button(label="", variant="contained", size="small")
         self.merge.on_click(lambda _: self.take_proposal())
         rows = []
-        for value in shown:
+        for value in values:
             number = pmui.Typography(f"{counts[value]:,} rows", variant="body2", width=90)
             fields = (self.names[value], number, self.descriptions[value], self.same[value])
             rows.append(pn.FlexBox(*fields, align_items="center"))
             for widget in (self.names[value], self.descriptions[value], self.same[value]):
                 pn.bind(self._changed, widget, watch=True)
-        rest = len(counts) - len(shown)
+        rest = len(counts) - len(values)
         self._box = pmui.Details(
             # The labels of the first fields stand above their frames.
             pn.Column(*rows, margin=(8, 0, 0, 0), sizing_mode="stretch_width"),
@@ -130,8 +130,8 @@ class OutcomeEditor(Viewer):
         self._on_change()
 
     def _describe(self) -> None:
-        left = [value for value in self.proposed if not self.same[value].value]
+        undescribed = [value for value in self.proposed if not self.same[value].value]
         n_outcomes = len(self._counts) - len(self.proposed)
-        variants = "1 variant" if len(left) == 1 else f"{len(left):,} variants"
+        variants = "1 variant" if len(undescribed) == 1 else f"{len(undescribed):,} variants"
         self.merge.label = f"Merge {variants}: {n_outcomes:,} answers stay"
-        self._offer.visible = bool(left)
+        self._offer.visible = bool(undescribed)

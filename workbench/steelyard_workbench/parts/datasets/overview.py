@@ -69,7 +69,7 @@ def show_readiness(dataset: Dataset) -> Viewable:
     if dataset.prompt_tuning is msgspec.UNSET:
         return empty("Rewards are not tuned by prompts; fine-tune on them instead.")
     ready = dataset.prompt_tuning
-    shown = table(
+    view = table(
         ("decision", "rows to train on", "what they expect", "can be tuned"),
         [_readiness_row(decision) for decision in ready.decisions],
         label="Decisions of the training rows",
@@ -77,7 +77,7 @@ def show_readiness(dataset: Dataset) -> Viewable:
     )
     more = f"{ready.unlisted:,} more decisions are not listed." if ready.unlisted else ""
     return pn.Column(
-        shown,
+        view,
         *([pmui.Typography(more, variant="body2")] if more else []),
         sizing_mode="stretch_width",
     )
@@ -118,7 +118,7 @@ def show_doubts(doubts: LabelsToCheck) -> Viewable:
     """Show the labels that prompt tuning doubted."""
     if not doubts.data:
         return pn.Column()
-    shown = table(
+    view = table(
         ("row", "decision", "label", "why", "flagged"),
         [
             (
@@ -133,7 +133,7 @@ def show_doubts(doubts: LabelsToCheck) -> Viewable:
         label="Labels to check",
         numbers=(0,),
     )
-    return section("Worth a look: labels that prompt tuning doubts", shown)
+    return section("Worth a look: labels that prompt tuning doubts", view)
 
 
 def section(title: str, *content: Viewable) -> Viewable:

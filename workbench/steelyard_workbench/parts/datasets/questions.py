@@ -35,16 +35,16 @@ def questions_of(decisions: Sequence[Any]) -> tuple[Question, ...]:
 
 
 def _question(decision: Mapping[str, Any]) -> Question:
-    question, given = decision.get("question", ""), decision.get("outcomes")
+    question, outcomes = decision.get("question", ""), decision.get("outcomes")
     rubric = decision.get("rubric") or ()
     if decision.get("kind") == "binary":
         names: Sequence[Any] = ("yes", "no")
-    elif given:
-        names = list(given)
+    elif outcomes:
+        names = list(outcomes)
     else:
         names = range(len(rubric))
-    if isinstance(given, Mapping):
-        texts = [given.get(name) for name in names]
+    if isinstance(outcomes, Mapping):
+        texts = [outcomes.get(name) for name in names]
     else:
         texts = [*rubric, *(None for _ in names)][: len(names)]
     return Question(
@@ -136,13 +136,13 @@ def label_texts(
         if label and decision not in together
     ]
     for labels_of_set in sets:
-        known = {name: labels.get(id_) for id_, name in labels_of_set.labels.items()}
+        answers = {name: labels.get(id_) for id_, name in labels_of_set.labels.items()}
         fitting = [
             _with_share(name, label)
-            for name, label in known.items()
+            for name, label in answers.items()
             if label and _top(label) == "yes"
         ]
-        if any(known.values()):
+        if any(answers.values()):
             texts.append(f"{labels_of_set.name}: {', '.join(fitting) or 'none'}")
     return texts
 

@@ -28,7 +28,7 @@ def show_row(index: int, side: str, row: Example) -> Viewable:
     """
     labels = labels_of(row)
     word = "target" if isinstance(row.targets, dict) else "reward"
-    shown: list[Viewable] = [
+    views: list[Viewable] = [
         heading(f"Row {index:,}", 2),
         pmui.Typography(f"For {side}, {_decisions(len(row.decisions))}", variant="body2"),
         pn.pane.HTML(
@@ -43,7 +43,7 @@ def show_row(index: int, side: str, row: Example) -> Viewable:
             (outcome, _value(expected, outcome), meaning)
             for outcome, meaning in zip(question.outcomes, question.descriptions, strict=True)
         ]
-        shown += [
+        views += [
             pmui.Typography(
                 f"**{escape_markdown(question.id)}**: {escape_markdown(question.text)}",
                 variant="body1",
@@ -52,8 +52,8 @@ def show_row(index: int, side: str, row: Example) -> Viewable:
         ]
     if isinstance(row.metadata, dict) and row.metadata:
         rows_of = [(name, as_text(value)) for name, value in row.metadata.items()]
-        shown.append(table(("metadata", "value"), rows_of, label="Metadata"))
-    return pn.Column(*shown, sizing_mode="stretch_width")
+        views.append(table(("metadata", "value"), rows_of, label="Metadata"))
+    return pn.Column(*views, sizing_mode="stretch_width")
 
 
 def _value(label: dict[str, float], outcome: str) -> str:

@@ -79,10 +79,10 @@ class RowTable(Viewer):
         self.close()
         await self.table.restart()
         is_empty = self.table.total == 0 and self.table.rows.height == 0
-        shown = None
+        page = None
         if is_empty and self._nothing is not None and not self.table.has_failed:
-            shown = self._nothing()
-        content = self._rows if shown is None else shown
+            page = self._nothing()
+        content = self._rows if page is None else page
         if list(self._box) != [content]:
             self._box[:] = [content]
 

@@ -89,7 +89,7 @@ def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None)
             "bin": [bin_name(rows[i]) for i in filled],
         }
     )
-    made = figures.plot(
+    chart = figures.plot(
         "How often it is right against how sure it is",
         "mean probability of the answer",
         "share right, with 95 % intervals",
@@ -97,22 +97,24 @@ def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None)
         x_range=(0, 1.02),
         y_range=(0, 1.02),
     )
-    made.line([0, 1], [0, 1], color=GREY, line_dash="dashed", legend_label="as right as it is sure")
-    figures.intervals(made, source, base="x", low="low", high="high")
-    points = made.scatter(
+    chart.line(
+        [0, 1], [0, 1], color=GREY, line_dash="dashed", legend_label="as right as it is sure"
+    )
+    figures.intervals(chart, source, base="x", low="low", high="high")
+    points = chart.scatter(
         "x", "value", source=source, size=11, color=BLUE, legend_label="bin of decisions"
     )
-    made.legend.location = "top_left"
-    made.hover.renderers = [points]
-    made.hover.tooltips = [
+    chart.legend.location = "top_left"
+    chart.hover.renderers = [points]
+    chart.hover.tooltips = [
         ("promised", "@bin"),
         ("mean", "@x{0.000}"),
         ("accuracy", "@value{0.000} (@interval)"),
         ("n", "@n{0,0}"),
     ]
     if open_ is not None:
-        figures.on_tap(made, source, lambda place: open_(filled[place]))
-    return made
+        figures.on_tap(chart, source, lambda place: open_(filled[place]))
+    return chart
 
 
 def bin_counts_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) -> Any:
@@ -126,23 +128,23 @@ def bin_counts_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) 
             "bin": [bin_name(rows[i]) for i in filled],
         }
     )
-    made = figures.plot(
+    chart = figures.plot(
         "",
         "decisions in each bin of promised probability",
         "decisions",
         height=150,
         x_range=(0, 1.02),
     )
-    made.vbar("x", top="n", width=0.09, source=source, color=BLUE)
-    made.y_range.start = 0
-    made.xaxis.ticker = FixedTicker(ticks=centres)
-    made.xaxis.major_label_overrides = {
+    chart.vbar("x", top="n", width=0.09, source=source, color=BLUE)
+    chart.y_range.start = 0
+    chart.xaxis.ticker = FixedTicker(ticks=centres)
+    chart.xaxis.major_label_overrides = {
         centre: f"{rows[i].n:,}" for centre, i in zip(centres, filled, strict=True)
     }
-    made.hover.tooltips = [("promised", "@bin"), ("n", "@n{0,0}")]
+    chart.hover.tooltips = [("promised", "@bin"), ("n", "@n{0,0}")]
     if open_ is not None:
-        figures.on_tap(made, source, lambda place: open_(filled[place]))
-    return made
+        figures.on_tap(chart, source, lambda place: open_(filled[place]))
+    return chart
 
 
 def bin_name(row: ReliabilityRow) -> str:
@@ -168,7 +170,7 @@ def coverage_chart(
             "coverage": [points[i].coverage for i, _ in known],
         }
     )
-    made = figures.plot(
+    chart = figures.plot(
         "Answered, and how well, by threshold",
         "abstain when the top probability is below",
         f"share answered; {TITLES[name]} of those",
@@ -176,10 +178,10 @@ def coverage_chart(
         x_range=(0, 1),
     )
     if name != "expected_reward":
-        made.y_range.start, made.y_range.end = 0, 1.02
-    made.varea("x", "low", "high", source=source, color=BLUE, alpha=0.2)
-    made.line("x", "value", source=source, color=BLUE, width=2, legend_label=TITLES[name])
-    made.step(
+        chart.y_range.start, chart.y_range.end = 0, 1.02
+    chart.varea("x", "low", "high", source=source, color=BLUE, alpha=0.2)
+    chart.line("x", "value", source=source, color=BLUE, width=2, legend_label=TITLES[name])
+    chart.step(
         "x",
         "coverage",
         source=source,
@@ -189,20 +191,20 @@ def coverage_chart(
         mode="after",
         legend_label="share answered",
     )
-    dots = made.scatter("x", "value", source=source, size=6, color=BLUE)
-    made.legend.location = "bottom_left"
-    made.hover.renderers = [dots]
-    made.hover.tooltips = [
+    dots = chart.scatter("x", "value", source=source, size=6, color=BLUE)
+    chart.legend.location = "bottom_left"
+    chart.hover.renderers = [dots]
+    chart.hover.tooltips = [
         ("threshold", "@x{0.00}"),
         ("share answered", "@coverage{0.0%}"),
         (TITLES[name], "@value{0.000} (@interval)"),
         ("n", "@n{0,0}"),
     ]
     if at is not None:
-        made.add_layout(Span(location=at, dimension="height", line_color=GREY, line_width=2))
+        chart.add_layout(Span(location=at, dimension="height", line_color=GREY, line_width=2))
     if open_ is not None:
-        figures.on_tap(made, source, lambda place: open_(known[place][0]))
-    return made
+        figures.on_tap(chart, source, lambda place: open_(known[place][0]))
+    return chart
 
 
 def coverage_measure(points: Sequence[CoveragePoint]) -> str:
@@ -225,28 +227,28 @@ def cost_chart(
         (i, _measure(point.cost_in_all) or _measure(point.cost))
         for i, point in enumerate(curve.points)
     ]
-    known = [(i, measure) for i, measure in measures if measure is not None]
+    points = [(i, measure) for i, measure in measures if measure is not None]
     source = ColumnDataSource(
         {
-            "x": [curve.points[i].threshold for i, _ in known],
-            **_interval_columns([measure for _, measure in known]),
-            "coverage": [curve.points[i].coverage for i, _ in known],
+            "x": [curve.points[i].threshold for i, _ in points],
+            **_interval_columns([measure for _, measure in points]),
+            "coverage": [curve.points[i].coverage for i, _ in points],
         }
     )
-    made = figures.plot(
+    chart = figures.plot(
         "Expected cost of a decision by threshold",
         x,
         "mean cost, with its 95 % interval",
         height=320,
         x_range=(0, 1),
     )
-    made.varea("x", "low", "high", source=source, color=BLUE, alpha=0.2)
-    made.line("x", "value", source=source, color=BLUE, width=2, legend_label="mean cost")
-    dots = made.scatter("x", "value", source=source, size=6, color=BLUE)
+    chart.varea("x", "low", "high", source=source, color=BLUE, alpha=0.2)
+    chart.line("x", "value", source=source, color=BLUE, width=2, legend_label="mean cost")
+    dots = chart.scatter("x", "value", source=source, size=6, color=BLUE)
     best = [
-        (i, measure) for i, measure in known if curve.points[i].threshold == curve.best_threshold
+        (i, measure) for i, measure in points if curve.points[i].threshold == curve.best_threshold
     ]
-    made.scatter(
+    chart.scatter(
         [curve.best_threshold for _ in best],
         [measure.value for _, measure in best],
         marker="diamond",
@@ -255,26 +257,26 @@ def cost_chart(
         legend_label=f"cheapest: {curve.best_threshold:.2f}",
     )
     if isinstance(curve.calibrated_threshold, float):
-        made.line(
+        chart.line(
             [curve.calibrated_threshold] * 2,
-            [0, max((measure.value for _, measure in known), default=1.0)],
+            [0, max((measure.value for _, measure in points), default=1.0)],
             color=ORANGE,
             line_dash="dashed",
             width=2,
             legend_label=f"cheapest if as sure as it is right: {curve.calibrated_threshold:.2f}",
         )
-    made.hover.renderers = [dots]
-    made.hover.tooltips = [
+    chart.hover.renderers = [dots]
+    chart.hover.tooltips = [
         ("threshold", "@x{0.00}"),
         ("mean cost", "@value{0.0000} (@interval)"),
         ("acted on", "@coverage{0.0%}"),
         ("n", "@n{0,0}"),
     ]
     if at is not None:
-        made.add_layout(Span(location=at, dimension="height", line_color=GREY, line_width=2))
+        chart.add_layout(Span(location=at, dimension="height", line_color=GREY, line_width=2))
     if open_ is not None:
-        figures.on_tap(made, source, lambda place: open_(known[place][0]))
-    return made
+        figures.on_tap(chart, source, lambda place: open_(points[place][0]))
+    return chart
 
 
 def forest_chart(
@@ -299,7 +301,7 @@ def forest_chart(
             "color": [GREY if row.is_small else BLUE for row in rows],
         }
     )
-    made = figures.plot(
+    chart = figures.plot(
         title,
         x,
         "",
@@ -308,14 +310,14 @@ def forest_chart(
         y_range=(-0.7, len(rows) - 0.3),
     )
     if reference is not None:
-        made.add_layout(
+        chart.add_layout(
             Span(location=reference, dimension="height", line_color=GREY, line_dash="dashed")
         )
-    figures.intervals(made, source, base="y", low="low", high="high", dimension="width")
-    points = made.scatter("value", "y", source=source, size=11, color="color")
+    figures.intervals(chart, source, base="y", low="low", high="high", dimension="width")
+    points = chart.scatter("value", "y", source=source, size=11, color="color")
     ticker = FixedTicker(ticks=places)
-    made.yaxis.ticker = ticker
-    made.yaxis.major_label_overrides = {
+    chart.yaxis.ticker = ticker
+    chart.yaxis.major_label_overrides = {
         place: _cut(row.name) for place, row in zip(places, rows, strict=True)
     }
     counts = LinearAxis(
@@ -324,15 +326,15 @@ def forest_chart(
             place: f"n = {row.n:,}" for place, row in zip(places, rows, strict=True)
         },
     )
-    made.add_layout(counts, "right")
-    made.min_border_right = 70
-    made.ygrid.visible = False
-    made.toolbar_location = "above"
-    made.hover.renderers = [points]
-    made.hover.tooltips = [("", "@name"), (x, "@value{0.0000} (@interval)"), ("n", "@n{0,0}")]
+    chart.add_layout(counts, "right")
+    chart.min_border_right = 70
+    chart.ygrid.visible = False
+    chart.toolbar_location = "above"
+    chart.hover.renderers = [points]
+    chart.hover.tooltips = [("", "@name"), (x, "@value{0.0000} (@interval)"), ("n", "@n{0,0}")]
     if open_ is not None:
-        figures.on_tap(made, source, open_)
-    return made
+        figures.on_tap(chart, source, open_)
+    return chart
 
 
 def slice_rows(

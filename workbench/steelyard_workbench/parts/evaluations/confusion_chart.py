@@ -51,7 +51,7 @@ def confusion_chart(
             "edge": [3 if target == top else 0.5 for target, top, *_ in cells],
         }
     )
-    made = figures.plot(
+    chart = figures.plot(
         f"{decision_id}: right answer (line) against the model's (column)",
         "answered",
         "right",
@@ -60,7 +60,7 @@ def confusion_chart(
         y_range=list(reversed(names)),
     )
     unchanged = {"nonselection_fill_alpha": 0.55}
-    made.rect(
+    chart.rect(
         "top",
         "target",
         width=1,
@@ -71,7 +71,7 @@ def confusion_chart(
         line_width="edge",
         **unchanged,
     )
-    made.text(
+    chart.text(
         "top",
         "target",
         text="text",
@@ -82,17 +82,17 @@ def confusion_chart(
         text_color="ink",
         nonselection_text_alpha=1.0,
     )
-    made.xaxis.major_label_orientation = 0.6
-    made.grid.visible = False
-    made.hover.tooltips = [
+    chart.xaxis.major_label_orientation = 0.6
+    chart.grid.visible = False
+    chart.hover.tooltips = [
         ("right", "@target"),
         ("answered", "@top"),
         ("n", "@count{0,0}"),
         ("share of the line", "@share{0.0%}"),
     ]
     if open_ is not None:
-        figures.on_tap(made, source, lambda cell: open_(cells[cell][0], cells[cell][1]))
-    return made
+        figures.on_tap(chart, source, lambda cell: open_(cells[cell][0], cells[cell][1]))
+    return chart
 
 
 def _blend(share: float) -> str:

@@ -168,7 +168,7 @@ class OneOutcome(Viewer):
 
     def _draw(self, answer: OutcomeThreshold) -> None:
         points = answer.points
-        made = figures.plot(
+        chart = figures.plot(
             f"Sent to {answer.outcome}, by threshold",
             "act on it from a probability of",
             "precision, recall, with 95 % intervals",
@@ -178,15 +178,15 @@ class OneOutcome(Viewer):
         )
         for name, color, dash in (("precision", BLUE, "solid"), ("recall", ORANGE, "dashed")):
             source = _source(points, name)
-            made.varea("x", "low", "high", source=source, color=color, alpha=0.2)
-            made.line(
+            chart.varea("x", "low", "high", source=source, color=color, alpha=0.2)
+            chart.line(
                 "x", "value", source=source, color=color, width=2, line_dash=dash, legend_label=name
             )
-            made.scatter("x", "value", source=source, size=5, color=color)
-        made.legend.location = "bottom_left"
-        made.hover.tooltips = [("threshold", "@x{0.00}"), ("", "@value{0.000} (@interval)")]
+            chart.scatter("x", "value", source=source, size=5, color=color)
+        chart.legend.location = "bottom_left"
+        chart.hover.tooltips = [("threshold", "@x{0.00}"), ("", "@value{0.000} (@interval)")]
         self.span = self._line()
-        made.add_layout(self.span)
+        chart.add_layout(self.span)
         rows = [
             (
                 f"{point.threshold:.2f}",
@@ -213,7 +213,7 @@ class OneOutcome(Viewer):
             open_=open_,
             opens="Show what is sent to it",
         )
-        self.chart[:] = [figures.show(made), show_data(data)]
+        self.chart[:] = [figures.show(chart), show_data(data)]
         self._show_point()
 
     def _line(self) -> Span:

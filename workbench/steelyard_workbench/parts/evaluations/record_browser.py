@@ -367,10 +367,10 @@ def show_record(record: EvaluationRecord) -> Viewable:
     """Show one scored decision: its context, and the probability of each outcome."""
     right = right_outcomes(record)
     names = sorted(record.probabilities, key=lambda name: -record.probabilities[name])
-    shown = names[:20] + [name for name in right if name not in names[:20]]
+    outcomes = names[:20] + [name for name in right if name not in names[:20]]
     chart = figures.bars(
-        [f"{name} (right)" if name in right else name for name in shown],
-        [record.probabilities[name] for name in shown],
+        [f"{name} (right)" if name in right else name for name in outcomes],
+        [record.probabilities[name] for name in outcomes],
         title=f"{record.decision_id}: {names[0]} answered, {' or '.join(right)} right",
         x="probability",
     )
@@ -419,14 +419,14 @@ def _place(record: EvaluationRecord | None) -> str:
     return "" if record is None else f"{record.row} {record.decision_id}"
 
 
-def _range_text(chosen: RecordChoice) -> str:
-    if chosen.p_from is None and chosen.p_to is None:
+def _range_text(choice: RecordChoice) -> str:
+    if choice.p_from is None and choice.p_to is None:
         return _ANY
-    return json.dumps([chosen.p_from, chosen.p_to])
+    return json.dumps([choice.p_from, choice.p_to])
 
 
-def _kept(outcome: str, known: list[str] | None) -> str:
-    return outcome if known is None or outcome in known else _ANY
+def _kept(outcome: str, outcomes: list[str] | None) -> str:
+    return outcome if outcomes is None or outcome in outcomes else _ANY
 
 
 def _order(value: str) -> RecordOrder:

@@ -83,12 +83,12 @@ def filter_from(query: str) -> RecordChoice:
         return RecordChoice()
 
 
-def query_of(chosen: RecordChoice) -> str:
+def query_of(choice: RecordChoice) -> str:
     """Return a filter for the address; empty for the default."""
     default = RecordChoice()
     state: dict[str, Any] = {
-        field.name: getattr(chosen, field.name)
-        for field in fields(chosen)
-        if getattr(chosen, field.name) != getattr(default, field.name)
+        field.name: getattr(choice, field.name)
+        for field in fields(choice)
+        if getattr(choice, field.name) != getattr(default, field.name)
     }
     return msgspec.json.encode({_KEY: state}).decode() if state else ""

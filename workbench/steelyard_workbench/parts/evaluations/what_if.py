@@ -202,9 +202,9 @@ class WhatIf(Viewer):
 
         No name and all decisions where the evaluation has no curve of each.
         """
-        chosen = self._decision()
-        if isinstance(chosen.coverage_curve, list):
-            return chosen.decision_id, chosen.coverage_curve, chosen.metrics.n
+        decision = self._decision()
+        if isinstance(decision.coverage_curve, list):
+            return decision.decision_id, decision.coverage_curve, decision.metrics.n
         return "", self._detail.coverage_curve, self._detail.overall.n
 
     def _show_coverage(self) -> None:
@@ -309,13 +309,13 @@ class WhatIf(Viewer):
         """Write the table that a wrong answer's one cost makes."""
         wrong = float(self.wrong.value or 0)
         names = self._outcomes()
-        made = {
+        costs = {
             action: {outcome: 0.0 if action == outcome else wrong for outcome in names}
             for action in names
         }
         self._is_filling = True
         try:
-            self.matrix.value = json.dumps(made, indent=1, ensure_ascii=False)
+            self.matrix.value = json.dumps(costs, indent=1, ensure_ascii=False)
         finally:
             self._is_filling = False
         is_binary = self._is_binary()

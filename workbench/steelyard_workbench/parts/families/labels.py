@@ -87,8 +87,8 @@ class FineTuneChoice:
 def choices_of(family: Family) -> list[FineTuneChoice]:
     """Return a family's fine-tunes with their models, newest first."""
     jobs = family.jobs if isinstance(family.jobs, list) else []
-    made = {model.adapter: model for model in family.models}
-    return [FineTuneChoice(job, made.get(job.output_model or "")) for job in jobs]
+    by_adapter = {model.adapter: model for model in family.models}
+    return [FineTuneChoice(job, by_adapter.get(job.output_model or "")) for job in jobs]
 
 
 def outcome_of(job: FamilyJob) -> tuple[Status, str]:
@@ -187,8 +187,8 @@ def parent_of(family: Family, model: AnyModelVersion) -> str:
 
 def version_name(choice: FineTuneChoice) -> str:
     """Return the model of a fine-tune, or its dataset version."""
-    made = choice.model
-    return f"fine-tune on version {choice.job.dataset_version}" if made is None else made.ref
+    model = choice.model
+    return f"fine-tune on version {choice.job.dataset_version}" if model is None else model.ref
 
 
 def line_text(family: Family, choice: FineTuneChoice) -> str:

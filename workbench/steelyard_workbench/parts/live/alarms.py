@@ -130,8 +130,8 @@ def show_alarms(
     """Show alarms, and nothing where there is none."""
     if not alarms:
         return pn.Column(visible=False)
-    shown = [AlarmBand(client, alarm, open_=open_, on_known=on_known) for alarm in alarms]
-    return pn.Column(heading("Alarms"), *shown, sizing_mode="stretch_width")
+    bands = [AlarmBand(client, alarm, open_=open_, on_known=on_known) for alarm in alarms]
+    return pn.Column(heading("Alarms"), *bands, sizing_mode="stretch_width")
 
 
 def band(evidence: AlarmEvidence) -> Viewable:

@@ -21,8 +21,8 @@ _SEARCHING = ["steelyard-searching"]
 class FilterBar(Viewer):
     """Fields that choose rows."""
 
-    def __init__(self, chosen: RowFilter, on_filter: OnFilter) -> None:
-        self.chosen = chosen
+    def __init__(self, row_filter: RowFilter, on_filter: OnFilter) -> None:
+        self.chosen = row_filter
         self._on_filter = on_filter
         self._is_filling = False
         self._choices: dict[str, tuple[str, Sequence[str]]] = {}
@@ -73,9 +73,9 @@ class FilterBar(Viewer):
         """Put the cursor into the words."""
         self._words.focus()
 
-    def show(self, chosen: RowFilter) -> None:
+    def show(self, row_filter: RowFilter) -> None:
         """Show a filter that was chosen elsewhere."""
-        self.chosen = chosen
+        self.chosen = row_filter
         self._fill()
 
     def offer(self, outcomes: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
@@ -99,11 +99,11 @@ class FilterBar(Viewer):
         self._is_filling = False
         self._show_chips()
 
-    def choose(self, chosen: RowFilter) -> None:
+    def choose(self, row_filter: RowFilter) -> None:
         """Choose a filter, as the person does."""
-        if chosen != self.chosen:
-            self.show(chosen)
-            self._on_filter(chosen)
+        if row_filter != self.chosen:
+            self.show(row_filter)
+            self._on_filter(row_filter)
 
     def _fill(self) -> None:
         self._is_filling = True

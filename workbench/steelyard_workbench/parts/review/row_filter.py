@@ -95,10 +95,8 @@ class RowFilter:
                 (f"{self.at_most:,} characters or fewer", replace(self, at_most=None))
             )
         if self.places:
-            chosen = (
-                "1 chosen row" if len(self.places) == 1 else f"{len(self.places):,} chosen rows"
-            )
-            filter_parts.append((chosen, replace(self, places=())))
+            text = "1 chosen row" if len(self.places) == 1 else f"{len(self.places):,} chosen rows"
+            filter_parts.append((text, replace(self, places=())))
         return tuple(filter_parts)
 
     def with_expected(self, decision: str, *outcomes: str) -> RowFilter:
@@ -151,9 +149,9 @@ def read_query(text: str) -> tuple[RowFilter, str]:
     ), queue
 
 
-def write_query(chosen: RowFilter, queue: str) -> str:
+def write_query(row_filter: RowFilter, queue: str) -> str:
     """Return the filter and the queue as they stand in the address."""
-    return json.dumps({"queue": queue, **chosen.to_json()}, ensure_ascii=False)
+    return json.dumps({"queue": queue, **row_filter.to_json()}, ensure_ascii=False)
 
 
 def _pack(places: tuple[int, ...]) -> str:
