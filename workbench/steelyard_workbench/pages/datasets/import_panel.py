@@ -149,14 +149,14 @@ class ImportPanel(Viewer):
 
     async def _read(self) -> None:
         """Read the file as a table, whose columns are asked for."""
-        known: list[dict[str, Any]] = []
+        decisions: list[dict[str, Any]] = []
         if self._dataset is not None:
-            known = await asyncio.to_thread(known_decisions, self._client, self._dataset)
+            decisions = await asyncio.to_thread(known_decisions, self._client, self._dataset)
         table = await asyncio.to_thread(read_table, self._data, self._filename)
         if is_exported(table):
             self._show_exported(await asyncio.to_thread(read_exported, table))
             return
-        read = await asyncio.to_thread(read_columns, table, known)
+        read = await asyncio.to_thread(read_columns, table, decisions)
         self.columns = TableColumns(self._client, read, self._on_converted, self._reading.scope)
         self.found[:] = [self.columns]
         is_known = any(label.definition is not None for label in read.columns.labels)
@@ -166,38 +166,36 @@ class ImportPanel(Viewer):
         self._open_form()
         await self.columns.convert()
 
-    def _show_exported(self, made: Converted) -> None:
+    def _show_exported(self, converted: Converted) -> None:
         """Show that the rows are as they were, with their sides, so that nothing is asked of them."""
-        text = (
-            f"{made.n_rows:,} rows of an exported dataset, with their questions, labels and sides."
-        )
+        text = f"{converted.n_rows:,} rows of an exported dataset, with their questions, labels and sides."
         self.found[:] = [
-            verdict("good" if made.n_rows else "bad", text),
-            *show_left_out(made, made.refused),
+            verdict("good" if converted.n_rows else "bad", text),
+            *show_left_out(converted, converted.refused),
         ]
         if self._dataset is not None:
             self.kept_as.options = [_NEXT, _NEW]
         self._open_form()
-        self._on_converted(made)
+        self._on_converted(converted)
 
-    def _on_converted(self, made: Converted) -> None:
-        self.made = made
-        self.button.disabled = not made.n_rows or self.send.is_running
+    def _on_converted(self, converted: Converted) -> None:
+        self.made = converted
+        self.button.disabled = not converted.n_rows or self.send.is_running
 
     def _show_unread(self, error: Exception) -> None:
         if not isinstance(error, ValueError):
             self._show_no_look(error)
             return
-        told = escape_markdown(str(error))
-        self.found[:] = [empty(f"**The file cannot be imported.** {told} Nothing was stored.")]
+        problem = escape_markdown(str(error))
+        self.found[:] = [empty(f"**The file cannot be imported.** {problem} Nothing was stored.")]
 
     async def _look(self) -> None:
-        made = await asyncio.to_thread(
+        converted = await asyncio.to_thread(
             lambda: with_single_truths(read_lines(Source(self._filename, self._data)))
         )
-        check = await asyncio.to_thread(check_lines, self._client, made)
-        remarks = await asyncio.to_thread(remarks_on, made.lines)
-        self._show_check(made, check, remarks)
+        check = await asyncio.to_thread(check_lines, self._client, converted)
+        remarks = await asyncio.to_thread(remarks_on, converted.lines)
+        self._show_check(converted, check, remarks)
 
     def _show_no_look(self, error: Exception) -> None:
         problem = problem_of(error, "Could not read the file.")
@@ -208,34 +206,34 @@ class ImportPanel(Viewer):
         self.said[:] = []
         self._progress.param.update(value=0, visible=True)
         try:
-            made = await asyncio.to_thread(self._keep)
+            dataset = await asyncio.to_thread(self._keep)
             if self.made is not None:
                 self._recorded = await asyncio.to_thread(
-                    record_answers, self._client, made, self.made
+                    record_answers, self._client, dataset, self.made
                 )
         finally:
             self._progress.visible = False
         self.button.disabled = False
         self.form.visible = False
         self.found[:] = []
-        told = f"{made.name}, {self._what_came(made)}"
-        self.said[:] = [verdict("good", "Imported:", escape_markdown(told))]
-        self._on_done(made, f"Imported: {told}")
+        message = f"{dataset.name}, {self._what_came(dataset)}"
+        self.said[:] = [verdict("good", "Imported:", escape_markdown(message))]
+        self._on_done(dataset, f"Imported: {message}")
 
-    def _what_came(self, made: Dataset) -> str:
+    def _what_came(self, dataset: Dataset) -> str:
         """Return the result of sending the file, in words."""
         before = self._dataset if self.is_next_version else None
         first = 1 if before is None else before.version + 1
-        n_rows = made.rows - (0 if before is None else before.rows)
-        n_left = made.duplicates_removed - (0 if before is None else before.duplicates_removed)
+        n_rows = dataset.rows - (0 if before is None else before.rows)
+        n_left = dataset.duplicates_removed - (0 if before is None else before.duplicates_removed)
         text = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
-        if made.version > first:
+        if dataset.version > first:
             text += (
-                f". The file was sent in {made.version - first + 1} parts, each a version: "
-                f"{first} to {made.version}"
+                f". The file was sent in {dataset.version - first + 1} parts, each a version: "
+                f"{first} to {dataset.version}"
             )
         else:
-            text += f", version {made.version}"
+            text += f", version {dataset.version}"
         if n_left > 0:
             text += f". {n_left:,} duplicate{' was' if n_left == 1 else 's were'} left out"
         if self.made is not None and (refused := self.made.refused_by_server):
@@ -264,8 +262,8 @@ class ImportPanel(Viewer):
 
     def _keep(self) -> Dataset:
         assert self.made is not None  # noqa: S101  the button is there once rows are
-        made = self.made
-        parts = made.parts.values() if isinstance(made.parts, dict) else [made.parts]
+        converted = self.made
+        parts = converted.parts.values() if isinstance(converted.parts, dict) else [converted.parts]
         n_bytes = max(1, sum(part.n_bytes for part in parts))
 
         def show_sent(n_sent: int) -> None:
@@ -274,16 +272,16 @@ class ImportPanel(Viewer):
         sending: dict[str, Any] = {
             "evaluation_fraction": float(self.fraction.value or DEFAULT_FRACTION),
             "progress": show_sent,
-            "on_refused": made,
+            "on_refused": converted,
         }
         if self._dataset is None or not self.is_next_version:
             name = self.name_field.value_input or name_of(self._filename)
-            return self._client.datasets.create(name, made.parts, **sending)
-        self.made = made = with_truths_of(made, self._client, self._dataset)
-        if not made.n_rows:
-            raise ValueError(made.refused[-1].reason)
-        sending["on_refused"] = made
-        return self._client.datasets.add_rows(self._dataset.id, made.parts, **sending)
+            return self._client.datasets.create(name, converted.parts, **sending)
+        self.made = converted = with_truths_of(converted, self._client, self._dataset)
+        if not converted.n_rows:
+            raise ValueError(converted.refused[-1].reason)
+        sending["on_refused"] = converted
+        return self._client.datasets.add_rows(self._dataset.id, converted.parts, **sending)
 
     def _show_empty(self) -> None:
         self._looking.drop()
@@ -293,9 +291,11 @@ class ImportPanel(Viewer):
         self.said[:] = []
         self.found[:] = [empty("**The file is empty.** Nothing was stored; choose another.")]
 
-    def _show_check(self, made: Converted, check: RowCheck, remarks: str) -> None:
-        n_left = len(made.refused) + check.n_refused
-        left_out = show_left_out(made, [*made.refused, *made.refused_by_server], n_left)
+    def _show_check(self, converted: Converted, check: RowCheck, remarks: str) -> None:
+        n_left = len(converted.refused) + check.n_refused
+        left_out = show_left_out(
+            converted, [*converted.refused, *converted.refused_by_server], n_left
+        )
         if check.mistake or not check.n_good:
             text = (
                 f"**No row can be imported.** {escape_markdown(check.mistake)} Nothing was stored."
@@ -309,12 +309,12 @@ class ImportPanel(Viewer):
             self.kept_as.options = [_NEXT, _NEW]
             self.kept_as.value = _NEXT if self._dataset.method == check.method else _NEW
         self._open_form()
-        self._on_converted(made)
+        self._on_converted(converted)
 
-    def _remark(self, told: str) -> None:
+    def _remark(self, text: str) -> None:
         """Show a note on columns that may have another meaning."""
-        if told:
-            self.found.append(verdict("unsure", "Look at the file:", told))
+        if text:
+            self.found.append(verdict("unsure", "Look at the file:", text))
 
     def _open_form(self) -> None:
         self.name_field.value = self.name_field.value_input = name_of(self._filename)[:128]

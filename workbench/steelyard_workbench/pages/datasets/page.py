@@ -196,8 +196,8 @@ class DatasetsPage(Page):
         visit, place = self.visit, pn.Column(sizing_mode="stretch_width")
 
         async def load() -> None:
-            made = await asyncio.to_thread(load_sample, self.client)
-            self._on_imported(made, f"Loaded: {made.name}, {made.rows:,} rows.", visit)
+            dataset = await asyncio.to_thread(load_sample, self.client)
+            self._on_imported(dataset, f"Loaded: {dataset.name}, {dataset.rows:,} rows.", visit)
 
         button = pmui.Button(label="Load the sample", variant="outlined")
         button.on_click(
@@ -323,9 +323,9 @@ class DatasetsPage(Page):
         return self.details.__panel__()
 
     def _detailed(self, dataset: Dataset) -> list[Viewable]:
-        shown = [] if self.actions is None else [self.actions.__panel__(), self.export]
+        views = [] if self.actions is None else [self.actions.__panel__(), self.export]
         ready = section("What prompt tuning can tune", show_readiness(dataset))
-        return [show_facts(dataset), *shown, ready]
+        return [show_facts(dataset), *views, ready]
 
     def _show_labels(self, facets: dict[str, Any]) -> Viewable:
         if self.bar is not None:
@@ -353,9 +353,9 @@ class DatasetsPage(Page):
         if self.bar is not None:
             self.bar.choose(RowFilter())
 
-    def _on_filter(self, chosen: RowFilter) -> None:
-        self._chosen = chosen
-        fields = chosen.to_json()
+    def _on_filter(self, row_filter: RowFilter) -> None:
+        self._chosen = row_filter
+        fields = row_filter.to_json()
         self.session.query = json.dumps(fields, ensure_ascii=False) if fields else ""
         if self.rows is not None:
             self.rows.reload()

@@ -51,7 +51,7 @@ class ReadTable:
     labels: Mapping[str, Label]
 
 
-def read_columns(table: Table, known: Sequence[dict[str, Any]]) -> ReadTable:
+def read_columns(table: Table, decisions: Sequence[dict[str, Any]]) -> ReadTable:
     """Return the guessed meaning of a table's columns.
 
     Raises
@@ -59,7 +59,7 @@ def read_columns(table: Table, known: Sequence[dict[str, Any]]) -> ReadTable:
     ValueError
         When it has no texts.
     """
-    columns = guess_mapping(table, known)
+    columns = guess_mapping(table, decisions)
     labels = {label.column: label for label in columns.labels}
     for name in table.columns:
         if name not in labels:
@@ -169,7 +169,7 @@ class TableColumns(Viewer):
     @property
     def columns(self) -> Columns:
         """The selected meaning of the columns."""
-        chosen = []
+        label_columns = []
         for name in self.labels.value:
             label, question = self._label(name), self.questions[name].value.strip()
             if name in self.kinds:
@@ -178,9 +178,9 @@ class TableColumns(Viewer):
                 label = replace(label, question=question)
             if name in self.outcomes:
                 label = edit_outcomes(label, self.outcomes[name].edits)
-            chosen.append(label)
+            label_columns.append(label)
         context = str(self.context.value)
-        labels = tuple(one for one in chosen if one.column != context)
+        labels = tuple(one for one in label_columns if one.column != context)
         return Columns((context,), labels, split=self._read.columns.split)
 
     def _label(self, name: str) -> Label:
@@ -195,7 +195,7 @@ class TableColumns(Viewer):
 
     def _ask_as(self, name: str, kind: Any) -> None:
         """Word the question for one outcome or several labels, unless a person worded it."""
-        guesses = [question_of(name, known) for known in ("single", "several")]
+        guesses = [question_of(name, kind_of) for kind_of in ("single", "several")]
         if self.questions[name].value in guesses:
             self.questions[name].value = question_of(name, kind)
 
@@ -228,33 +228,34 @@ class TableColumns(Viewer):
             self._on_converted(Converted(self._read.table))
             return
         self.shown[:] = [loading(3, "The first rows")]
-        made = await asyncio.to_thread(convert, self._read.table, columns)
-        self._on_converted(made)
-        self.shown[:] = self._what_came(made)
-        if made.lines:
-            await self._lint(json.loads(made.lines[0])["context"], columns)
+        converted = await asyncio.to_thread(convert, self._read.table, columns)
+        self._on_converted(converted)
+        self.shown[:] = self._what_came(converted)
+        if converted.lines:
+            await self._lint(json.loads(converted.lines[0])["context"], columns)
 
     async def _look(self, context: Any, columns: Columns) -> None:
         decisions = [one for label in columns.labels for one in label.decisions()]
-        found = await asyncio.to_thread(self._client.lint, context, decisions)
-        self._warned[:] = show_warnings(found)
+        warnings = await asyncio.to_thread(self._client.lint, context, decisions)
+        self._warned[:] = show_warnings(warnings)
 
-    def _what_came(self, made: Converted) -> list[Viewable]:
-        told = f"{made.n_rows:,} row{'' if made.n_rows == 1 else 's'} can be imported"
-        if made.n_duplicates:
-            told += f"; {made.n_duplicates:,} of them are there already, and are left out"
-        parts = [verdict("good" if made.lines else "bad", f"{told}.")]
-        parts += _show_notes("The sides of the file:", made.notes)
+    def _what_came(self, converted: Converted) -> list[Viewable]:
+        text = f"{converted.n_rows:,} row{'' if converted.n_rows == 1 else 's'} can be imported"
+        if converted.n_duplicates:
+            text += f"; {converted.n_duplicates:,} of them are there already, and are left out"
+        parts = [verdict("good" if converted.lines else "bad", f"{text}.")]
+        parts += _show_notes("The sides of the file:", converted.notes)
         notes = [note for label in self.columns.labels if (note := _no_label_note(label))]
         parts += _show_notes("No label:", notes)
         joined = [note for label in self.columns.labels if (note := label.case_note)]
         parts += _show_notes("Capitals:", joined)
         several = [note for label in self.columns.labels if (note := label.joined_note)]
         parts += _show_notes("Several labels in one cell:", several)
-        parts += show_left_out(made, made.refused)
-        if made.lines:
+        parts += show_left_out(converted, converted.refused)
+        if converted.lines:
             rows = "\n".join(
-                _shown_row(line) for line in islice(filter(bytes.strip, made.lines), _SHOWN_ROWS)
+                _shown_row(line)
+                for line in islice(filter(bytes.strip, converted.lines), _SHOWN_ROWS)
             )
             parts.append(pmui.Typography(f"The first rows:\n\n{rows}", variant="body2"))
         return parts

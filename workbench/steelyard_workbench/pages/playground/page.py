@@ -210,7 +210,7 @@ class PlaygroundPage(Page):
             return
         self.answer[:] = [loading(3, "The answer")]
         answer = await asyncio.to_thread(self._decide, request)
-        shown = show_answer(
+        view = show_answer(
             answer,
             context=request["context"],
             label_sets=label_sets,
@@ -218,7 +218,7 @@ class PlaygroundPage(Page):
             after=self._read_as(request),
         )
         row = self._offer_row(request, [answer])
-        self.answer[:] = [shown, row, *self._offer_reader(request, answer)]
+        self.answer[:] = [view, row, *self._offer_reader(request, answer)]
 
     def _read_as(self, request: Mapping[str, Any]) -> dict[str, Viewer]:
         """Return the editable statement under the answer to each yes/no."""
@@ -353,8 +353,8 @@ class PlaygroundPage(Page):
     def put(self, decisions: Sequence[tuple[DecisionFields, Mapping[str, Any] | None]]) -> None:
         """Show these decisions alone."""
         self.forms.clear()
-        for fields, given in decisions:
-            self._add(fields, given)
+        for fields, decision in decisions:
+            self._add(fields, decision)
 
     def _typed(self) -> Typed:
         return Typed(
@@ -371,12 +371,12 @@ class PlaygroundPage(Page):
 
     def _put_back(self, typed: Typed) -> None:
         """Put typed text back; a decision equal to the origin's is sent as it is there."""
-        known = dict(self._from.fields) if self._from is not None else {}
+        fields_of = dict(self._from.fields) if self._from is not None else {}
         self.context.value = typed.context
         self.keep.value, self.why.value, self._picked = typed.keep, typed.why, typed.model
         self._choose_model()
         decisions = [DecisionFields(*fields) for fields in typed.decisions]
-        self.put([(fields, known.get(fields)) for fields in decisions])
+        self.put([(fields, fields_of.get(fields)) for fields in decisions])
 
     async def _lint(self) -> None:
         self._require_complete()
@@ -408,16 +408,16 @@ class PlaygroundPage(Page):
     def _offer_beside(self, *_: object) -> None:
         """Offer every model that answers but the chosen one, which needs none of itself."""
         others = {label: name for label, name in self._able.items() if name != self.model.value}
-        chosen = [name for name in self.beside.value if name in others.values()]
-        self.beside.param.update(options=others, value=chosen)
+        models = [name for name in self.beside.value if name in others.values()]
+        self.beside.param.update(options=others, value=models)
 
-    def _add(self, fields: DecisionFields, given: Mapping[str, Any] | None = None) -> None:
+    def _add(self, fields: DecisionFields, decision: Mapping[str, Any] | None = None) -> None:
         form = DecisionForm(
             fields,
             on_change=self._changed,
             on_typing=self._keep_typed,
             on_remove=self._remove,
-            given=given,
+            given=decision,
         )
         self.forms.append(form)
         self._draw_forms()

@@ -26,8 +26,8 @@ def reading_of(decision: Mapping[str, Any]) -> Reading | None:
     question = decision.get("question")
     if decision.get("kind") != "binary" or not isinstance(question, str):
         return None
-    given = (decision.get(name) or "" for name in ("statement", "opposite"))
-    return read_yes_no(question, *given)
+    statements = (decision.get(name) or "" for name in ("statement", "opposite"))
+    return read_yes_no(question, *statements)
 
 
 def read_as_text(decision: Mapping[str, Any]) -> str:

@@ -58,14 +58,14 @@ def find_takers(client: Client, decisions: Sequence[Any]) -> list[Taker]:
             rows = client.datasets.search(dataset.id, limit=1).data
         except SteelyardError:  # it was deleted meanwhile, or its rows cannot be read
             continue
-        known = _by_id(rows[0].decisions if rows else [])
+        own = _by_id(rows[0].decisions if rows else [])
         by_id = _by_id(decisions)
-        if not by_id or not by_id.keys() <= known.keys():
+        if not by_id or not by_id.keys() <= own.keys():
             continue
-        if all(by_id[name][0] == known[name][0] for name in by_id):
+        if all(by_id[name][0] == own[name][0] for name in by_id):
             takers.append(Taker(dataset))
-        elif all(set(by_id[name][1]) == set(known[name][1]) for name in by_id):
-            takers.append(Taker(dataset, [known[name][2] for name in by_id]))
+        elif all(set(by_id[name][1]) == set(own[name][1]) for name in by_id):
+            takers.append(Taker(dataset, [own[name][2] for name in by_id]))
     return takers
 
 
@@ -200,10 +200,10 @@ class WasItRight(Viewer):
 
     def _show(self, takers: Sequence[Taker]) -> Viewable:
         self._takers = {taker.dataset.id: taker for taker in takers}
-        chosen = self._session.dataset
+        dataset_id = self._session.dataset
         self.dataset.param.update(
             options={_NEW: "", **_names_of(takers)},
-            value=chosen if chosen in self._takers else "",
+            value=dataset_id if dataset_id in self._takers else "",
         )
         return self.fields
 
@@ -220,8 +220,8 @@ class WasItRight(Viewer):
         self._session.waiting_rows = waiting
         self._memory.text = _write(waiting)
 
-    def _fit(self, chosen: str) -> None:
-        self.new_name.visible = not chosen
+    def _fit(self, dataset_id: str) -> None:
+        self.new_name.visible = not dataset_id
 
     async def _save(self) -> None:
         labels = {name: field.value for name, field in self.right.items() if field.value != _NONE}
@@ -240,11 +240,11 @@ class WasItRight(Viewer):
             return
         if taker.decisions is not None:
             row["decisions"] = taker.decisions
-        given: dict[str, Any] = {str(self.side.value): [row]}
-        made = await asyncio.to_thread(
-            self._session.client.datasets.add_rows, taker.dataset.id, **given
+        rows: dict[str, Any] = {str(self.side.value): [row]}
+        version = await asyncio.to_thread(
+            self._session.client.datasets.add_rows, taker.dataset.id, **rows
         )
-        text = f"version {made.version} of {taker.dataset.name} has it."
+        text = f"version {version.version} of {taker.dataset.name} has it."
         self._tell_saved(taker.dataset.id, text)
 
     def _send_feedback(self, labels: Mapping[str, str]) -> None:
@@ -272,16 +272,16 @@ class WasItRight(Viewer):
                 verdict("running", f"It waits for {name}.", status + self._feedback_text())
             ]
             return
-        given: dict[str, Any] = {
+        by_side: dict[str, Any] = {
             side: [waiting_row["row"] for waiting_row in rows if waiting_row["side"] == side]
             for side in ("training", "evaluation")
         }
-        made = await asyncio.to_thread(
-            client.datasets.create, name, **{side: sent for side, sent in given.items() if sent}
+        dataset = await asyncio.to_thread(
+            client.datasets.create, name, **{side: sent for side, sent in by_side.items() if sent}
         )
         self._wait({key: waiting_rows for key, waiting_rows in waiting.items() if key != name})
-        self._session.dataset = made.id
-        self._tell_saved(made.id, f"{name} has {made.rows} rows.")
+        self._session.dataset = dataset.id
+        self._tell_saved(dataset.id, f"{name} has {dataset.rows} rows.")
         self.part.start()
 
     def _feedback_text(self) -> str:

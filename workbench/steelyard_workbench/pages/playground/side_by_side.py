@@ -121,17 +121,17 @@ class AnswersTogether(Viewer):
             price = (outcome.answer.charge.amount_usd,) if has_price else ()
             rows.append((model, *cells, f"{outcome.took_ms:,.0f}", *price))
         numbers = tuple(range(1 + len(names), len(columns)))
-        shown: list[Viewable] = [
+        views: list[Viewable] = [
             table(columns, rows, label="Answers by model", numbers=numbers),
         ]
         if len(answered) > 1:
             agreements = "; ".join(agreement(name, answered) for name in names)
-            shown.append(pmui.Typography(agreements, variant="body2"))
+            views.append(pmui.Typography(agreements, variant="body2"))
             answer_of = {
                 model: outcome.answer for model, outcome in by_model if outcome.answer is not None
             }
-            shown += [_draw_decision(name, answer_of) for name in names]
-        return shown
+            views += [_draw_decision(name, answer_of) for name in names]
+        return views
 
 
 def _draw_decision(name: str, answers: Mapping[str, DecideAnswer]) -> Viewable:

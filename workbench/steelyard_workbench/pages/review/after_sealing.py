@@ -87,14 +87,16 @@ class AfterSealing(Viewer):
         return button
 
     async def _evaluate(self, models: list[str]) -> None:
-        made = await asyncio.to_thread(
+        evaluation = await asyncio.to_thread(
             self._session.client.evaluations.create, self._sealed.dataset_id, models
         )
         self._problem[:] = []
         if (self._session.page, self._session.draft) == ("review", self._draft.id):
             self._open_evaluations()
         else:
-            corner.say(f"{made.queued:,} evaluations started; they are on the Evaluations page.")
+            corner.say(
+                f"{evaluation.queued:,} evaluations started; they are on the Evaluations page."
+            )
 
     def _open_evaluations(self) -> None:
         self._session.open("evaluations", dataset=self._sealed.dataset_id, version=0, evaluation="")

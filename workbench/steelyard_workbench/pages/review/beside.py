@@ -95,14 +95,14 @@ class Beside(Viewer):
     @property
     def parts(self) -> list[Loaded[Any]]:
         """The fetches of the present view."""
-        shown: dict[str, list[Loaded[Any]]] = {
+        parts_of: dict[str, list[Loaded[Any]]] = {
             _FACETS: [self._facets],
             _SIMILAR: [self._similar],
             _HISTORY: [self._of_row, self._of_draft],
             _SUGGEST: [self._suggesting.part],
             _REVIEWERS: [self._reviewers.part],
         }
-        return shown[self.choice.value]
+        return parts_of[self.choice.value]
 
     def show_similar(self) -> None:
         """Show the rows most like the one in focus."""
@@ -111,9 +111,9 @@ class Beside(Viewer):
         else:
             self.choice.value = _SIMILAR
 
-    def filtered(self, chosen: RowFilter) -> None:
+    def filtered(self, row_filter: RowFilter) -> None:
         """Count the rows of another filter."""
-        self._filter = chosen
+        self._filter = row_filter
         self._facets.start()
 
     def row_changed(self, row: DraftRow | None) -> None:
@@ -192,7 +192,7 @@ class Beside(Viewer):
         }
         if not facets.get("rows"):
             return empty("No rows match, so there is nothing to count.")
-        shown: list[Viewable] = [
+        views: list[Viewable] = [
             pmui.Typography(
                 f"Labels in version {self._counted[1]}. Click a bar for its rows.",
                 variant="body2",
@@ -200,7 +200,7 @@ class Beside(Viewer):
         ]
         for decision, counts in expected.items():
             names = sorted(counts, key=lambda name: -counts[name])[:N_BARS]
-            shown.append(
+            views.append(
                 self._bars(
                     decision,
                     names,
@@ -209,7 +209,7 @@ class Beside(Viewer):
                 )
             )
         sides: dict[str, int] = facets.get("sides", {})
-        shown.append(
+        views.append(
             self._bars(
                 "for",
                 list(sides),
@@ -218,7 +218,7 @@ class Beside(Viewer):
                 words=SIDES,
             )
         )
-        return pn.Column(*shown, sizing_mode="stretch_width")
+        return pn.Column(*views, sizing_mode="stretch_width")
 
     def _with_name(
         self, decision: str, members: Mapping[str, Sequence[str]], name: str
@@ -260,7 +260,7 @@ class Beside(Viewer):
             return empty("Similar rows have labels: they are shown once both have answered.")
         if similar is None or not similar.data:
             return empty("There is no row to compare, or no other that is like it.")
-        shown: list[Viewable] = [
+        views: list[Viewable] = [
             pmui.Typography(text, variant="body2") for text in agreement(similar, self._row)
         ]
         for row in similar.data:
@@ -268,7 +268,7 @@ class Beside(Viewer):
             snippet = text if len(text) <= _SNIPPET else f"{text[:_SNIPPET]}…"
             button = pmui.Button(label=f"Open row {row.index}", variant="text", size="small")
             button.on_click(lambda _, index=row.index: self._on_row(index))
-            shown.append(
+            views.append(
                 pn.Column(
                     table(
                         (f"similarity {row.similarity:.2f}",),
@@ -279,7 +279,7 @@ class Beside(Viewer):
                     sizing_mode="stretch_width",
                 )
             )
-        return pn.Column(*shown, sizing_mode="stretch_width")
+        return pn.Column(*views, sizing_mode="stretch_width")
 
     def _fetch_row(self) -> History | None:
         if self._row is None or not self._row.now.edit:

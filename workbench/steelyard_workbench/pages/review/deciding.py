@@ -146,16 +146,18 @@ class Deciding:
             return
         questions = questions_of(row.decisions)
         last = max(i for i, question in enumerate(questions) if question.id in labels.labels)
-        given = outcomes or {}
+        chosen_outcomes = outcomes or {}
         if is_apart(row) or is_disputed(row):
             picked = self.picked
-            self._picked |= {id_: given.get(id_, picked.get(id_, "no")) for id_ in labels.labels}
+            self._picked |= {
+                id_: chosen_outcomes.get(id_, picked.get(id_, "no")) for id_ in labels.labels
+            }
             self._pick(row, questions, last, self._picked[questions[last].id])
             return
         settled: dict[str, str] = {}
         for id_ in labels.labels:
             here = expected_of(row, id_)
-            outcome = given.get(id_, here or "no")
+            outcome = chosen_outcomes.get(id_, here or "no")
             if outcome != here:
                 settled[id_] = outcome
         entry: Unsent | None = None
@@ -198,14 +200,14 @@ class Deciding:
         chosen = {name: self.picked.get(name) for name in (question.id for question in questions)}
         # Of an answer that is given anew, every decision is asked again.
         answered = self._picked if is_apart(row) else self.picked
-        left = [
+        open_places = [
             i for i, question in enumerate(questions) if i > place and question.id not in answered
         ]
-        left += [i for i, question in enumerate(questions) if chosen[question.id] is None]
+        open_places += [i for i, question in enumerate(questions) if chosen[question.id] is None]
         message = f"row {self._reader.rows.place_text}, {outcome}"
-        if left:
-            self._on_decision(left[0])
-            self._on_message(f"{message}; next: {questions[left[0]].id}")
+        if open_places:
+            self._on_decision(open_places[0])
+            self._on_message(f"{message}; next: {questions[open_places[0]].id}")
             return
         outcomes = {name: str(picked) for name, picked in chosen.items()}
         if is_apart(row):
@@ -220,14 +222,14 @@ class Deciding:
 
     def _answer(self, row: DraftRow, outcomes: dict[str, str]) -> None:
         """Send the reviewer's answer about a row; that it should go, without outcomes."""
-        given = {"row": row.row, "outcomes": outcomes or None, "exclude": not outcomes}
+        answer = {"row": row.row, "outcomes": outcomes or None, "exclude": not outcomes}
         name = self._steps.queue.reviewer or ""
         after = with_answer(row, name, outcomes, is_excluded=not outcomes)
         self._steps.show_row(row, after)
         self._on_message(f"row {self._reader.rows.place_text}, answered")
         self._on_next()
         label = f"row {row.row}: your answer"
-        self._steps.push(Unsent("answer", label, given=given, before=(row,), after=(after,)))
+        self._steps.push(Unsent("answer", label, given=answer, before=(row,), after=(after,)))
 
     def _decide_apart(self, row: DraftRow, action: str) -> None:
         if not is_yours(row):
@@ -350,7 +352,7 @@ class Deciding:
 
     def change_matching(self, change: SelectionEdit, n_rows: int) -> None:
         """Change every row of the queue under the filter in one step."""
-        given: dict[str, Any] = {
+        edit: dict[str, Any] = {
             "action": change.action,
             "expected": n_rows,
             "where": self._reader.filter.where,
@@ -360,7 +362,7 @@ class Deciding:
             "outcome": change.outcome,
             "revision": self._reader.revision,
         }
-        self._steps.push(Unsent("bulk", f"{n_rows:,} rows: {change.label}", given=given))
+        self._steps.push(Unsent("bulk", f"{n_rows:,} rows: {change.label}", given=edit))
         self._on_message(change.sentence(n_rows))
 
 

@@ -52,7 +52,7 @@ class Desk(Viewer):
     def __init__(self, session: Session, draft: Draft, on_leave: Callable[[], None]) -> None:
         super().__init__()
         self.session, self.draft = session, draft
-        chosen, named = read_query(session.query)
+        row_filter, named = read_query(session.query)
         queue: Queue = next((name for name in QUEUES if name == named), "to_review")
         self.tabs = QueueTabs(queue, self.open_queue)
         self._notices, self._live = Notices(), LiveText()
@@ -62,7 +62,7 @@ class Desk(Viewer):
             session.client,
             draft,
             queue,
-            chosen,
+            row_filter,
             reviewer=lambda: self.queue.reviewer,
             settled=self.queue.settled,
             on_seen=lambda rows: self.queue.saw([row.now for row in rows]),
@@ -192,10 +192,10 @@ class Desk(Viewer):
 
     def look_at(self, query: str) -> None:
         """Take on the rows and the queue of an address; it is for ``start`` to fetch them."""
-        chosen, named = read_query(query)
+        row_filter, named = read_query(query)
         queue: Queue = next((name for name in QUEUES if name == named), "to_review")
-        self.reader.filter, self.reader.queue = chosen, queue
-        self.bar.show(chosen)
+        self.reader.filter, self.reader.queue = row_filter, queue
+        self.bar.show(row_filter)
         self.tabs.choose(queue)
 
     def start(self) -> None:
@@ -246,12 +246,12 @@ class Desk(Viewer):
 
     # Going about
 
-    def filter(self, chosen: RowFilter) -> None:
+    def filter(self, row_filter: RowFilter) -> None:
         """Look at other rows."""
-        self.reader.filter = chosen
-        self.bar.show(chosen)
+        self.reader.filter = row_filter
+        self.bar.show(row_filter)
         self._keep_choice()
-        self.beside.filtered(chosen)
+        self.beside.filtered(row_filter)
         self.reload()
 
     def open_queue(self, queue: Queue) -> None:
@@ -337,8 +337,8 @@ class Desk(Viewer):
 
         def take() -> None:
             # A call takes so many edits: the surest rows come first.
-            chosen = list(rows)[: MAX_EDITS + n_audit]
-            self.deciding.take_suggestions(suggestions.draw(chosen, n_audit))
+            selected_rows = list(rows)[: MAX_EDITS + n_audit]
+            self.deciding.take_suggestions(suggestions.draw(selected_rows, n_audit))
             self._on_suggested()
             self.suggesting.tell()
 
@@ -461,8 +461,8 @@ class Desk(Viewer):
         """Send the changes of a decision's outcomes, and show the new ones."""
         if self.steps.forbidden:
             return
-        given = {"decision": decision, "outcomes": changes}
-        self.steps.push(Unsent("outcomes", sentence, given=given))
+        edit = {"decision": decision, "outcomes": changes}
+        self.steps.push(Unsent("outcomes", sentence, given=edit))
         self.tell(f"Saved: {sentence}.")
 
     def _on_sealed(self, draft: Draft) -> None:

@@ -52,6 +52,6 @@ def _show_empty(
     if parts:
         clear = pmui.Button(label="Clear the filter", variant="contained")
         clear.on_click(lambda _: on_clear())
-        shown = "*, *".join(escape_markdown(text) for text, _ in parts)
-        return empty(f"No rows of {TITLES[queue]} match *{shown}*.", clear)
+        names = "*, *".join(escape_markdown(text) for text, _ in parts)
+        return empty(f"No rows of {TITLES[queue]} match *{names}*.", clear)
     return empty(f"**{TITLES[queue]} is empty:** no {MEANINGS[queue]}.", again, is_good=True)

@@ -37,9 +37,9 @@ class Notices(Viewer):
         """Show rows that another person edited too."""
         self._conflicts[:] = list(conflicts)
 
-    def show_trouble(self, *shown: Viewable) -> None:
+    def show_trouble(self, *views: Viewable) -> None:
         """Show a problem or a result; nothing clears it."""
-        self._trouble[:] = list(shown)
+        self._trouble[:] = list(views)
 
     def show_forbidden(self, why: str) -> None:
         """Show why nothing can be changed."""

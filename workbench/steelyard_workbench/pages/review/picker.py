@@ -157,20 +157,20 @@ class Picker(Viewer):
                 go,
             )
         names = dataset_options(choices.datasets, with_rows=True)
-        known = self._session.dataset in names.values()
+        is_listed = self._session.dataset in names.values()
         # Where no choice is empty, Panel takes the first.
         dataset = pmui.Select(
             label="Dataset",
-            options=names if known else {"": "", **names},
-            value=self._session.dataset if known else "",
+            options=names if is_listed else {"": "", **names},
+            value=self._session.dataset if is_listed else "",
             width=340,
         )
         pn.bind(self._on_dataset, dataset, watch=True)
         may_start = self._session.may_change
-        start = pmui.Button(label="Start a review", variant="contained", disabled=not known)
+        start = pmui.Button(label="Start a review", variant="contained", disabled=not is_listed)
         start.on_click(self.start.on_event)
-        hint = "" if known else "Choose the dataset to review."
-        if known and self._session.version:
+        hint = "" if is_listed else "Choose the dataset to review."
+        if is_listed and self._session.version:
             hint = f"Of version {self._session.version}."
         parts: list[Viewable] = [
             pn.Row(

@@ -42,7 +42,7 @@ class QueueReader:
         client: Client,
         draft: Draft,
         queue: Queue,
-        chosen: RowFilter,
+        row_filter: RowFilter,
         *,
         reviewer: Callable[[], str | None],
         settled: Callable[[], Awaitable[None]],
@@ -54,7 +54,7 @@ class QueueReader:
         self._reviewer, self._settled = reviewer, settled
         self._on_seen, self._on_counts, self._on_rows = on_seen, on_counts, on_rows
         self._poller = Poller(self._look, _SUSPECTS_MS)
-        self.queue, self.filter = queue, chosen
+        self.queue, self.filter = queue, row_filter
         self.rows = RowsAhead(queue)
         self.revision = draft.revision
         self.suspects: Suspects | None = None

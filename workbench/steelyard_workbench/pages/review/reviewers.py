@@ -158,12 +158,12 @@ class Reviewers(Viewer):
         )
         if agreement.exclusions:
             summary += f" {agreement.exclusions:,} with an exclusion count for no decision."
-        shown: list[Viewable] = [heading("Agreement"), self.by]
+        views: list[Viewable] = [heading("Agreement"), self.by]
         if not agreement.blind:
-            return [*shown, pmui.Typography("No row with such labels has two reviewers.")]
-        shown.append(pmui.Typography(summary, variant="body2"))
+            return [*views, pmui.Typography("No row with such labels has two reviewers.")]
+        views.append(pmui.Typography(summary, variant="body2"))
         if agreement.decisions:
-            shown.append(
+            views.append(
                 table(
                     ("decision", "Krippendorff's alpha", "same label"),
                     [
@@ -184,8 +184,8 @@ class Reviewers(Viewer):
                 size="small",
             )
             go.on_click(lambda _: self._on_queue("disagreement"))
-            shown.append(go)
-        return shown
+            views.append(go)
+        return views
 
     def _show_forms(self, assignments: Assignments) -> list[Viewable]:
         if self._is_signed_in and assignments.candidates is None:
@@ -220,21 +220,23 @@ class Reviewers(Viewer):
         return list(dict.fromkeys(name for name in typed if name))
 
     async def _assign_rows(self) -> None:
-        queue, chosen = self._chosen()
-        given: dict[str, Any] = {
+        queue, row_filter = self._chosen()
+        options: dict[str, Any] = {
             "overlap": (self.overlap.value or 0) / 100,
-            "where": chosen.where,
-            "text": chosen.text,
+            "where": row_filter.where,
+            "text": row_filter.text,
             "queue": queue,
             "limit": self.limit.value,
             "reviewer": self._reviewer(),
         }
-        made = await asyncio.to_thread(
-            self._client.drafts.assign, self._draft_id, self._names, **given
+        assignment = await asyncio.to_thread(
+            self._client.drafts.assign, self._draft_id, self._names, **options
         )
-        shares = ", ".join(f"{escape_markdown(name)} {n:,}" for name, n in made.reviewers.items())
+        shares = ", ".join(
+            f"{escape_markdown(name)} {n:,}" for name, n in assignment.reviewers.items()
+        )
         self._show_message(
-            f"{made.rows:,} rows of {TITLES[queue]} assigned, {made.blind:,} of them to two: {shares}."
+            f"{assignment.rows:,} rows of {TITLES[queue]} assigned, {assignment.blind:,} of them to two: {shares}."
         )
 
     async def _move_rows(self) -> None:

@@ -275,12 +275,12 @@ class RowView(Viewer):
 
     def _action(self, action: str, row: DraftRow) -> CardButton:
         keys = key_of(action).keys
-        shown = keys[0] if action not in ("next", "previous", "redo") else shown_key(keys[0])
+        text = keys[0] if action not in ("next", "previous", "redo") else shown_key(keys[0])
         is_included_by_it = action == "exclude" and row.now.state == "excluded"
         label = "Include" if is_included_by_it else _ACTIONS[action]
         return CardButton(
             name=action,
-            key=shown,
+            key=text,
             label=label,
             is_filled=action == "accept",
             is_off=(self._is_forbidden and action in _CHANGING)

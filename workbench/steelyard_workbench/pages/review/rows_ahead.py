@@ -80,8 +80,8 @@ class RowsAhead:
 
     def take(self, page: DraftRowPage) -> list[DraftRow]:
         """Add a page; give those of its rows that are new."""
-        known = {row.row for row in self.rows}
-        new = [row for row in page.data if row.row not in known]
+        numbers = {row.row for row in self.rows}
+        new = [row for row in page.data if row.row not in numbers]
         # A guest whose turn has come is one of the queue.
         self._guests.difference_update(row.row for row in page.data)
         n_left = sum(self._has_left(row, page.revision) for row in self.rows)
@@ -115,9 +115,9 @@ class RowsAhead:
     def arrange(self, order: Callable[[DraftRow], Any]) -> None:
         """Put the rows that are here and not decided in an order, from the shown one on."""
         past, ahead = self.rows[: self.place], self.rows[self.place :]
-        left = [row for row in ahead if row.now.state in _OPEN]
+        open_rows = [row for row in ahead if row.now.state in _OPEN]
         done = [row for row in ahead if row.now.state not in _OPEN]
-        self.rows = [*past, *done, *sorted(left, key=order)]
+        self.rows = [*past, *done, *sorted(open_rows, key=order)]
         self.place = len(past) + len(done)
 
     def get(self, number: int) -> DraftRow | None:

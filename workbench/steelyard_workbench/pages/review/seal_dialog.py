@@ -156,14 +156,14 @@ class SealDialog(Viewer):
         return "version" if self._as.value == _VERSION else "dataset"
 
     async def _send(self) -> None:
-        as_, shown = self._sealed_as, self._draft.data
+        as_, draft = self._sealed_as, self._draft.data
         self._said[:] = []
         sealed = await asyncio.to_thread(
             self._client.drafts.seal,
             self._draft_id,
             as_,
             (str(self._name.value_input or "").strip() or None) if as_ == "dataset" else None,
-            revision=None if shown is None else shown.draft.revision,
+            revision=None if draft is None else draft.draft.revision,
             drop_outcomes=bool(self.drop.value),
         )
         self.close()
@@ -224,14 +224,14 @@ class SealDialog(Viewer):
             rows.append((f"{n_waiting:,}", "rows wait for two reviewers, and keep their label"))
         if agreement.to_adjudicate:
             rows.append((f"{agreement.to_adjudicate:,}", "rows are disputed, and keep their label"))
-        shown = table(
+        counts = table(
             ("rows", f"of the {draft.rows:,} of version {draft.dataset_version}"),
             rows,
             label="What the review changes",
             numbers=(0,),
         )
         growths = [_describe_growth(name, growth) for name, growth in changes.growths.items()]
-        return pn.Column(shown, *growths, sizing_mode="stretch_width")
+        return pn.Column(counts, *growths, sizing_mode="stretch_width")
 
 
 def _describe_growth(name: str, growth: Continue) -> Viewable:

@@ -63,9 +63,9 @@ class DraftSteps:
     reader: QueueReader
 
     def __init__(
-        self, client: Client, draft: Draft, tabs: QueueTabs, notices: Notices, shown: ResultPlace
+        self, client: Client, draft: Draft, tabs: QueueTabs, notices: Notices, place: ResultPlace
     ) -> None:
-        self._tabs, self._notices, self._shown = tabs, notices, shown
+        self._tabs, self._notices, self._shown = tabs, notices, place
         self._done: list[Unsent] = []
         self._undone: list[Unsent] = []
         self._conflicts: list[Conflict] = []
