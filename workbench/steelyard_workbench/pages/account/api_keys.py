@@ -122,16 +122,16 @@ class ApiKeys(Section):
             "State": end_text(key) if key.revoked_at is not None else "active",
         }
         close = self.close_button()
-        shown: list[Viewable] = [heading(key.name), facts(values)]
+        views: list[Viewable] = [heading(key.name), facts(values)]
         is_own = key.made_by == self.session.who.user.email
         if key.revoked_at is not None:
-            self.open(*shown, close)
+            self.open(*views, close)
         elif self.session.role != "owner" and not is_own:
             self.open(
-                *shown, empty("A developer changes only their own keys. Ask an owner."), close
+                *views, empty("A developer changes only their own keys. Ask an owner."), close
             )
         else:
-            self.open(*shown, *self._changes(key, close))
+            self.open(*views, *self._changes(key, close))
 
     def _changes(self, key: ApiKey, close: Viewable) -> list[Viewable]:
         self.new_name = pmui.TextInput(label="New name", value=key.name, max_length=128, width=220)
@@ -170,7 +170,7 @@ class ApiKeys(Section):
         name = needed(self.called, "Write a name for the key, such as that of its program.")
         cap = typed(self.cap)
         days = self.ends.value
-        made = await self.session.confirm(
+        new_key = await self.session.confirm(
             self.client.account.create_key,
             name,
             self.scope_of.value,
@@ -179,12 +179,14 @@ class ApiKeys(Section):
         )
         if self.scope.has_ended:
             corner.say_failure(
-                f"The key {made.name} was made after its page was left, so that its secret is not "
+                f"The key {new_key.name} was made after its page was left, so that its secret is not "
                 "shown. Revoke it and make another."
             )
             return
         self.called.param.update(value="", value_input="")
-        self.tell(f"The key {made.name} is made. {_ONCE}", CopyText(made.secret, "the secret"))
+        self.tell(
+            f"The key {new_key.name} is made. {_ONCE}", CopyText(new_key.secret, "the secret")
+        )
         await self.keys.refresh(quietly=True)
 
     async def _change(self, key: ApiKey) -> None:

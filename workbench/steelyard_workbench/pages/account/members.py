@@ -42,9 +42,9 @@ class MemberSection(Section):
         )
         self.email = pmui.TextInput(label="E-mail address", width=300)
         self.role = pmui.Select(label="Role", options=list(ROLES), value="developer", width=150)
-        shown = [side_by_side(self.part(self.members), self.opened), self.said, self.question]
+        views = [side_by_side(self.part(self.members), self.opened), self.said, self.question]
         if self.session.role == "owner":
-            shown += [
+            views += [
                 heading("Invite somebody"),
                 pn.FlexBox(
                     self.email,
@@ -59,7 +59,7 @@ class MemberSection(Section):
                     align_items="center",
                 ),
             ]
-        return [*shown, heading("Roles"), facts(_MAY)]
+        return [*views, heading("Roles"), facts(_MAY)]
 
     def _show(self, members: Sequence[Member]) -> Viewable:
         rows = [

@@ -55,22 +55,22 @@ class Profile(Section):
 
     def _show(self, account: AccountSummary) -> Viewable:
         values = self._who() | {"Account": account.user.name}
-        shown: list[Viewable] = []
+        views: list[Viewable] = []
         is_owner = self.session.role == "owner"
         if account.deletes_at is not None:
             text = f"This account is deleted on {moment(account.deletes_at)} UTC"
-            shown.append(verdict("bad", f"{text}.", "" if is_owner else "An owner can restore it."))
+            views.append(verdict("bad", f"{text}.", "" if is_owner else "An owner can restore it."))
             if is_owner:
-                shown.append(
+                views.append(
                     self.button(
                         "Restore the account", self._restore, "Not restored.", variant="contained"
                     )
                 )
-        shown.append(facts(values))
+        views.append(facts(values))
         if not is_owner:
-            return pn.Column(*shown, sizing_mode="stretch_width")
+            return pn.Column(*views, sizing_mode="stretch_width")
         self.called.value = account.user.name
-        shown += [
+        views += [
             heading("Name"),
             pn.FlexBox(
                 self.called,
@@ -87,8 +87,8 @@ class Profile(Section):
                 label="Delete the account …", variant="outlined", color="danger", size="small"
             )
             delete.on_click(lambda _: self.ask_to_delete(account))
-            shown += [heading("Deletion"), pmui.Typography(_DELETION, variant="body2"), delete]
-        return pn.Column(*shown, sizing_mode="stretch_width")
+            views += [heading("Deletion"), pmui.Typography(_DELETION, variant="body2"), delete]
+        return pn.Column(*views, sizing_mode="stretch_width")
 
     def _download(self, label: str) -> Download:
         return Download(label, self.export, lambda: "account.zip")

@@ -206,10 +206,10 @@ def show_watched(models: Sequence[WatchedModel]) -> Viewable:
 
 
 def _reference(rule: AlarmRule) -> str:
-    chosen = rule.reference
-    if chosen is None:
+    origin = rule.reference
+    if origin is None:
         return "the check's evaluation, or the first 1,000 answers"
-    return chosen.evaluation_id or "stored answers of a window"
+    return origin.evaluation_id or "stored answers of a window"
 
 
 def _name_of(rule: AlarmRule) -> str:

@@ -182,8 +182,8 @@ class FlipBrowser(Viewer):
     def _fetch(self, request: PageRequest) -> TablePage:
         """Return a page of flips, with their contexts while the dataset is there."""
         places = self._places
-        shown = places[request.offset : request.offset + request.limit]
-        flips = [self._flips[place] for place in shown]
+        page = places[request.offset : request.offset + request.limit]
+        flips = [self._flips[place] for place in page]
         self._contexts |= self._texts(sorted({flip.context_sha256 for flip in flips}))
         rows: list[tuple[Any, ...]] = [
             (
@@ -194,7 +194,7 @@ class FlipBrowser(Viewer):
                 f"{flip.after} ({flip.p_after:.2f})",
                 _cut(self._context_of(flip)),
             )
-            for place, flip in zip(shown, flips, strict=True)
+            for place, flip in zip(page, flips, strict=True)
         ]
         return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), len(places))
 

@@ -137,17 +137,17 @@ class ComparePage(Page):
 
     def _fetch_choice(self) -> ComparableEvaluations:
         before, after = self._pair_of_session()
-        chosen = self.session.dataset
-        if not chosen and after:
-            chosen = self.client.evaluations.get(after).dataset_id
-        datasets = offered_datasets(self.client, chosen)
-        if not chosen and datasets:
-            chosen = last_evaluated(self.client, datasets, n=2)
-        choice = ComparableEvaluations(datasets, chosen, [], before, after)
+        dataset_id = self.session.dataset
+        if not dataset_id and after:
+            dataset_id = self.client.evaluations.get(after).dataset_id
+        datasets = offered_datasets(self.client, dataset_id)
+        if not dataset_id and datasets:
+            dataset_id = last_evaluated(self.client, datasets, n=2)
+        choice = ComparableEvaluations(datasets, dataset_id, [], before, after)
         # Evaluations outlast their dataset: a pair of one that was deleted is compared too.
         if not choice.is_known and not after:
             return choice
-        newest = islice(self.client.evaluations.list(chosen), MOST_CHOICES)
+        newest = islice(self.client.evaluations.list(dataset_id), MOST_CHOICES)
         return replace(choice, evaluations=succeeded(list(newest)))
 
     def _pair_of_session(self) -> tuple[str, str]:
@@ -162,7 +162,7 @@ class ComparePage(Page):
             go.on_click(lambda _: self.session.open("datasets"))
             return empty("No datasets yet, so there is nothing to compare.", go)
         pair = [choice.before, choice.after]
-        shown: list[Viewable] = []
+        views: list[Viewable] = []
         if choice.is_known or not choice.after:
             select = dataset_select(choice.datasets, choice.dataset_id)
             pn.bind(
@@ -170,22 +170,22 @@ class ComparePage(Page):
                 select,
                 watch=True,
             )
-            shown.append(select)
+            views.append(select)
         if not choice.is_known and not choice.after:
-            return pn.Column(*shown, no_dataset(choice.dataset_id), sizing_mode="stretch_width")
-        known = {evaluation.id: evaluation for evaluation in choice.evaluations}
-        if len(known) < 2 and not all(pair):
+            return pn.Column(*views, no_dataset(choice.dataset_id), sizing_mode="stretch_width")
+        by_id = {evaluation.id: evaluation for evaluation in choice.evaluations}
+        if len(by_id) < 2 and not all(pair):
             go = pmui.Button(label="Evaluate models", variant="contained")
             go.on_click(
                 lambda _: self.session.open("evaluations", dataset=choice.dataset_id, evaluation="")
             )
             text = "Comparing takes two evaluations of this dataset that succeeded; there "
-            text += "is one." if known else "are none."
-            return pn.Column(*shown, empty(text, go), sizing_mode="stretch_width")
+            text += "is one." if by_id else "are none."
+            return pn.Column(*views, empty(text, go), sizing_mode="stretch_width")
         before, after = old_and_new(choice.evaluations, *pair)
         self._is_newest = not any(pair)
         self._keep(choice.dataset_id, before, after)
-        shown.append(self._fields(choice, before, after))
+        views.append(self._fields(choice, before, after))
         self.comparison = Loaded(
             "The comparison",
             lambda: self.client.evaluations.compare(before, after),
@@ -193,7 +193,7 @@ class ComparePage(Page):
         )
         self.part(self.comparison)
         await self.comparison.refresh()
-        return pn.Column(*shown, self.comparison, sizing_mode="stretch_width")
+        return pn.Column(*views, self.comparison, sizing_mode="stretch_width")
 
     def _keep(self, dataset_id: str, before: str, after: str) -> None:
         """Write which pair is shown into the address."""
@@ -362,8 +362,8 @@ class ComparePage(Page):
         else:
             self._open_rows(RecordChoice(slice_by=row.by, slice=row.of), after)
 
-    def _open_rows(self, chosen: RecordChoice, after: str) -> None:
-        self.session.open("evaluations", evaluation=after, query=query_of(chosen))
+    def _open_rows(self, record_choice: RecordChoice, after: str) -> None:
+        self.session.open("evaluations", evaluation=after, query=query_of(record_choice))
 
 
 def side_text(name: str, value: float, alone: Measure | None, n: int) -> str:
@@ -451,14 +451,14 @@ def rows_to_settle(change: Change) -> int | None:
 
 def show_unpaired(comparison: EvaluationComparison) -> list[Viewable]:
     """Warn when the two did not score the same decisions."""
-    left = comparison.unpaired
-    if not left.before and not left.after:
+    unpaired = comparison.unpaired
+    if not unpaired.before and not unpaired.after:
         return []
     return [
         verdict(
             "unsure",
             "Not the same rows.",
-            f"{left.before:,} decisions are in the evaluation before alone and {left.after:,} in "
+            f"{unpaired.before:,} decisions are in the evaluation before alone and {unpaired.after:,} in "
             f"the one after alone; they are left out. The {comparison.overall.n:,} that both scored are "
             "compared.",
         )

@@ -238,13 +238,15 @@ def _threshold_of(decision: Mapping[str, Any]) -> float | None:
     return None if threshold is None else float(threshold)
 
 
-def _acting_from(given: Any, decision: dict[str, Any]) -> dict[str, Any]:
+def _acting_from(threshold_field: Any, decision: dict[str, Any]) -> dict[str, Any]:
     """Return a decision that acts from the probability of a field; empty: that always acts."""
-    text = given.value
+    text = threshold_field.value
     try:
         threshold = float(text.strip().replace(",", ".")) if text.strip() else None
     except ValueError:
-        raise LackingError(given, "Write a number from 0 to 1, or leave it empty.") from None
+        raise LackingError(
+            threshold_field, "Write a number from 0 to 1, or leave it empty."
+        ) from None
     if threshold == _threshold_of(decision):
         return decision
     changed = dict(decision)

@@ -94,11 +94,11 @@ def share_card(page: OnePartPage, looked: Looked) -> Viewable:
     buttons = [button, *([page.button("Stop the share", stop, place)] if running else [])]
     now = (percent.value, to.value, then.value)
 
-    def show_meaning(*chosen: Any) -> None:
-        percent, _, hours = chosen
+    def show_meaning(*values: Any) -> None:
+        percent, _, hours = values
         meaning.object = meaning_of(percent, looked.summary, hours)
         label = f"Send it {percent} %" if percent else "End the share"
-        button.param.update(label=label, disabled=chosen == now or not (percent or now[0]))
+        button.param.update(label=label, disabled=values == now or not (percent or now[0]))
 
     pn.bind(show_meaning, percent, to, then, watch=True)
     show_meaning(percent.value, to.value, then.value)
@@ -181,18 +181,18 @@ def _stopped(page: OnePartPage, looked: Looked, place: pn.Column) -> list[Viewab
     newest = next(iter(looked.decision.shares), None)
     if newest is None or newest.ended_at is None:
         return []
-    shown: list[Viewable] = []
+    views: list[Viewable] = []
     if newest.ended_by == "steelyard":
         alarm = newest.figures.alarm
         text = f"{share_end(newest)}{f': {alarm}' if alarm else ''}"
-        shown.append(verdict("bad", "Stopped.", escape_markdown(f"{text.rstrip('.')}.")))
+        views.append(verdict("bad", "Stopped.", escape_markdown(f"{text.rstrip('.')}.")))
     is_there = any(
         alias.alias == newest.to and alias.version == newest.to_version
         for alias in looked.decision.aliases
     )
     ramp = newest.ramp
     if ramp is None or not is_there or looked.version.version != newest.from_version:
-        return shown
+        return views
 
     def go_on() -> None:
         page.client.named_decisions.share(
@@ -203,4 +203,4 @@ def _stopped(page: OnePartPage, looked: Looked, place: pn.Column) -> list[Viewab
             step_hours=ramp.step_hours,
         )
 
-    return [*shown, page.button(f"Continue at {percent_text(newest.share)}", go_on, place)]
+    return [*views, page.button(f"Continue at {percent_text(newest.share)}", go_on, place)]

@@ -86,10 +86,10 @@ class RunsOverTime(Viewer):
         if len(runs) < 2:
             return empty("Once two evaluations have succeeded, they are drawn here as they came.")
         there = [name for name in MEASURES if any(measure_of(run.measures, name) for run in runs)]
-        chosen = self.measure.value
+        measure = self.measure.value
         self.measure.param.update(
             options={TITLES[name]: name for name in there},
-            value=chosen if chosen in there else there[0],
+            value=measure if measure in there else there[0],
         )
         self._draw(runs)
         return pn.Column(self.measure, self._place, sizing_mode="stretch_width")
@@ -160,7 +160,7 @@ def runs_chart(
             "color": [SERIES[place % len(SERIES)] for place in look],
         }
     )
-    made = figures.plot(
+    chart = figures.plot(
         TITLES[measure].capitalize(),
         "",
         "",
@@ -169,14 +169,14 @@ def runs_chart(
         y_range=figures.room_for([*source.data["low"], *source.data["high"]]),
     )
     if measure in SHARES:
-        made.yaxis.formatter = NumeralTickFormatter(format="0 %")
+        chart.yaxis.formatter = NumeralTickFormatter(format="0 %")
     for place, name in enumerate(series):
         own = [at for at, run in enumerate(runs) if run.series == name]
         if len(own) > 1:
             values = [estimates[at].value for at in own]
-            made.line([times[at] for at in own], values, color=SERIES[place % len(SERIES)])
-    figures.intervals(made, source, base="x", low="low", high="high")
-    marks = made.scatter(
+            chart.line([times[at] for at in own], values, color=SERIES[place % len(SERIES)])
+    figures.intervals(chart, source, base="x", low="low", high="high")
+    marks = chart.scatter(
         "x",
         "value",
         source=source,
@@ -186,18 +186,18 @@ def runs_chart(
         legend_group="series",
         name="runs",
     )
-    made.legend.location = "top_left"
-    made.add_layout(made.legend[0], "below")
-    made.legend.orientation = "horizontal"
-    made.hover.renderers = [marks]
-    made.hover.tooltips = [
+    chart.legend.location = "top_left"
+    chart.add_layout(chart.legend[0], "below")
+    chart.legend.orientation = "horizontal"
+    chart.hover.renderers = [marks]
+    chart.hover.tooltips = [
         ("", "@model"),
         (TITLES[measure], "@told"),
         ("version", "@version"),
         ("run", "@when"),
     ]
-    figures.on_tap(made, source, lambda place: open_(runs[place].evaluation.id))
-    return made
+    figures.on_tap(chart, source, lambda place: open_(runs[place].evaluation.id))
+    return chart
 
 
 def places_of(runs: Sequence[FinishedRun], series: Sequence[str]) -> list[float]:

@@ -91,10 +91,10 @@ def show_gate(
         parts.append(_list([f"{sentence} ({reason})" for sentence, reason in reasons]))
     notes = (unchanged_of(gate), labels_of(gate), words_of(gate))
     parts += [pmui.Typography(note, variant="body2") for note in notes if note]
-    shown, requests = _lines_of_groups(gate)
-    if shown:
+    lines, requests = _lines_of_groups(gate)
+    if lines:
         parts.append(
-            _draw("What changed on rows that neither has seen", shown, requests, gate, open_rows)
+            _draw("What changed on rows that neither has seen", lines, requests, gate, open_rows)
         )
     rows = list(group_rows(gate))
     if rows:
@@ -119,20 +119,20 @@ def _list(sentences: list[str]) -> Viewable:
 
 
 def _lines_of_groups(gate: Gate) -> tuple[list[Line], list[HeldOutRequest]]:
-    shown, requests = [], []
+    lines, requests = [], []
     for name, group in gate.groups.items():
         is_worse = not _WORSE.get(name, frozenset()).isdisjoint(gate.reasons)
         line = _line(_GROUPS.get(name, name), group, _limit(name, group), is_worse=is_worse)
         if line is not None:
-            shown.append(line)
+            lines.append(line)
             requests.append(HeldOutRequest(group=name))
     if gate.baseline is not UNSET:
         is_worse = BELOW_BASELINE in gate.reasons
         line = _line("against a text baseline", gate.baseline, is_worse=is_worse)
         if line is not None:
-            shown.append(line)
+            lines.append(line)
             requests.append(HeldOutRequest())
-    return shown, requests
+    return lines, requests
 
 
 def _limit(name: str, group: GateGroup) -> float | None:
@@ -225,16 +225,16 @@ def _slices(
     open_rows: Callable[[HeldOutRequest], None],
 ) -> list[Viewable]:
     worst = sorted(slices, key=_badness, reverse=True)[:_SHOWN_SLICES]
-    shown, requests, compared = [], [], []
+    lines, requests, compared = [], [], []
     for gate_slice in worst:
         outcome = gate_slice.outcome if isinstance(gate_slice.outcome, str) else ""
         label = f"{gate_slice.decision_id}: {outcome}" if outcome else gate_slice.decision_id
         line = _line(label, gate_slice, is_worse=gate_slice.worse)
         if line is not None:
-            shown.append(line)
+            lines.append(line)
             requests.append(HeldOutRequest(decision=gate_slice.decision_id, outcome=outcome))
             compared.append(gate_slice)
-    if not shown:
+    if not lines:
         return []
     n_worse = sum(gate_slice.worse for gate_slice in slices)
     count = "none shown to be worse" if not n_worse else f"{n_worse} shown to be worse"
@@ -246,7 +246,7 @@ def _slices(
             "are looked at.",
             variant="body2",
         ),
-        _draw(title, shown, requests, gate, open_rows),
+        _draw(title, lines, requests, gate, open_rows),
     ]
     rows = [
         (
@@ -257,7 +257,7 @@ def _slices(
             f"{gate_slice.flips.fixed:,}",
             f"{gate_slice.flips.broken:,}",
         )
-        for line, gate_slice in zip(shown, compared, strict=True)
+        for line, gate_slice in zip(lines, compared, strict=True)
     ]
     columns = ("of", "n", "change, 95 % interval", "p, worse", "fixed", "broken")
     parts.append(table(columns, rows, label=title, numbers=(1, 3, 4, 5)))

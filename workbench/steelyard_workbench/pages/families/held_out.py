@@ -148,7 +148,7 @@ class HeldOutRows(Viewer):
             self.row[:] = [empty(f"There is no row for the check {number}.")]
             return
         row = matches.row(0, named=True)
-        shown = {
+        values = {
             "Text": self._context_of(row["context_sha256"]),
             "Decision": row["decision"],
             "Right": row["right"],
@@ -157,7 +157,7 @@ class HeldOutRows(Viewer):
             f"Change of {self._measure}": f"{row['change']:+.4f}",
         }
         self.table.mark(number)
-        self.row[:] = [facts(shown)]
+        self.row[:] = [facts(values)]
         place = self._places.get((row["context_sha256"], row["decision"]))
         evaluation = self._job.dataset_evaluation
         if place is not None and isinstance(evaluation, Evaluation):
@@ -242,14 +242,14 @@ class HeldOutRows(Viewer):
                 field.options = options
         self.none[:] = []
         if not self.frame.height:
-            chosen = [
+            fields = [
                 f"*{field.label.lower()}* is {escape_markdown(field.value)}"
                 for field in self.filters.values()
                 if field.value
             ]
             clear = pmui.Button(label="Clear the filter", variant="contained")
             clear.on_click(lambda _: self._clear())
-            which = " and ".join(chosen)
+            which = " and ".join(fields)
             self.none[:] = [empty(f"0 of {self._frame.height:,} rows: {which}.", clear)]
 
     def _clear(self) -> None:
@@ -307,10 +307,10 @@ def pair_records(
 
 
 def _select(label: str, options: Mapping[str, str], value: str) -> Any:
-    given = dict(options)
-    if value not in given.values():
-        given[value] = value
-    return pmui.Select(label=label, options=given, value=value, width=200)
+    names = dict(options)
+    if value not in names.values():
+        names[value] = value
+    return pmui.Select(label=label, options=names, value=value, width=200)
 
 
 def right_outcome(record: JobRecord) -> str:

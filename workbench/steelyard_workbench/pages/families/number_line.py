@@ -51,7 +51,7 @@ def number_line(
     """
     places = [float(len(lines) - i) for i in range(len(lines))]
     side = "left" if fall_is_good else "right"
-    made = figures.plot(
+    chart = figures.plot(
         title,
         f"change of {measure} with its 95 % interval; {side} of 0 is better",
         "",
@@ -71,13 +71,13 @@ def number_line(
             "marker": ["inverted_triangle" if line.is_worse else "circle" for line in lines],
         }
     )
-    figures.intervals(made, source, base="y", low="low", high="high", dimension="width")
-    marks = made.scatter(
+    figures.intervals(chart, source, base="y", low="low", high="high", dimension="width")
+    marks = chart.scatter(
         x="x", y="y", size=11, marker="marker", color="color", line_color=GREY, source=source
     )
     limits = [(line.limit, y) for line, y in zip(lines, places, strict=True) if line.limit]
     if limits:
-        made.segment(
+        chart.segment(
             x0=[x for x, _ in limits],
             x1=[x for x, _ in limits],
             y0=[y - 0.35 for _, y in limits],
@@ -86,20 +86,20 @@ def number_line(
             line_width=2.5,
             line_dash="dotted",
         )
-    made.add_layout(Span(location=0, dimension="height", line_color=GREY, line_width=1.5))
-    made.yaxis.ticker = places
-    made.yaxis.major_label_overrides = {
+    chart.add_layout(Span(location=0, dimension="height", line_color=GREY, line_width=1.5))
+    chart.yaxis.ticker = places
+    chart.yaxis.major_label_overrides = {
         place: _tick(line) for place, line in zip(places, lines, strict=True)
     }
-    made.ygrid.visible = False
-    made.hover.renderers = [marks]
-    made.hover.tooltips = [
+    chart.ygrid.visible = False
+    chart.hover.renderers = [marks]
+    chart.hover.tooltips = [
         ("", "@name"),
         ("change", "@x{+0.0000} (@low{+0.0000} to @high{+0.0000})"),
         ("decisions", "@n{0,0}"),
     ]
-    figures.on_tap(made, source, open_)
-    return made
+    figures.on_tap(chart, source, open_)
+    return chart
 
 
 def _range(lines: Sequence[Line]) -> tuple[float, float]:

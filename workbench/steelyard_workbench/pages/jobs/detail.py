@@ -66,9 +66,9 @@ class JobDetail(Viewer):
         self._text.object = escape_markdown(state)
         if job != self._shown:
             # What it ends with says the reason.
-            shown = {name: text for name, text in job_facts(job) if name != "reason"}
-            shown["dataset"] = f"{self._dataset}, version {job.dataset_version}"
-            self._facts[:] = [facts(shown)]
+            values = {name: text for name, text in job_facts(job) if name != "reason"}
+            values["dataset"] = f"{self._dataset}, version {job.dataset_version}"
+            self._facts[:] = [facts(values)]
         self._shown = job
         self.bar.visible = work.is_active
         self.bar.value = percent_done(work)
@@ -100,12 +100,12 @@ class JobDetail(Viewer):
             return
         # Heads are fitted one after the other, each to a decision of its own: no line joins them.
         title = "Training loss" if is_curve else "Loss of each head, in the order of their fits"
-        made = figures.plot(title, "step", "loss", height=260)
+        chart = figures.plot(title, "step", "loss", height=260)
         if is_curve:
-            made.line(x="step", y="loss", source=self._source, color=BLUE, line_width=2)
-        made.scatter(x="step", y="loss", source=self._source, color=BLUE, size=6)
-        made.hover.tooltips = [("step", "@step"), ("loss", "@loss{0.0000}")]
-        self.curve[:] = [figures.show(made)]
+            chart.line(x="step", y="loss", source=self._source, color=BLUE, line_width=2)
+        chart.scatter(x="step", y="loss", source=self._source, color=BLUE, size=6)
+        chart.hover.tooltips = [("step", "@step"), ("loss", "@loss{0.0000}")]
+        self.curve[:] = [figures.show(chart)]
 
 
 def _heads_of(points: list[tuple[int, float]]) -> list[tuple[int, float]]:

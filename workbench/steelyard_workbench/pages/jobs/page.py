@@ -106,7 +106,7 @@ class JobsPage(Page):
         self._look_at_chosen = Task(
             self._update_chosen, on_failure=leave_to_banner, scope=self.visit
         )
-        shown: list[Viewable] = [
+        views: list[Viewable] = [
             self._notes,
             filter_row(self.session, self.listed.refresh.start),
             self._kind,
@@ -116,7 +116,7 @@ class JobsPage(Page):
         ]
         if self.session.job:
             self._detail_place[:] = [self.part(self.chosen)]
-        return shown
+        return views
 
     def on_key(self, action: str, number: int) -> bool:
         """Close the question that is open."""
@@ -131,11 +131,11 @@ class JobsPage(Page):
         if not self.session.is_connected or self.listed.state != "shown":
             return
         self._n_looks += 1
-        shown = self.listed.data or []
+        jobs = self.listed.data or []
         if self._n_looks % _LOOKS_A_LIST == 0:
             await self._look_at_all()
-        elif any(work.is_active for work in shown):
-            await self._look_at_active([work for work in shown if work.is_active])
+        elif any(work.is_active for work in jobs):
+            await self._look_at_active([work for work in jobs if work.is_active])
         await self._look_at_chosen()
 
     async def ask_cancel(self, work: JobSummary) -> None:
@@ -180,18 +180,18 @@ class JobsPage(Page):
         }
         for work in active:
             self.rows[work.id].update(work, self._tracks[work.id])
-        shown: list[Viewable] = [heading("Queued and running")]
-        shown += list(self.rows.values()) or [empty("Nothing waits or runs.", is_good=True)]
-        shown.append(heading("Ended"))
+        views: list[Viewable] = [heading("Queued and running")]
+        views += list(self.rows.values()) or [empty("Nothing waits or runs.", is_good=True)]
+        views.append(heading("Ended"))
         if ended:
-            shown.append(self._table(ended[: self._n_ended]))
+            views.append(self._table(ended[: self._n_ended]))
         if len(ended) > self._n_ended:
             more = pmui.Button(label=f"Show more of {len(ended):,}", variant="outlined")
             more.on_click(lambda _: self._more())
-            shown.append(more)
+            views.append(more)
         elif not ended:
-            shown.append(empty("None has ended yet."))
-        self.place[:] = shown
+            views.append(empty("None has ended yet."))
+        self.place[:] = views
 
     def _none(self) -> Viewable:
         start = pmui.Button(label="Start a model line", variant="contained")
@@ -282,8 +282,8 @@ class JobsPage(Page):
 
     def _is_like(self, listed: list[JobSummary]) -> bool:
         """Whether the rows on the page are those of the list."""
-        shown = self.listed.data
-        return shown is not None and _outline(shown) == _outline(listed)
+        jobs = self.listed.data
+        return jobs is not None and _outline(jobs) == _outline(listed)
 
     def on_session(self, *_: Any) -> None:
         """Show the fine-tune that is chosen now."""

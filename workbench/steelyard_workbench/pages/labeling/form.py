@@ -282,8 +282,8 @@ class LabelingForm(Viewer):
 def _show_left_out(refused: Sequence[Refused]) -> list[Viewable]:
     if not refused:
         return []
-    left = f"{len(refused):,} left out:"
-    return [verdict("unsure", left, escape_markdown(describe_refused(refused)))]
+    heading = f"{len(refused):,} left out:"
+    return [verdict("unsure", heading, escape_markdown(describe_refused(refused)))]
 
 
 def _without_labels(line: bytes) -> bytes:

@@ -83,8 +83,8 @@ class LabelingPage(OnePartPage):
             )
             # What somebody is filling in stays while the jobs below it are looked at again.
             self._starting = behind_button("Label rows", self.form) if jobs else [self.form]
-        shown = self._table(jobs) if jobs else empty(_NONE)
-        return pn.Column(*self._starting, shown, sizing_mode="stretch_width")
+        view = self._table(jobs) if jobs else empty(_NONE)
+        return pn.Column(*self._starting, view, sizing_mode="stretch_width")
 
     def _table(self, jobs: list[LabelingJob]) -> Viewable:
         return mark_table(
@@ -114,26 +114,26 @@ class LabelingPage(OnePartPage):
         }
         if job.error is not UNSET:
             values["Why"] = f"{job.error} ({job.error_code})"
-        shown: list[Viewable] = [facts(values)]
+        views: list[Viewable] = [facts(values)]
         place = pn.Column(sizing_mode="stretch_width")
         may_change = self.session.may_change
         if may_change and job.status in UNFINISHED:
-            shown.append(self.button("Cancel", partial(self.client.labeling.cancel, job.id), place))
+            views.append(self.button("Cancel", partial(self.client.labeling.cancel, job.id), place))
         if results:
             self.queue = LabelQueue(
                 self.client, job, results, self._review, self.visit, may_make=may_change
             )
-            shown += [show_agreement(job), self.queue]
+            views += [show_agreement(job), self.queue]
         if may_change and job.status == "review_ready":
-            shown.append(
+            views.append(
                 self.button("Discard", partial(self.client.labeling.discard, job.id), place)
             )
         if job.dataset_id is not UNSET:
             dataset_id = job.dataset_id
             review = pmui.Button(label="Review its dataset", variant="outlined")
             review.on_click(lambda _: self._review(dataset_id))
-            shown.append(review)
-        return pn.Column(*shown, place, sizing_mode="stretch_width")
+            views.append(review)
+        return pn.Column(*views, place, sizing_mode="stretch_width")
 
     def _review(self, dataset_id: str) -> None:
         self.session.open("review", dataset=dataset_id, version=0, draft="")

@@ -174,14 +174,14 @@ class LabelQueue(Viewer):
 
 def show_agreement(job: LabelingJob) -> Viewable:
     """Show how far teachers agree, by decision and by teacher."""
-    shown: list[Viewable] = []
+    views: list[Viewable] = []
     if job.decisions is not UNSET:
         rows = [
             (decision.decision_id, measure_text(decision.alpha), measure_text(decision.agreement))
             for decision in job.decisions
         ]
         of_decisions = ("decision", "Krippendorff's alpha", "rows on which all agree")
-        shown.append(table(of_decisions, rows, label="Agreement by decision"))
+        views.append(table(of_decisions, rows, label="Agreement by decision"))
     if job.teachers is not UNSET:
         teacher_rows = [
             (
@@ -193,8 +193,8 @@ def show_agreement(job: LabelingJob) -> Viewable:
             for teacher in job.teachers
         ]
         of_teachers = ("teacher", "answered", "failed", "said what others said")
-        shown.append(table(of_teachers, teacher_rows, label="Teachers", numbers=(1, 2)))
-    return pn.Column(*shown, sizing_mode="stretch_width")
+        views.append(table(of_teachers, teacher_rows, label="Teachers", numbers=(1, 2)))
+    return pn.Column(*views, sizing_mode="stretch_width")
 
 
 def _labels(labels: Any, error: Any) -> str:

@@ -39,7 +39,7 @@ def rate_chart(
             "n_told": [bucket.with_feedback for bucket in buckets],
         }
     )
-    made = figures.plot(
+    chart = figures.plot(
         f"Decisions a minute, a bar for each {unit_of(summary.bucket_s)}",
         "time, UTC",
         "decisions a minute",
@@ -50,7 +50,7 @@ def rate_chart(
             (buckets[-1].start + summary.bucket_s) * 1000,
         ),
     )
-    made.vbar_stack(
+    chart.vbar_stack(
         ["acted", "abstained"],
         x="at",
         width=summary.bucket_s * 1000 * 0.86,
@@ -64,7 +64,7 @@ def rate_chart(
         legend_label=["acted", "abstained"],
     )
     for since, until in bands:
-        made.add_layout(
+        chart.add_layout(
             BoxAnnotation(
                 left=since * 1000,
                 right=until * 1000,
@@ -74,18 +74,18 @@ def rate_chart(
                 line_color=YELLOW,
             )
         )
-    made.y_range.start = 0
+    chart.y_range.start = 0
     if not any(bucket.decisions for bucket in buckets):
-        made.y_range.end = 1
-    made.legend.location = "top_left"
-    made.legend.orientation = "horizontal"
-    made.hover.tooltips = [
+        chart.y_range.end = 1
+    chart.legend.location = "top_left"
+    chart.legend.orientation = "horizontal"
+    chart.hover.tooltips = [
         ("from", "@start{%H:%M:%S}"),
         ("decisions", "@n{0,0}"),
         ("abstained", "@n_abstained{0,0}"),
         ("with feedback", "@n_told{0,0}"),
     ]
-    made.hover.formatters = {"@start": "datetime"}
+    chart.hover.formatters = {"@start": "datetime"}
     if open_ is not None:
-        figures.on_tap(made, source, open_)
-    return made
+        figures.on_tap(chart, source, open_)
+    return chart

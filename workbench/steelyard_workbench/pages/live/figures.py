@@ -235,7 +235,7 @@ def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Vie
 
 
 def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
-    shown: list[Viewable] = [
+    views: list[Viewable] = [
         table(
             ("model", "decision", "decisions", "abstained", "with feedback", "right on feedback"),
             [
@@ -254,7 +254,7 @@ def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
         )
     ]
     if summary.groups_left_out:
-        shown.append(
+        views.append(
             pmui.Typography(
                 f"{summary.groups_left_out:,} more with fewer decisions are left out; choose a "
                 "model or a decision above.",
@@ -275,7 +275,7 @@ def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
             )
 
     pn.bind(chosen, choose, watch=True)
-    return pn.Column(*shown, choose, sizing_mode="stretch_width")
+    return pn.Column(*views, choose, sizing_mode="stretch_width")
 
 
 def _name(group: DecisionGroup) -> str:

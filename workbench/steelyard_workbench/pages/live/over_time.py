@@ -198,7 +198,9 @@ def show_charts(fetched: Fetched, open_: Open) -> list[Viewable]:
         _chart(series, "Time to answer", "ms", times, open_),
         _cost_chart(series, open_),
     ]
-    return [pn.Column(figures.show(made), width=_CHART_PX) for made in charts if made is not None]
+    return [
+        pn.Column(figures.show(chart), width=_CHART_PX) for chart in charts if chart is not None
+    ]
 
 
 def _chart(
@@ -215,9 +217,9 @@ def _chart(
     drawn_lines = [line for line in lines if any(line.value(point) for point in series.data)]
     if not drawn_lines:
         return None
-    made = _empty(series, title, unit)
+    chart = _empty(series, title, unit)
     if band is not None:
-        _draw_band(made, band)
+        _draw_band(chart, band)
     legend = []
     for line in drawn_lines:
         points = [point for point in series.data if line.value(point) is not None]
@@ -238,35 +240,35 @@ def _chart(
             }
         )
         if line.has_interval:
-            figures.intervals(made, source, base="at", low="low", high="high")
+            figures.intervals(chart, source, base="at", low="low", high="high")
         # A line is broken where a stretch has nothing.
         every = [(point.start + series.bucket_s / 2, line.value(point)) for point in series.data]
-        drawn = made.line(
+        drawn = chart.line(
             [at * 1000 for at, _ in every],
             [math.nan if measure is None else measure.value for _, measure in every],
             color=line.color,
             line_width=1.5,
         )
-        marks = made.scatter(
+        marks = chart.scatter(
             "at", "value", source=source, marker=line.marker, color=line.color, size=8
         )
         legend.append((line.name, [drawn, marks]))
-        made.hover.renderers = [*_renderers(made), marks]
+        chart.hover.renderers = [*_renderers(chart), marks]
         behind = [_rows_of(series, point, has_feedback) for point in points]
-        figures.on_tap(made, source, lambda place, behind=behind: open_(behind[place]))  # type: ignore[misc]
+        figures.on_tap(chart, source, lambda place, behind=behind: open_(behind[place]))  # type: ignore[misc]
     if len(drawn_lines) > 1:
-        made.add_layout(Legend(items=legend, orientation="horizontal", ncols=4), "below")
-    made.hover.tooltips = [("", "@name"), ("from", "@from UTC"), ("", "@told")]
-    made.y_range.start = 0
-    made.y_range.end = 1 if unit == "share" else 1.05 * _most(drawn_lines, series, band)
-    return made
+        chart.add_layout(Legend(items=legend, orientation="horizontal", ncols=4), "below")
+    chart.hover.tooltips = [("", "@name"), ("from", "@from UTC"), ("", "@told")]
+    chart.y_range.start = 0
+    chart.y_range.end = 1 if unit == "share" else 1.05 * _most(drawn_lines, series, band)
+    return chart
 
 
 def _cost_chart(series: DecisionSeries, open_: Open) -> Any | None:
     costs = [Decimal(point.cost_usd or 0) for point in series.data]
     if not any(costs):
         return None
-    made = _empty(series, "Cost", "USD")
+    chart = _empty(series, "Cost", "USD")
     source = ColumnDataSource(
         {
             "at": [(point.start + series.bucket_s / 2) * 1000 for point in series.data],
@@ -275,11 +277,11 @@ def _cost_chart(series: DecisionSeries, open_: Open) -> Any | None:
             "told": [f"{point.cost_usd} USD" for point in series.data],
         }
     )
-    made.vbar(x="at", top="value", width=series.bucket_s * 860, source=source, color=BLUE)
-    made.hover.tooltips = [("from", "@from UTC"), ("", "@told")]
-    made.y_range.start = 0
-    figures.on_tap(made, source, lambda place: open_(_rows_of(series, series.data[place])))
-    return made
+    chart.vbar(x="at", top="value", width=series.bucket_s * 860, source=source, color=BLUE)
+    chart.hover.tooltips = [("from", "@from UTC"), ("", "@told")]
+    chart.y_range.start = 0
+    figures.on_tap(chart, source, lambda place: open_(_rows_of(series, series.data[place])))
+    return chart
 
 
 def _empty(series: DecisionSeries, title: str, unit: str) -> Any:
@@ -295,9 +297,9 @@ def _empty(series: DecisionSeries, title: str, unit: str) -> Any:
     )
 
 
-def _draw_band(made: Any, band: Measure) -> None:
+def _draw_band(chart: Any, band: Measure) -> None:
     if band.low is not None and band.high is not None:
-        made.add_layout(
+        chart.add_layout(
             BoxAnnotation(
                 bottom=band.low,
                 top=band.high,
@@ -307,13 +309,13 @@ def _draw_band(made: Any, band: Measure) -> None:
                 level="underlay",
             )
         )
-    made.add_layout(
+    chart.add_layout(
         Span(location=band.value, dimension="width", line_color=GREY, line_dash="dashed")
     )
 
 
-def _renderers(made: Any) -> list[Any]:
-    renderers = made.hover.renderers
+def _renderers(chart: Any) -> list[Any]:
+    renderers = chart.hover.renderers
     return list(renderers) if isinstance(renderers, list) else []
 
 

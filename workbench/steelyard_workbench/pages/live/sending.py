@@ -71,33 +71,33 @@ class SendForm(Viewer):
         if ids:
             self.what.object = f"Those of the {len(ids):,} selected that have feedback: the feedback becomes their label."
         else:
-            chosen = [f"of the {view.window}"]
-            chosen += [f"by {escape_markdown(view.model)}"] if view.model else []
-            chosen += [f"of requests for {escape_markdown(view.named)}"] if view.named else []
-            chosen += [f"of {escape_markdown(view.decision)}"] if view.decision else []
-            self.what.object = f"Every decision with feedback {', '.join(chosen)}: the feedback becomes its label. Select rows to send only these."
+            parts = [f"of the {view.window}"]
+            parts += [f"by {escape_markdown(view.model)}"] if view.model else []
+            parts += [f"of requests for {escape_markdown(view.named)}"] if view.named else []
+            parts += [f"of {escape_markdown(view.decision)}"] if view.decision else []
+            self.what.object = f"Every decision with feedback {', '.join(parts)}: the feedback becomes its label. Select rows to send only these."
         self._settle()
 
     async def _do(self) -> None:
-        made = await asyncio.to_thread(self._send)
+        dataset = await asyncio.to_thread(self._send)
         self._problem[:] = []
         # What they look at now, perhaps the review of a draft, stays.
-        if not self._scope.say_if_ended(f"Sent to review: {made.name} ({made.id})."):
-            await self._on_sent(made)
+        if not self._scope.say_if_ended(f"Sent to review: {dataset.name} ({dataset.id})."):
+            await self._on_sent(dataset)
 
     def _send(self) -> Dataset:
         ids, view = self._selected(), self._view()
-        given: dict[str, Any] = {"decisions": [view.decision] if view.decision else None}
+        filters: dict[str, Any] = {"decisions": [view.decision] if view.decision else None}
         if ids:
-            given["decision_ids"] = ids[:MAX_NAMED]
+            filters["decision_ids"] = ids[:MAX_NAMED]
         else:
-            given |= {"since": view.since(time.time()), "model": view.model or None}
-            given["named"] = view.named or None
+            filters |= {"since": view.since(time.time()), "model": view.model or None}
+            filters["named"] = view.named or None
         if self.place.value == _NEW:
-            given["name"] = self.new_name.value_input.strip() or self._named()
+            filters["name"] = self.new_name.value_input.strip() or self._named()
         else:
-            given["dataset_id"] = self.place.value
-        return self.client.datasets.from_feedback(**given)
+            filters["dataset_id"] = self.place.value
+        return self.client.datasets.from_feedback(**filters)
 
     def _named(self) -> str:
         return f"Live decisions {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}"

@@ -33,12 +33,12 @@ def fetch_shadows(client: Client, summary: DecisionSummary) -> list[ShadowReport
 
 def show_shadow(report: ShadowReport) -> Viewable:
     """Show how often a family and its shadow agree, and who was right where they do not."""
-    made = report.shadow
-    assert made is not None  # noqa: S101  the others are not fetched
-    title = heading(f"{made.family} and its shadow {made.model}")
+    shadow = report.shadow
+    assert shadow is not None  # noqa: S101  the others are not fetched
+    title = heading(f"{shadow.family} and its shadow {shadow.model}")
     if not report.decisions:
         text = (
-            f"{escape_markdown(made.model)} scores {percent_text(made.share)} of what is stored from now on; "
+            f"{escape_markdown(shadow.model)} scores {percent_text(shadow.share)} of what is stored from now on; "
             "nothing of this window was scored by both yet."
         )
         return pn.Column(title, pn.pane.Markdown(text), sizing_mode="stretch_width")
@@ -63,5 +63,5 @@ def show_shadow(report: ShadowReport) -> Viewable:
         )
         for name, decision in report.decisions.items()
     ]
-    shown = table(columns, rows, label="A model line and its shadow", numbers=range(1, 6))
-    return pn.Column(title, shown, sizing_mode="stretch_width")
+    view = table(columns, rows, label="A model line and its shadow", numbers=range(1, 6))
+    return pn.Column(title, view, sizing_mode="stretch_width")

@@ -73,7 +73,7 @@ class MapChart(Viewer):
                 "told": list(colouring.descriptions),
             }
         )
-        made = figures.plot(
+        chart = figures.plot(
             TITLE,
             "",
             "",
@@ -84,9 +84,9 @@ class MapChart(Viewer):
             active_scroll="wheel_zoom",
         )
         # BokehJS would draw a tenth of the points while the figure is moved, in grey.
-        made.lod_threshold = None
+        chart.lod_threshold = None
         # The axes have no meaning: only what is near what has.
-        made.axis.visible = made.grid.visible = False
+        chart.axis.visible = chart.grid.visible = False
         size = float(np.clip(600 / np.sqrt(max(len(points.x), 1)), _LEAST, _MOST))
         marks = {
             "size": size,
@@ -95,19 +95,19 @@ class MapChart(Viewer):
             "fill_alpha": 0.8,
             "nonselection_fill_alpha": 0.1,
         }
-        every = made.scatter("x", "y", source=self.source, **marks)
-        made.hover.renderers = [every]
-        _thin_while_moving(made, every, self.source, marks, len(points.x))
+        every = chart.scatter("x", "y", source=self.source, **marks)
+        chart.hover.renderers = [every]
+        _thin_while_moving(chart, every, self.source, marks, len(points.x))
         # A selection is drawn when the button is let go: each change on the way would be sent.
         lasso = LassoSelectTool(continuous=False, renderers=[every])
-        made.add_tools(lasso, BoxSelectTool(continuous=False, renderers=[every]))
-        made.select_one(TapTool).renderers = [every]
-        made.toolbar.active_drag = lasso
-        made.toolbar.autohide = False
-        made.hover.tooltips = [("row", "@row{0,0}"), ("", "@told"), ("", "@text")]
+        chart.add_tools(lasso, BoxSelectTool(continuous=False, renderers=[every]))
+        chart.select_one(TapTool).renderers = [every]
+        chart.toolbar.active_drag = lasso
+        chart.toolbar.autohide = False
+        chart.hover.tooltips = [("row", "@row{0,0}"), ("", "@told"), ("", "@text")]
         self.source.selected.on_change("indices", self._selected)
-        self.figure = made
-        self._pane = figures.show(made)
+        self.figure = chart
+        self._pane = figures.show(chart)
 
     def __panel__(self) -> Viewable:
         return pn.Column(self._pane, sizing_mode="stretch_width")
@@ -143,14 +143,14 @@ def span_of(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _thin_while_moving(
-    made: Any, every: Any, source: ColumnDataSource, marks: dict[str, Any], n_points: int
+    chart: Any, every: Any, source: ColumnDataSource, marks: dict[str, Any], n_points: int
 ) -> None:
     """Draw some of many points in the place of all while the figure is panned and zoomed."""
     if n_points <= _MOVING:
         return
     some = [place * n_points // _MOVING for place in range(_MOVING)]
     across = {"value": marks["size"], "units": "screen"}
-    few = made.ellipse(
+    few = chart.ellipse(
         "x",
         "y",
         source=source,
@@ -162,4 +162,4 @@ def _thin_while_moving(
     )
     for event, moving in (("lodstart", True), ("lodend", False)):
         args = {"every": every, "few": few, "moving": moving}
-        made.js_on_event(event, CustomJS(args=args, code=_SWITCH))
+        chart.js_on_event(event, CustomJS(args=args, code=_SWITCH))

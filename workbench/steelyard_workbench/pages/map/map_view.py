@@ -122,14 +122,12 @@ class MapView(Viewer):
         self._show_legend()
 
     def __panel__(self) -> Viewable:
-        shown = self.mapped.map
-        text = (
-            f"{shown.points:,} rows of version {shown.dataset_version}, laid out by {shown.model}."
-        )
-        if shown.points < shown.rows:
+        dataset_map = self.mapped.map
+        text = f"{dataset_map.points:,} rows of version {dataset_map.dataset_version}, laid out by {dataset_map.model}."
+        if dataset_map.points < dataset_map.rows:
             text = (
-                f"{shown.points:,} of the {shown.rows:,} rows of version {shown.dataset_version}, "
-                f"taken at even distances, laid out by {shown.model}."
+                f"{dataset_map.points:,} of the {dataset_map.rows:,} rows of version {dataset_map.dataset_version}, "
+                f"taken at even distances, laid out by {dataset_map.model}."
             )
         text += (
             " Rows near each other are alike; directions, and distances between clusters, mean "
@@ -200,7 +198,7 @@ class MapView(Viewer):
 
     def _show_legend(self) -> None:
         """Show each group with its colour and its number; a press selects it."""
-        shown: list[Viewable] = []
+        views: list[Viewable] = []
         groups = zip(
             self.colouring.names, self.colouring.colors, self.colouring.counts, strict=True
         )
@@ -209,8 +207,8 @@ class MapView(Viewer):
                 continue
             choose = pmui.Button(label=f"{name} ({count:,})", variant="text", size="small")
             choose.on_click(lambda _, group=group: self.chart.select(self.colouring.members(group)))
-            shown.append(pn.Row(_swatch(color), choose))
-        self._legend[:] = shown
+            views.append(pn.Row(_swatch(color), choose))
+        self._legend[:] = views
 
     # The rows that are selected
 
@@ -233,12 +231,12 @@ class MapView(Viewer):
             self._detail[:] = []
 
     async def _open_row(self, index: int) -> None:
-        shown = self.mapped.map
+        dataset_map = self.mapped.map
         page = await asyncio.to_thread(
             self.session.client.datasets.search,
-            shown.dataset_id,
+            dataset_map.dataset_id,
             where={"type": "index", "at_least": index, "below": index + 1},
-            version=shown.dataset_version,
+            version=dataset_map.dataset_version,
             limit=1,
         )
         row: Example = page.data[0]
@@ -247,9 +245,9 @@ class MapView(Viewer):
         self._detail[:] = [show_row(index, side, row)]
 
     async def _send(self) -> None:
-        shown, rows = self.mapped.map, tuple(self.rows)
+        dataset_map, rows = self.mapped.map, tuple(self.rows)
         draft = await asyncio.to_thread(
-            draft_of, self.session.client, shown.dataset_id, shown.dataset_version
+            draft_of, self.session.client, dataset_map.dataset_id, dataset_map.dataset_version
         )
         if not self._scope.say_if_ended(f"The review {draft.name} has the rows that were chosen."):
             self.session.open(
@@ -261,8 +259,8 @@ class MapView(Viewer):
             )
 
 
-def _known_or_first(requested: str, known: list[str]) -> str | None:
-    return requested if requested in known else next(iter(known), None)
+def _known_or_first(requested: str, names: list[str]) -> str | None:
+    return requested if requested in names else next(iter(names), None)
 
 
 def _name_of(evaluation: Evaluation) -> str:

@@ -114,12 +114,12 @@ class MapPage(OnePartPage):
             self.view.recolour.start()
             return pn.Column(title, self.view, sizing_mode="stretch_width")
         place = pn.Column(sizing_mode="stretch_width")
-        shown = (
+        view = (
             self._show_none(mapped_version, place)
             if mapped_version.map is None
             else self._show_job(mapped_version.map, place)
         )
-        return pn.Column(title, *shown, place, sizing_mode="stretch_width")
+        return pn.Column(title, *view, place, sizing_mode="stretch_width")
 
     def _choose(self, dataset_id: str) -> None:
         self.session.param.update(dataset=dataset_id, version=0)

@@ -183,13 +183,13 @@ class Routes(Section):
     def open_route(self, route: ModelRoute) -> None:
         """Show a route: its fit's progress, goal and quality."""
         self.chosen = route.name
-        shown: list[Viewable] = [heading(route.name, 3)]
+        views: list[Viewable] = [heading(route.name, 3)]
         if route.task is not None:
-            shown += show_task(route.task)
+            views += show_task(route.task)
         if route.models:
-            shown.append(_show_steps(route))
+            views.append(_show_steps(route))
         if route.fit is not None:
-            shown += show_fit(route.fit)
+            views += show_fit(route.fit)
         actions: list[Viewable] = []
         if route.models:
             ask = pmui.Button(label="Ask it", variant="contained", size="small")
@@ -199,7 +199,7 @@ class Routes(Section):
             remove = pmui.Button(label="Remove …", variant="outlined", size="small", color="danger")
             remove.on_click(lambda _: self.ask_to_remove(route))
             actions.append(remove)
-        self.opened[:] = [*shown, pn.FlexBox(*actions, self.close_button())]
+        self.opened[:] = [*views, pn.FlexBox(*actions, self.close_button())]
         self.opened.visible = True
 
     def close(self) -> None:
@@ -260,7 +260,7 @@ def show_fit(fit: RouteFit) -> list[Viewable]:
         )
         for figures in fit.evaluation
     ]
-    shown: list[Viewable] = [
+    views: list[Viewable] = [
         heading("On rows that it has never seen", 3),
         table(
             ("", "right", "sent on", "USD for 1,000"),
@@ -274,11 +274,11 @@ def show_fit(fit: RouteFit) -> list[Viewable]:
             f"Right in at least {percent_text(fit.certified.accuracy)} of decisions like these, with a "
             f"confidence of {percent_text(fit.certified.confidence)}."
         )
-        shown.append(verdict("good", "Certified.", text))
+        views.append(verdict("good", "Certified.", text))
     if fit.failures:
         failures = {message: f"{number:,} rows" for message, number in fit.failures.items()}
-        shown += [heading("Rows that failed", 3), facts(failures)]
-    return shown
+        views += [heading("Rows that failed", 3), facts(failures)]
+    return views
 
 
 def _state_of(route: ModelRoute) -> str:

@@ -100,7 +100,7 @@ class SettingsPage(Page):
 def show_account(account: AccountSummary) -> Viewable:
     """Show the account, its spending limit, and its rate limits."""
     wallet = account.wallet
-    shown = facts(
+    view = facts(
         {
             "Name": account.user.name,
             "Credit": (
@@ -113,7 +113,7 @@ def show_account(account: AccountSummary) -> Viewable:
     limits = Details(
         lambda: [show_limits(account.effective_limits)], "limits of a request and a minute"
     )
-    return pn.Column(shown, limits, sizing_mode="stretch_width")
+    return pn.Column(view, limits, sizing_mode="stretch_width")
 
 
 def show_keys(keys: list[ApiKey]) -> Viewable:
@@ -139,7 +139,7 @@ def show_keys(keys: list[ApiKey]) -> Viewable:
 def show_environment(environment: InstalledVersions) -> Viewable:
     """Show the server's functions; its parts, prices and libraries under *Details*."""
     discovery = environment.discovery
-    shown: list[Viewable] = [
+    views: list[Viewable] = [
         verdict("unsure", f"{warning.code}:", escape_markdown(warning.message))
         for warning in discovery.warnings
     ]
@@ -166,7 +166,7 @@ def show_environment(environment: InstalledVersions) -> Viewable:
         **{name: _version(name) for name in _PACKAGES},
     }
     details = Details(lambda: [facts(exact)], "engine, prices, parts, libraries")
-    return pn.Column(*shown, facts(values), details, sizing_mode="stretch_width")
+    return pn.Column(*views, facts(values), details, sizing_mode="stretch_width")
 
 
 def _on(*, is_on: bool) -> str:

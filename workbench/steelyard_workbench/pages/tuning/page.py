@@ -73,7 +73,7 @@ class TuningPage(OnePartPage):
 
     def _show(self, listed: _Listed) -> Viewable:
         jobs, datasets = listed
-        shown: list[Viewable | Viewer] = []
+        views: list[Viewable | Viewer] = []
         if datasets:
             self.form = TuningForm(
                 self.client,
@@ -82,10 +82,10 @@ class TuningPage(OnePartPage):
                 lambda job: self.session.param.update(tuning=job.id),
                 self.visit,
             )
-            shown += behind_button("Tune a wording", self.form) if jobs else [self.form]
+            views += behind_button("Tune a wording", self.form) if jobs else [self.form]
         names = {dataset.id: dataset.name for dataset in datasets}
-        shown.append(self._table(jobs, names) if jobs else empty(_NONE))
-        return pn.Column(*shown, sizing_mode="stretch_width")
+        views.append(self._table(jobs, names) if jobs else empty(_NONE))
+        return pn.Column(*views, sizing_mode="stretch_width")
 
     def _table(self, jobs: list[PromptTuningJob], names: dict[str, str]) -> Viewable:
         return mark_table(
@@ -125,28 +125,28 @@ class TuningPage(OnePartPage):
         if job.error is not None:
             values["Why"] = f"{job.error} ({job.error_code})"
         place = pn.Column(sizing_mode="stretch_width")
-        shown: list[Viewable] = [facts(values)]
+        views: list[Viewable] = [facts(values)]
         if job.status in _UNFINISHED:
-            shown.append(
+            views.append(
                 self.button("Cancel", partial(self.client.prompt_tuning.cancel, job.id), place)
             )
         if job.result is not None:
-            shown.append(show_result(job.result))
+            views.append(show_result(job.result))
             if job.result.tuned is not None:
-                shown.append(self._use(job))
-            shown += self._issues(job, place)
-        return pn.Column(*shown, place, sizing_mode="stretch_width")
+                views.append(self._use(job))
+            views += self._issues(job, place)
+        return pn.Column(*views, place, sizing_mode="stretch_width")
 
     def _use(self, job: PromptTuningJob) -> Viewable:
         # Of its own: the labels that contradict the wording are a long list below.
         place = pn.Column(sizing_mode="stretch_width")
 
         async def make() -> None:
-            made = await asyncio.to_thread(reworded_dataset, self.client, job)
+            dataset = await asyncio.to_thread(reworded_dataset, self.client, job)
             open_ = pmui.Button(label="Open it", variant="contained")
-            open_.on_click(lambda _: self.session.open("datasets", dataset=made.id, version=0))
+            open_.on_click(lambda _: self.session.open("datasets", dataset=dataset.id, version=0))
             place[:] = [
-                verdict("good", f"Made a dataset of {made.rows:,} rows.", "Train on it."),
+                verdict("good", f"Made a dataset of {dataset.rows:,} rows.", "Train on it."),
                 open_,
             ]
 

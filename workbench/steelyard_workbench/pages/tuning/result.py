@@ -32,24 +32,24 @@ def show_result(result: TuningResult) -> Viewable:
     """Show a result, the verdict first."""
     status, word = _WORDS[result.verdict]
     text = escape_markdown(verdict_text(result))
-    shown: list[Viewable] = [verdict(status, word, text)]
+    views: list[Viewable] = [verdict(status, word, text)]
     keywords = keyword_parts(result)
     if keywords:
         warning = (
             f"{', '.join(map(escape_markdown, keywords))}: a person would not write this, and on other "
             "rows it may help less. Reword it before you use it."
         )
-        shown.append(verdict("unsure", "A list of keywords.", warning))
+        views.append(verdict("unsure", "A list of keywords.", warning))
     if result.changes:
-        shown += [heading("Wording before and after"), show_changes(result.changes)]
+        views += [heading("Wording before and after"), show_changes(result.changes)]
     if len(result.rounds) > 1:
-        shown += [heading("Loss by round"), _rounds(result)]
+        views += [heading("Loss by round"), _rounds(result)]
     if result.test is not None and result.test.recall:
-        shown += [heading("Rows of each answer that are right"), _recall(result.test)]
+        views += [heading("Rows of each answer that are right"), _recall(result.test)]
     if result.tuned is not None:
         text = json.dumps(result.tuned, indent=1, ensure_ascii=False)
-        shown += [heading("The decision to use"), CopyText(text, "tuned decision")]
-    return pn.Column(*shown, sizing_mode="stretch_width")
+        views += [heading("The decision to use"), CopyText(text, "tuned decision")]
+    return pn.Column(*views, sizing_mode="stretch_width")
 
 
 def keyword_parts(result: TuningResult) -> list[str]:
@@ -88,7 +88,7 @@ def verdict_text(result: TuningResult) -> str:
 
 
 def _rounds(result: TuningResult) -> Viewable:
-    made = figures.plot(
+    chart = figures.plot(
         "Best loss after each round, on validation rows", "round", "loss", height=220
     )
     source = ColumnDataSource(
@@ -97,11 +97,11 @@ def _rounds(result: TuningResult) -> Viewable:
             "loss": [round_.best_loss for round_ in result.rounds],
         }
     )
-    made.xaxis.ticker = [round_.round for round_ in result.rounds]
-    made.line(x="round", y="loss", source=source, color=BLUE, line_width=2)
-    made.scatter(x="round", y="loss", source=source, color=BLUE, size=7)
-    made.hover.tooltips = [("round", "@round"), ("loss", "@loss{0.0000}")]
-    return figures.show(made)
+    chart.xaxis.ticker = [round_.round for round_ in result.rounds]
+    chart.line(x="round", y="loss", source=source, color=BLUE, line_width=2)
+    chart.scatter(x="round", y="loss", source=source, color=BLUE, size=7)
+    chart.hover.tooltips = [("round", "@round"), ("loss", "@loss{0.0000}")]
+    return figures.show(chart)
 
 
 def _recall(test: TuningTest) -> Viewable:

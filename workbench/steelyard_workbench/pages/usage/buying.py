@@ -121,15 +121,15 @@ class Purchases(Section):
             values["Paid"] = moment(purchase.paid_at)
         if purchase.ended_at is not None:
             values["Ended"] = moment(purchase.ended_at)
-        shown: list[Viewable] = [heading(f"Purchase {purchase.id}"), facts(values)]
+        views: list[Viewable] = [heading(f"Purchase {purchase.id}"), facts(values)]
         if purchase.state == "pending":
-            shown.append(how_to_pay(NewPurchase(purchase=purchase)))
+            views.append(how_to_pay(NewPurchase(purchase=purchase)))
         foot: list[Viewable] = [self.close_button()]
         if purchase.paid_at is not None:
             receipt = partial(self.client.billing.receipt, purchase.id)
             name = f"receipt-{purchase.id}.html"
             foot.insert(0, Download("Receipt", receipt, lambda: name).__panel__())
-        self.open(*shown, pn.Row(*foot))
+        self.open(*views, pn.Row(*foot))
 
     async def _buy(self) -> None:
         amount = typed(self.amount)

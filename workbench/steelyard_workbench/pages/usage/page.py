@@ -41,7 +41,7 @@ class UsagePage(PersonalPage):
         session, visit = self.session, self.visit
         balance = Balance(session, visit)
         self.spending = SpendingSection(session, visit)
-        shown = [
+        views = [
             heading("Balance"),
             self.section(balance),
             heading("Spending"),
@@ -49,13 +49,13 @@ class UsagePage(PersonalPage):
         ]
         self.purchases = None
         if session.role not in {"owner", "billing"}:
-            return [*shown, heading("Purchases"), empty(_NO_MONEY)]
+            return [*views, heading("Purchases"), empty(_NO_MONEY)]
         self.purchases = Purchases(session, visit)
         self.purchases.on_change = balance.refresh
         self.top_ups = TopUpSection(session, visit)
         self.referrals = Referrals(session, visit)
         return [
-            *shown,
+            *views,
             heading("Purchases"),
             self.section(self.purchases),
             heading("Automatic top-up"),

@@ -117,10 +117,8 @@ class SpendingSection(Section):
             f"{usd(total.cost_usd)} in the {self._span}, for {total.calls:,} calls and jobs, "
             f"{total.tokens:,} input tokens and {total.decisions:,} decisions. Days are of UTC."
         )
-        shown = self._by_day(usage) if usage.by == "day" else self._by_name(usage)
-        return pn.Column(
-            pmui.Typography(text, variant="body1"), *shown, sizing_mode="stretch_width"
-        )
+        view = self._by_day(usage) if usage.by == "day" else self._by_name(usage)
+        return pn.Column(pmui.Typography(text, variant="body1"), *view, sizing_mode="stretch_width")
 
     @property
     def _span(self) -> str:
@@ -137,14 +135,14 @@ class SpendingSection(Section):
             rows = AnswerFilter(name=name, since=start, until=start + _DAY_S)
             self._open_calls(View(window_s=_window_of(self.view.days), rows=rows))
 
-        made = day_chart(
+        chart = day_chart(
             lines,
             starts,
             since=usage.since,
             until=usage.until,
             open_=open_day if may_open else None,
         )
-        return [figures.show(made), self._table(lines, "day", open_day if may_open else None)]
+        return [figures.show(chart), self._table(lines, "day", open_day if may_open else None)]
 
     def _by_name(self, usage: Usage) -> list[Viewable]:
         named = [line for line in usage.data if line.name is not None]
@@ -171,21 +169,21 @@ class SpendingSection(Section):
                 self._open_calls(View(window_s=window_s, model=name))
 
         opens = self.session.role in _READERS
-        shown = lines[:_MOST_BARS]
-        some = f", the {len(shown)} that cost most" if len(lines) > len(shown) else ""
-        made = figures.bars(
-            _unlike([_name_of(line) for line in shown]),
-            [float(line.cost_usd) for line in shown],
+        longest = lines[:_MOST_BARS]
+        some = f", the {len(longest)} that cost most" if len(lines) > len(longest) else ""
+        chart = figures.bars(
+            _unlike([_name_of(line) for line in longest]),
+            [float(line.cost_usd) for line in longest],
             title=f"Cost by {usage.by}{some}",
             x="USD",
-            full_names=[f"{_name_of(line)}: {usd(line.cost_usd)}" for line in shown],
+            full_names=[f"{_name_of(line)}: {usd(line.cost_usd)}" for line in longest],
             open_=open_name if opens else None,
         )
-        made.hover.tooltips = [("", "@full")]
-        made.x_range.start = 0
-        made.xaxis[0].formatter = _ticks(lines)
+        chart.hover.tooltips = [("", "@full")]
+        chart.x_range.start = 0
+        chart.xaxis[0].formatter = _ticks(lines)
         listed = self._table(lines, usage.by, open_name if opens else None)
-        return [figures.show(made), listed, *unnamed]
+        return [figures.show(chart), listed, *unnamed]
 
     def _table(
         self, lines: Sequence[UsageLine], first: str, open_: Callable[[int], None] | None
@@ -231,7 +229,7 @@ def day_chart(
         }
     )
     end = math.ceil(until / _DAY_S) * _DAY_S
-    made = figures.plot(
+    chart = figures.plot(
         "Cost by day",
         "day, UTC",
         "USD",
@@ -239,13 +237,13 @@ def day_chart(
         x_axis_type="datetime",
         x_range=(since * 1000, end * 1000),
     )
-    made.vbar(x="at", top="cost", width=_DAY_S * 1000 * 0.86, source=source, color=BLUE)
-    made.y_range.start = 0
-    made.yaxis[0].formatter = _ticks(lines)
-    made.hover.tooltips = [("", "@day"), ("cost", "@told"), ("calls", "@calls{0,0}")]
+    chart.vbar(x="at", top="cost", width=_DAY_S * 1000 * 0.86, source=source, color=BLUE)
+    chart.y_range.start = 0
+    chart.yaxis[0].formatter = _ticks(lines)
+    chart.hover.tooltips = [("", "@day"), ("cost", "@told"), ("calls", "@calls{0,0}")]
     if open_ is not None:
-        figures.on_tap(made, source, open_)
-    return made
+        figures.on_tap(chart, source, open_)
+    return chart
 
 
 def _ticks(lines: Sequence[UsageLine]) -> Any:

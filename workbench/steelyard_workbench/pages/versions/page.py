@@ -151,11 +151,11 @@ class VersionsPage(Page):
         self._dataset_id = newest.id
         field = dataset_select(datasets, newest.id)
         pn.bind(lambda id_: self.session.param.update(dataset=id_, version=0), field, watch=True)
-        shown = pn.Column(field, *self._parts(), sizing_mode="stretch_width")
+        view = pn.Column(field, *self._parts(), sizing_mode="stretch_width")
         for part in (self.history, self.difference):
             if part is not None:
                 await part.refresh()
-        return shown
+        return view
 
     # Its versions
 
@@ -183,12 +183,12 @@ class VersionsPage(Page):
 
     def _show(self, history: VersionHistory) -> Viewable:
         dataset, versions = history.dataset, history.versions
-        shown, _ = self._pick(versions)
-        newer = pmui.Select(label="Version", options=_names(versions), value=shown, width=300)
+        version, _ = self._pick(versions)
+        newer = pmui.Select(label="Version", options=_names(versions), value=version, width=300)
         pn.bind(self.choose_version, newer, watch=True)
-        export = export_dialog(self.client, dataset, shown)
+        export = export_dialog(self.client, dataset, version)
         steps = [
-            *next_steps(self.session, dataset, shown, "this version"),
+            *next_steps(self.session, dataset, version, "this version"),
             Choice("Export…", export.open, look="outlined"),
         ]
         return pn.Column(

@@ -61,7 +61,7 @@ def draw_transitions(
         }
     )
     total = sum(counts[transition] for transition in transitions)
-    made = figures.plot(
+    chart = figures.plot(
         f"{decision}: texts whose label changed (n = {total:,})",
         "to",
         "from",
@@ -69,7 +69,7 @@ def draw_transitions(
         x_range=outcomes,
         y_range=list(reversed(outcomes)),
     )
-    made.rect(
+    chart.rect(
         x="after",
         y="before",
         width=0.94,
@@ -79,7 +79,7 @@ def draw_transitions(
         line_color=None,
     )
     # The cells are light in both themes, so that the numbers in them can be black.
-    made.text(
+    chart.text(
         x="after",
         y="before",
         text="n",
@@ -88,10 +88,10 @@ def draw_transitions(
         text_baseline="middle",
         text_color="black",
     )
-    made.hover.tooltips = [("from", "@before"), ("to", "@after"), ("contexts", "@n{0,0}")]
-    made.xaxis.major_label_orientation = 0.6
-    figures.on_tap(made, source, lambda place: open_(transitions[place]))
-    return made
+    chart.hover.tooltips = [("from", "@before"), ("to", "@after"), ("contexts", "@n{0,0}")]
+    chart.xaxis.major_label_orientation = 0.6
+    figures.on_tap(chart, source, lambda place: open_(transitions[place]))
+    return chart
 
 
 def _shade(share: float) -> str:

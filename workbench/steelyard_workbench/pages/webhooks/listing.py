@@ -128,7 +128,7 @@ class WebhookListing(Section):
         if not deliveries:
             return empty("Nothing was sent yet.")
         failures = [delivery for delivery in deliveries if delivery.status == "failed"]
-        shown: list[Viewable] = [
+        views: list[Viewable] = [
             table(
                 ("event", "about", "status", "tries", "answer", "when"),
                 [
@@ -149,8 +149,8 @@ class WebhookListing(Section):
         if failures:
             label = "Send the last failed one again"
             again = self.button(label, partial(self._redeliver, webhook, failures[0]), "Not sent.")
-            shown.append(again)
-        return pn.Column(*shown, sizing_mode="stretch_width")
+            views.append(again)
+        return pn.Column(*views, sizing_mode="stretch_width")
 
     def ask_to_remove(self, webhook: Webhook) -> None:
         """Ask whether a webhook is to go."""
@@ -174,14 +174,14 @@ class WebhookListing(Section):
 
     async def _add(self) -> None:
         url = needed(self.url, "Write the address of your program.")
-        made = await asyncio.to_thread(
+        webhook = await asyncio.to_thread(
             self.client.webhooks.create,
             url,
             list(self.events.value),
             description=typed(self.about) or None,
         )
         self.url.param.update(value="", value_input="")
-        self._tell_secret("The webhook is added.", made)
+        self._tell_secret("The webhook is added.", webhook)
         await self.webhooks.refresh(quietly=True)
 
     async def _change(self, webhook: Webhook, **changes: Any) -> None:
