@@ -71,10 +71,15 @@ def test_a_server_that_leaves_tells_its_probes_and_answers_the_rest():
         server.thread.join()
 
 
-def test_what_takes_too_long_is_refused(pool):
-    with stand_in_server(shutdown_s=0.1) as server:
+@pytest.mark.parametrize(
+    ("settings", "within_s"),
+    [({"shutdown_s": 0.1}, ()), ({"shutdown_s": 300, "leaving_s": 300}, (0.1,))],
+    ids=["by its setting", "at a terminal"],
+)
+def test_what_takes_too_long_is_refused(pool, settings, within_s):
+    with stand_in_server(**settings) as server:
         running = begin(server, pool)
-        server.thread.ask_to_stop()
+        server.thread.ask_to_stop(*within_s)
         assert_canonical_error(
             running.result(timeout=30), 503, "engine_unavailable", retryable=True
         )

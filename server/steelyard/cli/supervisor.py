@@ -62,12 +62,13 @@ class Supervisor:
         self._processes: set[Process] = set()
         self._stopping = asyncio.Event()
         self._n_signals = 0
+        self._stop_signal = signal.SIGTERM
 
     async def run(self, on_ready: Callable[[Mapping[str, str]], None]) -> None:
         """Keep the workers running until SIGINT or SIGTERM; fail where one ends before all are ready."""
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
-            loop.add_signal_handler(number, self._hear)
+            loop.add_signal_handler(number, self._hear, number)
         ready: list[asyncio.Future[Mapping[str, str]]] = [
             loop.create_future() for _ in range(self._n_workers)
         ]
@@ -153,7 +154,7 @@ class Supervisor:
 
     async def _stop_all(self, keepers: list[asyncio.Task[None]]) -> None:
         """Ask every worker to stop, and end those that do not."""
-        self._signal(signal.SIGTERM)
+        self._signal(self._stop_signal)
         _, late = await asyncio.wait(keepers, timeout=self._shutdown_s + _CLOSING_S)
         if late:
             self._signal(signal.SIGKILL)
@@ -161,9 +162,10 @@ class Supervisor:
         for keeper in keepers:
             keeper.exception()  # one that could not start its worker was heard already
 
-    def _hear(self) -> None:
+    def _hear(self, number: signal.Signals) -> None:
         self._n_signals += 1
         if self._n_signals == 1:
+            self._stop_signal = number  # workers wait less after Ctrl-C
             self._stopping.set()
         else:  # the second stops the workers at once, and the third ends them
             self._signal(signal.SIGTERM if self._n_signals == 2 else signal.SIGKILL)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import sys
 import threading
@@ -23,6 +24,7 @@ _STDIN, _STDOUT = 0, 1
 
 def main(descriptor: int) -> int:
     """Serve until stopped; return the exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # as SIGTERM before it serves: without a traceback
     try:
         settings = read_settings(json.loads(_first_line()))
         threading.Thread(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import signal
 import socket
 import sys
@@ -27,6 +28,8 @@ _BACKLOG = 1024
 #: Seconds that answers already made have to leave.
 _FLUSH_S = 2.0
 _POLL_S = 0.02
+#: Seconds that requests in flight have once somebody at the terminal pressed Ctrl-C.
+_TERMINAL_S = 1.0
 #: New objects after which cycles among them are looked for.
 _COLLECTED_OBJECTS = 10_000
 #: Held by whoever has collections turned off.
@@ -43,9 +46,12 @@ class Stop:
     def __init__(self) -> None:
         self.asked = asyncio.Event()
         self.at_once = asyncio.Event()
+        #: Seconds that it may take before requests in flight are cut off.
+        self.within_s = math.inf
 
-    def ask(self) -> None:
+    def ask(self, within_s: float = math.inf) -> None:
         """Stop in good order; at the second time, at once."""
+        self.within_s = min(self.within_s, within_s)
         if self.asked.is_set():
             self.at_once.set()
         self.asked.set()
@@ -62,7 +68,8 @@ async def serve_app(
 
     Then it goes on for as long as the setting ``leaving_s`` says, and its probes tell so. After that
     no connection is accepted, requests in flight are answered for as long as the setting
-    ``shutdown_s`` says, others are refused, and running ones are cut off with a refusal.
+    ``shutdown_s`` says, others are refused, and running ones are cut off with a refusal. Both times are
+    ``stop.within_s`` at most.
     """
     server: Any = await app.create_server(
         sock=listener, protocol=Connection, backlog=_BACKLOG, return_asyncio_server=True
@@ -102,13 +109,14 @@ async def _leave(app: Sanic[Any, Any], stop: Stop) -> None:
     drain: Drain = app.ctx.drain
     drain.is_leaving = True
     with suppress(TimeoutError):
-        async with asyncio.timeout(app.ctx.services.settings.leaving_s):
+        async with asyncio.timeout(min(app.ctx.services.settings.leaving_s, stop.within_s)):
             await stop.at_once.wait()
 
 
 async def _drain(app: Sanic[Any, Any], connections: set[Any], stop: Stop) -> None:
     drain: Drain = app.ctx.drain
-    draining = asyncio.create_task(drain.finish(app.ctx.services.settings.shutdown_s))
+    within_s = min(app.ctx.services.settings.shutdown_s, stop.within_s)
+    draining = asyncio.create_task(drain.finish(within_s))
     at_once = asyncio.create_task(stop.at_once.wait())
     await asyncio.wait((draining, at_once), return_when=asyncio.FIRST_COMPLETED)
     at_once.cancel()
@@ -130,20 +138,20 @@ def run_server(
     *,
     on_ready: Callable[[], None],
 ) -> None:
-    """Serve on a bound socket until SIGINT or SIGTERM; a second one stops at once."""
+    """Serve on a bound socket until SIGTERM, or SIGINT, which waits less; a second one stops at once."""
 
     async def main() -> None:
         stop = Stop()
         loop = asyncio.get_running_loop()
 
-        def hear() -> None:
-            stop.ask()
+        def hear(heard: signal.Signals) -> None:
+            stop.ask(_TERMINAL_S if heard == signal.SIGINT else math.inf)
             if stop.at_once.is_set():  # and whoever is still not content ends the process
                 for number in _SIGNALS:
                     loop.remove_signal_handler(number)
 
         for number in _SIGNALS:
-            loop.add_signal_handler(number, hear)
+            loop.add_signal_handler(number, hear, number)
 
         def ready() -> None:
             on_ready()

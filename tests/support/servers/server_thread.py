@@ -29,9 +29,9 @@ class ServerThread:
         if self._failure is not None:
             raise self._failure
 
-    def ask_to_stop(self) -> None:
+    def ask_to_stop(self, *within_s: float) -> None:
         """Ask once; the second time it does not wait for running work."""
-        self._loop.call_soon_threadsafe(self._stop.ask)
+        self._loop.call_soon_threadsafe(self._stop.ask, *within_s)
 
     def join(self, timeout_s: float = 30) -> None:
         """Wait until it has stopped."""

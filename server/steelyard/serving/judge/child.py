@@ -29,7 +29,7 @@ def main() -> int:
     with suppress(OSError):  # Linux may share the processors out by session first: this one is ours
         Path("/proc/self/autogroup").write_text(str(niceness), encoding="ascii")
     try:
-        server = _start(options)
+        server = _start(options)  # noqa: F841  it serves as long as it is held
     except ImportError:
         error = "xllamacpp is not installed: pip install 'steelyard[judge]'"
     except Exception as failure:  # noqa: BLE001  the parent says so
@@ -38,8 +38,7 @@ def main() -> int:
         os.write(answers, b'{"ready": true}\n')
         while os.read(0, 4096):
             pass
-        del server
-        os._exit(0)
+        os._exit(0)  # the pass at work is not waited for
     os.write(answers, json.dumps({"error": error}).encode() + b"\n")
     return 1
 
