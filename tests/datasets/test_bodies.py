@@ -56,6 +56,7 @@ def test_rows_come_in_some_part() -> None:
     assert refused({"name": "a"}) == {("body", "examples"): "missing"}
     assert refused({"name": "a", "examples": None}) == {("body", "examples"): "missing"}
     assert refused(b"[]") != {}
+    assert refused(rb'{"name": "a\u0000", "examples": []}') == {("body", "name"): "nul"}
     assert refused({"name": "a", "examples": []}, AddRows) == {("body", "name"): "refused"}
 
 

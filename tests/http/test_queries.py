@@ -53,6 +53,7 @@ def test_a_query_is_read(text, query):
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
+        ("cursor=a%00", ["cursor has the character NUL (U+0000); send it without."]),
         ("limit=0", ["limit is 0; the smallest allowed is 1."]),
         ("limit=201", ["limit is 201; the largest allowed is 200."]),
         ("limit=many", ['limit is "many"; give a whole number.']),

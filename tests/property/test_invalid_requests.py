@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import inspect
 
+from steelyard.app.application import ROUTES
 from steelyard.errors import (
     ImagesNotSupportedError,
     InvalidRequestError,
     NotFoundError,
     SteelyardError,
 )
+from steelyard.http.pipeline import open_call
 from support.decisions.factories import make_request_dict, make_service, violations_of
 from support.decisions.strategies import few, foreign_values, json_values, mutated, names, requests
 
@@ -141,3 +146,38 @@ def test_each_invalid_field_is_named(
     fields: dict[str, Any], path: tuple[Any, ...], type_: str
 ) -> None:
     assert violations_of(make_request_dict(**fields)).get(path) == type_
+
+
+def with_nul(of: inspect.Type, depth: int = 0) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Values of a type that have NUL in a single text, and the path of that text."""
+    while isinstance(of, inspect.Metadata):
+        of = of.type
+    inner: list[tuple[Any, inspect.Type]] = []
+    if isinstance(of, inspect.StrType):
+        yield (), "a\0b"
+    elif isinstance(of, inspect.UnionType):
+        for kind in of.types:
+            yield from with_nul(kind, depth)
+    elif isinstance(of, inspect.StructType) and depth < 6:  # filters hold filters
+        inner = [(field.encode_name, field.type) for field in of.fields]
+    elif isinstance(of, inspect.ListType):
+        inner = [(0, of.item_type)]
+    elif isinstance(of, inspect.DictType):
+        yield ("a\0b",), {"a\0b": None}
+        inner = [("key", of.value_type)]
+    for step, type_ in inner:
+        for path, value in with_nul(type_, depth + 1):
+            yield (step, *path), [value] if step == 0 else {step: value}
+
+
+STORING = [one for one in ROUTES if one.request and not one.is_inference and not one.handler]
+
+
+@pytest.mark.parametrize("route", STORING, ids=lambda route: f"{route.method} {route.path}")
+def test_no_text_that_is_stored_has_nul(route: Any) -> None:
+    """Of what is asked of a model, and of rows, any may."""
+    for path, value in with_nul(inspect.type_info(route.request)):
+        with pytest.raises(InvalidRequestError) as refused:
+            open_call(route, SimpleNamespace(), json.dumps(value).encode())
+        [detail] = refused.value.body()["error"]["details"]
+        assert (detail["path"], detail["type"]) == (["body", *path], "nul")

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from steelyard.datasets.wire import DEFAULT_FRACTION, AddRows, CreateDataset
 from steelyard.wire.decoding import convert, decode
 from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.payloads import check_shape, open_payload
+from steelyard.wire.payloads import check_shape, open_payload, refuse_nul
 from steelyard.wire.violations import BODY, Violations
 
 Shape = TypeVar("Shape", bound=Struct)
@@ -63,6 +63,8 @@ def read_body(
         parts = {name: value[name] for name in PARTS if isinstance(value.get(name), list)}
         # The reader checks the rows; here an empty array stands for them.
         value.update((name, []) for name in parts)
+    if isinstance(payload, bytes):
+        refuse_nul(payload, value, shape)
     violations = Violations()
     check_json(value, violations)
     check_shape(value, shape, violations, BODY)

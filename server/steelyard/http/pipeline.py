@@ -33,7 +33,7 @@ from steelyard.http.routing import Access, Call, Route, Services
 from steelyard.ids import new_id
 from steelyard.operations.write import Replay, Write, payload_sha256
 from steelyard.wire.json_values import decode_json
-from steelyard.wire.payloads import INLINE_BYTES
+from steelyard.wire.payloads import INLINE_BYTES, refuse_nul
 from steelyard.wire.queries import NoQuery
 
 if TYPE_CHECKING:
@@ -133,6 +133,9 @@ def open_call(route: Route, call: Call, payload: bytes | None = None) -> Call:
     value = body = None
     if payload is not None:
         value = decode_json(payload)
+        # What is asked of a model may have any character.
+        if route.request is not None and not route.is_inference:
+            refuse_nul(payload, value, route.request)
         if route.is_bounded:
             body = route.reader(value, most=call.services.settings.max_decisions)
         else:

@@ -23,12 +23,10 @@ AliasName = Annotated[
     str, Meta(pattern=_Pattern, description="`production`, `staging`, or any other name.")
 ]
 VersionNumber = Annotated[int, Meta(ge=1, le=999_999_999)]
-#: PostgreSQL holds no NUL in a text.
-_NO_NUL = r"^[^\0]*\Z"
-_Why = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"^[^\0]*[^\s\0][^\0]*\Z")]
+_Why = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"\S")]
 Reason = Annotated[_Why | None, Meta(description="Why, for people; not blank.")]
-_Text = Annotated[str, Meta(max_length=2_000, pattern=_NO_NUL)]
-_Short = Annotated[str, Meta(max_length=128, pattern=_NO_NUL)]
+_Text = Annotated[str, Meta(max_length=2_000)]
+_Short = Annotated[str, Meta(max_length=128)]
 
 
 class NamedContent(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -11,7 +11,7 @@ import asyncio
 import difflib
 import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
@@ -67,6 +67,9 @@ async def work_on(work: Callable[..., T], *what: object, is_long: bool) -> T:
     return await asyncio.to_thread(work, *what) if is_long else work(*what)
 
 
+#: NUL as JSON has it (or a backslash before what looks like it), and what is wrong with it.
+_NUL = b"\\u0000"
+_HAS_NUL = ("has the character NUL (U+0000); send it without.", "nul")
 # Nobody mistypes a name of more characters than this, and comparing long texts is slow.
 _COMPARED_CHARACTERS = 64
 _NOUNS: dict[type[inspect.Type], str] = {
@@ -100,11 +103,44 @@ def check_shape(
         _walk(value, _describe(struct), path, violations)
 
 
+def refuse_nul(payload: bytes, value: object, struct: type[msgspec.Struct]) -> None:
+    """Refuse a body that has NUL in a text of its struct: PostgreSQL holds none, whatever SQLite does."""
+    violations = Violations()
+    if _NUL in payload:
+        for path, text in _texts(value, _describe(struct), BODY):
+            if "\0" in text:
+                violations.add(path, *_HAS_NUL)
+    violations.raise_if_any()
+
+
+def _texts(value: object, expected: inspect.Type, path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the texts of a value, and its keys, where a type has texts."""
+    expected = _unwrap(expected)
+    if isinstance(expected, inspect.UnionType):
+        for kind in expected.types:
+            yield from _texts(value, kind, path)
+    elif isinstance(value, str) and isinstance(expected, inspect.StrType):
+        yield path, value
+    elif isinstance(value, list) and isinstance(expected, inspect.ListType):
+        for index, item in enumerate(value):
+            yield from _texts(item, expected.item_type, (*path, index))
+    elif isinstance(value, dict) and isinstance(expected, inspect.StructType):
+        for field in expected.fields:
+            yield from _texts(value.get(field.encode_name), field.type, (*path, field.encode_name))
+    elif isinstance(value, dict) and isinstance(expected, inspect.DictType):
+        for key, item in value.items():
+            yield (*path, key), key
+            yield from _texts(item, expected.value_type, (*path, key))
+
+
 def read_texts(texts: list[str], annotated: Any, violations: Violations, path: Path) -> Any:
     """Return a parameter's texts converted to its type; note their problems."""
     expected = _unwrap(_describe(annotated))
     kinds = expected.types if isinstance(expected, inspect.UnionType) else (expected,)
     lists = [kind for kind in map(_unwrap, kinds) if isinstance(kind, inspect.ListType)]
+    if any("\0" in text for text in texts):
+        violations.add(path, *_HAS_NUL)
+        return None
     try:
         return convert(texts if lists else texts[0], annotated, strict=False)
     except msgspec.ValidationError:
