@@ -212,7 +212,7 @@ def test_a_refused_family_lists_places_once_and_obstacles(run, monkeypatch):
         {"answering": ["router"]},
     ]
     refused = FamilyAnswersError("It answers.", details=details)
-    monkeypatch.setattr("steelyard.client.blocking.parts.Families.list", Mock(side_effect=refused))
+    monkeypatch.setattr("steelyard.client.parts.FamilyResource.list", Mock(side_effect=refused))
     told = run("family", "list", "--url", "http://127.0.0.1:9").stderr.splitlines()
     assert told[1:] == ["  steps: Give 1 or more.", "  answering: router"]
 

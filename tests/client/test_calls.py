@@ -251,13 +251,14 @@ def test_what_a_client_raises_is_no_error_of_a_server():
 
 
 def test_both_clients_have_the_same_calls_with_the_same_help():
-    names = {name for name in vars(Client) if not name.startswith("_")}
-    assert names == {name for name in vars(AsyncClient) if not name.startswith("_")}
+    names = {name for name in dir(Client) if not name.startswith("_")}
+    assert names == {name for name in dir(AsyncClient) if not name.startswith("_")}
     for name in ("decide", "estimate", "feedback", "systemone", "ready"):
         blocking, awaited = getattr(Client, name), getattr(AsyncClient, name)
         assert inspect.signature(blocking) == inspect.signature(awaited)
         assert blocking.__doc__ == awaited.__doc__ == getattr(routes, name).__doc__
         assert inspect.iscoroutinefunction(awaited)
+        assert not inspect.iscoroutinefunction(blocking)
     signature = inspect.signature(Client.decide)
     assert list(signature.parameters)[:3] == ["self", "context", "decisions"]
     assert signature.return_annotation == "DecideAnswer"

@@ -10,15 +10,7 @@ import sys
 import pytest
 import yaml
 
-from support.tree.repository import PACKAGE, ROOT, copied_tree
-
-
-def test_the_blocking_client_is_what_the_asynchronous_one_makes(tmp_path):
-    script = ROOT / "scripts" / "blocking_client.py"
-    subprocess.run([sys.executable, script, tmp_path], check=True)
-    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    committed = (PACKAGE / "client" / "blocking").glob("*.py")
-    assert made == {path.name: path.read_bytes() for path in committed}, "run: scripts/fix"
+from support.tree.repository import ROOT, copied_tree
 
 
 def hooks():
@@ -43,7 +35,6 @@ REFUSED = {
 }
 #: For each hook that writes, a file that it makes.
 WRITTEN = {
-    "blocking-client": "server/steelyard/client/blocking/client.py",
     "openapi": "server/steelyard/http/openapi.json",
     "layers-made": "docs/contributors/architecture.md",
 }

@@ -1,8 +1,8 @@
 """A typed client of the API, blocking and asynchronous, for notebooks and applications.
 
 ``calls`` and ``routes`` have the requests, ``exchange`` reads answers and decides when to try again;
-``asynchronous`` only carries the bytes, and ``blocking`` is made of it. Of the rest of the package it
-knows the wire's structs and the errors, so it calls any server, near or far, in one way.
+``client`` only carries the bytes. Of the rest of the package it knows the wire's structs and the
+errors, so it calls any server, near or far, in one way.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from steelyard.client import (  # noqa: F401
     plots,
 )
 from steelyard.client.answers import DecideAnswer, LintAnswer
-from steelyard.client.asynchronous import AsyncClient
-from steelyard.client.blocking import Client
+from steelyard.client.client import AsyncClient, Client
 from steelyard.client.failures import (
     NoAnswerInTimeError,
     ServerUnreachableError,

@@ -6,13 +6,11 @@ check them: values that JSON cannot express are refused before anything is sent.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import json
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -22,7 +20,6 @@ from steelyard.errors import InvalidReferenceError, InvalidRequestError, Violati
 from steelyard.wire.json_values import MAX_DEPTH, check_json
 from steelyard.wire.violations import Violations
 
-_Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
 _Answer_co = TypeVar("_Answer_co", covariant=True)
 _Item_co = TypeVar("_Item_co", covariant=True)
@@ -158,28 +155,6 @@ def new_or_checked_key(key: str | None) -> str:
     return key
 
 
-def describe_method(
-    method: Callable[..., Any], build: Callable[..., Any], answer: str | None = None
-) -> None:
-    """Set the signature that people see of a client's method: its call's, after ``self``."""
-    of_build = inspect.signature(build)
-    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    # Of ``Call[Dataset]`` or ``Upload[Dataset]``, what comes back.
-    returned = answer or str(of_build.return_annotation).partition("[")[2].removesuffix("]")
-    method.__signature__ = of_build.replace(  # type: ignore[attr-defined]
-        parameters=[itself, *of_build.parameters.values()], return_annotation=returned
-    )
-
-
-def describe_pages(method: Callable[..., Any], build: Callable[..., Any], iterator: str) -> None:
-    """Set the signature of a method that iterates over the items of a call's pages."""
-    describe_method(method, build)
-    signature = inspect.signature(method)
-    page = build.__globals__[signature.return_annotation]
-    item = page.__orig_bases__[0].__args__[0].__name__
-    method.__signature__ = signature.replace(return_annotation=f"{iterator}[{item}]")  # type: ignore[attr-defined]
-
-
 class Page(Protocol[_Item_co]):
     """A page of a list."""
 
@@ -198,45 +173,3 @@ class CursorPage(Page[_Item_co], Protocol[_Item_co]):
     @property
     def next_cursor(self) -> str | None:
         """Where the next page begins."""
-
-
-class Sender(Protocol):
-    """Sends calls and waits for their answers."""
-
-    def send(self, call: Call[_Answer]) -> _Answer:
-        """Send a call and give its answer."""
-
-
-class AsyncSender(Protocol):
-    """Sends calls whose answers are awaited."""
-
-    async def send(self, call: Call[_Answer]) -> _Answer:
-        """Send a call and give its answer."""
-
-
-def blocking_method(
-    build: Callable[_Arguments, Call[_Answer]],
-) -> Callable[Concatenate[Sender, _Arguments], _Answer]:
-    """Return the method that makes a call and sends it; its signature and help are the call's."""
-
-    @functools.wraps(build)
-    def method(self: Sender, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Answer:
-        return self.send(build(*args, **kwargs))
-
-    describe_method(method, build)
-    return method
-
-
-def async_method(
-    build: Callable[_Arguments, Call[_Answer]],
-) -> Callable[Concatenate[AsyncSender, _Arguments], Awaitable[_Answer]]:
-    """Return the same as ``blocking_method``, to be awaited."""
-
-    @functools.wraps(build)
-    async def method(
-        self: AsyncSender, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
-    ) -> _Answer:
-        return await self.send(build(*args, **kwargs))
-
-    describe_method(method, build)
-    return method

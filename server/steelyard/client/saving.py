@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from steelyard.client.calls import Call
 from steelyard.client.row_sources import Progress
@@ -56,20 +56,6 @@ class Saving:
     force: bool = False
     #: Called with the bytes received so far.
     progress: Progress | None = None
-
-
-class Saver(Protocol):
-    """Writes exports to the disk: a client, and each of its parts."""
-
-    def save_export(self, saving: Saving) -> Path:
-        """Send the call of an export, and write its answer to the disk as it comes."""
-
-
-class AsyncSaver(Protocol):
-    """Writes exports to the disk: a client, and each of its parts."""
-
-    async def save_export(self, saving: Saving) -> Path:
-        """Send the call of an export, and write its answer to the disk as it comes."""
 
 
 @contextmanager

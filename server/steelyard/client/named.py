@@ -6,44 +6,43 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from steelyard.client import named_calls as calls
-from steelyard.client.asynchronous.resource import AsyncJobResource, pages
-from steelyard.client.calls import async_method as _method
+from steelyard.client.methods import HasCalls, Mode, answers, method, pages
+from steelyard.client.resource import JobResource, Resource
 from steelyard.named.comparison_wire import COMPARISON, NamedComparison
 
 if TYPE_CHECKING:
     from steelyard.client.answers import DecideAnswer
-    from steelyard.client.asynchronous.client import AsyncClient
     from steelyard.client.decide_calls import Context
 
 
-class AsyncNamedDecisions(AsyncJobResource[NamedComparison]):
+class NamedDecisionResource(JobResource[Mode, NamedComparison]):
     """Decisions that an account has under names: ``client.named_decisions``."""
 
     noun = COMPARISON
     look = staticmethod(calls.comparison)
     comparisons = pages(calls.comparison_page)
-    compare = _method(calls.compare)
-    comparison = _method(calls.comparison)
-    cancel_comparison = _method(calls.cancel_comparison)
+    compare = method(calls.compare)
+    comparison = method(calls.comparison)
+    cancel_comparison = method(calls.cancel_comparison)
     list = pages(calls.page)
-    create = _method(calls.create)
-    get = _method(calls.get)
-    change = _method(calls.change)
-    archive = _method(calls.archive)
-    add_version = _method(calls.add_version)
+    create = method(calls.create)
+    get = method(calls.get)
+    change = method(calls.change)
+    archive = method(calls.archive)
+    add_version = method(calls.add_version)
     versions = pages(calls.version_page)
-    version = _method(calls.version)
-    move = _method(calls.move)
-    roll_back = _method(calls.roll_back)
+    version = method(calls.version)
+    move = method(calls.move)
+    roll_back = method(calls.roll_back)
     history = pages(calls.history_page)
-    share = _method(calls.share)
-    grow = _method(calls.grow)
-    growth = _method(calls.growth)
-    turn_growth = _method(calls.turn_growth)
-    stop_growing = _method(calls.stop_growing)
+    share = method(calls.share)
+    grow = method(calls.grow)
+    growth = method(calls.growth)
+    turn_growth = method(calls.turn_growth)
+    stop_growing = method(calls.stop_growing)
 
 
-class AsyncDecision:
+class DecisionResource(Resource[Mode]):
     """One named decision: ``client.decision("support_triage")``.
 
     Parameters
@@ -52,11 +51,12 @@ class AsyncDecision:
         ``name``, ``name@alias`` or ``name@7``; ``production`` without either.
     """
 
-    def __init__(self, client: AsyncClient, reference: str) -> None:
-        self._client = client
+    def __init__(self, client: HasCalls[Mode], reference: str) -> None:
+        super().__init__(client)
         #: What requests name.
         self.reference = reference
 
+    @answers
     async def decide(
         self,
         context: Context,
@@ -69,7 +69,7 @@ class AsyncDecision:
         call = calls.decide(
             self.reference, context, store=store, metadata=metadata, idempotency_key=idempotency_key
         )
-        return await self._client.send(call)
+        return await self.answer_to(call)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.reference!r})"

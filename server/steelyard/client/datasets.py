@@ -1,27 +1,19 @@
 """``client.datasets`` and ``client.maps``: rows sent in pieces, read as frames, laid out as points."""
 
-# Made of asynchronous/datasets.py by scripts/blocking_client.py: edit that one.
-
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.client import dataset_calls as calls
 from steelyard.client import export_calls, map_calls
-from steelyard.client.blocking.resource import (
-    JobResource,
-    Resource,
-    pages,
-    saves,
-    uploads,
-)
-from steelyard.client.calls import blocking_method as _method
 from steelyard.client.frames import frame_of_parquet, write_map
+from steelyard.client.methods import Mode, answers, iterates, method, pages, saves, uploads
+from steelyard.client.resource import JobResource, Resource
 from steelyard.client.row_sources import FrameColumns, Rows, pieces_of
 from steelyard.client.saving import check_free, format_of
-from steelyard.client.uploads import rows_to_add, rows_to_create
+from steelyard.client.uploads import UploadCalls, rows_to_add, rows_to_create
 from steelyard.client.walking import DatasetWalk
 from steelyard.datasets.wire import Dataset, DatasetCheck, Partition
 from steelyard.maps.wire import MAP, DatasetMap
@@ -31,30 +23,36 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class Datasets(Resource):
+class DatasetResource(Resource[Mode]):
     """The datasets of a client's account: ``client.datasets``."""
 
     create = uploads(rows_to_create)
     add_rows = uploads(rows_to_add)
-    from_feedback = _method(calls.from_feedback)
-    list = _method(calls.list_datasets)
-    get = _method(calls.get_dataset)
-    rename = _method(calls.rename_dataset)
-    delete = _method(calls.delete_dataset)
-    archive = _method(calls.archive_dataset)
-    restore = _method(calls.restore_dataset)
-    versions = _method(calls.list_versions)
-    labels_to_check = _method(calls.list_labels_to_check)
-    rows = _method(calls.page_rows)
-    download = _method(calls.download_rows)
-    export = _method(calls.export_rows)
+    from_feedback = method(calls.from_feedback)
+    list = method(calls.list_datasets)
+    get = method(calls.get_dataset)
+    rename = method(calls.rename_dataset)
+    delete = method(calls.delete_dataset)
+    archive = method(calls.archive_dataset)
+    restore = method(calls.restore_dataset)
+    versions = method(calls.list_versions)
+    labels_to_check = method(calls.list_labels_to_check)
+    rows = method(calls.page_rows)
+    download = method(calls.download_rows)
+    export = method(calls.export_rows)
     export_to = saves(export_calls.save_rows)
-    search = _method(calls.search_rows)
-    similar = _method(calls.similar_rows)
-    facets = _method(calls.facets_of)
-    diff = _method(calls.diff_versions)
+    search = method(calls.search_rows)
+    similar = method(calls.similar_rows)
+    facets = method(calls.facets_of)
+    diff = method(calls.diff_versions)
 
-    def preview(
+    @answers
+    async def send_rows(self, upload: UploadCalls[Dataset]) -> Dataset:
+        """Send rows in as many calls as they need."""
+        return await self.upload_rows(upload)
+
+    @answers
+    async def preview(
         self,
         examples: Rows,
         *,
@@ -72,21 +70,26 @@ class Datasets(Resource):
             context=context, decisions=decisions, labels=labels, targets=targets, rewards=rewards
         )
         piece = next(pieces_of(examples, columns))
-        return self.send(calls.check_rows({"examples": piece.data}))
+        return await self.answer_to(calls.check_rows({"examples": piece.data}))
 
-    def iterate(self, *, archived: bool = False, page_size: int = 200) -> Iterator[Dataset]:
+    @iterates
+    async def iterate(
+        self, *, archived: bool = False, page_size: int = 200
+    ) -> AsyncIterator[Dataset]:
         """Iterate over datasets, most recently used first; pages are asked for as needed.
 
         Each comes once, also where the loop uses, adds to or makes datasets; the new ones do not come.
         """
         walk = DatasetWalk()
         while not walk.is_over:
-            page = self.send(
+            page = await self.answer_to(
                 calls.list_datasets(archived=archived, limit=page_size, cursor=walk.cursor)
             )
-            yield from walk.take(page)
+            for one in walk.take(page):
+                yield one
 
-    def to_polars(
+    @answers
+    async def to_polars(
         self, dataset_id: str, *, partition: Partition = "all", version: int | None = None
     ) -> pl.DataFrame:
         """Return every row of a version as a Polars frame.
@@ -98,23 +101,26 @@ class Datasets(Resource):
             of decision, outcome and value), hashes, the fields sent beside, and by the id of each
             decision the expected outcome.
         """
-        data = self.send(calls.export_rows(dataset_id, partition=partition, version=version))
+        data = await self.answer_to(
+            calls.export_rows(dataset_id, partition=partition, version=version)
+        )
         return frame_of_parquet(data)
 
 
-class Maps(JobResource[DatasetMap]):
+class MapResource(JobResource[Mode, DatasetMap]):
     """The rows of a dataset as points in a plane: ``client.maps``."""
 
     noun = MAP
     look = staticmethod(map_calls.get)
     list = pages(map_calls.page)
-    create = _method(map_calls.create)
-    get = _method(map_calls.get)
-    points = _method(map_calls.points)
-    values = _method(map_calls.values)
-    cancel = _method(map_calls.cancel)
+    create = method(map_calls.create)
+    get = method(map_calls.get)
+    points = method(map_calls.points)
+    values = method(map_calls.values)
+    cancel = method(map_calls.cancel)
 
-    def export_to(
+    @answers
+    async def export_to(
         self,
         map_id: str,
         path: str | Path,
@@ -148,8 +154,8 @@ class Maps(JobResource[DatasetMap]):
             raise ValueError("evaluation needs decision: name the decision that it answered.")
         path = Path(path)
         check_free(path, force=force)
-        points = self.send(map_calls.points(map_id))
+        points = await self.answer_to(map_calls.points(map_id))
         values = None
         if decision is not None:
-            values = self.send(map_calls.values(map_id, decision, evaluation=evaluation))
+            values = await self.answer_to(map_calls.values(map_id, decision, evaluation=evaluation))
         return write_map(points, values, path, format_of(path, format), force=force)
