@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from steelyard.families.fine_tune_wire import CancelJob, FineTuneEstimate, Job, JobEvents, JobPage
+from steelyard.families.fine_tune_wire import FineTuneEstimate, Job, JobEvents, JobPage
 from steelyard.families.wire import (
     ContinueFamily,
     DeletedFamily,
@@ -65,7 +65,6 @@ def wrong(struct: type[msgspec.Struct], body: object) -> list[tuple[str | int, .
         (DeleteFamily, {}),
         (SwitchModel, {"on": False, "adapter": "ft-ftj_1"}),
         (KeepModelWarm, {"enabled": True, "max_price_usd": "1"}),
-        (CancelJob, {}),
     ],
 )
 def test_bodies_that_clients_send(struct, body):

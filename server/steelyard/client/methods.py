@@ -23,6 +23,7 @@ from steelyard.labeling.wire import LabelingSource
 
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
+_Sent = TypeVar("_Sent")
 _Item = TypeVar("_Item")
 _Blocking = TypeVar("_Blocking")
 _Awaited = TypeVar("_Awaited")
@@ -66,6 +67,12 @@ class HasCalls(Generic[Mode]):
                 with upload.sending():
                     upload.made = await self.answer_to(call)
             return upload.result()
+
+    async def read_records(self, walk: RecordWalk) -> RecordList:
+        """Read scored decisions, page by page."""
+        while not walk.is_over:
+            walk.take(await self.answer_to(walk.call()))
+        return walk.records
 
 
 def finish(coroutine: Coroutine[Any, Any, _Answer]) -> _Answer:
@@ -150,19 +157,49 @@ def iterates(
     return Method(function, blocking)
 
 
+def _sends(
+    build: Callable[_Arguments, _Sent],
+    send: Callable[[HasCalls[Any], _Sent], Coroutine[Any, Any, _Answer]],
+    answer: str | None = None,
+) -> Method[_Arguments, _Answer, Coroutine[Any, Any, _Answer]]:
+    """Return the method that sends what ``build`` returns, whose signature and help it has."""
+
+    @functools.wraps(build)
+    async def function(
+        self: HasCalls[Any], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> _Answer:
+        return await send(self, build(*args, **kwargs))
+
+    _describe(function, build, answer)
+    return answers(function)
+
+
 def method(
     build: Callable[_Arguments, Call[_Answer]],
 ) -> Method[_Arguments, _Answer, Coroutine[Any, Any, _Answer]]:
     """Return the method that makes a call and sends it; its signature and help are the call's."""
+    return _sends(build, HasCalls.answer_to)
 
-    @functools.wraps(build)
-    async def send(
-        self: HasCalls[Any], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
-    ) -> _Answer:
-        return await self.answer_to(build(*args, **kwargs))
 
-    _describe(send, build)
-    return answers(send)
+def uploads(
+    build: Callable[_Arguments, UploadCalls[_Uploaded]],
+) -> Method[_Arguments, _Uploaded, Coroutine[Any, Any, _Uploaded]]:
+    """Return the method that sends rows in as many calls as they need; its help is the upload's."""
+    return _sends(build, HasCalls.upload_rows)
+
+
+def collects(
+    build: Callable[_Arguments, RecordWalk],
+) -> Method[_Arguments, RecordList, Coroutine[Any, Any, RecordList]]:
+    """Return the method that reads scored decisions, page by page; its help is the walk's."""
+    return _sends(build, HasCalls.read_records, "RecordList")
+
+
+def saves(
+    build: Callable[_Arguments, Saving],
+) -> Method[_Arguments, Path, Coroutine[Any, Any, Path]]:
+    """Return the method that writes an export to the disk; its help is the export's."""
+    return _sends(build, HasCalls.write_export, "Path")
 
 
 def pages(
@@ -189,54 +226,6 @@ def pages(
     item = page.__orig_bases__[0].__args__[0].__name__
     _describe(iterate, build, f"AsyncIterator[{item}]")
     return iterates(iterate)
-
-
-def uploads(
-    build: Callable[_Arguments, UploadCalls[_Uploaded]],
-) -> Method[_Arguments, _Uploaded, Coroutine[Any, Any, _Uploaded]]:
-    """Return the method that sends rows in as many calls as they need; its help is the upload's."""
-
-    @functools.wraps(build)
-    async def send(
-        self: HasCalls[Any], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
-    ) -> _Uploaded:
-        return await self.upload_rows(build(*args, **kwargs))
-
-    _describe(send, build)
-    return answers(send)
-
-
-def collects(
-    build: Callable[_Arguments, RecordWalk],
-) -> Method[_Arguments, RecordList, Coroutine[Any, Any, RecordList]]:
-    """Return the method that reads scored decisions, page by page; its help is the walk's."""
-
-    @functools.wraps(build)
-    async def collect(
-        self: HasCalls[Any], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
-    ) -> RecordList:
-        walk = build(*args, **kwargs)
-        while not walk.is_over:
-            walk.take(await self.answer_to(walk.call()))
-        return walk.records
-
-    _describe(collect, build, "RecordList")
-    return answers(collect)
-
-
-def saves(
-    build: Callable[_Arguments, Saving],
-) -> Method[_Arguments, Path, Coroutine[Any, Any, Path]]:
-    """Return the method that writes an export to the disk; its help is the export's."""
-
-    @functools.wraps(build)
-    async def write(
-        self: HasCalls[Any], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
-    ) -> Path:
-        return await self.write_export(build(*args, **kwargs))
-
-    _describe(write, build, "Path")
-    return answers(write)
 
 
 def _returned(build: Callable[..., Any]) -> str:

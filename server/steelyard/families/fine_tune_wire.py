@@ -197,10 +197,6 @@ class JobEvents(Shown, Struct, frozen=True, kw_only=True):
     data: list[JobEvent]
 
 
-class CancelJob(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Ask a fine-tune to stop; the body is empty."""
-
-
 class FineTuneEstimate(Struct, frozen=True, kw_only=True):
     """The fee that a fine-tune started now with the same request would hold."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import given
 
 from steelyard.decisions.lint.registry import RULES
 from steelyard.decisions.lint.service import lint_dict, lint_request
-from steelyard.decisions.lint.wire import SEVERITIES
+from steelyard.decisions.lint.wire import Severity
 from support.decisions.linting import binary, single
 from support.decisions.strategies import few, requests
 
@@ -70,7 +70,7 @@ def test_any_valid_request_is_linted_in_order(request_: dict[str, Any]) -> None:
     keys = [(places[warning.decision], ORDER.index(warning.rule)) for warning in warnings]
     assert keys == sorted(set(keys))
     for warning in warnings:
-        assert warning.severity in SEVERITIES
+        assert warning.severity in get_args(Severity)
         assert warning.message.endswith(".")
         assert len(warning.message) < 500
 

@@ -10,9 +10,6 @@ from steelyard.wire.shown import Shown
 
 Severity = Literal["warning", "info"]
 
-#: Every severity, the graver first.
-SEVERITIES: tuple[Severity, ...] = ("warning", "info")
-
 
 class LintWarning(Struct, frozen=True, kw_only=True):
     """One thing about how a decision is asked that may make its answers worse."""
