@@ -10,6 +10,7 @@ import pytest
 
 from steelyard.app.job_runtime import open_worker
 from steelyard.caller import Caller
+from steelyard.evaluations.judges import Judges
 from steelyard.families.lineage.lineage import Lineage
 from steelyard.families.lineage.switching import switch_family
 from steelyard.labeling.teachers import Teachers
@@ -114,13 +115,13 @@ class TestTeachers:
         job = start(http, source["id"], teacher_models=["even"]).json()
         assert job["warnings"] == [f"even: {doubt}."]
         assert "warnings" not in get(http, job)
-        teachers = taught[0].services.get(Teachers)
-        assert not teachers.must_qualify
+        judges = taught[0].services.get(Judges)
+        assert not judges.must_qualify
         try:
-            teachers.must_qualify = True  # as the setting judges=qualified does
+            judges.must_qualify = True  # as the setting judges=qualified does
             refused = start(http, source["id"], teacher_models=["even"])
         finally:
-            teachers.must_qualify = False
+            judges.must_qualify = False
         assert_canonical_error(refused, 422, "invalid_request")
         assert doubt in refused.json()["error"]["details"][0]["message"]
 
@@ -132,7 +133,7 @@ class TestTeachers:
             async def read(self, account_id):
                 return SimpleNamespace(lineage=off)
 
-        teachers = Teachers(SimpleNamespace(hosted=[]), Lineages(), None)
+        teachers = Teachers(SimpleNamespace(hosted=[]), Lineages(), None, Judges(None))
         found = asyncio.run(teachers.available(Caller("local", None, "full", "")))
         assert found.defaults == {"default": ["bee"]}
 

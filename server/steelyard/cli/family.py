@@ -335,6 +335,8 @@ def _show_estimate(shown: FineTuneEstimate) -> None:
             ("seed", shown.seed),
         ],
     )
+    for warning in shown.warnings or ():
+        click.echo(printable(warning))
 
 
 def _show_family(family: Family) -> None:

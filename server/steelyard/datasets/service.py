@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -22,7 +23,7 @@ from steelyard.datasets.access import require_dataset, require_version
 from steelyard.datasets.definitions import Definition, readiness_of
 from steelyard.datasets.doubts import Doubt, labels_to_check
 from steelyard.datasets.frames.pages import RowStore
-from steelyard.datasets.frames.scanning import load_definitions
+from steelyard.datasets.frames.scanning import load_definitions, load_metadata
 from steelyard.datasets.ingesting import (
     Answer,
     MadeRows,
@@ -127,6 +128,10 @@ class DatasetService:
     def definitions(self, at: DatasetAt) -> list[Definition]:
         """Return every wording of the decisions of a version; it blocks."""
         return load_definitions(self._store, at.manifest)
+
+    def evaluation_metadata(self, at: DatasetAt) -> list[dict[str, Any]]:
+        """Return the metadata of evaluation rows, each once; it blocks."""
+        return load_metadata(self._store, at.manifest, "evaluation")
 
     async def create(
         self, write: Write, sent: SentRows, made: MadeRows[Answer] | None = None

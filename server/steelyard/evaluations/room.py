@@ -12,6 +12,7 @@ from steelyard.errors import evaluations as errors
 from steelyard.evaluations import store, tables
 from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.frontier import EvaluationFrontier
+from steelyard.evaluations.judges import Judges
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.rates import EvaluatedRates
 from steelyard.evaluations.routes import ROUTES
@@ -35,7 +36,8 @@ def _open(
     figures = EvaluationFigures(
         evaluations, house.frames("evaluations"), datasets=datasets, rows=house.frames("datasets")
     )
-    return evaluations, figures, EvaluationFrontier(house.state, datasets, models, figures)
+    judges = Judges(datasets, must_qualify=house.settings.judges == "qualified")
+    return evaluations, figures, judges, EvaluationFrontier(house.state, datasets, models, figures)
 
 
 def _open_runs(house: House, datasets: DatasetService, models: EvaluatedModels) -> Work:

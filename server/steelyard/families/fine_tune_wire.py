@@ -19,6 +19,13 @@ from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
 from steelyard.wire.shown import Framed, Shown
 from steelyard.wire.training import CurvePoint, HeadsKind, Phase
 
+Warnings = Annotated[
+    list[str] | UnsetType,
+    Meta(
+        description="Before it is queued and in the answer that queues it: models whose labels decide, "
+        "and which have not qualified or are kin to what they judge."
+    ),
+]
 FINE_TUNE = JobNoun(
     kind="fine_tune",
     prefix="ftj_",
@@ -147,6 +154,7 @@ class Job(Framed, Struct, frozen=True, kw_only=True):
     rows_deleted: Annotated[
         bool, Meta(description="Whether its rows went with a deleted dataset, and its records.")
     ]
+    warnings: Warnings = UNSET
 
     @property
     def gate(self) -> Gate | None:
@@ -212,6 +220,7 @@ class FineTuneEstimate(Struct, frozen=True, kw_only=True):
     train_rows: int
     rows: ContinueRows
     dataset_version: int
+    warnings: Warnings = UNSET
 
 
 class JobsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

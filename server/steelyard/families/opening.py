@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.datasets.service import DatasetService
+from steelyard.evaluations.judges import Judges
 from steelyard.families.bounds import FamilyBounds
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.fine_tuning.service import FineTuneJobs
@@ -93,6 +94,7 @@ def open_families(
     tuning_rows: TuningRows,
     registry: ModelRegistry,
     artifacts: ArtifactStore,
+    judges: Judges,
 ) -> tuple[object, ...]:
     """Return the services of families and of their fine-tunes."""
     settings = house.settings
@@ -103,6 +105,7 @@ def open_families(
         tuning_rows,
         registry,
         tariff=Tariff.of(settings),
+        judges=judges,
     )
     datasets.register_reader(families.reader_of)
     datasets.register_families(dataset_of_family)

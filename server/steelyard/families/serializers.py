@@ -101,6 +101,7 @@ def fine_tune_to_wire(
     progress: JobProgress | None = None,
     curve: list[CurvePoint] | UnsetType | None = UNSET,
     dataset_evaluation: Evaluation | UnsetType | None = UNSET,
+    warnings: list[str] | UnsetType = UNSET,
 ) -> Job:
     """Return a fine-tune as the wire tells it."""
     return filled(
@@ -112,6 +113,7 @@ def fine_tune_to_wire(
         limits=JobLimits(max_questions=job.max_questions),
         progress=progress if job.status in {"running", "cancelling"} else None,
         curve=curve if job.status == "succeeded" else UNSET,
+        warnings=warnings,
         price_usd=to_usd(job.price_nano),
     )
 

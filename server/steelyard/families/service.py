@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from msgspec import structs
+from msgspec import UNSET, structs
 from sqlalchemy import Connection
 
 from steelyard import errors
@@ -17,6 +17,7 @@ from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset
 from steelyard.datasets.store import mark_dataset_used
 from steelyard.datasets.versions import Manifest
+from steelyard.evaluations.judges import Judges
 from steelyard.families import wire
 from steelyard.families.fine_tune_store import FINE_TUNES
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
@@ -65,17 +66,20 @@ class FamilyService:
         bases: ModelRegistry,
         *,
         tariff: Tariff | None = None,
+        judges: Judges | None = None,
     ) -> None:
         self._lineages = lineages
         self._writes = writes
         self._plans = plans
         self._bases = bases
         self._tariff = tariff or Tariff()
+        self._judges = judges
 
     async def start(self, write: Write, request: wire.StartFamily) -> Job:
         """Make a family and queue its first fine-tune."""
         await self._writes.replay_known(write)
         plan, origin = await self._plan_start(write.caller, request)
+        warnings = await self._check_judges(write.caller, plan)
         order = self._order(plan)
 
         def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
@@ -88,17 +92,18 @@ class FamilyService:
                 max_price_usd=request.max_price_usd,
             )
 
-        return await self._queue(write, command, order)
+        return await self._queue(write, command, order, warnings)
 
     async def estimate(self, caller: Caller, request: wire.EstimateFamily) -> FineTuneEstimate:
         """Return the price of starting a family."""
         plan, _ = await self._plan_start(caller, request)
-        return self._estimate_to_wire(plan)
+        return self._estimate_to_wire(plan, await self._check_judges(caller, plan))
 
     async def continue_(self, write: Write, name: str, request: wire.ContinueFamily) -> Job:
         """Queue a family's next fine-tune."""
         await self._writes.replay_known(write)
         plan, growth = await self._plan_continue(write.caller, name, request)
+        warnings = await self._check_judges(write.caller, plan)
         order = self._order(plan)
 
         def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
@@ -112,14 +117,14 @@ class FamilyService:
                 max_price_usd=request.max_price_usd,
             )
 
-        return await self._queue(write, command, order)
+        return await self._queue(write, command, order, warnings)
 
     async def estimate_continue(
         self, caller: Caller, name: str, request: wire.EstimateContinue
     ) -> FineTuneEstimate:
         """Return the price of continuing a family."""
         plan, _ = await self._plan_continue(caller, name, request)
-        return self._estimate_to_wire(plan)
+        return self._estimate_to_wire(plan, await self._check_judges(caller, plan))
 
     async def page(self, caller: Caller) -> wire.FamilyList:
         """Return every family of the account by name, without counts of rows."""
@@ -353,7 +358,21 @@ class FamilyService:
     def _order(self, plan: TuningPlan) -> Order:
         return Order(id=new_id("ftj"), plan=plan, price_nano=self._fee(plan).price_nano)
 
-    def _estimate_to_wire(self, plan: TuningPlan) -> FineTuneEstimate:
+    async def _check_judges(self, caller: Caller, plan: TuningPlan) -> list[str]:
+        """Return what speaks against the models whose labels the gate counts, or refuse them."""
+        if self._judges is None:
+            return []
+        origins = plan.hyperparameters.judged_by
+        return await self._judges.check_rows(
+            caller,
+            plan.dataset_id,
+            plan.dataset_version,
+            path=(*BODY, "hyperparameters", "judged_by"),
+            judged=[plan.base],
+            origins=None if origins is UNSET else origins,
+        )
+
+    def _estimate_to_wire(self, plan: TuningPlan, warnings: list[str]) -> FineTuneEstimate:
         fee = self._fee(plan)
         return FineTuneEstimate(
             price_usd=to_usd(fee.price_nano),
@@ -365,16 +384,19 @@ class FamilyService:
             train_rows=plan.split.train_rows,
             rows=plan.rows,
             dataset_version=plan.dataset_version,
+            warnings=warnings or UNSET,
         )
 
-    async def _queue(self, write: Write, command: Command, order: Order) -> Job:
+    async def _queue(
+        self, write: Write, command: Command, order: Order, warnings: list[str]
+    ) -> Job:
         def tell(connection: Connection, applied: Applied) -> Job:
             # In the transaction, so that no dataset is deleted under a fine-tune that waits.
             require_dataset(
                 connection, write.caller.account_id, order.plan.dataset_id, is_new_work=True
             )
             mark_dataset_used(connection, order.plan.dataset_id, applied.conditions.now)
-            return fine_tune_to_wire(applied.lineage.jobs[order.id])
+            return fine_tune_to_wire(applied.lineage.jobs[order.id], warnings=warnings or UNSET)
 
         return await self._writes.once(write, command, tell, window_s=SECONDS_A_DAY)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -71,11 +71,16 @@ def read_sides(
 
 
 def put_sure_answers(
-    state: State, criteria: store.AnswerCriteria, *, at_least: float, family: str, now: float
+    state: State,
+    criteria: store.AnswerCriteria,
+    *,
+    at_least: float,
+    excluded: Collection[str],
+    now: float,
 ) -> int:
     """Report the sure answers of a day ago that have no feedback as a model's, and return how many.
 
-    Not those of the family itself: it would learn from its own answers. People have a day to say more.
+    ``excluded``: models whose answers are not taken. People have a day to say more.
     """
     criteria = replace(criteria, until=now - SECONDS_A_DAY)
     reports: dict[str, tuple[str, Mapping[str, str]]] = {}
@@ -88,7 +93,7 @@ def put_sure_answers(
         stored = answer.decision
         results = _results(stored.results)
         is_sure = all(result.p_top >= at_least for result in results.values())
-        if is_sure and stored.model != family and stored.id not in observed_ids:
+        if is_sure and stored.model not in excluded and stored.id not in observed_ids:
             outcomes = {name: result.top for name, result in results.items()}
             reports[stored.id] = stored.model, outcomes
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from decimal import Decimal
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
@@ -20,6 +21,7 @@ from steelyard.datasets.from_feedback_wire import DatasetFromFeedback, RowsFromF
 from steelyard.datasets.service import DatasetService
 from steelyard.decision_log.store import AnswerCriteria
 from steelyard.decisions.named import PRODUCTION, PROPOSED
+from steelyard.evaluations.judges import Judges
 from steelyard.evaluations.wire import Change
 from steelyard.families.bounds import FamilyBounds
 from steelyard.families.service import FamilyService
@@ -43,6 +45,7 @@ from steelyard.proof.margins import is_as_right, lower_end
 from steelyard.serving.registry import ModelRegistry
 from steelyard.shadows.service import Shadows
 from steelyard.wire.jobs import UNFINISHED
+from steelyard.wire.violations import BODY
 
 #: How many more rows there have to be before the curve is drawn again.
 _ANEW = 1.2
@@ -67,6 +70,8 @@ class Turn:
         self._family = policy.family or name
         self._named = house.get(NamedDecisions)
         self._write = Write(caller, "growth")
+        #: What speaks against the model whose sure answers become rows.
+        self._doubts: list[str] = []
 
     async def take(self) -> None:
         """Take the steps that are ready."""
@@ -74,11 +79,11 @@ class Turn:
         if decision.archived_at is not None or decision.dataset_id is None:
             self._wait(self._state.stage, "It is archived, or has no dataset any more.")
             return
-        await self._gather(decision.dataset_id)
+        production = await self._named.version(self._caller, self._name, PRODUCTION)
+        await self._gather(decision.dataset_id, production)
         if self._policy.policy == "rows":
             self._wait("gathering", "Its policy allows to gather rows alone.")
             return
-        production = await self._named.version(self._caller, self._name, PRODUCTION)
         family = await self._find_family()
         if production.model == self._family:
             await self._watch(production)
@@ -94,7 +99,7 @@ class Turn:
 
     # Rows
 
-    async def _gather(self, dataset_id: str) -> None:
+    async def _gather(self, dataset_id: str, production: NamedVersion) -> None:
         rows = self._house.get(FeedbackRows)
         by_people = RowsFromFeedback(dataset_id=dataset_id, named=self._name)
         requests = [by_people]
@@ -104,7 +109,7 @@ class Turn:
                 self._house.state,
                 AnswerCriteria(account_id=self._caller.account_id, named=self._name),
                 at_least=self._policy.judge_rows,
-                family=self._family,
+                excluded=await self._excluded(production),
                 now=self._now,
             )
             # The gate must not measure how far a family agrees with what it is to replace.
@@ -121,6 +126,23 @@ class Turn:
             origin = "of the model's own sure answers" if request.by else "of feedback"
             n = made.feedback.added
             self._step(self._state.stage, f"{n} rows {origin} were added, {made.rows} in all.")
+
+    async def _excluded(self, production: NamedVersion) -> set[str]:
+        """Return the models whose sure answers become no rows; the family's would teach it itself."""
+        judges = self._house.get(Judges)
+        model = production.model or self._house.get(ModelRegistry).default.name
+        try:
+            self._doubts = await judges.check(
+                self._caller,
+                {model: (*BODY, "judge_rows")},
+                production.decisions,
+                judged=[self._family],
+                verb="takes sure answers of",
+            )
+        except errors.InvalidRequestError as error:
+            self._doubts = [error.message]
+        doubtful = await judges.doubts(production.decisions) if judges.must_qualify else ()
+        return {self._family, *doubtful}
 
     # Training
 
@@ -168,7 +190,7 @@ class Turn:
             job = await families.continue_(self._write, self._family, grow)
         self._state.candidate = None
         why = f"{job.id} of {estimated.rows} rows: {estimated.chance:.0%} chance to pass."
-        self._step("training", f"Trains {self._family} with {why}")
+        self._step("training", f"Trains {self._family} with {why}{_append(job.warnings)}")
         self._wait("training", f"The fine-tune {job.id} and its gate.")
 
     def _waits_for_job(self, family: Family | None) -> bool:
@@ -268,9 +290,8 @@ class Turn:
             made = await self._house.get(NamedComparisons).create(self._write, request)
             candidate.comparison_id = made.id
             self._state.n_comparisons += 1
-            self._step(
-                "comparing", f"Compares version {candidate.version} with production: {made.id}."
-            )
+            compares = f"Compares version {candidate.version} with production: {made.id}."
+            self._step("comparing", compares + _append(made.warnings))
         comparison = await self._house.get(NamedComparisons).get(
             self._caller, candidate.comparison_id
         )
@@ -431,7 +452,7 @@ class Turn:
     # Words
 
     def _wait(self, stage: wire.GrowthStage, why: str) -> None:
-        self._state.stage, self._state.waits_for = stage, why
+        self._state.stage, self._state.waits_for = stage, " ".join([why, *self._doubts])
 
     def _wait_for_move(self, candidate: GrowthCandidate) -> None:
         self._wait(
@@ -447,6 +468,10 @@ class Turn:
         self._state.stage = stage
         self._state.steps = [step, *self._state.steps][:MOST_STEPS]
         self._state.n_steps += 1
+
+
+def _append(warnings: list[str] | UnsetType) -> str:
+    return "" if warnings is UNSET else "".join(f" {warning}" for warning in warnings)
 
 
 def _new_rows(family: Family) -> int:

@@ -8,6 +8,7 @@ from functools import partial
 from steelyard.datasets.service import DatasetService
 from steelyard.errors import errors_of
 from steelyard.errors import labeling as errors
+from steelyard.evaluations.judges import Judges
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.families.lineage_store import LineageStore
 from steelyard.house import House
@@ -19,7 +20,6 @@ from steelyard.labeling.routes import ROUTES
 from steelyard.labeling.service import LabelingJobs, uses
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
-from steelyard.models.qualifications import Qualifications
 from steelyard.review.reviews import Reviews
 from steelyard.review.service import DraftService
 from steelyard.room import Room, files_of, jobs_of
@@ -34,16 +34,10 @@ def _open(
     datasets: DatasetService,
     drafts: DraftService,
     reviews: Reviews,
-    qualifications: Qualifications,
+    judges: Judges,
 ) -> tuple[object, ...]:
     counter = registry.default.decide.tokenizer
-    teachers = Teachers(
-        registry,
-        lineages,
-        models,
-        qualifications.doubts,
-        must_qualify=house.settings.judges == "qualified",
-    )
+    teachers = Teachers(registry, lineages, models, judges)
     return (
         LabelingSources(house, counter),
         teachers,

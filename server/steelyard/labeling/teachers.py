@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec import UNSET, Struct
 
 from steelyard import errors
 from steelyard.caller import Caller
+from steelyard.evaluations.judges import Judges
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.families.lineage_store import LineageStore
 from steelyard.labeling.wire import MAX_ROWS, MAX_TEACHERS, Teacher, TeacherList
@@ -19,14 +20,6 @@ _NOBODY = (
     "No connected model is marked as a teacher (steelyard model add --teacher), and the account has "
     "no family that serves a model."
 )
-
-
-#: Returns why connected models are not to be relied on, by name, on some decisions or on any.
-FindDoubts: TypeAlias = Callable[[Sequence[Any]], Awaitable[Mapping[str, str]]]
-
-
-async def _no_doubts(_: Sequence[Any]) -> Mapping[str, str]:
-    return {}
 
 
 class JobTeacher(Struct, frozen=True, kw_only=True):
@@ -46,14 +39,10 @@ class Teachers:
         registry: ModelRegistry,
         lineages: LineageStore,
         models: EvaluatedModels,
-        find_doubts: FindDoubts = _no_doubts,
-        *,
-        must_qualify: bool = False,
+        judges: Judges,
     ) -> None:
         self._registry, self._lineages, self._models = registry, lineages, models
-        self._find_doubts = find_doubts
-        #: Whether one that is to be doubted is refused; otherwise it is warned of.
-        self.must_qualify = must_qualify
+        self._judges = judges
 
     async def available(self, caller: Caller, decisions: Sequence[Any] = ()) -> TeacherList:
         """Return the teachers of an account, with why one is to be doubted on some decisions."""
@@ -65,7 +54,7 @@ class Teachers:
             if family.served is not None and family.switch.is_on
         ]
         names = [*marked, *sorted(families)]
-        doubts = await self._find_doubts(decisions) if marked else {}
+        doubts = await self._judges.doubts(decisions) if marked else {}
         return TeacherList(
             available=bool(names),
             reason=UNSET if names else _NOBODY,
@@ -84,7 +73,6 @@ class Teachers:
         chosen = known.defaults["default"] if names is None else list(names)
         violations = Violations()
         allowed = [item.id for item in known.data]
-        doubts = {item.id: item.doubt for item in known.data if item.doubt is not UNSET}
         for index, name in enumerate(chosen):
             path = (*BODY, "teacher_models", index)
             if name not in allowed:
@@ -92,10 +80,9 @@ class Teachers:
                 violations.add(path, f"is {show(name)}; the teachers are {listed}.", "not_allowed")
             elif name in chosen[:index]:
                 violations.add(path, f"repeats {show(name)}; name each once.", "duplicate")
-            elif name in doubts and self.must_qualify:
-                message = f"is {show(name)}, but {doubts[name]}; qualify it, or choose another."
-                violations.add(path, message, "not_qualified")
         violations.raise_if_any()
+        paths = {name: (*BODY, "teacher_models", index) for index, name in enumerate(chosen)}
+        warnings = await self._judges.check(caller, paths, decisions)
         models = [await self._models.find(caller, name) for name in chosen]
         prices = await self._models.prices_of(caller.account_id, [model.id for model in models])
         teachers = [
@@ -107,4 +94,4 @@ class Teachers:
             )
             for name, model in zip(chosen, models, strict=True)
         ]
-        return teachers, [f"{name}: {doubts[name]}." for name in chosen if name in doubts]
+        return teachers, warnings

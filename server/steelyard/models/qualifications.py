@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from steelyard.calibration.temperature import TemperatureTable
 from steelyard.caller import Caller
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
+from steelyard.families.lineage.lineage import base_under
+from steelyard.families.lineage_store import LineageStore
 from steelyard.house import House
 from steelyard.ids import new_id
 from steelyard.models.judge_setup import JudgeSetup
@@ -35,6 +37,7 @@ from steelyard.models.qualifying import (
     identity_of,
     kin_of,
     labelled,
+    origins_of_model,
     wordings_by_id,
     wordings_of,
 )
@@ -59,7 +62,9 @@ class Qualifications:
         datasets: DatasetService,
         rows: DatasetRows,
         tasks: SetupTasks,
+        lineages: LineageStore,
     ) -> None:
+        self._lineages = lineages
         self._state, self._now = house.state, house.now
         self._floor = house.settings.judge_floor
         self._home: Path = home_of(house.settings)
@@ -91,7 +96,35 @@ class Qualifications:
             doubt = doubt_of(stored, identity, wordings)
             if doubt is not None:
                 reasons[name] = doubt
+        for name, route in self._tasks.declared().routes.items() if reasons else ():
+            # A route answers by any of its models.
+            doubtful = [
+                f"of {model}, {reasons[model]}" for model in route.models if model in reasons
+            ]
+            if doubtful:
+                reasons[name] = doubtful[0]
         return reasons
+
+    async def kin(
+        self, account_id: str, names: Collection[str], judged: Collection[str]
+    ) -> list[str]:
+        """Return a sentence on each model that is of the same origin as one that it judges."""
+        identities = await asyncio.to_thread(self._identities)
+        lineage = (await self._lineages.read(account_id)).lineage
+
+        def origins(name: str) -> set[str]:
+            family = lineage.families.get(name)
+            adapter = name if family is None else family.served
+            if family is not None or adapter in lineage.models:
+                name = base_under(lineage, family, adapter)
+            return origins_of_model(name, identities.get(name))
+
+        return [
+            f"{name}: it judges {other}, and both are of {min(shared)}; they err alike."
+            for name in names
+            for other in judged
+            if (shared := origins(name) & origins(other))
+        ]
 
     async def qualify(self, caller: Caller, name: str, request: QualifyJudge) -> Judge:
         """Begin to ask a connected model the held-out rows that people labelled."""

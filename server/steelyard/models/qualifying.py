@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from steelyard.wire.measures import Measure
 from steelyard.wire.origins import counts, origins_of
 
 _MEGABYTE = 1 << 20
+#: The series in the name of open weights: what stands before the number of their parameters.
+_SERIES = re.compile(r"([a-z][a-z0-9.-]*?)[-_]?\d+(?:\.\d+)?[bm](?![a-z0-9])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +129,34 @@ def doubt_of(
     return "it qualified on other wordings"
 
 
+def origins_of_model(name: str, identity: JudgeIdentity | None) -> set[str]:
+    """Return what a model comes from; models that share any of it are kin.
+
+    That is its file, the model's name at another server, and the family of open weights that either
+    is named after: ``Qwen3-8B-Q4_K_M.gguf`` and ``Qwen/Qwen3-4B`` are both of ``qwen3``.
+    """
+    origins = {name}
+    if identity is None:
+        return origins
+    if identity.file_sha256:
+        origins.add(f"file {identity.file_sha256[:12]}")
+    for place in (identity.model, identity.file):
+        last = place.lower().rstrip("/").rpartition("/")[2]
+        series = _SERIES.match(last)
+        if series is not None:
+            origins.add(series[1])
+    if identity.model:
+        origins.add(identity.model.lower())
+    return origins
+
+
 def kin_of(name: str, identities: Mapping[str, JudgeIdentity]) -> list[str]:
-    """Return the other models that have the same file, or the same model's name elsewhere."""
-    own = identities[name]
+    """Return the other models that share what a model comes from."""
+    own = origins_of_model(name, identities[name])
     return sorted(
         other
         for other, identity in identities.items()
-        if other != name
-        and (
-            (own.file_sha256 and own.file_sha256 == identity.file_sha256)
-            or (own.model and own.model.lower() == identity.model.lower())
-        )
+        if other != name and own & origins_of_model(other, identity)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
+from steelyard.evaluations.judges import Judges
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.families.lineage_store import LineageStore
 from steelyard.families.lineage_writes import LineageWrites
@@ -43,6 +44,7 @@ def _open(
     lineage_writes: LineageWrites,
     decisions: DecisionService,
     evaluated_models: EvaluatedModels,
+    label_judges: Judges,
 ) -> tuple[object, ...]:
     models = FamilyModels(house.state, lineages, lineage_writes, registry)
     calls = TunedCalls(models, tuned, registry, warm_wait_s=house.settings.warm_wait_s)
@@ -52,7 +54,8 @@ def _open(
     house.close_at_end(tasks)
     judges = JudgeSetup(house.settings, registry, datasets, rows, tasks)
     routes = RouteSetup(house.settings, registry, datasets, rows, tasks)
-    qualifications = Qualifications(house, judges, datasets, rows, tasks)
+    qualifications = Qualifications(house, judges, datasets, rows, tasks, lineages)
+    label_judges.register(qualifications)
     return models, tasks, judges, qualifications, routes, StressReports(home_of(house.settings))
 
 

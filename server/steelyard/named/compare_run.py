@@ -55,6 +55,8 @@ class ComparisonProgress(msgspec.Struct, frozen=True, kw_only=True):
     cost_nano: tuple[int, int] = (0, 0)
     rows: list[Compared] = []
     stored: list[Compared] = []
+    #: What speaks against the models whose labels settle it.
+    warnings: list[str] = []
 
 
 decode_progress = decoder_of(ComparisonProgress).decode
@@ -291,6 +293,7 @@ def _progress(
         cost_nano=(progress.cost_nano[0] + cost[0], progress.cost_nano[1] + cost[1]),
         rows=[*progress.rows, *sides[0]],
         stored=[*progress.stored, *sides[1]],
+        warnings=progress.warnings,
     )
 
 
@@ -329,6 +332,7 @@ def _result(comparison: _Comparison, progress: ComparisonProgress) -> Comparison
             progress.stored,
             price=price,
             left_out=progress.left_out,
+            warnings=progress.warnings,
             contents=(comparison.before.content, comparison.after.content),
         )
     except UnmeasurableError as error:

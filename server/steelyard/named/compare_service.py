@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
+from msgspec import UNSET, structs
 from sqlalchemy import Connection, Row
 
 from steelyard import errors
@@ -14,6 +15,7 @@ from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import mark_dataset_used
 from steelyard.datasets.version_service import DatasetAt
 from steelyard.decisions.tokens import count_input_tokens
+from steelyard.evaluations.judges import Judges
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
 from steelyard.house import House
 from steelyard.ids import new_id
@@ -40,6 +42,7 @@ from steelyard.storage.pages import OrderedPage, newest_first
 from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.filling import filled
+from steelyard.wire.origins import LabelledBy
 from steelyard.wire.violations import BODY
 
 #: Decisions about contexts that a comparison answers at most, by each version.
@@ -61,9 +64,10 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
         datasets: DatasetService,
         models: EvaluatedModels,
         default: HostedModel,
+        judges: Judges,
     ) -> None:
         super().__init__(house)
-        self._datasets, self._models = datasets, models
+        self._datasets, self._models, self._judges = datasets, models, judges
         self._counter, self._default_model = default.decide.tokenizer, default.name
 
     async def create(self, write: Write, request: CompareVersions) -> NamedComparison:
@@ -78,6 +82,16 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
         if decision.dataset_id is not None and request.rows:
             at = await self._datasets.dataset_at(caller, decision.dataset_id)
             at = at if at.method == "sft" else None
+        warnings: list[str] = []
+        if at is not None:
+            warnings = await self._judges.check_rows(
+                caller,
+                at.dataset_id,
+                at.version,
+                path=(*BODY, "rows"),
+                judged=sorted({model.named or model.id for model in models}),
+                origins=get_args(LabelledBy),
+            )
         n_decisions = len(read_stored(after.content).decisions)
         most = max(1, _MOST_DECISIONS // n_decisions)
         limits = (min(request.rows, most), min(request.stored, most))
@@ -110,11 +124,13 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
                 "contexts": len(cases),
                 "completed_contexts": 0,
                 "price_nano": price_nano,
+                "progress": msgspec.json.encode({"warnings": warnings}) if warnings else None,
             }
             self.jobs.add(connection, values, key_id=caller.key_id, route=write.route)
             if at is not None:
                 mark_dataset_used(connection, at.dataset_id, now)
-            return self.to_wire(self.jobs.require(connection, caller, str(values["id"])))
+            queued = self.to_wire(self.jobs.require(connection, caller, str(values["id"])))
+            return structs.replace(queued, warnings=warnings or UNSET)
 
         return await self.queue(write, work, window_s=SECONDS_A_DAY)
 
@@ -147,6 +163,7 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
             result=None if row.result is None else _decode_result(row.result),
             error=None if error is None else error.message,
             error_code=None if error is None else error.code,
+            warnings=UNSET,
         )
 
     @staticmethod

@@ -113,6 +113,7 @@ def compare_sides(
     *,
     price: comparison_wire.ComparedPrice | None,
     left_out: int,
+    warnings: Sequence[str] = (),
     contents: tuple[Mapping[str, Any], Mapping[str, Any]],
 ) -> comparison_wire.ComparisonResult:
     """Return the verdict on a candidate, and its changes."""
@@ -146,6 +147,7 @@ def compare_sides(
         stored=sides[1],
         price=price,
         left_out=left_out,
+        warnings=list(warnings),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.evaluations.wire import Change
@@ -96,6 +96,13 @@ class ComparisonResult(Struct, frozen=True, kw_only=True):
     stored: Annotated[ComparedSide | None, Meta(description="On stored decisions.")]
     price: ComparedPrice | None
     left_out: Annotated[int, Meta(description="Contexts that one of the models cannot read.")]
+    warnings: Annotated[
+        list[str],
+        Meta(
+            description="Models whose labels settle it, and which had not qualified or are kin to what "
+            "they judge."
+        ),
+    ] = []
 
 
 class NamedComparison(Struct, frozen=True, kw_only=True):
@@ -118,6 +125,10 @@ class NamedComparison(Struct, frozen=True, kw_only=True):
     error_code: str | None
     created_at: float
     updated_at: float
+    warnings: Annotated[
+        list[str] | UnsetType,
+        Meta(description="As its result has them; in the answer that queues it."),
+    ] = UNSET
 
     @property
     def summary(self) -> JobSummary:

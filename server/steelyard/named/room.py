@@ -5,6 +5,7 @@ from __future__ import annotations
 from steelyard.datasets.service import DatasetService
 from steelyard.errors import errors_of
 from steelyard.errors import named as errors
+from steelyard.evaluations.judges import Judges
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.house import House
 from steelyard.jobs.work import Work
@@ -25,10 +26,11 @@ def _open(
     models: EvaluatedModels,
     decisions: DecisionService,
     registry: ModelRegistry,
+    judges: Judges,
 ) -> tuple[object, ...]:
     served = ServedDecisions(house.state)
     decisions.register_named(served.open)
-    comparisons = NamedComparisons(house, datasets, models, registry.default)
+    comparisons = NamedComparisons(house, datasets, models, registry.default, judges)
     datasets.register_reader(comparisons.reader_of)
     named = NamedDecisions(house.state, house.writes, served)
     watch = ShareWatch(house.state)

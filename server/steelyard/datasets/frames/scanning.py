@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
+import msgspec
 import polars as pl
 
 from steelyard.datasets.definitions import Definition
@@ -36,6 +38,18 @@ def load_definitions(store: FrameStore, manifest: Manifest) -> list[Definition]:
     """Return every wording of the decisions that a version asks, by decision id."""
     data = store.read(f"{manifest.definitions}.json")
     return decode(data, list[Definition])
+
+
+def load_metadata(
+    store: FrameStore, manifest: Manifest, partition: Partition
+) -> list[dict[str, Any]]:
+    """Return the metadata of the rows of a side, each once; an empty object where a row has none."""
+    with store.reading(*manifest.part_names(partition)):
+        extras = scan(store, manifest, partition).select(pl.col("extra").unique()).collect()
+    return [
+        (msgspec.json.decode(text).get("metadata") if text else None) or {}
+        for text in extras["extra"]
+    ]
 
 
 def load_retired(store: FrameStore, manifest: Manifest | None) -> pl.DataFrame | None:

@@ -84,7 +84,8 @@ def _basis(result: ComparisonResult, gain: Change | None) -> list[str]:
 
 def comparison_figures(result: ComparisonResult) -> Viewable:
     """Show the further reasons, the measures of each decision, and changed actions."""
-    reasons = [pmui.Typography(escape_markdown(text)) for text in result.sentences[1:]]
+    texts = [*result.sentences[1:], *result.warnings]
+    reasons = [pmui.Typography(escape_markdown(text)) for text in texts]
     sides = (("rows for the check", result.rows), ("stored decisions", result.stored))
     decisions = [
         (name, each) for name, side in sides if side is not None for each in side.decisions

@@ -10,6 +10,7 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 import param
+from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
@@ -58,6 +59,7 @@ def show_estimate(estimate: FineTuneEstimate, seconds: float | None) -> Viewable
             ),
             "Dataset version": str(estimate.dataset_version),
             "Random start (seed)": str(estimate.seed),
+            **({} if estimate.warnings is UNSET else {"Mind": " ".join(estimate.warnings)}),
         }
     )
 
