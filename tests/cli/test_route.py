@@ -7,7 +7,8 @@ import json
 import httpx
 import pytest
 
-from steelyard.serving.connected.declared import ConnectedModel, read_file, write_models
+from steelyard.serving.connected.declarations import declared_in
+from steelyard.serving.connected.declared import ConnectedModel, write_models
 from support.datasets.dataset_rows import ROUTE, make_row_dict
 from support.models.remote_models import remote_model
 from support.servers.live_server import live_server
@@ -94,7 +95,7 @@ def test_a_route_is_fitted_called_shown_and_removed(fit, ask, served, run):
         rel=0.01,
     )
     threshold = report["route"]["steps"][0]["threshold"]
-    assert read_file(home).routes["both"].steps[0].threshold == threshold
+    assert declared_in(server.services.settings).routes["both"].steps[0].threshold == threshold
     wait_until(lambda: server.services.models.find("both") is not None)
     request = {"context": f"Invoice {N} was paid twice.", "decisions": [ROUTE], "model": "both"}
     answer = httpx.post(f"{server.url}/v1/decide", json=request).json()
@@ -163,7 +164,7 @@ def test_what_cannot_be_fitted_is_told_and_not_kept(fit, served, words, given, m
     refused = fit(*words, **given)
     assert refused.exit_code == 2, refused.stderr
     assert match in " ".join(refused.stderr.split())
-    assert read_file(served[2]).routes == {}
+    assert declared_in(served[0].services.settings).routes == {}
 
 
 @pytest.mark.slow
@@ -176,12 +177,12 @@ def test_an_accuracy_that_rows_cannot_certify_is_kept_on_demand_alone(fit, serve
         "40 evaluation rows cannot certify an accuracy of 0.95 with a confidence of 0.95" in words
     )
     assert "19 more evaluation rows would certify it" in words
-    assert read_file(served[2]).routes == {}
+    assert declared_in(served[0].services.settings).routes == {}
     uncertified = fit("--min-accuracy", "0.95", "--anyway", "--json")
     assert uncertified.exit_code == 0, uncertified.stderr
     assert json.loads(uncertified.stdout)["certified"] is None
     assert "Not certified" in uncertified.stderr
-    assert list(read_file(served[2]).routes) == ["both"]
+    assert list(declared_in(served[0].services.settings).routes) == ["both"]
 
 
 @pytest.mark.slow

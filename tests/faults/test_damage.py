@@ -18,13 +18,13 @@ from click.testing import CliRunner, Result
 from sqlalchemy import text
 
 import steelyard
-from steelyard.app.foundation import state_path_of
 from steelyard.cli.main import main
 from steelyard.errors import DataDamagedError
 from steelyard.jobs.ticker import Ticker
 from steelyard.settings import InvalidSettingError, read_settings
 from steelyard.storage import open_state
 from steelyard.storage.damage import DamageNotes, damage_of_database
+from steelyard.storage.home import state_path_of
 from support.api.error_shape import assert_canonical_error
 from support.datasets.dataset_rows import make_rows
 from support.waiting import wait_until

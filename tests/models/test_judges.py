@@ -24,6 +24,7 @@ from steelyard.models.judge_setup import JudgeSetup
 from steelyard.models.qualifying import doubt_of
 from steelyard.models.setup_tasks import SetupTasks
 from steelyard.scoring.protocol import ScoredDecision
+from steelyard.serving.connected.declarations import declared_in
 from steelyard.serving.connected.declared import (
     ConnectedModel,
     ModelsFile,
@@ -34,6 +35,7 @@ from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
 from steelyard.serving.judge.catalogue import read_catalogue
 from steelyard.serving.judge.download import sole_writer
 from steelyard.serving.registry import ModelRegistry
+from steelyard.settings import read_settings
 from support.api.error_shape import assert_canonical_error
 from support.models.judges import smollm2
 from support.waiting import wait_until
@@ -47,6 +49,11 @@ def server(tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     with steelyard.embed(home, engine="hashing", jobs="off") as server:
         yield server
+
+
+def stored(server):
+    """Return the connected models and routes that a server's state has."""
+    return declared_in(read_settings({"home": server.home}, environ={}))
 
 
 def settled(judges, step, *args, name=NAME):
@@ -124,7 +131,10 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server, monkeypatch):
     assert (found.wire, found.connected, found.check.answered) == ("chat", True, 32)
     found = settled(judges, judges.calibrate, made.id, name="far")
     assert found.calibrated
-    assert read_file(server.home).models["far"].calibration.dataset == made.id
+    # The file is as it was, and stays in effect once it is written again with nothing new in it.
+    assert read_file(server.home).models == {"far": far}
+    write_file(server.home, read_file(server.home))
+    assert stored(server).models["far"].calibration.dataset == made.id
 
 
 def test_a_judge_qualifies_on_labels_of_people_until_it_is_another(server, monkeypatch):
@@ -335,7 +345,7 @@ def test_a_judge_is_not_connected_under_the_name_of_a_route(server, monkeypatch)
 
 
 def test_what_is_under_way_is_not_begun_with_other_options(tmp_path):
-    tasks, may_end = SetupTasks(tmp_path, None), Event()
+    tasks, may_end = SetupTasks(tmp_path, None, None), Event()
     try:
         tasks.start("busy", "fit", lambda _: may_end.wait(PATIENCE_S))
         for kind in ("fit", "calibrate", "check"):
@@ -361,6 +371,6 @@ def test_a_setup_is_done_once_for_each_key(server):
         assert (first.status_code, again.content) == (200, first.content)
         assert_canonical_error(remove("two"), 409, "idempotency_conflict")
         assert_canonical_error(remove("one", {}), 404, "not_found")
-        assert read_file(server.home).routes.keys() == {"two"}
+        assert routes.keys() & stored(server).routes.keys() == {"two"}
     finally:
         write_file(server.home, declared)

@@ -8,9 +8,10 @@ import pytest
 
 import steelyard
 from steelyard.errors import NotFoundError
-from steelyard.serving.connected.declared import read_file
+from steelyard.serving.connected.declarations import declared_in
 from steelyard.serving.reader import download
 from steelyard.serving.reader.catalogue import read_readers
+from steelyard.settings import read_settings
 from support.models.entailment_models import write_encoder
 from support.servers.model_hub import model_hub
 from support.waiting import wait_until
@@ -86,7 +87,8 @@ def test_a_download_is_stopped_and_gone_on_with(server, hub, monkeypatch):
     assert reader.task.done == reader.task.total > 1000
     assert (reader.downloaded, reader.connected, reader.wire) == (True, True, "entailment")
     assert reader.routes == ["auto"]
-    assert list(read_file(server.home).routes) == []
+    declared = declared_in(read_settings({"home": server.home}, environ={}))
+    assert (list(declared.models), list(declared.routes)) == (["reader"], [])
 
 
 def test_the_route_auto_asks_it_for_a_yes_no(server):

@@ -21,13 +21,12 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import NullPool, create_engine
 
-from steelyard.app.foundation import state_path_of
 from steelyard.app.stored_files import CheckedFile, find_files, named_in
 from steelyard.durable import flush
 from steelyard.settings import Settings, frames_url_of, home_of
 from steelyard.storage.damage import damage_of_database
 from steelyard.storage.frame_store import FrameStore, open_store
-from steelyard.storage.home import make_home, sqlite_url
+from steelyard.storage.home import make_home, sqlite_url, state_path_of
 from steelyard.storage.locks import is_in_use
 from steelyard.storage.migrate import HEAD, revision_of
 from steelyard.version import __version__

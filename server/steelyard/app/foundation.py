@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import functools
 from contextlib import ExitStack
-from pathlib import Path
-
-from sqlalchemy import make_url
 
 from steelyard.app.rooms import job_queues, model_uses, names_of_decisions
 from steelyard.house import House
 from steelyard.ledger.prices import Prices
 from steelyard.serving import base
+from steelyard.serving.connected.declarations import Declarations
 from steelyard.serving.readiness import write_probe
 from steelyard.serving.registry import Engines
 from steelyard.settings import InvalidSettingError, Settings, frames_url_of, home_of
 from steelyard.storage import open_state
 from steelyard.storage.damage import DamageNotes, damage_of_database, is_empty_database
 from steelyard.storage.frame_store import FrameStore, open_store
-from steelyard.storage.home import state_url_of
+from steelyard.storage.home import state_path_of, state_url_of
 from steelyard.storage.probing import StateProbe
 
 
@@ -39,6 +37,7 @@ def open_house(
     )
     closing.callback(state.close)
     host = base.open_host(settings, closing)
+    declarations = Declarations(state, home_of(settings))
     models, bases = base.open_models(
         settings,
         Prices.parse(settings.prices),
@@ -47,6 +46,7 @@ def open_house(
         load_further or functools.partial(base.load_further_model, host=host),
         closing,
         host,
+        declarations,
     )
     house = House(
         settings=settings,
@@ -58,7 +58,8 @@ def open_house(
         queues=job_queues(),
         model_uses=model_uses,
     )
-    house.add(settings, state, StateProbe(state, write_probe), models, Engines(bases, host))
+    house.add(settings, state, StateProbe(state, write_probe), declarations)
+    house.add(models, Engines(bases, host))
     return house
 
 
@@ -84,14 +85,6 @@ def open_frames(settings: Settings, name: str) -> FrameStore:
         raise InvalidSettingError(
             f"The setting frames_url (STEELYARD_FRAMES_URL) cannot be used: {error}"
         ) from error
-
-
-def state_path_of(settings: Settings) -> Path | None:
-    """Return the file of the state; ``None`` where it is not in SQLite."""
-    url = make_url(state_url_of(settings))
-    if url.get_backend_name() != "sqlite" or not url.database:
-        return None
-    return Path(url.database).expanduser().absolute()
 
 
 def database_damage(settings: Settings, *, deep: bool = False) -> str | None:

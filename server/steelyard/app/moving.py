@@ -21,7 +21,7 @@ from sqlalchemy import Connection, NullPool, func, inspect, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from steelyard.app.backup import BackupError
-from steelyard.app.foundation import open_frames, state_path_of
+from steelyard.app.foundation import open_frames
 from steelyard.app.stored_files import StoredFile, find_files, named_in
 from steelyard.durable import flush
 from steelyard.settings import Settings, frames_url_of
@@ -29,7 +29,7 @@ from steelyard.storage import migrate
 from steelyard.storage.database import create_engine, parse_url
 from steelyard.storage.failures import refused, unavailable
 from steelyard.storage.frame_store import FrameStore, raised_as_unavailable
-from steelyard.storage.home import make_home, sqlite_url, state_url_of
+from steelyard.storage.home import make_home, sqlite_url, state_path_of, state_url_of
 from steelyard.storage.locks import MIGRATE_KEY, is_in_use
 from steelyard.storage.tables import metadata
 

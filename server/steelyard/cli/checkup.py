@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.cli.findings import CheckFinding, Status, fail, ok, warn
 from steelyard.cli.going_out import check_network
-from steelyard.cli.state_checkup import check_state
+from steelyard.cli.state_checkup import check_state, declared_for_checks
 from steelyard.errors import SteelyardError
 from steelyard.settings import (
     InvalidSettingError,
@@ -219,14 +219,13 @@ def check_engine(settings: Settings) -> Iterator[CheckFinding]:
 
 def check_judges(settings: Settings) -> Iterator[CheckFinding]:
     """Look at the file of each judge: that it is there, and that it fits into memory."""
-    from steelyard.serving.connected.declared import read_models
     from steelyard.serving.judge.checkup import examine_judge
     from steelyard.serving.judge_setting import CONCURRENCY, CONTEXT_TOKENS
 
     home = home_of(settings)
     files = {
         name: (home / model.file, model.context_tokens, model.concurrency)
-        for name, model in read_models(home).items()
+        for name, model in declared_for_checks(settings).models.items()
         if model.wire == "gguf"
     }
     if settings.judge is not None:
@@ -244,10 +243,11 @@ def check_readers(settings: Settings) -> Iterator[CheckFinding]:
     from steelyard.scoring.entailment.folder import read_folder
     from steelyard.scoring.shipped import default_name
     from steelyard.serving.auto import completed
-    from steelyard.serving.connected.declared import read_file
 
     home = home_of(settings)
-    for name, model in completed(read_file(home), default_name(settings)).models.items():
+    for name, model in completed(
+        declared_for_checks(settings), default_name(settings)
+    ).models.items():
         if model.wire != "entailment":
             continue
         try:

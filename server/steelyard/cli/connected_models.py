@@ -1,4 +1,4 @@
-"""``steelyard model add`` and its siblings: models of other servers, in a home's ``models.toml``."""
+"""``steelyard model add`` and its siblings: models of other servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
-from steelyard.cli.local_state import home_folder, show_json, show_table
+from steelyard.cli.local_state import (
+    change_declared,
+    declared_models,
+    home_folder,
+    show_json,
+    show_table,
+)
 from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import progress_bar
 
@@ -121,12 +127,10 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
     import datetime as dt
 
     from steelyard.scoring.shipped import BASE
-    from steelyard.serving.connected.declared import ConnectedModel, read_models, write_models
+    from steelyard.serving.connected.declared import ConnectedModel
     from steelyard.serving.reader.declaring import BUNDLED
 
-    folder = home_folder(home)
-    models = read_models(folder)
-    if name in models and not replace:
+    if name in declared_models(home).models and not replace:
         raise click.UsageError(f"There is a model {name!r}; change it with --replace.")
     if name in {BASE.name, BUNDLED.name}:
         raise click.UsageError(f"{name!r} is a model that ships; choose another name.")
@@ -134,12 +138,12 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
         given = _judge_options(given)
     given |= _reader_options(given)
     if given["wire"] == "hub":
-        given["folder"] = _exported(given["model"], folder)
+        given["folder"] = _exported(given["model"], home_folder(home))
     given = {option: value for option, value in given.items() if value is not None}
     model = ConnectedModel(**given, added=dt.datetime.now(dt.UTC).date())
     model.check(name)
     model.key()
-    write_models(folder, {**read_models(folder), name: model})
+    change_declared(home, lambda declared: declared.with_model(name, model))
     click.echo(f"Connected {name}. Try it: steelyard model check {name}")
 
 
@@ -174,24 +178,20 @@ def list_models(*, as_json: bool, home: str | None) -> None:
 @setting_option("home")
 def remove(*, name: str, home: str | None) -> None:
     """Disconnect the model NAME, and delete its export; its answers stay stored."""
-    from steelyard.serving.connected.declared import read_file, read_models, write_models
-
-    folder = home_folder(home)
-    models = read_models(folder)
+    declared = declared_models(home)
+    models = declared.models
     if name not in models and name in _declared(home):
         raise click.UsageError(f"{name!r} ships with Steelyard and stays.")
     _named(models, name)
-    if through := [
-        route for route, declared in read_file(folder).routes.items() if name in declared.models
-    ]:
+    if through := [route for route, walked in declared.routes.items() if name in walked.models]:
         raise click.UsageError(
             f"The route {through[0]!r} asks {name!r}; remove it first: steelyard route remove "
             f"{through[0]}"
         )
+    change_declared(home, lambda declared: declared.without(name))
     removed = models.pop(name)
-    write_models(folder, models)
     if removed.folder and removed.folder not in {model.folder for model in models.values()}:
-        shutil.rmtree(folder / removed.folder, ignore_errors=True)
+        shutil.rmtree(home_folder(home) / removed.folder, ignore_errors=True)
     click.echo(f"Disconnected {name}.")
 
 
@@ -262,10 +262,9 @@ def calibrate(
 
     from steelyard.serving.connected.calibrating import ask_rows
     from steelyard.serving.connected.calibrating import calibrate as fit
-    from steelyard.serving.connected.declared import Calibration, read_models, write_models
+    from steelyard.serving.connected.declared import Calibration
 
-    models = _declared(home)
-    model = _named(models, name)
+    model = _named(_declared(home), name)
     with server.connected() as client:
         answer = client.datasets.get(dataset)
         number = answer.version if version is None else version
@@ -297,7 +296,7 @@ def calibrate(
     calibrated = msgspec.structs.replace(
         _named(_declared(home), name), calibrations=(*model.calibrations, calibration)
     )
-    write_models(home_folder(home), {**read_models(home_folder(home)), name: calibrated})
+    change_declared(home, lambda declared: declared.with_model(name, calibrated))
     if not server.as_json:
         click.echo(f"Kept as calibration {calibration.number} of {name}.")
 
@@ -372,13 +371,12 @@ COMMANDS = (add, list_models, remove, check, calibrate)
 
 
 def _declared(home: str | None) -> dict[str, ConnectedModel]:
-    """Return the connected models of a home, with the reader that ships."""
+    """Return the connected models, with the reader that ships."""
     from steelyard.scoring.shipped import default_name
     from steelyard.serving.auto import completed
-    from steelyard.serving.connected.declared import read_file
     from steelyard.settings import read_settings
 
-    return completed(read_file(home_folder(home)), default_name(read_settings())).models
+    return completed(declared_models(home), default_name(read_settings())).models
 
 
 def _named(models: dict[str, ConnectedModel], name: str) -> ConnectedModel:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from steelyard.cli.findings import CheckFinding, ok
-from steelyard.settings import Settings, home_of, read_variable
+from steelyard.cli.state_checkup import declared_for_checks
+from steelyard.settings import Settings, read_variable
 from steelyard.tracing import ENDPOINT
 
 
@@ -25,8 +26,6 @@ def addresses_of(settings: Settings) -> dict[str, str | None]:
 
 def check_network(settings: Settings) -> Iterator[CheckFinding]:
     """Name each host that the settings let this installation reach, and the setting that does."""
-    from steelyard.serving.connected.declared import read_models
-
     reached = [
         f"{host} ({name})"
         for name, address in addresses_of(settings).items()
@@ -34,7 +33,7 @@ def check_network(settings: Settings) -> Iterator[CheckFinding]:
     ]
     reached += [
         f"{urlsplit(model.url).netloc.rpartition('@')[2]} (the connected model {name})"
-        for name, model in read_models(home_of(settings)).items()
+        for name, model in declared_for_checks(settings).models.items()
         if model.url
     ]
     yield ok(

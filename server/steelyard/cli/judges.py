@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.local_state import home_folder, show_json, show_table
+from steelyard.cli.local_state import (
+    change_declared,
+    declared_models,
+    home_folder,
+    show_json,
+    show_table,
+)
 from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import progress_bar
 
@@ -94,7 +101,7 @@ def pull_model(
     hub = read_settings({"model_hub": model_hub}).model_hub
     try:
         if reader is not None:
-            _pull_reader(*reader, home_folder(home), target, path, hub)
+            _pull_reader(*reader, home, target, path, hub)
         else:
             _pull_judge(judges[name], target or home_folder(home) / "models", path, hub)
     except SteelyardError as error:
@@ -115,13 +122,18 @@ def _pull_judge(entry: CatalogueEntry, folder: Path, source: Path | None, hub: s
 
 
 def _pull_reader(
-    name: str, entry: ReaderEntry, home: Path, target: Path | None, source: Path | None, hub: str
+    name: str,
+    entry: ReaderEntry,
+    home: str | None,
+    target: Path | None,
+    source: Path | None,
+    hub: str,
 ) -> None:
     from steelyard.scoring.entailment.folder import read_folder
     from steelyard.serving.reader.declaring import declare_reader, folder_of
     from steelyard.serving.reader.download import pull_reader, take_reader
 
-    folder = folder_of(home, entry)
+    folder = folder_of(home_folder(home), entry)
     if target is not None:
         folder = target / folder.name
     if source is not None:
@@ -130,7 +142,7 @@ def _pull_reader(
         with _progress() as (begin, advance):
             pull_reader(entry, folder, hub, on_size=begin, on_bytes=advance)
         click.echo(_HASH_OF_HUB)
-    declare_reader(home, name, folder)
+    change_declared(home, partial(declare_reader, name=name, folder=folder))
     memory = read_folder(folder).memory_bytes / 1e6
     click.echo(
         f"{folder}\nConnected as {name}; it needs about {memory:.0f} MB of memory, and the route auto asks "
@@ -165,17 +177,15 @@ def opposite(*, name: str, question: str, home: str | None) -> None:
     """
     from steelyard.errors import SteelyardError
     from steelyard.prompt_tuning.writing import WordingWriter
-    from steelyard.serving.connected.declared import read_models
 
-    folder = home_folder(home)
-    models = read_models(folder)
+    models = declared_models(home).models
     if name not in models or not models[name].writer:
         writers = ", ".join(key for key, model in models.items() if model.writer) or "none"
         raise click.UsageError(
             f"{name!r} is not a connected model that writes; there are: {writers}."
         )
     try:
-        written = WordingWriter(name, models[name], folder).opposite(question)
+        written = WordingWriter(name, models[name], home_folder(home)).opposite(question)
     except (SteelyardError, TimeoutError) as error:
         raise click.ClickException(str(error) or "The model did not answer in time.") from error
     if not written:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from steelyard.accounts.service import AccountService
     from steelyard.people.member_service import Members
+    from steelyard.serving.connected.declared import ModelsFile
     from steelyard.storage import State
 
 
@@ -41,6 +42,23 @@ def local_state(home: str | None, state_url: str | None) -> Iterator[State]:
         yield state
     finally:
         state.close()
+
+
+def declared_models(home: str | None) -> ModelsFile:
+    """Return the connected models and routes."""
+    from steelyard.serving.connected.declarations import declared_in
+    from steelyard.settings import read_settings
+
+    return declared_in(read_settings({"home": home}))
+
+
+def change_declared(home: str | None, change: Callable[[ModelsFile], ModelsFile]) -> None:
+    """Write what a function returns of the connected models and routes."""
+    from steelyard.serving.connected.declarations import open_declarations
+    from steelyard.settings import read_settings
+
+    with open_declarations(read_settings({"home": home})) as declarations:
+        declarations.change(change)
 
 
 @dataclass(frozen=True, slots=True)

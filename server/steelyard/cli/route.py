@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.local_state import home_folder, show_json, show_table
+from steelyard.cli.local_state import change_declared, declared_models, show_json, show_table
 from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import progress_bar
 
@@ -103,18 +103,18 @@ def fit(
     """
     import datetime as dt
 
-    from steelyard.serving.connected.declared import check_name, read_file, write_routes
+    from steelyard.serving.connected.declared import check_name
     from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
     from steelyard.serving.routed.fitting import fit_thresholds
     from steelyard.serving.routed.report import report_on
 
     bound = _bound(bounds)
     check_name(name)
-    folder = home_folder(home)
-    if name in read_file(folder).routes and not replace:
+    routes = declared_models(home).routes
+    if name in routes and not replace:
         raise click.UsageError(f"There is a route {name!r}; fit it anew with --replace.")
     with server.connected() as client:
-        prices = _prices(client, models.split(","), name, read_file(folder).routes)
+        prices = _prices(client, models.split(","), name, routes)
         if bound.kind == "price" and not any(prices.values()):
             raise click.UsageError(
                 "None of the models has a price; use --max-share or --min-accuracy."
@@ -138,7 +138,7 @@ def fit(
         added=dt.datetime.now(dt.UTC).date(),
     )
     report = report_on(name, route, sides[0], sides[1], failures, certified)
-    write_routes(folder, {**read_file(folder).routes, name: route})
+    change_declared(home, lambda declared: declared.with_route(name, route))
     server.show(report, _show_report)
     if not server.as_json:
         click.echo(f"Kept. Ask it: steelyard decide request.json --model {name}")
@@ -149,9 +149,7 @@ def fit(
 @setting_option("home")
 def list_routes(*, as_json: bool, home: str | None) -> None:
     """List the routes."""
-    from steelyard.serving.connected.declared import read_file
-
-    routes = read_file(home_folder(home)).routes
+    routes = declared_models(home).routes
     if as_json:
         show_json(routes)
         return
@@ -168,9 +166,7 @@ def list_routes(*, as_json: bool, home: str | None) -> None:
 @setting_option("home")
 def show(*, name: str, as_json: bool, home: str | None) -> None:
     """Show the models of the route NAME, and the top probability below which the next is asked."""
-    from steelyard.serving.connected.declared import read_file
-
-    route = _named(read_file(home_folder(home)).routes, name)
+    route = _named(declared_models(home).routes, name)
     if as_json:
         show_json(route)
         return
@@ -184,12 +180,8 @@ def show(*, name: str, as_json: bool, home: str | None) -> None:
 @setting_option("home")
 def remove(*, name: str, home: str | None) -> None:
     """Remove the route NAME; its models and its stored answers stay."""
-    from steelyard.serving.connected.declared import read_file, write_routes
-
-    folder = home_folder(home)
-    routes = read_file(folder).routes
-    _named(routes, name)
-    write_routes(folder, {other: route for other, route in routes.items() if other != name})
+    _named(declared_models(home).routes, name)
+    change_declared(home, lambda declared: declared.without(name))
     click.echo(f"Removed {name}.")
 
 

@@ -14,6 +14,8 @@ from steelyard.storage.home import state_url_of
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
+    from steelyard.serving.connected.declared import ModelsFile
+
 #: Seconds that a database has to take a connection.
 _CONNECT_S = 5
 _RESTORE = "Restore it from a backup: steelyard restore."
@@ -58,6 +60,26 @@ def check_state(settings: Settings, *, deep: bool = False) -> Iterator[CheckFind
         return
     yield from _open_and_write(url, shown)
     yield from _check_files(settings, deep=deep)
+
+
+def declared_for_checks(settings: Settings) -> ModelsFile:
+    """Return the connected models and routes: the state's, or those of the home's file where it is not sound."""
+    from steelyard.errors import SteelyardError
+    from steelyard.serving.connected.declarations import declared_in
+    from steelyard.serving.connected.declared import read_file
+    from steelyard.storage.database import parse_url
+    from steelyard.storage.home import state_path_of
+    from steelyard.storage.migrate import HEAD
+
+    path = state_path_of(settings)
+    try:
+        is_there = path is None or path.exists()
+        # One of another version is not migrated for that.
+        if is_there and _revision(parse_url(state_url_of(settings))) == HEAD:
+            return declared_in(settings)
+    except SteelyardError:  # which another check says
+        pass
+    return read_file(home_of(settings))
 
 
 def _check_databases(settings: Settings, path: Path, *, deep: bool) -> Iterator[CheckFinding]:

@@ -143,10 +143,10 @@ def _yes_no(settings: Settings) -> str:
     """Return which reader answers a plain yes/no, or the command that gets one."""
     from steelyard.scoring.shipped import default_name
     from steelyard.serving.auto import completed
-    from steelyard.serving.connected.declared import read_file
+    from steelyard.serving.connected.declarations import declared_in
     from steelyard.serving.reader.catalogue import READER, read_readers
 
-    models = completed(read_file(home_of(settings)), default_name(settings)).models
+    models = completed(declared_in(settings), default_name(settings)).models
     reader = next((name for name, model in models.items() if model.wire == "entailment"), None)
     if reader is not None:
         return f"{reader}, along the route auto"

@@ -8,6 +8,7 @@ import fnmatch
 import logging
 import time
 from collections import Counter
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -124,7 +125,7 @@ class JudgeSetup:
 
     async def check(self, name: str) -> judge_wire.Judge:
         """Begin to ask a connected model the fixed set of questions."""
-        model = self.connected(name)
+        model = await asyncio.to_thread(self.connected, name)
 
         def work(_: Report) -> None:
             report = check_model(self.hosted(name).queue.submit, model.timeout_s)
@@ -139,7 +140,7 @@ class JudgeSetup:
         self, caller: Caller, name: str, request: judge_wire.CalibrateJudge
     ) -> judge_wire.Judge:
         """Begin to fit temperatures on a dataset; store them if they lower the held-out loss."""
-        model = self.connected(name)
+        model = await asyncio.to_thread(self.connected, name)
         dataset = await self._datasets.get(caller, request.dataset_id)
         sides = [
             await self._rows.download(caller, dataset.id, side, dataset.version)
@@ -226,8 +227,11 @@ class JudgeSetup:
         )
 
     def _declared(self) -> ModelsFile:
-        """Return the declared models: the home's file, the shipped reader, and the route auto."""
-        return completed(self._tasks.declared(), default_name(self._settings))
+        """Return the declared models, with the shipped reader and the route auto."""
+        return self._completed(self._tasks.declared())
+
+    def _completed(self, declared: ModelsFile) -> ModelsFile:
+        return completed(declared, default_name(self._settings))
 
     def _file(self, entry: CatalogueEntry | ReaderEntry) -> Path | None:
         """Return the downloaded file of an entry, whose name the catalogue may know in part."""
@@ -247,8 +251,7 @@ class JudgeSetup:
         if file is None:
             raise errors.ModelUnavailableError(f"{name} is not downloaded yet; download it first.")
         if isinstance(entry, ReaderEntry):
-            with self._tasks.file_lock:
-                declare_reader(self._home, name, file)
+            self._tasks.change(partial(declare_reader, name=name, folder=file))
             return
         try:
             header = read_header(file)
@@ -267,14 +270,15 @@ class JudgeSetup:
             writer=True,
             added=dt.datetime.now(dt.UTC).date(),
         )
-        with self._tasks.file_lock:
-            declared = self._tasks.declared()
+
+        def add(declared: ModelsFile) -> ModelsFile:
             if name in declared.routes:
                 raise errors.ModelUnavailableError(
                     f"A route is named {name} already; remove the route, or give it another name."
                 )
-            if name not in declared.models:
-                self._tasks.store(ModelsFile({**declared.models, name: model}, declared.routes))
+            return declared if name in declared.models else declared.with_model(name, model)
+
+        self._tasks.change(add)
 
     def _use_in_route(self, name: str, route: str) -> None:
         self.connected(name)
@@ -286,22 +290,22 @@ class JudgeSetup:
             auto_route(default_name(self._settings), None, name),
             added=dt.datetime.now(dt.UTC).date(),
         )
-        with self._tasks.file_lock:
-            declared = self._tasks.declared()
-            if route in declared.models or (
-                self._models.find(route) and route not in declared.routes
-            ):
+        is_answering = self._models.find(route) is not None
+
+        def add(declared: ModelsFile) -> ModelsFile:
+            if route in declared.models or (is_answering and route not in declared.routes):
                 raise _refused_route(
                     "is the name of a model; choose another for the route.", "used"
                 )
-            self._tasks.store(ModelsFile(declared.models, {**declared.routes, route: walked}))
+            return declared.with_route(route, walked)
+
+        self._tasks.change(add)
 
     def _keep_calibration(
         self, name: str, dataset_id: str, version: int, temperatures: dict[str, dict[str, float]]
     ) -> None:
-        with self._tasks.file_lock:
-            declared = self._tasks.declared()
-            model = self._declared().models.get(name)
+        def add(declared: ModelsFile) -> ModelsFile:
+            model = self._completed(declared).models.get(name)
             if model is None:
                 raise errors.NotFoundError(f"The model {name!r} was disconnected meanwhile.")
             calibration = Calibration(
@@ -313,10 +317,12 @@ class JudgeSetup:
             calibrated = msgspec.structs.replace(
                 model, calibrations=(*model.calibrations, calibration)
             )
-            self._tasks.store(ModelsFile({**declared.models, name: calibrated}, declared.routes))
+            return declared.with_model(name, calibrated)
+
+        self._tasks.change(add)
 
     def all_connected(self) -> dict[str, ConnectedModel]:
-        """Return the connected models by name."""
+        """Return the connected models by name; it blocks."""
         return self._declared().models
 
     def connected(self, name: str) -> ConnectedModel:

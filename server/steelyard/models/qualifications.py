@@ -128,7 +128,7 @@ class Qualifications:
 
     async def qualify(self, caller: Caller, name: str, request: QualifyJudge) -> Judge:
         """Begin to ask a connected model the held-out rows that people labelled."""
-        model = self._judges.connected(name)
+        model = await asyncio.to_thread(self._judges.connected, name)
         dataset = await self._datasets.get(caller, request.dataset_id)
         pieces = await self._rows.download(caller, dataset.id, "evaluation", dataset.version)
 

@@ -22,6 +22,7 @@ from steelyard.models.setup_tasks import SetupTasks
 from steelyard.models.stress_reports import StressReports
 from steelyard.models.tables import judge_qualifications
 from steelyard.room import Room
+from steelyard.serving.connected.declarations import Declarations
 from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
 from steelyard.settings import home_of
@@ -50,7 +51,7 @@ def _open(
     calls = TunedCalls(models, tuned, registry, warm_wait_s=house.settings.warm_wait_s)
     decisions.register_tuned(calls)
     evaluated_models.register_tuned(EvaluatedFamilies(registry, lineages, tuned, calls=calls))
-    tasks = SetupTasks(home_of(house.settings), house.writes)
+    tasks = SetupTasks(home_of(house.settings), house.writes, house.get(Declarations))
     house.close_at_end(tasks)
     judges = JudgeSetup(house.settings, registry, datasets, rows, tasks)
     routes = RouteSetup(house.settings, registry, datasets, rows, tasks)

@@ -75,10 +75,7 @@ class RouteSetup:
             rows = [first_rows(side, request.rows) for side in lines]
             sides, failures = _observe(hosted, rows, report)
             route, fit = _choose(request, sides, failures, dataset.version)
-            with self._tasks.file_lock:
-                file = self._tasks.declared()
-                routes = {**file.routes, request.name: route}
-                self._tasks.store(ModelsFile(file.models, routes))
+            self._tasks.change(lambda file: file.with_route(request.name, route))
             self._fits[request.name] = fit
 
         self._tasks.start(request.name, "fit", work)
@@ -94,13 +91,12 @@ class RouteSetup:
         return route_wire.RemovedRoute(name=name, deleted=True)
 
     def _remove(self, name: str) -> None:
-        with self._tasks.file_lock:
-            file = self._tasks.declared()
-            if name in file.routes:
-                rest = {other: route for other, route in file.routes.items() if other != name}
-                self._tasks.store(ModelsFile(file.models, rest))
-            elif name not in self._tasks.names("fit"):
+        def take_away(file: ModelsFile) -> ModelsFile:
+            if name not in file.routes and name not in self._tasks.names("fit"):
                 raise NotFoundError(f"There is no route {name[:60]!r}; see GET /v1/routes.")
+            return file.without(name)
+
+        self._tasks.change(take_away)
 
     def _describe(self, name: str, route: DeclaredRoute | None) -> route_wire.ModelRoute:
         steps = () if route is None else route.steps

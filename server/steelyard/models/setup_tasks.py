@@ -19,7 +19,8 @@ from steelyard.errors import ModelUnavailableError, QueueFullError, SteelyardErr
 from steelyard.models.judge_wire import SetupTask, TaskKind
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
-from steelyard.serving.connected.declared import ModelsFile, read_file, write_file
+from steelyard.serving.connected.declarations import Declarations
+from steelyard.serving.connected.declared import ModelsFile
 from steelyard.settings import InvalidSettingError
 from steelyard.wire.decoding import decode
 
@@ -43,13 +44,10 @@ class SetupTasks:
 
     Those that the end of a server cut short are failed ones of the next. Safe to use from several
     threads.
-
-    ``file_lock``: held while ``models.toml`` is changed.
     """
 
-    def __init__(self, home: Path, writes: KeyedWrites) -> None:
-        self._home, self._writes = home, writes
-        self.file_lock = threading.Lock()
+    def __init__(self, home: Path, writes: KeyedWrites, declarations: Declarations) -> None:
+        self._writes, self._declarations = writes, declarations
         self._order = asyncio.Lock()
         self._lock = threading.Lock()
         self._is_closed = False
@@ -72,16 +70,16 @@ class SetupTasks:
             return await self._writes.once(write, lambda _: answer)
 
     def declared(self) -> ModelsFile:
-        """Return the connected models and routes of the home."""
+        """Return the connected models and routes; it blocks."""
         try:
-            return read_file(self._home)
+            return self._declarations.read()
         except InvalidSettingError as error:
             raise ModelUnavailableError(str(error)) from error
 
-    def store(self, file: ModelsFile) -> None:
-        """Write the connected models and routes of the home."""
+    def change(self, change: Callable[[ModelsFile], ModelsFile]) -> None:
+        """Write what a function returns of the connected models and routes; it blocks."""
         try:
-            write_file(self._home, file)
+            self._declarations.change(change)
         except InvalidSettingError as error:
             raise ModelUnavailableError(str(error)) from error
 

@@ -12,6 +12,7 @@ from steelyard.prompt_tuning import tables
 from steelyard.prompt_tuning.routes import ROUTES
 from steelyard.prompt_tuning.service import PromptTunings
 from steelyard.room import Room, jobs_of
+from steelyard.serving.connected.declarations import Declarations
 from steelyard.serving.registry import ModelRegistry
 from steelyard.settings import home_of
 
@@ -25,7 +26,9 @@ def _open(
     return (tunings,)
 
 
-def _open_runs(house: House, datasets: DatasetService, models: EvaluatedModels) -> Work:
+def _open_runs(
+    house: House, datasets: DatasetService, models: EvaluatedModels, declarations: Declarations
+) -> Work:
     from steelyard.prompt_tuning.run import PromptTuningRuns
     from steelyard.prompt_tuning.writing import find_writer
 
@@ -33,7 +36,7 @@ def _open_runs(house: House, datasets: DatasetService, models: EvaluatedModels) 
         house.state,
         datasets,
         models,
-        find_writer=lambda: find_writer(home_of(house.settings)),
+        find_writer=lambda: find_writer(declarations.stored(), home_of(house.settings)),
     )
 
 

@@ -19,7 +19,7 @@ from steelyard.decisions.kinds import Decision
 from steelyard.errors import SteelyardError
 from steelyard.prompt_tuning.candidates import MAX_DESCRIPTION
 from steelyard.prompt_tuning.wording import Wording
-from steelyard.serving.connected.declared import ConnectedModel, read_models
+from steelyard.serving.connected.declared import ConnectedModel, ModelsFile
 from steelyard.serving.connected.wire import ModelEngine
 from steelyard.serving.connected.writing import write_text
 from steelyard.serving.judge.engine import JudgeEngine
@@ -88,9 +88,9 @@ class WordingWriter:
         return Remote(self._name, self._model)
 
 
-def find_writer(home: Path) -> WordingWriter | None:
-    """Return the first model of a home that may write; ``None`` where there is none."""
-    for name, model in read_models(home).items():
+def find_writer(declared: ModelsFile, home: Path) -> WordingWriter | None:
+    """Return the first connected model that may write; ``None`` where there is none."""
+    for name, model in declared.models.items():
         if model.writer:
             return WordingWriter(name, model, home)
     return None

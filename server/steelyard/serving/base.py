@@ -31,6 +31,7 @@ from steelyard.wire.names import FOREIGN_PREFIX
 if TYPE_CHECKING:
     from steelyard.ledger.prices import Prices
     from steelyard.scoring.remote.engine_host import RemoteHost
+    from steelyard.serving.connected.declarations import Declarations
     from steelyard.serving.registry import Base, HostedModel, ModelRegistry
 
 _log = logging.getLogger(__name__)
@@ -161,7 +162,8 @@ def open_models(
     load_model: ModelLoader,
     load_further: NamedModelLoader,
     closing: ExitStack,
-    host: RemoteHost | None = None,
+    host: RemoteHost | None,
+    declarations: Declarations,
 ) -> tuple[ModelRegistry, dict[str, Base]]:
     """Load every model of the settings; the queue of each closes with ``closing``."""
     from steelyard.scoring.lower import CONTEXT_STATES, QUESTION_STATES
@@ -186,12 +188,13 @@ def open_models(
         hosted.append(_host(name, model, description, settings, prices, closing))
         scorers.append(model.scorer)
     bases = {model.name: Base(model, scorer) for model, scorer in zip(hosted, scorers, strict=True)}
-    connected = ConnectedRegistry(settings, prices, shipped.tokenizer, bases, closing)
+    connected = ConnectedRegistry(settings, declarations, prices, shipped.tokenizer, bases, closing)
     routed = RoutedModels(hosted, connected)
     known = {model.name for model in (*hosted, *connected.current())}
     unknown = sorted(prices.by_model.keys() - known)
     if unknown:
         _log.warning("The setting prices names models that are not here: %s.", ", ".join(unknown))
+    closing.callback(declarations.watch(connected.look).close)
     statuses = None if host is None else host.statuses
     registry = ModelRegistry(hosted, engine_statuses=statuses, connected=routed.current)
     return registry, bases

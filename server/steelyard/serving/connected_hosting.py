@@ -7,11 +7,10 @@ import datetime as dt
 import hashlib
 import logging
 import threading
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -22,12 +21,8 @@ from steelyard.serving.auto import completed
 from steelyard.serving.connected.chat import ChatWire
 from steelyard.serving.connected.decide import DecideWire
 from steelyard.serving.connected.decisions import DecisionsWire
-from steelyard.serving.connected.declared import (
-    ConnectedModel,
-    ModelsFile,
-    file_version,
-    read_file,
-)
+from steelyard.serving.connected.declarations import Declarations
+from steelyard.serving.connected.declared import ConnectedModel, ModelsFile
 from steelyard.serving.connected.declared_route import DeclaredRoute
 from steelyard.serving.connected.hub import HubEngine, HubWire
 from steelyard.serving.connected.queue import ConnectedQueue, Loop
@@ -47,8 +42,7 @@ if TYPE_CHECKING:
     from steelyard.ledger.prices import Prices
 
 _log = logging.getLogger(__name__)
-#: Seconds between two looks at the file.
-_LOOK_S = 1.0
+_Entry = TypeVar("_Entry")
 #: The wires of models that run in this process or beside it.
 _WIRES_HERE: dict[str, Callable[[], ModelWire]] = {
     "hub": HubWire,
@@ -58,7 +52,7 @@ _WIRES_HERE: dict[str, Callable[[], ModelWire]] = {
 
 
 class ConnectedRegistry:
-    """The connected models of a home, as its file says them now.
+    """The connected models of a state, as its declarations were when they were last looked at.
 
     Safe to use from several threads. Nothing is asked until a request is for it.
     """
@@ -66,12 +60,14 @@ class ConnectedRegistry:
     def __init__(
         self,
         settings: Settings,
+        declarations: Declarations,
         prices: Prices,
         tokenizer: TokenCounter,
         taken: Collection[str],
         closing: ExitStack,
     ) -> None:
         self._settings = settings
+        self._declarations = declarations
         self._prices = prices
         self._tokenizer = tokenizer
         self._taken = frozenset(taken)
@@ -81,28 +77,37 @@ class ConnectedRegistry:
         self._loop: Loop | None = None
         self._pool = JudgePool(settings.judge_memory_bytes)
         self._declared: dict[str, ConnectedModel] = {}
-        #: The file's routes: see ``steelyard.serving.routed``.
+        #: The declared routes: see ``steelyard.serving.routed``.
         self.routes: dict[str, DeclaredRoute] = {}
         self._hosted: dict[str, HostedModel] = {}
         self._closers: dict[str, Callable[[], None]] = {}
-        self._version = file_version(home_of(settings))
-        self._looked_at = time.monotonic()
+        #: Why the home's file cannot be used.
+        self._problem = ""
         closing.callback(self.close)
-        self._take(self._read())
+        of_home = declarations.read_in()
+        self._number = declarations.number()
+        # One machine is to see at its start what is wrong; one of several goes on with the rest.
+        self._take(declarations.read(), refused=of_home)
 
     def current(self) -> tuple[HostedModel, ...]:
-        """Return the models of the file, which is looked at once a second at most."""
-        if time.monotonic() - self._looked_at > _LOOK_S:
-            with self._lock:
-                self._looked_at = time.monotonic()
-                version = file_version(home_of(self._settings))
-                if version != self._version:
-                    self._version = version
-                    try:
-                        self._take(self._read())
-                    except InvalidSettingError as error:
-                        _log.error("The connected models stay as they were: %s", error)
+        """Return the models."""
         return tuple(self._hosted.values())
+
+    def look(self) -> None:
+        """Take over what was declared otherwise since the last look, in this process or another."""
+        with self._lock:
+            problem = ""
+            try:
+                self._declarations.read_in()
+            except InvalidSettingError as error:
+                problem = str(error)
+            if problem not in {"", self._problem}:
+                _log.error("The connected models stay as they were: %s", problem)
+            self._problem = problem
+            number = self._declarations.number()
+            if number != self._number:
+                self._take(self._declarations.stored())
+                self._number = number
 
     def close(self) -> None:
         """Close every connection."""
@@ -111,38 +116,45 @@ class ConnectedRegistry:
         if self._loop is not None:
             self._loop.close()
 
-    def _read(self) -> ModelsFile:
-        file = completed(read_file(home_of(self._settings)), self._default)
-        if both := sorted((file.models.keys() | file.routes.keys()) & self._taken):
-            raise InvalidSettingError(
-                f"{both[0]!r} names a model of this server and a connected one or a route; rename "
-                "the latter."
-            )
-        for name, route in file.routes.items():
-            if missing := sorted(set(route.models) - file.models.keys() - self._taken):
+    def _take(self, file: ModelsFile, *, refused: Collection[str] = ()) -> None:
+        """Open new and changed models, then close removed ones.
+
+        What cannot be used stays as it was, or raises ``InvalidSettingError`` where it is to be refused.
+        """
+        file = completed(file, self._default)
+        opened: dict[str, tuple[HostedModel, Callable[[], None]]] = {}
+
+        def open_changed(name: str, model: ConnectedModel) -> None:
+            self._check_name(name)
+            if self._declared.get(name) != model:
+                opened[name] = self._open(name, model)
+
+        def check_route(name: str, route: DeclaredRoute) -> None:
+            self._check_name(name)
+            if missing := sorted(set(route.models) - declared.keys() - self._taken):
                 raise InvalidSettingError(
                     f"The route {name!r} leads through {missing[0]!r}, which is not here; connect "
                     "that model, or remove the route."
                 )
-        return file
 
-    def _take(self, file: ModelsFile) -> None:
-        """Open new and changed models, then close removed ones."""
-        declared = file.models
-        opened = {
-            name: self._open(name, model)
-            for name, model in declared.items()
-            if self._declared.get(name) != model
-        }
+        declared = _usable(file.models, self._declared, open_changed, refused)
+        routes = _usable(file.routes, self.routes, check_route, refused)
         unchanged = {name: self._hosted[name] for name in declared if name not in opened}
         gone = [self._closers.pop(name) for name in tuple(self._closers) if name not in unchanged]
         self._closers |= {name: close for name, (_, close) in opened.items()}
         hosted = unchanged | {name: model for name, (model, _) in opened.items()}
         self._hosted = {name: hosted[name] for name in declared}
         self._declared = declared
-        self.routes = file.routes
+        self.routes = routes
         for close in gone:
             close()
+
+    def _check_name(self, name: str) -> None:
+        if name in self._taken:
+            raise InvalidSettingError(
+                f"{name!r} names a model of this server and a connected one or a route; rename "
+                "the latter."
+            )
 
     async def _write(self, messages: list[dict[str, str]], max_tokens: int) -> str | None:
         """Return the text of the first model that may write, after messages; ``None`` where none may."""
@@ -189,6 +201,28 @@ class ConnectedRegistry:
         )
         price_nano = self._prices.by_model.get(name, model.price_nano)
         return HostedModel(facts, queue, price_nano=price_nano), queue.close
+
+
+def _usable(
+    entries: Mapping[str, _Entry],
+    before: Mapping[str, _Entry],
+    use: Callable[[str, _Entry], None],
+    refused: Collection[str],
+) -> dict[str, _Entry]:
+    """Return the entries that can be used, and in the place of others what they were before."""
+    usable = {}
+    for name, entry in entries.items():
+        try:
+            use(name, entry)
+        except InvalidSettingError as error:
+            if name in refused:
+                raise
+            _log.error("The declaration of %r is not used here: %s", name, error)
+            if name in before:
+                usable[name] = before[name]
+        else:
+            usable[name] = entry
+    return usable
 
 
 def open_queue(

@@ -11,6 +11,7 @@ from steelyard.room import Room
 from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.routes import ROUTES
 from steelyard.serving.service import DecisionService
+from steelyard.serving.tables import model_declarations
 
 
 def _open(
@@ -31,6 +32,7 @@ ROOM = Room(
     name="serving",
     after=("accounts", "scoring"),
     nouns=("decide", "playground"),
+    tables=(model_declarations,),
     errors=errors_of(errors),
     routes=ROUTES,
     open=_open,

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import unquote
 
-from sqlalchemy import URL
+from sqlalchemy import URL, make_url
 
 from steelyard.settings import InvalidSettingError, Settings, home_of
 
@@ -28,6 +28,14 @@ def state_url_of(settings: Settings) -> str:
     if settings.state_url is not None:
         return settings.state_url
     return sqlite_url(home_of(settings).absolute() / "state.sqlite")
+
+
+def state_path_of(settings: Settings) -> Path | None:
+    """Return the file of the state; ``None`` where it is not in SQLite."""
+    url = make_url(state_url_of(settings))
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return None
+    return Path(url.database).expanduser().absolute()
 
 
 def sqlite_url(path: Path) -> str:

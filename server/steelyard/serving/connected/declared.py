@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -180,6 +180,21 @@ class ModelsFile(Struct, forbid_unknown_fields=True, omit_defaults=True):
     models: dict[str, ConnectedModel] = {}
     routes: dict[str, DeclaredRoute] = {}
 
+    def with_model(self, name: str, model: ConnectedModel) -> ModelsFile:
+        """Return them with a model, in the place of one of its name."""
+        return ModelsFile({**self.models, name: model}, self.routes)
+
+    def with_route(self, name: str, route: DeclaredRoute) -> ModelsFile:
+        """Return them with a route, in the place of one of its name."""
+        return ModelsFile(self.models, {**self.routes, name: route})
+
+    def without(self, name: str) -> ModelsFile:
+        """Return the others."""
+        models, routes = dict(self.models), dict(self.routes)
+        models.pop(name, None)
+        routes.pop(name, None)
+        return ModelsFile(models, routes)
+
     def check(self) -> None:
         """Raise ``InvalidSettingError`` unless all of it can be used."""
         for name, model in self.models.items():
@@ -276,6 +291,21 @@ def write_file(home: Path, file: ModelsFile) -> None:
     built: dict[str, Any] = msgspec.to_builtins(file, builtin_types=(dt.date,))
     write_atomically(path, msgspec.toml.encode(built))
     path.chmod(0o600)
+
+
+class DeclaredInHome:
+    """The connected models and routes of a home that has no state yet."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def read(self) -> ModelsFile:
+        """Return those of its file."""
+        return read_file(self._home)
+
+    def change(self, change: Callable[[ModelsFile], ModelsFile]) -> None:
+        """Write what a function returns of them."""
+        write_file(self._home, change(self.read()))
 
 
 def check_name(name: str) -> None:

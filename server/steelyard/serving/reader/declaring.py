@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from steelyard.scoring.entailment.folder import CONFIG
 from steelyard.scoring.shipped import BASE
-from steelyard.serving.connected.declared import ConnectedModel, ModelsFile, read_file, write_file
+from steelyard.serving.connected.declared import ConnectedModel, ModelsFile
 from steelyard.serving.reader.catalogue import SHIPPED, ReaderEntry
 
 WIRE: Final = "entailment"
@@ -31,10 +31,10 @@ def reader_model(folder: Path, **options: Any) -> ConnectedModel:
     return ConnectedModel(wire=WIRE, file=str(folder), teacher=True, **options)
 
 
-def declare_reader(home: Path, name: str, folder: Path) -> None:
-    """Connect a downloaded reader under a name; its calibrations stay where the folder is the same."""
-    file = read_file(home)
-    known = file.models.get(name)
-    if known is None or known.file != str(folder):
-        model = reader_model(folder, added=dt.datetime.now(dt.UTC).date())
-        write_file(home, ModelsFile({**file.models, name: model}, file.routes))
+def declare_reader(declared: ModelsFile, name: str, folder: Path) -> ModelsFile:
+    """Return the entries with a downloaded reader; its calibrations stay where the folder is the same."""
+    known = declared.models.get(name)
+    if known is not None and known.file == str(folder):
+        return declared
+    model = reader_model(folder, added=dt.datetime.now(dt.UTC).date())
+    return declared.with_model(name, model)

@@ -1,0 +1,206 @@
+"""Connected models and routes as a state has them, so that every host knows them.
+
+The ``models.toml`` of a home is read in: an entry when it is new there or changed, and one that the file no
+longer has is removed. Between two changes of the file, what a command or the workbench wrote stands. A file
+that is gone removes nothing.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import update as update_of
+
+from steelyard.jobs.ticker import Ticker
+from steelyard.serving.connected.declared import (
+    ConnectedModel,
+    DeclaredInHome,
+    ModelsFile,
+    file_version,
+    read_file,
+)
+from steelyard.serving.connected.declared_route import DeclaredRoute
+from steelyard.serving.tables import model_declarations
+from steelyard.settings import Settings, home_of
+from steelyard.storage import State, open_state
+from steelyard.storage.home import state_path_of, state_url_of
+from steelyard.wire.decoding import decoder_of
+
+_Entry = ConnectedModel | DeclaredRoute
+_decode_model = decoder_of(ConnectedModel).decode
+_decode_route = decoder_of(DeclaredRoute).decode
+_encode = msgspec.json.Encoder(order="deterministic").encode
+#: What a model's answers come from: with another of these its calibrations are another model's.
+_SOURCE = ("wire", "url", "model", "folder", "file")
+
+
+@contextmanager
+def open_declarations(settings: Settings) -> Iterator[Declarations | DeclaredInHome]:
+    """Yield the connected models and routes: in the state, or in a home's file before it has one."""
+    path = state_path_of(settings)
+    if path is not None and not path.exists():
+        yield DeclaredInHome(home_of(settings))
+        return
+    with closing(open_state(state_url_of(settings))) as state:
+        yield Declarations(state, home_of(settings))
+
+
+def declared_in(settings: Settings) -> ModelsFile:
+    """Return the connected models and routes of a machine."""
+    with open_declarations(settings) as declarations:
+        return declarations.read()
+
+
+class Declarations:
+    """The connected models and routes of a state, beside those that a home's file declares.
+
+    Safe to use from several threads and processes.
+    """
+
+    def __init__(self, state: State, home: Path) -> None:
+        self._state, self._home = state, home
+        #: Names the home among those of all hosts.
+        self._by = f"{socket.gethostname()}:{home.absolute()}"
+        self._lock = threading.Lock()
+        self._file_version: object = None
+
+    def read(self) -> ModelsFile:
+        """Return all of them; raise ``InvalidSettingError`` where the home's file cannot be used."""
+        self.read_in()
+        return self.stored()
+
+    def stored(self) -> ModelsFile:
+        """Return those that were read in or written."""
+        return self._state.read_now(_load)
+
+    def number(self) -> int:
+        """Return a number that is another after every change."""
+        return self._state.read_now(_highest)
+
+    def watch(self, look: Callable[[], None]) -> Ticker:
+        """Return a thread that looks at them once a second."""
+        return Ticker(
+            look,
+            name="steelyard-models",
+            failure="Could not look at the connected models",
+            explain=self._state.explain,
+        )
+
+    def change(self, change: Callable[[ModelsFile], ModelsFile]) -> None:
+        """Write what a function returns of the entries as they are; a refusal of it changes nothing."""
+        self.read_in()
+
+        def work(connection: Connection) -> None:
+            before = _load(connection)
+            after = change(before)
+            after.check()
+            entries, changed = _entries(before), _entries(after)
+            for name, entry in changed.items():
+                if entries.get(name) != entry:
+                    _write(connection, name, entry)
+            for name in entries.keys() - changed.keys():
+                _remove(connection, name)
+
+        self._state.write_now(work)
+
+    def read_in(self) -> Collection[str]:
+        """Write the entries of the home's file that are new or changed since it was last read in.
+
+        Returns the names in the file; none where it was read before.
+        """
+        with self._lock:
+            version = file_version(self._home)
+            if version is None or version == self._file_version:
+                return ()
+            declared = _entries(read_file(self._home))
+            # Most starts find nothing that is new, and write nothing.
+            if self._state.read_now(lambda connection: self._changes(connection, declared)):
+                self._state.write_now(lambda connection: self._read_in(connection, declared))
+            self._file_version = version
+            return declared.keys()
+
+    def _changes(self, connection: Connection, declared: Mapping[str, _Entry]) -> list[str]:
+        """Return the names of entries that the file has otherwise than it had, or no longer."""
+        rows = _rows(connection)
+        changed = [
+            name
+            for name, entry in declared.items()
+            if name not in rows or rows[name].declared != _encode(entry)
+        ]
+        return changed + [
+            row.name
+            for row in rows.values()
+            if row.declared_by == self._by and row.name not in declared
+        ]
+
+    def _read_in(self, connection: Connection, declared: Mapping[str, _Entry]) -> None:
+        rows = _rows(connection)
+        for name in self._changes(connection, declared):
+            if name not in declared:
+                _remove(connection, name, declared=None, declared_by=None)
+                continue
+            entry = declared[name]
+            of_file = {"declared": _encode(entry), "declared_by": self._by}
+            _write(connection, name, _with_calibrations(entry, rows.get(name)), **of_file)
+
+
+def _with_calibrations(entry: _Entry, row: Row[Any] | None) -> _Entry:
+    """Return an entry of a file with the calibrations that were made since, of the same model."""
+    if row is None or row.body is None or row.section != "models":
+        return entry
+    known = _decode_model(row.body)
+    if (
+        isinstance(entry, DeclaredRoute)
+        or len(entry.calibrations) >= len(known.calibrations)
+        or any(getattr(entry, field) != getattr(known, field) for field in _SOURCE)
+    ):
+        return entry
+    return msgspec.structs.replace(entry, calibrations=known.calibrations)
+
+
+def _entries(file: ModelsFile) -> dict[str, _Entry]:
+    return {**file.models, **file.routes}
+
+
+def _load(connection: Connection) -> ModelsFile:
+    file = ModelsFile({}, {})
+    for row in _rows(connection).values():
+        if row.body is None:
+            continue
+        if row.section == "models":
+            file.models[row.name] = _decode_model(row.body)
+        else:
+            file.routes[row.name] = _decode_route(row.body)
+    return file
+
+
+def _rows(connection: Connection) -> dict[str, Row[Any]]:
+    rows = connection.execute(select(model_declarations).order_by(model_declarations.c.place))
+    return {row.name: row for row in rows}
+
+
+def _highest(connection: Connection) -> int:
+    return connection.execute(select(func.max(model_declarations.c.number))).scalar() or 0
+
+
+def _write(connection: Connection, name: str, entry: _Entry, **of_file: Any) -> None:
+    number = _highest(connection) + 1
+    section = "models" if isinstance(entry, ConnectedModel) else "routes"
+    values = {"section": section, "number": number, "body": _encode(entry), **of_file}
+    table = model_declarations
+    written = connection.execute(update_of(table).where(table.c.name == name).values(**values))
+    if not written.rowcount:
+        connection.execute(table.insert().values(name=name, place=number, **values))
+
+
+def _remove(connection: Connection, name: str, **of_file: Any) -> None:
+    table = model_declarations
+    values = {"number": _highest(connection) + 1, "body": None, **of_file}
+    connection.execute(update_of(table).where(table.c.name == name).values(**values))

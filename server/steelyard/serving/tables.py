@@ -1,0 +1,23 @@
+"""Tables of connected models and routes."""
+
+from __future__ import annotations
+
+from sqlalchemy import CheckConstraint, Column, Integer, LargeBinary, Table, Text
+
+from steelyard.storage.tables import metadata
+
+#: Connected models and routes by name, and those that were removed, which have no ``body``. ``number`` is
+#: the highest of all at its last change: the highest tells whether anything changed. ``place`` orders
+#: them. ``declared`` is what the ``models.toml`` of the home ``declared_by`` last said; bodies are JSON.
+model_declarations = Table(
+    "model_declarations",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("section", Text, nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("number", Integer, nullable=False, unique=True),
+    Column("body", LargeBinary),
+    Column("declared", LargeBinary),
+    Column("declared_by", Text),
+    CheckConstraint("section IN ('models', 'routes')", name="section"),
+)
