@@ -45,15 +45,20 @@ class JobKind:
     #: Returns the models that unfinished jobs of an account use: a rollback or a deletion spares
     #: them.
     uses: Callable[[Connection, str], Iterable[ModelUse]]
+    #: Whether they run in a process that answers, beside its models, and not in a worker.
+    in_server: bool = False
 
 
 def jobs_of(
     queue: type[JobQueue[Any, Any]],
     open_: Callable[..., Work],
     uses: Callable[[Connection, str], Iterable[ModelUse]] | None = None,
+    *,
+    in_server: bool = False,
 ) -> JobKind:
     """Return the kind of the jobs that a service queues; ``uses`` are those of its columns when left out."""
-    return JobKind(open_, queue, queue.jobs.has_unfinished, uses or queue.jobs.uses)
+    has_unfinished = queue.jobs.has_unfinished
+    return JobKind(open_, queue, has_unfinished, uses or queue.jobs.uses, in_server)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

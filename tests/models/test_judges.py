@@ -7,7 +7,6 @@ import re
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from threading import Event
 from types import SimpleNamespace
 
 import httpx
@@ -22,7 +21,6 @@ from steelyard.errors import InvalidRequestError, ModelUnavailableError, NotFoun
 from steelyard.models import judge_setup
 from steelyard.models.judge_setup import JudgeSetup
 from steelyard.models.qualifying import doubt_of
-from steelyard.models.setup_tasks import SetupTasks
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.declarations import declared_in
 from steelyard.serving.connected.declared import (
@@ -342,17 +340,6 @@ def test_a_judge_is_not_connected_under_the_name_of_a_route(server, monkeypatch)
             server.client.judges.connect(NAME)
     finally:
         write_file(server.home, declared)
-
-
-def test_what_is_under_way_is_not_begun_with_other_options(tmp_path):
-    tasks, may_end = SetupTasks(tmp_path, None, None), Event()
-    try:
-        tasks.start("busy", "fit", lambda _: may_end.wait(PATIENCE_S))
-        for kind in ("fit", "calibrate", "check"):
-            with pytest.raises(ModelUnavailableError, match="The fit of busy goes on"):
-                tasks.start("busy", kind, lambda _: None)
-    finally:
-        may_end.set()
 
 
 def test_a_setup_is_done_once_for_each_key(server):

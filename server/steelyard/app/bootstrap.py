@@ -15,6 +15,7 @@ from steelyard.app.services import ApiServices
 from steelyard.app.sweep import Sweeper
 from steelyard.house import House
 from steelyard.jobs.child import WorkerChild
+from steelyard.jobs.runtime import JobRuntime
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
 from steelyard.serving.base import ModelLoader, NamedModelLoader
 from steelyard.serving.judge_setting import declare_judge
@@ -56,6 +57,8 @@ def open_service(
             worker.start(functools.partial(house.state.read_now, rooms.has_jobs))
             house.close_at_end(worker)
         rooms.open_all(dataclasses.replace(house, wake=worker.wake))
+        for kind in rooms.job_kinds(in_server=True):
+            closing.enter_context(JobRuntime(house.state, [house.open(kind.open)]))
         sweeper = Sweeper(
             house.state,
             operations,

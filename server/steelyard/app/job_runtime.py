@@ -27,6 +27,6 @@ def open_worker(
         closing.enter_context(tracing.exporting())
         house = open_house(settings, load_model, load_further, closing, answers=False)
         rooms.open_all(house)
-        works = [house.open(kind.open) for room in rooms.ROOMS for kind in room.jobs]
+        works = [house.open(kind.open) for kind in rooms.job_kinds(in_server=False)]
         end_rests = house.get(ModelRegistry).end_rests
         yield closing.enter_context(JobRuntime(house.state, works, on_begin=end_rests))

@@ -33,7 +33,7 @@ from steelyard.named.room import ROOM as NAMED
 from steelyard.people.room import ROOM as PEOPLE
 from steelyard.prompt_tuning.room import ROOM as PROMPT_TUNING
 from steelyard.review.room import ROOM as REVIEW
-from steelyard.room import NamedFile, Room
+from steelyard.room import JobKind, NamedFile, Room
 from steelyard.serving.room import ROOM as SERVING
 from steelyard.shadows.room import ROOM as SHADOWS
 from steelyard.views.room import ROOM as VIEWS
@@ -91,8 +91,13 @@ def routes() -> tuple[Route, ...]:
 
 
 def has_jobs(connection: Connection) -> bool:
-    """Return whether there is a job that has not ended, of any kind."""
-    return any(kind.has_unfinished(connection) for room in ROOMS for kind in room.jobs)
+    """Return whether there is a job for a worker that has not ended, of any kind."""
+    return any(kind.has_unfinished(connection) for kind in job_kinds(in_server=False))
+
+
+def job_kinds(*, in_server: bool) -> list[JobKind]:
+    """Return the kinds of jobs that run in processes that answer, or those of workers."""
+    return [kind for room in ROOMS for kind in room.jobs if kind.in_server == in_server]
 
 
 def model_uses(connection: Connection, account_id: str) -> Iterator[ModelUse]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from steelyard.client.calls import Call, read, segment, write
 from steelyard.models.judge_wire import Judge, JudgeList
 from steelyard.models.qualification_wire import QualificationList
+from steelyard.models.setup_wire import ModelSetup
 from steelyard.wire.origins import LabelledBy
 
 _JUDGES = "/v1/judges"
@@ -15,6 +16,11 @@ _JUDGES = "/v1/judges"
 def list_judges() -> Call[JudgeList]:
     """Return the judges of the catalogue and of the server: ``GET /v1/judges``."""
     return read(_JUDGES, JudgeList)
+
+
+def get_setup(setup_id: str) -> Call[ModelSetup]:
+    """Return a job that sets up a judge or a route: ``GET /v1/setups/{setup}``."""
+    return read(f"/v1/setups/{segment(setup_id)}", ModelSetup)
 
 
 def download(name: str) -> Call[Judge]:

@@ -28,6 +28,7 @@ from steelyard.client.waiting import Looking, ServingWait, part_of
 from steelyard.evaluations.wire import EVALUATION, Evaluation
 from steelyard.families.fine_tune_wire import FINE_TUNE, Job
 from steelyard.families.wire import Family
+from steelyard.models.setup_wire import SETUP, ModelSetup
 from steelyard.prompt_tuning.wire import PROMPT_TUNING, PromptTuningJob
 
 
@@ -159,12 +160,11 @@ class DraftResource(Resource[Mode]):
     seal = method(draft_calls.seal)
 
 
-class JudgeResource(Resource[Mode]):
-    """Download, connect, check, calibrate and qualify judges and readers: ``client.judges``.
+class JudgeResource(JobResource[Mode, ModelSetup]):
+    """Set up judges and readers, by jobs that ``list`` follows: ``client.judges``."""
 
-    Long work is begun; ``list`` gives its progress.
-    """
-
+    noun = SETUP
+    look = staticmethod(judge_calls.get_setup)
     list = method(judge_calls.list_judges)
     download = method(judge_calls.download)
     stop = method(judge_calls.stop)

@@ -41,11 +41,13 @@ class PendingJob:
 _COLUMNS = ("id", "account_id", "status", "created_at", "generation", "attempt", "runner")
 
 
-def unfinished(connection: Connection, table: Table) -> list[PendingJob]:
-    """Return every job that has not ended, the oldest first."""
+def unfinished(
+    connection: Connection, table: Table, *where: ColumnElement[bool]
+) -> list[PendingJob]:
+    """Return every job that has not ended, the oldest first; of some where that is said."""
     rows = connection.execute(
         select(*(table.c[name] for name in _COLUMNS))
-        .where(table.c.status.in_(UNFINISHED))
+        .where(table.c.status.in_(UNFINISHED), *where)
         .order_by(table.c.created_at, table.c.id)
     )
     return [PendingJob(**row) for row in rows.mappings()]

@@ -11,13 +11,15 @@ from msgspec import Struct
 from steelyard import errors
 from steelyard.errors import KeyScopeError
 from steelyard.http.routing import Access, Call, row
+from steelyard.job_frame.routes import job_routes
 from steelyard.models.judge_setup import JudgeSetup
 from steelyard.models.judge_wire import CalibrateJudge, Judge, JudgeList, RouteJudge
 from steelyard.models.qualification_wire import QualificationList, QualifyJudge
 from steelyard.models.qualifications import Qualifications
 from steelyard.models.route_setup import RouteSetup
 from steelyard.models.route_wire import FitRoute, ModelRoute, RemovedRoute, RouteList
-from steelyard.models.setup_tasks import SetupTasks
+from steelyard.models.setup_wire import ModelSetup, ModelSetupPage, ModelSetupsQuery
+from steelyard.models.setups import ModelSetups
 
 _Answer = TypeVar("_Answer", bound=Struct)
 
@@ -36,7 +38,7 @@ def _once(use: Callable[[Call], Awaitable[_Answer]]) -> Callable[[Call], Awaitab
 
     @functools.wraps(use)
     def keyed(call: Call) -> Awaitable[_Answer]:
-        return call.service(SetupTasks).once(call.write, lambda: use(call))
+        return call.service(ModelSetups).once(call.write, lambda: use(call))
 
     return keyed
 
@@ -49,7 +51,7 @@ async def get_judges(call: Call) -> JudgeList:
 @_once
 async def download_judge(call: Call) -> Judge:
     """Begin to download a judge."""
-    return await call.service(JudgeSetup).download(call.path["judge"])
+    return await call.service(JudgeSetup).download(call.caller, call.path["judge"])
 
 
 async def stop_judge(call: Call) -> Judge:
@@ -66,7 +68,7 @@ async def connect_judge(call: Call) -> Judge:
 @_once
 async def check_judge(call: Call) -> Judge:
     """Begin to check a connected model."""
-    return await call.service(JudgeSetup).check(call.path["judge"])
+    return await call.service(JudgeSetup).check(call.caller, call.path["judge"])
 
 
 @_once
@@ -114,9 +116,29 @@ _route = functools.partial(
 )
 _change = functools.partial(_route, response=Judge)
 _KEYED = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
-_BUSY = (errors.NotFoundError, errors.ModelUnavailableError, errors.QueueFullError, *_KEYED)
+_BUSY = (
+    errors.NotFoundError,
+    errors.ModelUnavailableError,
+    errors.QueueFullError,
+    errors.TenantQueueFullError,
+    *_KEYED,
+)
 
 JUDGE_ROUTES = (
+    *job_routes(
+        ModelSetups,
+        "/v1/setups",
+        "setup",
+        tag="models",
+        job=ModelSetup,
+        page=ModelSetupPage,
+        query=ModelSetupsQuery,
+        summaries=(
+            "Page the account's downloads, checks, calibrations and fits of models, the newest first.",
+            "Return a setup of a model: how far it is.",
+            "Stop a setup of a model; a download goes on where it was stopped.",
+        ),
+    ),
     _route(
         "GET /v1/judges",
         get_judges,

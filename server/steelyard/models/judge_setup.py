@@ -19,7 +19,8 @@ from steelyard.caller import Caller
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
 from steelyard.models import judge_wire
-from steelyard.models.setup_tasks import Report, SetupTasks, each_side, first_rows
+from steelyard.models.setup_run import Outcome, SetupRun, each_side, rows_of_side
+from steelyard.models.setups import LastSetups, ModelSetups
 from steelyard.scoring.shipped import default_name
 from steelyard.serving.auto import auto_route, completed
 from steelyard.serving.connected.calibrating import LabelledAnswers, ask_rows, calibrate
@@ -59,8 +60,7 @@ _APPEARS_S = 5.0
 class JudgeSetup:
     """Does the work of ``steelyard model pull``, ``check`` and ``calibrate`` in the server.
 
-    Safe to use from several threads. Started work is known until the server ends; a download that
-    was interrupted goes on where it stopped.
+    Safe to use from several threads. A download that was interrupted goes on where it stopped.
     """
 
     def __init__(
@@ -69,48 +69,46 @@ class JudgeSetup:
         models: ModelRegistry,
         datasets: DatasetService,
         rows: DatasetRows,
-        tasks: SetupTasks,
+        setups: ModelSetups,
     ) -> None:
         self._settings, self._models = settings, models
         self._datasets, self._rows = datasets, rows
         self._home = home_of(settings)
-        self._tasks = tasks
-        self._checks: dict[str, judge_wire.JudgeCheck] = {}
-        self._calibrations: dict[str, judge_wire.JudgeCalibration] = {}
+        self._setups = setups
 
     async def list(self) -> judge_wire.JudgeList:
         """Return the connected models and the readers and judges of the catalogue."""
         return await asyncio.to_thread(self._list)
 
-    async def download(self, name: str) -> judge_wire.Judge:
+    async def download(self, caller: Caller, name: str) -> judge_wire.Judge:
         """Begin to download a model of the catalogue, or go on with it; a reader is then connected."""
-        entry = _entry(name)
-
-        def work(report: Report) -> None:
-            total = 0
-
-            def begin(size: int) -> None:
-                nonlocal total
-                total = size
-
-            def advance(done: int) -> None:
-                report(done, total)
-
-            hub = self._settings.model_hub
-            if isinstance(entry, ReaderEntry):
-                folder = folder_of(self._home, entry)
-                pull_reader(entry, folder, hub, on_size=begin, on_bytes=advance)
-                self._connect(name)
-            else:
-                pull(entry, self._home / _FOLDER, hub, on_size=begin, on_bytes=advance)
-
-        self._tasks.start(name, "download", work)
+        _entry(name)
+        await self._setups.begin(caller, "download", name)
         return await self.get(name)
+
+    def run_download(self, run: SetupRun) -> Outcome:
+        """Download a model of the catalogue."""
+        name, total = run.row.name, 0
+        entry, hub = _entry(name), self._settings.model_hub
+
+        def begin(size: int) -> None:
+            nonlocal total
+            total = size
+
+        def advance(done: int) -> None:
+            run.report(done, total)
+
+        if isinstance(entry, ReaderEntry):
+            folder = folder_of(self._home, entry)
+            pull_reader(entry, folder, hub, on_size=begin, on_bytes=advance)
+            return Outcome(change=partial(declare_reader, name=name, folder=folder))
+        pull(entry, self._home / _FOLDER, hub, on_size=begin, on_bytes=advance)
+        return Outcome()
 
     async def stop(self, name: str) -> judge_wire.Judge:
         """Stop a model's work; the downloaded part stays, and the next download resumes it."""
         judge = await self.get(name)
-        self._tasks.stop(name)
+        await self._setups.stop_all(name)
         return judge
 
     async def connect(self, name: str) -> judge_wire.Judge:
@@ -123,57 +121,64 @@ class JudgeSetup:
         await asyncio.to_thread(self._use_in_route, name, request.route)
         return await self.get(name)
 
-    async def check(self, name: str) -> judge_wire.Judge:
+    async def check(self, caller: Caller, name: str) -> judge_wire.Judge:
         """Begin to ask a connected model the fixed set of questions."""
-        model = await asyncio.to_thread(self.connected, name)
-
-        def work(_: Report) -> None:
-            report = check_model(self.hosted(name).queue.submit, model.timeout_s)
-            self._checks[name] = filled(judge_wire.JudgeCheck, report)
-            if report.failures:
-                raise errors.ModelUnavailableError(report.failures[0])
-
-        self._tasks.start(name, "check", work)
+        await asyncio.to_thread(self.connected, name)
+        await self._setups.begin(caller, "check", name)
         return await self.get(name)
+
+    def run_check(self, run: SetupRun) -> Outcome:
+        """Ask a connected model the fixed set of questions."""
+        name = run.row.name
+        report = check_model(self.hosted(name).queue.submit, self.connected(name).timeout_s)
+        check = filled(judge_wire.JudgeCheck, report)
+        if report.failures:
+            run.save(result=msgspec.json.encode(check))
+            raise errors.ModelUnavailableError(report.failures[0])
+        return Outcome(result=check)
 
     async def calibrate(
         self, caller: Caller, name: str, request: judge_wire.CalibrateJudge
     ) -> judge_wire.Judge:
         """Begin to fit temperatures on a dataset; store them if they lower the held-out loss."""
-        model = await asyncio.to_thread(self.connected, name)
+        await asyncio.to_thread(self.connected, name)
         dataset = await self._datasets.get(caller, request.dataset_id)
-        sides = [
-            await self._rows.download(caller, dataset.id, side, dataset.version)
-            for side in ("training", "evaluation")
-        ]
-
-        def work(report: Report) -> None:
-            lines = [first_rows(side, request.rows) for side in sides]
-            scored: list[LabelledAnswers] = []
-            failures: Counter[str] = Counter()
-            for rows, on_row in each_side(lines, report):
-                answered, failed = ask_rows(
-                    self.hosted(name).queue.submit,
-                    rows,
-                    model.timeout_s,
-                    on_row,
-                    at_once=model.concurrency,
-                )
-                scored.append(answered)
-                failures += failed
-            calibration = calibrate(scored[0], scored[1], failures)
-            if calibration.is_better:
-                self._keep_calibration(name, dataset.id, dataset.version, calibration.temperatures)
-            self._calibrations[name] = filled(
-                judge_wire.JudgeCalibration,
-                calibration,
-                dataset_id=dataset.id,
-                version=dataset.version,
-                in_use=calibration.is_better,
-            )
-
-        self._tasks.start(name, "calibrate", work)
+        await self._setups.begin(
+            caller, "calibrate", name, request, dataset_id=dataset.id, version=dataset.version
+        )
         return await self.get(name)
+
+    def run_calibration(self, run: SetupRun) -> Outcome:
+        """Fit temperatures on a dataset, and store them if they lower the held-out loss."""
+        name, request = run.row.name, run.request(judge_wire.CalibrateJudge)
+        model = self.connected(name)
+        lines = [
+            rows_of_side(self._rows, run, side, request.rows) for side in ("training", "evaluation")
+        ]
+        scored: list[LabelledAnswers] = []
+        failures: Counter[str] = Counter()
+        for rows, on_row in each_side(lines, run.report):
+            answered, failed = ask_rows(
+                self.hosted(name).queue.submit,
+                rows,
+                model.timeout_s,
+                on_row,
+                at_once=model.concurrency,
+            )
+            scored.append(answered)
+            failures += failed
+        calibration = calibrate(scored[0], scored[1], failures)
+        result = filled(
+            judge_wire.JudgeCalibration,
+            calibration,
+            dataset_id=run.row.dataset_id,
+            version=run.row.dataset_version,
+            in_use=calibration.is_better,
+        )
+        if not calibration.is_better:
+            return Outcome(result=result)
+        add = partial(self._with_calibration, run=run, temperatures=calibration.temperatures)
+        return Outcome(result=result, change=add)
 
     async def get(self, name: str) -> judge_wire.Judge:
         """Return a connected model, or one of the catalogue."""
@@ -184,11 +189,11 @@ class JudgeSetup:
         return judge
 
     def _list(self) -> judge_wire.JudgeList:
-        declared = self._declared()
+        declared, last = self._declared(), self._setups.last()
         catalogue: dict[str, CatalogueEntry | ReaderEntry] = {**read_readers(), **read_catalogue()}
         names = [*(name for name in declared.models if name not in catalogue), *catalogue]
         return judge_wire.JudgeList(
-            data=[self._describe(name, catalogue.get(name), declared) for name in names],
+            data=[self._describe(name, catalogue.get(name), declared, last) for name in names],
             runs_here=find_spec("xllamacpp") is not None,
         )
 
@@ -197,6 +202,7 @@ class JudgeSetup:
         name: str,
         entry: CatalogueEntry | ReaderEntry | None,
         declared: ModelsFile,
+        last: LastSetups,
     ) -> judge_wire.Judge:
         model = declared.models.get(name)
         measured = SHIPPED_MEASURED if name == SHIPPED else ""
@@ -221,14 +227,14 @@ class JudgeSetup:
             calibrated=model is not None and model.calibration is not None,
             routes=[route for route, steps in declared.routes.items() if name in steps.models],
             problem=problem,
-            task=self._tasks.get(name),
-            check=self._checks.get(name),
-            calibration=self._calibrations.get(name),
+            task=last.tasks.get(name),
+            check=last.result(name, "check", judge_wire.JudgeCheck),
+            calibration=last.result(name, "calibrate", judge_wire.JudgeCalibration),
         )
 
     def _declared(self) -> ModelsFile:
         """Return the declared models, with the shipped reader and the route auto."""
-        return self._completed(self._tasks.declared())
+        return self._completed(self._setups.declared())
 
     def _completed(self, declared: ModelsFile) -> ModelsFile:
         return completed(declared, default_name(self._settings))
@@ -251,7 +257,7 @@ class JudgeSetup:
         if file is None:
             raise errors.ModelUnavailableError(f"{name} is not downloaded yet; download it first.")
         if isinstance(entry, ReaderEntry):
-            self._tasks.change(partial(declare_reader, name=name, folder=file))
+            self._setups.change(partial(declare_reader, name=name, folder=file))
             return
         try:
             header = read_header(file)
@@ -278,7 +284,7 @@ class JudgeSetup:
                 )
             return declared if name in declared.models else declared.with_model(name, model)
 
-        self._tasks.change(add)
+        self._setups.change(add)
 
     def _use_in_route(self, name: str, route: str) -> None:
         self.connected(name)
@@ -299,27 +305,23 @@ class JudgeSetup:
                 )
             return declared.with_route(route, walked)
 
-        self._tasks.change(add)
+        self._setups.change(add)
 
-    def _keep_calibration(
-        self, name: str, dataset_id: str, version: int, temperatures: dict[str, dict[str, float]]
-    ) -> None:
-        def add(declared: ModelsFile) -> ModelsFile:
-            model = self._completed(declared).models.get(name)
-            if model is None:
-                raise errors.NotFoundError(f"The model {name!r} was disconnected meanwhile.")
-            calibration = Calibration(
-                number=1 + len(model.calibrations),
-                dataset=dataset_id,
-                version=version,
-                temperatures=temperatures,
-            )
-            calibrated = msgspec.structs.replace(
-                model, calibrations=(*model.calibrations, calibration)
-            )
-            return declared.with_model(name, calibrated)
-
-        self._tasks.change(add)
+    def _with_calibration(
+        self, declared: ModelsFile, run: SetupRun, temperatures: dict[str, dict[str, float]]
+    ) -> ModelsFile:
+        row = run.row
+        model = self._completed(declared).models.get(row.name)
+        if model is None:
+            raise errors.NotFoundError(f"The model {row.name!r} was disconnected meanwhile.")
+        calibration = Calibration(
+            number=1 + len(model.calibrations),
+            dataset=row.dataset_id,
+            version=row.dataset_version,
+            temperatures=temperatures,
+        )
+        calibrated = msgspec.structs.replace(model, calibrations=(*model.calibrations, calibration))
+        return declared.with_model(row.name, calibrated)
 
     def all_connected(self) -> dict[str, ConnectedModel]:
         """Return the connected models by name; it blocks."""

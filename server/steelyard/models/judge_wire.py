@@ -11,10 +11,7 @@ TaskStatus = Literal["running", "succeeded", "failed"]
 
 
 class SetupTask(Struct, frozen=True, kw_only=True):
-    """The last thing that was started for a judge or a route since the start of this server.
-
-    One that the end of the server before cut short has failed.
-    """
+    """The last thing that was started for a judge or a route, at any server of this state."""
 
     kind: TaskKind
     status: TaskStatus

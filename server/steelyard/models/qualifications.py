@@ -41,7 +41,8 @@ from steelyard.models.qualifying import (
     wordings_by_id,
     wordings_of,
 )
-from steelyard.models.setup_tasks import Report, SetupTasks, first_rows
+from steelyard.models.setup_run import Outcome, SetupRun, rows_of_side
+from steelyard.models.setups import ModelSetups
 from steelyard.models.tables import judge_qualifications
 from steelyard.serving.connected.calibrating import ask_rows
 from steelyard.settings import home_of
@@ -61,14 +62,14 @@ class Qualifications:
         judges: JudgeSetup,
         datasets: DatasetService,
         rows: DatasetRows,
-        tasks: SetupTasks,
+        setups: ModelSetups,
         lineages: LineageStore,
     ) -> None:
         self._lineages = lineages
         self._state, self._now = house.state, house.now
         self._floor = house.settings.judge_floor
         self._home: Path = home_of(house.settings)
-        self._judges, self._datasets, self._rows, self._tasks = judges, datasets, rows, tasks
+        self._judges, self._datasets, self._rows, self._setups = judges, datasets, rows, setups
 
     async def list(self, name: str) -> QualificationList:
         """Return a judge's qualifications, with its changes since each."""
@@ -96,7 +97,7 @@ class Qualifications:
             doubt = doubt_of(stored, identity, wordings)
             if doubt is not None:
                 reasons[name] = doubt
-        for name, route in self._tasks.declared().routes.items() if reasons else ():
+        for name, route in self._setups.declared().routes.items() if reasons else ():
             # A route answers by any of its models.
             doubtful = [
                 f"of {model}, {reasons[model]}" for model in route.models if model in reasons
@@ -128,51 +129,56 @@ class Qualifications:
 
     async def qualify(self, caller: Caller, name: str, request: QualifyJudge) -> Judge:
         """Begin to ask a connected model the held-out rows that people labelled."""
-        model = await asyncio.to_thread(self._judges.connected, name)
+        await asyncio.to_thread(self._judges.connected, name)
         dataset = await self._datasets.get(caller, request.dataset_id)
-        pieces = await self._rows.download(caller, dataset.id, "evaluation", dataset.version)
-
-        def work(report: Report) -> None:
-            rows = list(labelled(first_rows(pieces, _MOST_LOOKED), request.labelled_by))
-            rows = rows[: request.rows]
-            identities = self._identities()
-            scored, failures = ask_rows(
-                self._judges.hosted(name).queue.submit,
-                rows,
-                model.timeout_s,
-                lambda done: report(done, len(rows)),
-                at_once=model.concurrency,
-            )
-            if len(scored.kinds) < MIN_LABELS:
-                raise errors.InvalidRequestError(_too_few(len(scored.kinds), failures))
-            calibration = model.calibration
-            table = TemperatureTable(None if calibration is None else calibration.temperatures)
-            figures = figures_of(scored, table)
-            qualification = Qualification(
-                id=new_id("qual"),
-                judge=name,
-                number=0,
-                created_at=self._now(),
-                dataset_id=dataset.id,
-                dataset_version=dataset.version,
-                identity=identity_of(model, self._home),
-                wordings=wordings_of(rows),
-                labelled_by=sorted(set(request.labelled_by)),
-                contexts=len(rows),
-                failures=sum(failures.values()),
-                agreement=figures.agreement,
-                accuracy=figures.accuracy,
-                log_loss=figures.log_loss,
-                floor=self._floor,
-                passed=figures.agreement.value >= self._floor,
-                kin=kin_of(name, identities),
-            )
-            self._state.write_now(
-                lambda connection: _add(connection, caller.account_id, qualification)
-            )
-
-        self._tasks.start(name, "qualify", work)
+        await self._setups.begin(
+            caller, "qualify", name, request, dataset_id=dataset.id, version=dataset.version
+        )
         return await self._judges.get(name)
+
+    def run_qualification(self, run: SetupRun) -> Outcome:
+        """Ask a connected model the held-out rows that people labelled."""
+        name, request = run.row.name, run.request(QualifyJudge)
+        model = self._judges.connected(name)
+        rows = list(
+            labelled(rows_of_side(self._rows, run, "evaluation", _MOST_LOOKED), request.labelled_by)
+        )
+        rows = rows[: request.rows]
+        identities = self._identities()
+        scored, failures = ask_rows(
+            self._judges.hosted(name).queue.submit,
+            rows,
+            model.timeout_s,
+            lambda done: run.report(done, len(rows)),
+            at_once=model.concurrency,
+        )
+        if len(scored.kinds) < MIN_LABELS:
+            raise errors.InvalidRequestError(_too_few(len(scored.kinds), failures))
+        calibration = model.calibration
+        table = TemperatureTable(None if calibration is None else calibration.temperatures)
+        figures = figures_of(scored, table)
+        qualification = Qualification(
+            id=new_id("qual"),
+            judge=name,
+            number=0,
+            created_at=self._now(),
+            dataset_id=run.row.dataset_id,
+            dataset_version=run.row.dataset_version,
+            identity=identity_of(model, self._home),
+            wordings=wordings_of(rows),
+            labelled_by=sorted(set(request.labelled_by)),
+            contexts=len(rows),
+            failures=sum(failures.values()),
+            agreement=figures.agreement,
+            accuracy=figures.accuracy,
+            log_loss=figures.log_loss,
+            floor=self._floor,
+            passed=figures.agreement.value >= self._floor,
+            kin=kin_of(name, identities),
+        )
+        return Outcome(
+            write=partial(_add, account_id=run.row.account_id, qualification=qualification)
+        )
 
     def _identities(self) -> dict[str, JudgeIdentity]:
         return {

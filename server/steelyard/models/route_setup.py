@@ -15,7 +15,8 @@ from steelyard.decisions.validation import read_request
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import InvalidRequestError, ModelUnavailableError, NotFoundError, Violation
 from steelyard.models import route_wire
-from steelyard.models.setup_tasks import Report, SetupTasks, each_side, first_rows
+from steelyard.models.setup_run import Outcome, Report, SetupRun, each_side, rows_of_side
+from steelyard.models.setups import LastSetups, ModelSetups
 from steelyard.serving.connected.declared import ModelsFile, check_name
 from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
 from steelyard.serving.registry import HostedModel, ModelRegistry
@@ -25,7 +26,7 @@ from steelyard.serving.routed.fitting import Bound, fit_thresholds
 from steelyard.serving.routed.observing import observe
 from steelyard.serving.routed.report import check_held_out, report_on
 from steelyard.serving.routed.walking import Side
-from steelyard.settings import InvalidSettingError, Settings, home_of
+from steelyard.settings import InvalidSettingError
 from steelyard.wire.violations import BODY
 
 #: Seconds for an answer: a judge that is loaded first takes that long.
@@ -33,86 +34,74 @@ _TIMEOUT_S = 120.0
 
 
 class RouteSetup:
-    """The routes of a server's home, and the fits that run.
+    """The routes of a server, and their fits.
 
-    Safe to use from several threads. Fits are known until the server ends.
+    Safe to use from several threads.
     """
 
     def __init__(
         self,
-        settings: Settings,
         models: ModelRegistry,
         datasets: DatasetService,
         rows: DatasetRows,
-        tasks: SetupTasks,
+        setups: ModelSetups,
     ) -> None:
         self._models, self._datasets, self._rows = models, datasets, rows
-        self._home, self._tasks = home_of(settings), tasks
-        self._fits: dict[str, route_wire.RouteFit] = {}
+        self._setups = setups
 
     async def list(self) -> route_wire.RouteList:
         """Return the routes, and those that are fitted for the first time."""
-        declared = (await asyncio.to_thread(self._tasks.declared)).routes
-        names = [*declared, *(name for name in self._tasks.names("fit") if name not in declared)]
+        return await asyncio.to_thread(self._list)
+
+    def _list(self) -> route_wire.RouteList:
+        declared, last = self._setups.declared().routes, self._setups.last()
+        names = [*declared, *(name for name in last.names("fit") if name not in declared)]
         return route_wire.RouteList(
-            data=[self._describe(name, declared.get(name)) for name in names]
+            data=[_describe(name, declared.get(name), last) for name in names]
         )
 
     async def fit(self, caller: Caller, request: route_wire.FitRoute) -> route_wire.ModelRoute:
         """Begin to fit a route; it is stored once it is judged, and where it must be, certified."""
-        file = await asyncio.to_thread(self._tasks.declared)
-        declared = file.routes
+        file = await asyncio.to_thread(self._setups.declared)
         self._check_name(request, file)
-        hosted = _hosted_models(self._models, request)
+        hosted = _hosted_models(self._models, request.models)
         _check_value(request, {model.name: model.price_nano for model in hosted})
         dataset = await self._datasets.get(caller, request.dataset_id)
-        lines = [
-            await self._rows.download(caller, dataset.id, side, dataset.version)
-            for side in ("training", "evaluation")
+        await self._setups.begin(
+            caller, "fit", request.name, request, dataset_id=dataset.id, version=dataset.version
+        )
+        last = await asyncio.to_thread(self._setups.last)
+        return _describe(request.name, file.routes.get(request.name), last)
+
+    def run_fit(self, run: SetupRun) -> Outcome:
+        """Fit a route, judge it, and where it must be, certify it."""
+        request = run.request(route_wire.FitRoute)
+        hosted = _hosted_models(self._models, request.models)
+        rows = [
+            rows_of_side(self._rows, run, side, request.rows) for side in ("training", "evaluation")
         ]
-
-        def work(report: Report) -> None:
-            rows = [first_rows(side, request.rows) for side in lines]
-            sides, failures = _observe(hosted, rows, report)
-            route, fit = _choose(request, sides, failures, dataset.version)
-            self._tasks.change(lambda file: file.with_route(request.name, route))
-            self._fits[request.name] = fit
-
-        self._tasks.start(request.name, "fit", work)
-        return self._describe(request.name, declared.get(request.name))
+        sides, failures = _observe(hosted, rows, run.report)
+        route, fit = _choose(request, sides, failures, run.row.dataset_version)
+        return Outcome(result=fit, change=lambda file: file.with_route(request.name, route))
 
     async def remove(self, name: str) -> route_wire.RemovedRoute:
         """Remove a route, or the record of a failed fit."""
-        if self._tasks.is_running(name):
-            raise ModelUnavailableError(f"The route {name} is being fitted; wait until that ends.")
         await asyncio.to_thread(self._remove, name)
-        self._tasks.forget(name)
-        self._fits.pop(name, None)
         return route_wire.RemovedRoute(name=name, deleted=True)
 
     def _remove(self, name: str) -> None:
+        last = self._setups.last()
+        task = last.tasks.get(name)
+        if task is not None and task.status == "running":
+            raise ModelUnavailableError(f"The route {name} is being fitted; wait until that ends.")
+
         def take_away(file: ModelsFile) -> ModelsFile:
-            if name not in file.routes and name not in self._tasks.names("fit"):
+            if name not in file.routes and name not in last.names("fit"):
                 raise NotFoundError(f"There is no route {name[:60]!r}; see GET /v1/routes.")
-            return file.without(name)
+            return file.without(name) if name in file.routes else file
 
-        self._tasks.change(take_away)
-
-    def _describe(self, name: str, route: DeclaredRoute | None) -> route_wire.ModelRoute:
-        steps = () if route is None else route.steps
-        return route_wire.ModelRoute(
-            name=name,
-            models=[
-                route_wire.ModelOfRoute(
-                    model=step.model, threshold=None if step is steps[-1] else step.threshold
-                )
-                for step in steps
-            ],
-            dataset_id=None if route is None else route.dataset or None,
-            version=None if route is None else route.version or None,
-            task=self._tasks.get(name),
-            fit=self._fits.get(name),
-        )
+        self._setups.change(take_away)
+        self._setups.forget(name)
 
     def _check_name(self, request: route_wire.FitRoute, declared: ModelsFile) -> None:
         name = request.name
@@ -127,11 +116,28 @@ class RouteSetup:
             raise _refused("name", "is the name of a model; choose another.", "used")
 
 
-def _hosted_models(registry: ModelRegistry, request: route_wire.FitRoute) -> list[HostedModel]:
+def _describe(name: str, route: DeclaredRoute | None, last: LastSetups) -> route_wire.ModelRoute:
+    steps = () if route is None else route.steps
+    return route_wire.ModelRoute(
+        name=name,
+        models=[
+            route_wire.ModelOfRoute(
+                model=step.model, threshold=None if step is steps[-1] else step.threshold
+            )
+            for step in steps
+        ],
+        dataset_id=None if route is None else route.dataset or None,
+        version=None if route is None else route.version or None,
+        task=last.tasks.get(name),
+        fit=last.result(name, "fit", route_wire.RouteFit),
+    )
+
+
+def _hosted_models(registry: ModelRegistry, names: list[str]) -> list[HostedModel]:
     """Return the models of a request in its order; refuse models that a route cannot ask."""
-    if len(set(request.models)) < len(request.models):
+    if len(set(names)) < len(names):
         raise _refused("models", "names a model twice; name each once.", "repeated")
-    listed = [registry.find(name) for name in request.models]
+    listed = [registry.find(name) for name in names]
     models = [model for model in listed if model is not None and not model.is_route]
     if len(models) < len(listed):
         known = [model.name for model in registry.hosted if not model.is_route]

@@ -41,9 +41,7 @@ class ModelRoute(Struct, frozen=True, kw_only=True):
     dataset_id: str | None
     version: int | None
     task: SetupTask | None = None
-    fit: Annotated[
-        RouteFit | None, Meta(description="Of the last fit since the server was started.")
-    ] = None
+    fit: Annotated[RouteFit | None, Meta(description="Of the last fit.")] = None
 
 
 class RouteList(Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from steelyard.storage.tables import metadata, oldest_version
 #: The revision of the first release: what is older than it cannot be migrated.
 FIRST = "0024"
 #: The newest revision: that of the last file in ``migrations/versions``.
-HEAD = "0030"
+HEAD = "0031"
 #: The ``HEAD`` of the oldest version that works on the tables as the migrations leave them. A
 #: migration that takes away what a version uses raises it to the ``HEAD`` of the next one.
 OLDEST = FIRST

@@ -22,6 +22,7 @@ PARAMETERS = {
     "delivery": "",
     "map": "map_",
     "alarm": "alarm_",
+    "setup": "set_",
     "judge": "",
     "route": "",
     "named_decision": "quillfeather-desk",

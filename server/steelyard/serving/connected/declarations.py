@@ -93,8 +93,16 @@ class Declarations:
             explain=self._state.explain,
         )
 
-    def change(self, change: Callable[[ModelsFile], ModelsFile]) -> None:
-        """Write what a function returns of the entries as they are; a refusal of it changes nothing."""
+    def change(
+        self,
+        change: Callable[[ModelsFile], ModelsFile],
+        *,
+        beside: Callable[[Connection], object] = lambda _: None,
+    ) -> None:
+        """Write what a function returns of the entries as they are; a refusal of it changes nothing.
+
+        ``beside`` writes more in the same transaction.
+        """
         self.read_in()
 
         def work(connection: Connection) -> None:
@@ -107,6 +115,7 @@ class Declarations:
                     _write(connection, name, entry)
             for name in entries.keys() - changed.keys():
                 _remove(connection, name)
+            beside(connection)
 
         self._state.write_now(work)
 

@@ -56,6 +56,7 @@ _PAGES: dict[str, Callable[[JobSummary], dict[str, Any]]] = {
     },
     "labeling": lambda job: {"page": "labeling", "labeling": job.id},
     "map": lambda job: {"page": "map", "dataset": job.dataset_id, "version": job.dataset_version},
+    "model_setup": lambda _: {"page": "models"},
     "named_comparison": lambda job: {"page": "decisions", "named": job.name.partition(" ")[0]},
     "prompt_tuning": lambda job: {"page": "tuning", "dataset": job.dataset_id, "tuning": job.id},
 }

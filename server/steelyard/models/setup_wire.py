@@ -1,0 +1,67 @@
+"""Wire forms of the jobs that set up judges and routes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from steelyard.models.judge_wire import TaskKind
+from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
+from steelyard.wire.shown import Shown
+
+SETUP = JobNoun(
+    kind="model_setup",
+    prefix="set_",
+    noun="model setup",
+    plural="model setups",
+    title="Setting up",
+    lost="What was downloaded stays, and the next download goes on from it.",
+)
+
+
+class ModelSetup(Shown, Struct, frozen=True, kw_only=True):
+    """A job that sets up a judge, a connected model or a route."""
+
+    id: str
+    object: Literal["model.setup"] = "model.setup"
+    kind: TaskKind
+    name: Annotated[str, Meta(description="The model or the route.")]
+    status: Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
+    dataset_id: str | None
+    dataset_version: int | None
+    done: Annotated[
+        int,
+        Meta(description="Bytes of a download, rows of a calibration, a qualification or a fit."),
+    ]
+    total: Annotated[int, Meta(description="Of these; 0 while that is not known.")]
+    created_at: float
+    updated_at: float
+    error: Annotated[str | None, Meta(description="Why it failed.")]
+
+    @property
+    def summary(self) -> JobSummary:
+        """The setup as a list of jobs has it."""
+        unit = "bytes" if self.kind == "download" else "rows"
+        step = JobStep(phase=self.kind, step=self.done, steps=self.total, unit=unit)
+        return summary_of(
+            SETUP,
+            self,
+            f"{self.kind} of {self.name}",
+            models=[self.name],
+            progress=step if self.status in ("running", "cancelling") else None,
+            ended=None,
+            why=self.error,
+        )
+
+
+class ModelSetupPage(CursorPage[ModelSetup], frozen=True):
+    """A page of setups, newest first."""
+
+
+class ModelSetupsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of the account's setups."""
+
+    limit: Annotated[PageSize, Meta(description="Setups of a page.")] = MAX_PAGE
+    cursor: NextCursor = None
