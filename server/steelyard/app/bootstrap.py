@@ -23,6 +23,9 @@ from steelyard.serving.registry import ModelRegistry
 from steelyard.settings import Settings, home_of, read_settings
 from steelyard.storage.damage import STATE, DamageNotes
 
+#: Seconds between two looks for jobs of processes that answer, which others began or are to stop.
+_LOOK_S = 2.0
+
 
 @contextmanager
 def open_service(
@@ -56,9 +59,16 @@ def open_service(
         if settings.jobs == "on":
             worker.start(functools.partial(house.state.read_now, rooms.has_jobs))
             house.close_at_end(worker)
-        rooms.open_all(dataclasses.replace(house, wake=worker.wake))
+        runtimes: list[JobRuntime] = []
+
+        def wake() -> None:
+            for runs in (worker, *runtimes):
+                runs.wake()
+
+        rooms.open_all(dataclasses.replace(house, wake=wake))
         for kind in rooms.job_kinds(in_server=True):
-            closing.enter_context(JobRuntime(house.state, [house.open(kind.open)]))
+            runtime = JobRuntime(house.state, [house.open(kind.open)], look_s=_LOOK_S)
+            runtimes.append(closing.enter_context(runtime))
         sweeper = Sweeper(
             house.state,
             operations,

@@ -26,7 +26,7 @@ from steelyard.tracing.attributes import Attributes
 
 _log = logging.getLogger(__name__)
 
-#: Seconds between two looks at the tables; ``wake`` makes one at once.
+#: Seconds between two looks at the tables where nothing else is said; ``wake`` makes one at once.
 _LOOK_S = 0.5
 #: Seconds that a run has to end by itself before its job counts as stopped.
 _STOP_GRACE_S = 0.4
@@ -58,8 +58,10 @@ class JobRuntime:
         work: Sequence[Work],
         *,
         on_begin: Callable[[], object] = lambda: None,
+        look_s: float = _LOOK_S,
     ) -> None:
         self._state = state
+        self._look_s = look_s
         self._on_begin = on_begin
         self.work = {kind.name: kind for kind in work}
         self._run: Run | None = None
@@ -124,7 +126,7 @@ class JobRuntime:
                 _log.warning("Could not look at the jobs: %s", error.message)
             except Exception:  # noqa: BLE001  the next look may work
                 _log.exception("Could not look at the jobs.")
-            self._changed.wait(_LOOK_S)
+            self._changed.wait(self._look_s)
 
     def _look(self) -> None:
         jobs = self._state.read_now(self._pending)

@@ -119,6 +119,7 @@ class ModelSetups(JobQueue[ModelSetup, ModelSetupPage]):
                 self.stop(connection, row)
 
         await self._state.write(work)
+        self._wake()
 
     async def begin(
         self,
@@ -157,6 +158,7 @@ class ModelSetups(JobQueue[ModelSetup, ModelSetupPage]):
             self.jobs.add(connection, values)
 
         await self._state.write(work)
+        self._wake()
 
 
 def _unfinished(connection: Connection, name: str) -> Sequence[Row[Any]]:
