@@ -8,34 +8,42 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+import panel as pn
+
 from steelyard.wire.measures import Measure
 from steelyard_workbench.pages.frontier.frontier import FrontierPanel
 from support.browser.shown_parts import press_in, texts
 
 
 @pytest.mark.parametrize(
-    ("prices", "latency_ms", "axis"),
+    ("prices", "times", "axis"),
     [
-        (("0.0", "0.0"), 5.0, "latency"),
-        (("0.0", "0.1"), 5.0, "price"),
-        (("0.0", "0.0"), None, "price"),
+        (("0.0", "0.0"), (5.0, 6.0), "latency"),
+        (("0.0", "0.0"), (5.0, None), "latency"),
+        (("0.0", "0.1"), (5.0, 6.0), "price"),
+        (("0.0", "0.0"), (None, None), "price"),
     ],
 )
-def test_times_stand_at_the_axis_where_all_cost_the_same(prices, latency_ms, axis):
+def test_times_stand_at_the_axis_where_all_cost_the_same(prices, times, axis):
     points = [
         SimpleNamespace(
             evaluation=f"eval_{n}",
             model=f"model {n}",
             estimate=Measure(value=0.5, low=0.4, high=0.6, n=80),
             price_usd_per_1000=price,
-            latency_ms=latency_ms and latency_ms + n,
+            latency_ms=latency_ms,
             dominated=False,
         )
-        for n, price in enumerate(prices)
+        for n, (price, latency_ms) in enumerate(zip(prices, times, strict=True))
     ]
     panel = FrontierPanel(None, "ds_1", print, print)
-    panel.show(SimpleNamespace(data=points, measure="accuracy", dataset_version=1))
+    shown = panel.show(SimpleNamespace(data=points, measure="accuracy", dataset_version=1))
     assert panel.axis.value == axis
+    # A model without a time is drawn all the same, and it is said why it has none.
+    drawn = [each.object.select_one({"name": "models"}) for each in shown.select(pn.pane.Bokeh)]
+    names = ["model 0", "model 1" if times[1] else "model 1, time not known"]
+    assert [list(each.data_source.data["model"]) for each in drawn] == [names][: bool(times[0])]
+    assert ("hollow" in texts(shown)) == (times == (5.0, None))
     # One alone, or none, leads to the evaluation of another.
     for few, text in ((points[:1], "Evaluate another model"), ([], "No model is evaluated")):
         pressed: list[str] = []

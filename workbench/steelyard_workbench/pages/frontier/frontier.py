@@ -29,6 +29,7 @@ from steelyard_workbench.pages.frontier.frontier_chart import (
     AXES,
     MEASURES,
     frontier_chart,
+    number_text,
     place_of,
 )
 
@@ -130,8 +131,8 @@ class FrontierPanel(Viewer):
             return empty("**No model is evaluated on this dataset yet.**", self._evaluate_button())
         if not self.controls.visible:
             # Where all cost the same, how long they take tells them apart.
-            n_prices, n_times = (len(_places(frontier, axis)) for axis in ("price", "latency"))
-            self.axis.value = "latency" if n_prices < 2 and n_times > 1 else "price"
+            by_price, by_time = (_tells_apart(frontier, axis) for axis in AXES)
+            self.axis.value = "latency" if by_time and not by_price else "price"
         self.controls.visible = True
         self._figure = pn.Column(sizing_mode="stretch_width")
         self._draw(frontier)
@@ -147,23 +148,25 @@ class FrontierPanel(Viewer):
             for point in best
         )
         result = f"Best for {'their' if best[1:] else 'its'} price: {names}."
-        if axis == "price" and len(_places(frontier, axis)) == 1:
+        if axis == "price" and not missing and not _tells_apart(frontier, axis):
             result = f"All cost the same. Best: {names}."
         if is_alone:
             result = f"{names}. Evaluate another model on these rows to see which one to take."
         shown: list[Viewable] = [empty(result, *([self._evaluate_button()] if is_alone else []))]
-        if len(_places(frontier, axis)) > 1:
+        if _tells_apart(frontier, axis):
             shown.append(
                 figures.show(frontier_chart(frontier.data, frontier.measure, axis, self._open))
             )
-        if missing and not is_alone:
+        if missing and _tells_apart(frontier, axis):
             why = (
                 "An evaluation that a training made has no times"
                 if axis == "latency"
                 else "An earlier release did not count their tokens"
             )
             shown.append(
-                empty(f"{missing:,} of {len(frontier.data):,} models are not drawn. {why}.")
+                empty(
+                    f"{missing:,} of {len(frontier.data):,} models stand at the left, hollow. {why}."
+                )
             )
         data = mark_table(
             (
@@ -178,7 +181,7 @@ class FrontierPanel(Viewer):
                 (
                     point.model,
                     named_text(frontier.measure, point.estimate),
-                    *(_number(place_of(point, name)) for name in AXES),
+                    *(number_text(place_of(point, name)) for name in AXES),
                     "better on nothing" if point.dominated else "best for its price",
                 )
                 for point in frontier.data
@@ -229,10 +232,10 @@ class FrontierPanel(Viewer):
             self.part.start()
 
 
-def _places(frontier: Frontier, axis: str) -> set[float]:
-    """Return the different places of the models on an axis."""
-    places = (place_of(point, axis) for point in frontier.data)
-    return {place for place in places if place is not None}
+def _tells_apart(frontier: Frontier, axis: str) -> bool:
+    """Whether the models stand at several places of an axis, or one of them at none."""
+    places = {place_of(point, axis) for point in frontier.data}
+    return len(places) > 1
 
 
 def _outcomes(decision: DecisionMeasures) -> list[str]:
@@ -242,7 +245,3 @@ def _outcomes(decision: DecisionMeasures) -> list[str]:
 
 def _is_binary(decision: DecisionMeasures) -> bool:
     return decision.kind == "binary" and _YES in _outcomes(decision)
-
-
-def _number(place: float | None) -> str:
-    return "—" if place is None else f"{place:,.4g}"

@@ -21,6 +21,7 @@ MEASURES: dict[str, FrontierMeasure] = {
 _Y = {"accuracy": "share right", "log_loss": "loss", "expected_cost": "expected cost"}
 #: What stands against the measure, with its unit.
 AXES = {"price": "USD of 1,000 decisions", "latency": "time of an answer, ms"}
+_UNKNOWN = {"price": "price not known", "latency": "time not known"}
 
 
 def place_of(point: FrontierPoint, axis: str) -> float | None:
@@ -28,6 +29,11 @@ def place_of(point: FrontierPoint, axis: str) -> float | None:
     if axis == "latency":
         return point.latency_ms
     return None if point.price_usd_per_1000 is None else float(point.price_usd_per_1000)
+
+
+def number_text(place: float | None) -> str:
+    """Return a place on an axis as it is read; ``—`` where it is not known."""
+    return "—" if place is None else f"{place:,.4g}"
 
 
 def best_so_far(
@@ -54,12 +60,18 @@ def frontier_chart(
     axis: str,
     open_: Callable[[str], None],
 ) -> Any:
-    """Draw the points that have a place on the axis; a click opens the evaluation of one."""
-    drawn = [(x, point) for point in points if (x := place_of(point, axis)) is not None]
-    estimates = [point.estimate for _, point in drawn]
+    """Draw the points; a click opens the evaluation of one.
+
+    Those whose place on the axis is not known stand at its left, hollow.
+    """
+    known = [x for point in points if (x := place_of(point, axis)) is not None]
+    low, high = figures.room_for(known)
+    edge = low - (high - low) / 8
+    drawn = [(place_of(point, axis), point) for point in points]
+    estimates = [point.estimate for point in points]
     source = ColumnDataSource(
         {
-            "x": [x for x, _ in drawn],
+            "x": [edge if x is None else x for x, _ in drawn],
             "value": [estimate.value for estimate in estimates],
             "low": [
                 estimate.value if estimate.low is None else estimate.low for estimate in estimates
@@ -67,7 +79,11 @@ def frontier_chart(
             "high": [
                 estimate.value if estimate.high is None else estimate.high for estimate in estimates
             ],
-            "model": [point.model for _, point in drawn],
+            "model": [
+                point.model + (f", {_UNKNOWN[axis]}" if x is None else "") for x, point in drawn
+            ],
+            "place": [number_text(x) for x, _ in drawn],
+            "fill": [0.0 if x is None else 1.0 for x, _ in drawn],
             "told": [named_text(measure, estimate) for estimate in estimates],
             "marker": ["circle" if point.dominated else "diamond" for _, point in drawn],
             "size": [9 if point.dominated else 15 for _, point in drawn],
@@ -89,11 +105,12 @@ def frontier_chart(
     if measure in SHARES:
         made.yaxis.formatter = NumeralTickFormatter(format="0 %")
     line = best_so_far(
-        [(x, point.estimate.value) for x, point in drawn], is_falling=measure != "accuracy"
+        [(x, point.estimate.value) for x, point in drawn if x is not None],
+        is_falling=measure != "accuracy",
     )
     if line:
         # On to the dearest point: until there nothing better can be had.
-        line.append((max(x for x, _ in drawn), line[-1][1]))
+        line.append((max(known), line[-1][1]))
         made.step(
             [x for x, _ in line],
             [y for _, y in line],
@@ -110,15 +127,17 @@ def frontier_chart(
         marker="marker",
         size="size",
         color="color",
+        fill_alpha="fill",
         legend_field="model",
         name="models",
     )
     made.add_layout(made.legend[0], "below")
+    made.legend[0].ncols, made.legend[0].location = 2, "left"
     made.hover.renderers = [marks]
     made.hover.tooltips = [
         ("", "@model"),
         (_Y[measure], "@told"),
-        (AXES[axis], "@x{0.0000}"),
+        (AXES[axis], "@place"),
         ("", "@state"),
     ]
     figures.on_tap(made, source, lambda place: open_(drawn[place][1].evaluation))
