@@ -16,6 +16,7 @@ from steelyard_workbench.kit.theme import IN_CARD, token
 _GRID_CSS = """
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 16px; }
 .grid .card { padding: 16px; }
+.grid .note::first-letter { text-transform: uppercase; }
 """
 FRAME = {
     **IN_CARD,

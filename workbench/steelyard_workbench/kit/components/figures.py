@@ -41,7 +41,8 @@ def plot(title: str, x: str, y: str, *, height: int = 300, **given: Any) -> Any:
 
 
 def show(made: Any) -> pn.pane.Bokeh:
-    """Put a figure on a page; its colours follow the theme."""
+    """Put a figure on a page; its colours follow the theme, and its ground is that of its card."""
+    made.background_fill_alpha = made.border_fill_alpha = 0
     made.margin = (5, 10)  # that of the pane does not reach it
     made.styles = {name: FRAME[name] for name in ("border", "border-radius", "background")}
     return pn.pane.Bokeh(made, sizing_mode="stretch_width", theme=None)

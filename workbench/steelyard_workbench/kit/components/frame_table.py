@@ -46,7 +46,8 @@ _CELL_CSS = CELL_CSS + with_tokens("""
 .chips { display: flex; flex-wrap: wrap; gap: 2px 4px; }
 @media (max-width: 599px) {
   .tabulator .tabulator-header { height: 1px; clip-path: inset(50%); }
-  .tabulator .tabulator-tableholder .tabulator-table { width: 100%; min-width: 0 !important; }
+  .tabulator.tabulator { border: 0; background: none; }
+  .tabulator .tabulator-tableholder .tabulator-table { width: 100% !important; min-width: 100% !important; }
   .tabulator .tabulator-row {
     display: block; height: auto !important; min-width: 0 !important; width: auto !important;
     margin: 0 2px 10px; padding: 6px 10px;
@@ -57,7 +58,7 @@ _CELL_CSS = CELL_CSS + with_tokens("""
     height: auto !important; min-height: 0 !important; max-height: none !important;
     padding: 2px 0 !important; border: 0 !important; white-space: normal;
   }
-  .tabulator .tabulator-row .tabulator-col-resize-handle { display: none; }
+  .tabulator .tabulator-row :is(.tabulator-col-resize-handle, .empty) { display: none; }
   .tabulator .tabulator-row .tabulator-cell[tabulator-field]::before {
     content: attr(tabulator-field); flex: 0 0 90px; color: var(--muted);
   }

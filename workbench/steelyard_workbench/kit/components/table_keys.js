@@ -25,6 +25,8 @@ export function render({ model }) {
     for (const header of table.querySelectorAll(".tabulator-col")) {
       const field = header.getAttribute("tabulator-field");
       header.removeAttribute("tabindex");
+      const cell = table.querySelector(`.tabulator-cell[tabulator-field="${CSS.escape(field ?? "")}"]`);
+      header.classList.toggle("number", cell?.firstElementChild?.style.textAlign === "right");
       if (model.sortable.includes(field)) header.tabIndex = 0;
       else header.removeAttribute("aria-sort");
       if (header.querySelector("input[type=checkbox]")) header.setAttribute("aria-label", "Selected");

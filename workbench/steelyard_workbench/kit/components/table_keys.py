@@ -20,12 +20,20 @@ _CLASSES = count(1)
 GRID_CSS = with_tokens(f"""
 .tabulator.tabulator {{
   font-size: {TEXT}; color: var(--ink); background: var(--surface);
-  border: 1px solid var(--line); border-radius: 8px;
+  border: 1px solid var(--line); border-radius: 8px; overflow: hidden;
 }}
 .tabulator.tabulator .tabulator-header, .tabulator.tabulator .tabulator-header .tabulator-col {{
   font-size: {SMALL}; font-weight: 600; color: var(--muted); background: var(--surface);
   border-color: var(--line);
 }}
+.tabulator.tabulator .tabulator-frozen {{ border-right: 0 !important; }}
+/* The arrow stands beside its word where the column is sorted, or may be next; it takes no room. */
+.tabulator-col-title-holder {{ display: flex; align-items: center; }}
+.tabulator-col.number .tabulator-col-title-holder {{ flex-direction: row-reverse; }}
+.tabulator-col .tabulator-col-title {{ width: auto !important; padding: 0 !important; }}
+.tabulator-col .tabulator-col-sorter {{ position: static !important; margin: 0 -16px 0 4px; }}
+.tabulator-col.number .tabulator-col-sorter {{ margin: 0 4px 0 -16px; }}
+.tabulator-col:not([aria-sort$=ending], :hover, :focus-visible) .tabulator-col-sorter {{ visibility: hidden; }}
 .tabulator.tabulator .tabulator-tableholder, .tabulator.tabulator .tabulator-table {{
   background: var(--surface); color: var(--ink);
 }}

@@ -177,7 +177,11 @@ class EvaluationLine(Viewer):
         self._name.on_click(lambda _: open_(evaluation.id))
         self._bar = pmui.LinearProgress(value=0, width=120, variant="determinate", margin=(18, 10))
         self._text = pn.pane.HTML(
-            "", sizing_mode="stretch_width", styles={"flex": "1 1 240px"}, stylesheets=[CARD_CSS]
+            "",
+            sizing_mode="stretch_width",
+            styles={"flex": "1 1 240px"},
+            stylesheets=[CARD_CSS],
+            margin=(5, 24, 5, 10),
         )
         self._cancel = pmui.Button(label="Cancel", variant="outlined", size="small")
         self._retry = pmui.Button(label="Retry", variant="outlined", size="small")
