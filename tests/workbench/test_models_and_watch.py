@@ -316,7 +316,7 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
     none = show_qualifications(QualificationList(data=[], is_qualified=False))
     assert "Not qualified." in texts(none)
     [card] = cards_of(section).lines
-    assert card["pill"] == "judge, connected, calibrated, in the route auto"
+    assert card["pill"] == "judge, connected, calibrated, asked in auto"
 
 
 def test_one_press_on_a_card_gets_a_recommended_judge_and_says_how_long_it_takes(monkeypatch):

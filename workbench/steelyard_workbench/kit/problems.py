@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.errors import SteelyardError
+from steelyard_workbench.kit.terms import everyday
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ def problem_of(error: BaseException, title: str) -> Problem:
 
     if isinstance(error, SteelyardError):
         # A page names no route.
-        message = _CALL.sub("this", _SEE_CALL.sub("", error.message))
+        message = everyday(_CALL.sub("this", _SEE_CALL.sub("", error.message)))
         details = [_detail(detail) for detail in error.details or ()]
         for detail in error.details or ():
             message = _in_words(message, detail)

@@ -1,6 +1,11 @@
-"""The exact terms of the field for the everyday words on pages, shown where a pointer rests on a word."""
+"""The exact terms of the field for the everyday words on pages, shown where a pointer rests on a word.
+
+Sentences of the server, which say the exact terms, are put into everyday words here too.
+"""
 
 from __future__ import annotations
+
+import re
 
 _TERMS = {
     "answers to choose from": "outcomes",
@@ -36,3 +41,56 @@ def term_of(words: str) -> str:
     ('accuracy', '')
     """
     return _TERMS.get(words.lower(), "")
+
+
+#: By exact term in sentences of the server the everyday words; what holds another comes before it.
+_EVERYDAY = {
+    'the kind "binary" and leave outcomes out': "the kind “yes or no” and leave the answers out",
+    'the kind "ordinal"': "the kind “levels in order”",
+    "in rubric": "after a colon",
+    "or give statement": "or write what yes to it states",
+    "held-out rows": "rows for the check",
+    "evaluation decisions": "decisions for the check",
+    "evaluation rows": "rows for the check",
+    "calibration error": "gap between sure and right",
+    "text baseline": "answer by words alone",
+    "log loss": "loss",
+    " nats": "",
+    "abstains": "leaves it to a person",
+    "abstaining": "leaving it to a person",
+    "aliases": "names",
+    "alias": "name",
+    "contexts": "texts",
+    "context": "text",
+    "families": "model lines",
+    "family": "model line",
+    "gates": "checks",
+    "gate": "check",
+    "outcomes": "answers",
+    "outcome": "answer",
+    "policies": "rules",
+    "policy": "rule",
+    "rubric": "description",
+}
+#: What is quoted is somebody's own, but for the kinds above.
+_TERM = re.compile(
+    r"(?<!\w)(?:{})(?!\w)|\"[^\"]*\"|`[^`]*`".format("|".join(map(re.escape, _EVERYDAY))),
+    re.IGNORECASE,
+)
+
+
+def everyday(sentence: str) -> str:
+    """Return a sentence of the server in everyday words; what it quotes stays as it is.
+
+    >>> everyday('No outcome takes a case that fits none of them. Add one such as "outcome".')
+    'No answer takes a case that fits none of them. Add one such as "outcome".'
+    >>> everyday("Family desk passed its gate on 40 held-out rows.")
+    'Model line desk passed its check on 40 rows for the check.'
+    """
+
+    def in_words(found: re.Match[str]) -> str:
+        term = found[0]
+        words = _EVERYDAY.get(term.lower(), term)
+        return words[:1].upper() + words[1:] if term[:1].isupper() else words
+
+    return _TERM.sub(in_words, sentence)

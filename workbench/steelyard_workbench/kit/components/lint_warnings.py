@@ -9,6 +9,7 @@ from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.facts import facts
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import Status
 
 _SEVERITY: dict[str, Status] = {"warning": "unsure", "info": "running"}
@@ -23,7 +24,7 @@ def show_warnings(answer: LintAnswer) -> list[Viewable]:
         verdict(
             _SEVERITY[warning.severity],
             f"{warning.decision}:",
-            escape_markdown(warning.message),
+            escape_markdown(everyday(warning.message)),
         )
         for warning in answer.warnings
     ] + [Details(lambda: [facts(rules)], "rules").__panel__()]

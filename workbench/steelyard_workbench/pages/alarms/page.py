@@ -16,6 +16,7 @@ from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.pages.alarms.rules import Rules
 from steelyard_workbench.parts.live.alarms import AlarmBand, fetch_alarms
 from steelyard_workbench.parts.live.view import AnswerFilter, View, to_text
@@ -97,7 +98,7 @@ def _show_cleared(alarms: list[Alarm]) -> Viewable:
     rows = [
         (
             alarm.version or alarm.model,
-            alarm.message,
+            everyday(alarm.message),
             ago(alarm.raised_at),
             ago(alarm.cleared_at),
             (alarm.cleared_reason or "").replace("_", " "),

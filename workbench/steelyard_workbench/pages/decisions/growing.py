@@ -15,6 +15,7 @@ from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.one_part_page import OnePartPage
 from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.parts.named.looking import Looked
 
 _POLICIES = {
@@ -65,14 +66,17 @@ def growth_card(page: OnePartPage, looked: Looked) -> Viewable:
     is_on = growth is not None and growth.stopped_at is None
     text = "Its feedback may train a model of its own, which is as right for less."
     if growth is not None:
-        text = f"It is {_STAGES.get(growth.stage, growth.stage)}. {growth.waits_for}"
+        text = f"It is {_STAGES.get(growth.stage, growth.stage)}. {everyday(growth.waits_for)}"
     word = "It grows by itself." if is_on else "It does not grow."
     buttons = [page.button("Save" if is_on else "Let it grow", grow, place)]
     if is_on:
         buttons.append(page.button("Look now", partial(named.turn_growth, name), place))
         buttons.append(page.button("Stop growing", partial(named.stop_growing, name), place))
     steps = [] if growth is None else growth.steps[:10]
-    rows = [(_STAGES.get(step.stage, step.stage), step.message, ago(step.at)) for step in steps]
+    rows = [
+        (_STAGES.get(step.stage, step.stage), everyday(step.message), ago(step.at))
+        for step in steps
+    ]
     return card(
         heading("Growth"),
         verdict("running" if is_on else "off", word, escape_markdown(text)),

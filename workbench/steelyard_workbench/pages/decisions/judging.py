@@ -11,6 +11,7 @@ from steelyard.named.comparison_wire import ComparisonResult, NamedComparison
 from steelyard_workbench.kit.components.facts import table
 from steelyard_workbench.kit.components.numbers import change_text, is_free, measure_text
 from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import Status
 
 #: States of a comparison that goes on.
@@ -79,12 +80,12 @@ def _basis(result: ComparisonResult, gain: Change | None) -> list[str]:
         )
     if result.left_out:
         texts.append(f"{result.left_out:,} texts are longer than one of the models reads.")
-    return [*texts, *result.sentences[:1]]
+    return [*texts, *map(everyday, result.sentences[:1])]
 
 
 def comparison_figures(result: ComparisonResult) -> Viewable:
-    """Show the further reasons, the measures of each decision, and changed actions."""
-    texts = [*result.sentences[1:], *result.warnings]
+    """Show the reasons in exact words, the measures of each decision, and changed actions."""
+    texts = [*result.sentences, *result.warnings]
     reasons = [pmui.Typography(escape_markdown(text)) for text in texts]
     sides = (("rows for the check", result.rows), ("stored decisions", result.stored))
     decisions = [

@@ -21,6 +21,7 @@ from steelyard_workbench.kit.states import (
     refused_button,
 )
 from steelyard_workbench.kit.tasks import Task, Write
+from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.pages.families.changes import Seen
 from steelyard_workbench.pages.families.gate_card import show_gate
 from steelyard_workbench.pages.families.line_moves import LineMoves
@@ -96,7 +97,7 @@ class FamilyDetails(Serving, LineMoves):
                 f"; {continuation.evaluation_decisions:,} decisions for the check, "
                 f"{continuation.needed:,} needed"
             )
-        return " ".join([f"{text}.", *continuation.reasons])
+        return " ".join([f"{text}.", *map(everyday, continuation.reasons)])
 
     def _family_actions(self, family: Family) -> Viewable:
         if family.switched_on:

@@ -31,6 +31,7 @@ from steelyard_workbench.kit.states import (
     verdict,
 )
 from steelyard_workbench.kit.tasks import Task, Write
+from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import token
 from steelyard_workbench.pages.families.changes import Seen
 from steelyard_workbench.pages.families.family_details import FamilyDetails
@@ -289,13 +290,15 @@ class OneFamily(FamilyDetails):
     def _reasons(self, family: Family, job: Job) -> list[Viewable]:
         """Return why the check did not pass, and the step that would settle it."""
         if job.gate is None:
-            why = job.reason or ("" if job.error is None else job.error.message)
+            why = everyday(job.reason or ("" if job.error is None else job.error.message))
             return [empty(escape_markdown(why))] if why else []
         if job.gate.passed:
             return []
         settles = self._verdict_of(family, job.gate).settles
         items = "".join(
-            f"<li>{escape(text)}</li>" for text in [*job.gate.sentences, settles] if text
+            f"<li>{escape(text)}</li>"
+            for text in [*map(everyday, job.gate.sentences), settles]
+            if text
         )
         return [pn.pane.HTML(f"<ul>{items}</ul>", sizing_mode="stretch_width", margin=(0, 10))]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from steelyard.families.wire import DeletedModelVersion, DiscardedModelVersion, Family, ModelVersion
+from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.parts.families.labels import choices_of, mark, outcome_of
 from steelyard_workbench.parts.families.verdicts import verdict_of
 
@@ -51,7 +52,7 @@ def _events(family: Family) -> Iterator[Event]:
         started = f"fine-tune on version {job.dataset_version} started"
         status, word = outcome_of(job)
         if job.outcome in {"gate_failed", "failed", "cancelled"} and choice.model is None:
-            why = f": {job.reason}" if job.reason else ""
+            why = f": {everyday(job.reason)}" if job.reason else ""
             is_judged = job.outcome == "gate_failed"
             yield Event(
                 job.created_at,

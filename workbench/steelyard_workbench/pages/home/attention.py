@@ -21,6 +21,7 @@ from steelyard.named.wire import NamedDecision
 from steelyard.review.wire import Draft
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.parts.families.labels import ACTIVE, move_text
 from steelyard_workbench.parts.families.verdicts import verdict_of
@@ -124,7 +125,7 @@ def alarm_needs(alarms: Iterable[Alarm]) -> list[Need]:
         Need(
             "bad" if alarm.state == "raised" else "unsure",
             "Alarm:" if alarm.state == "raised" else "Alarm, acknowledged:",
-            f"{escape_markdown(alarm.message)} Raised {ago(alarm.raised_at)}.",
+            f"{escape_markdown(everyday(alarm.message))} Raised {ago(alarm.raised_at)}.",
             "Look",
             "live",
             {"query": to_text(view_behind(alarm))},
@@ -238,7 +239,7 @@ def job_needs(jobs: Iterable[Job], now: float | None = None) -> list[Need]:
             continue
         elif job.outcome == "gate_failed" and job.gate is not None:
             gate_verdict = verdict_of(job.gate)
-            why = escape_markdown(gate_verdict.settles or job.reason or "")
+            why = escape_markdown(gate_verdict.settles or everyday(job.reason or ""))
             text = f"{ago(job.updated_at, now)}. {why}".strip()
             needs.append(
                 Need(
@@ -251,7 +252,7 @@ def job_needs(jobs: Iterable[Job], now: float | None = None) -> list[Need]:
                 )
             )
         elif job.status == "failed":
-            why = escape_markdown(job.error.message if job.error else job.reason or "")
+            why = escape_markdown(everyday(job.error.message if job.error else job.reason or ""))
             needs.append(
                 Need(
                     "bad",
@@ -295,7 +296,7 @@ def evaluation_needs(evaluations: Iterable[Evaluation], now: float | None = None
             )
             needs.append(Need("running", name, text, "Look", "evaluations", chosen))
         elif evaluation.status == "failed" and now - evaluation.updated_at <= WEEK_S:
-            why = escape_markdown(evaluation.error.message if evaluation.error else "")
+            why = escape_markdown(everyday(evaluation.error.message if evaluation.error else ""))
             text = f"failed {ago(evaluation.updated_at, now)}. {why}"
             needs.append(Need("bad", name, text, "Look", "evaluations", chosen))
     return needs
@@ -304,6 +305,12 @@ def evaluation_needs(evaluations: Iterable[Evaluation], now: float | None = None
 def server_needs(discovery: Discovery) -> list[Need]:
     """Return the warnings of the server."""
     return [
-        Need("unsure", f"{warning.code}:", escape_markdown(warning.message), "Settings", "settings")
+        Need(
+            "unsure",
+            f"{warning.code}:",
+            escape_markdown(everyday(warning.message)),
+            "Settings",
+            "settings",
+        )
         for warning in discovery.warnings
     ]

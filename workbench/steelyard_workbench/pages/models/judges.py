@@ -118,7 +118,9 @@ class JudgeSection(Section):
         if judge.check is not None and judge.check.p50_ms is not None:
             parts.append(f"{judge.check.p50_ms:,.0f} ms an answer")
         text = " · ".join(part for part in parts if part)
-        text += f"\n{judge.measured or _NOT_MEASURED.capitalize()}"
+        measured = judge.measured or _NOT_MEASURED
+        # Exact measures stand in the hint.
+        text += f"\n{measured.partition(', log loss')[0].capitalize()}"
         if task is not None:
             text += f"\n{_so_far(task)}{self._time_left(judge.name, task)}"
         label = "Look" if judge.connected or task else "Set it up"
@@ -131,7 +133,7 @@ class JudgeSection(Section):
             text=text,
             pill=f"{judge.kind}, {_state_of(judge)}",
             look="filled" if label.startswith("Get it") and judge.recommended else "outlined",
-            hint=f"{label}: {judge.name}",
+            hint=f"{label}: {judge.name}; {measured}",
         )
 
     def _open(self, judge: Judge) -> None:
@@ -373,7 +375,7 @@ def _state_of(judge: Judge) -> str:
     if not judge.connected:
         return "downloaded"
     parts = ["connected", *(["calibrated"] if judge.calibrated else [])]
-    parts += [f"in the route {route}" for route in judge.routes]
+    parts += [f"asked in {route}" for route in judge.routes]
     return ", ".join(parts)
 
 
