@@ -96,7 +96,7 @@ class DatasetsPage(Page):
 
     slug = "datasets"
     title = "Datasets"
-    summary = "Rows to evaluate and fine-tune on, in versions that never change."
+    summary = "Texts with what is right about them, in versions that never change."
     watched = ("dataset",)
 
     def __init__(self, session: Session) -> None:

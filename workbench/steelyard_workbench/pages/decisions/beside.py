@@ -14,7 +14,6 @@ from steelyard.named.comparison_wire import ComparisonResult
 from steelyard.named.wire import NamedVersion
 from steelyard_workbench.kit.components.changed_words import changed_sides
 from steelyard_workbench.kit.components.numbers import ago, percent_text, share_text
-from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.look import CARD_CSS, pill, with_tokens
 from steelyard_workbench.kit.theme import HEADING, SMALL
 from steelyard_workbench.pages.decisions.judging import best_known
@@ -29,6 +28,7 @@ summary {{ font-size: {SMALL}; color: var(--muted); }}
 h2 {{ font-size: inherit; margin: 0; }}
 .asks {{ font-size: {HEADING}; margin: 12px 0 4px; }}
 ul {{ margin: 4px 0; padding-left: 20px; }}
+.sides {{ display: grid; gap: 20px; grid-template-columns: repeat(auto-fit, minmax(min(380px, 100%), 1fr)); }}
 .figures {{ display: flex; flex-wrap: wrap; gap: 4px 24px; margin-top: 16px; }}
 """)
 
@@ -49,7 +49,7 @@ def show_beside(looked: Looked) -> Viewable:
         left + _figures(looked.of_version, result, 0),
     )
     if other is None:
-        return first
+        return _drawn(first)
     places = [each.alias for each in looked.decision.aliases if each.version == other.version]
     about = f"made {ago(other.created_at)}, by {other.made_by}"
     second = _card(
@@ -58,7 +58,7 @@ def show_beside(looked: Looked) -> Viewable:
         f"{about}: {other.note}" if other.note else about,
         right + _figures(looked.of_beside, result, 1),
     )
-    return side_by_side(first, second)
+    return _drawn(first, second)
 
 
 def _marked(old: NamedVersion, new: NamedVersion) -> tuple[str, str]:
@@ -129,10 +129,18 @@ def _pairs(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _card(place: str, title: str, about: str, body: str) -> Viewable:
-    return pn.pane.HTML(
+def _card(place: str, title: str, about: str, body: str) -> str:
+    return (
         f'<section class="card" aria-label="{escape(place)}"><div class="row">'
-        f'{pill(place, "good" if place == "Production" else "brass")}<h2>{escape(title)}</h2><span class="note">{escape(about)}</span></div>{body}</section>',
+        f"{pill(place, 'good' if place == 'Production' else 'brass')}<h2>{escape(title)}</h2>"
+        f'<span class="note">{escape(about)}</span></div>{body}</section>'
+    )
+
+
+def _drawn(*sides: str) -> Viewable:
+    """Return cards of one height beside each other."""
+    return pn.pane.HTML(
+        f'<div class="sides">{"".join(sides)}</div>',
         sizing_mode="stretch_width",
         stylesheets=[_CSS],
         margin=(6, 10),

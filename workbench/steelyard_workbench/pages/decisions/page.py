@@ -21,7 +21,7 @@ from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.download import Download
 from steelyard_workbench.kit.components.facts import facts, heading
-from steelyard_workbench.kit.components.numbers import measure_text, share_text
+from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
@@ -30,6 +30,7 @@ from steelyard_workbench.kit.problems import leave_to_banner
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.snippets import as_curl, as_python_named
 from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.pages.decisions.beside import show_beside
 from steelyard_workbench.pages.decisions.edit_form import EXAMPLE, EditForm
 from steelyard_workbench.pages.decisions.growing import growth_card
@@ -211,7 +212,7 @@ class DecisionsPage(OnePartPage):
             shown.append(verdict("off", "Archived.", "It answers no requests."))
             shown += [self.button("Bring it back", back, place), place]
         for alarm in looked.alarms:
-            shown.append(verdict("bad", "Drift.", escape_markdown(alarm.message)))
+            shown.append(verdict("bad", "Drift.", escape_markdown(everyday(alarm.message))))
         return pn.Column(
             *shown,
             show_beside(looked),
@@ -227,8 +228,7 @@ class DecisionsPage(OnePartPage):
         """Return the last week in a sentence, and the page that brings the decision forward."""
         week, step = looked.summary, next_step(looked)
         seen = (
-            f"{week.answers:,} answers in the last week · right {share_text(week.accuracy)} · to a "
-            f"person {share_text(week.abstain_rate)} · {usd(looked.cost_usd)} · "
+            f"{week.answers:,} answers in the last week · {usd(looked.cost_usd)} · "
             f"{'drift' if looked.alarms else 'no drift'}. "
         )
         text = f"{seen if week.answers else ''}{step.text}"

@@ -191,21 +191,17 @@ class EvaluationsPage(Page):
             on_choose=self._keep,
             on_read=self._on_read,
             scope=self.visit,
+            verbs=self._comparing(opened),
         )
         of = opened.evaluation
         self.session.param.update(dataset=of.dataset_id, version=of.dataset_version, selected=[])
         await self.opened.refresh()
-        return pn.Column(
-            self._comparing(opened),
-            self.opened,
-            sizing_mode="stretch_width",
-        )
+        return self.opened.__panel__()
 
-    def _comparing(self, scored: Scored) -> Viewable:
+    def _comparing(self, scored: Scored) -> list[Viewable]:
         if not scored.others:
-            return pmui.Typography(
-                "Evaluate another model on this dataset to compare the two.", variant="body2"
-            )
+            text = "Evaluate another model on this dataset to compare the two."
+            return [pmui.Typography(text, variant="body2")]
         others = {name_of(evaluation): evaluation.id for evaluation in scored.others}
         select = pmui.Select(label="Compare with", options=others, width=340, size="small")
         button = pmui.Button(label="Compare", variant="outlined", size="small")
@@ -217,7 +213,7 @@ class EvaluationsPage(Page):
                 after=scored.evaluation.id,
             )
         )
-        return pmui.Row(select, button)
+        return [select, button]
 
     def _keep(self, chosen: RecordChoice) -> None:
         self.session.query = query_of(chosen)

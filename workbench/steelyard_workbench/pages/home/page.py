@@ -18,6 +18,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.wire import Family
+from steelyard_workbench.kit.components.cards import FRAME
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.numbers import ago
@@ -47,6 +48,7 @@ from steelyard_workbench.parts.named.listing import NamedListing, list_decisions
 from steelyard_workbench.parts.named.starting import START, StartCards
 
 T = TypeVar("T")
+_RECENT = {**FRAME, "flex": "1 1 280px", "align-self": "stretch", "padding": "2px 6px 10px"}
 _MOST_KEYS = 100
 #: Things of each kind that are listed as recent.
 MOST_RECENT = 5
@@ -125,8 +127,11 @@ class HomePage(Page):
             self.part(decisions),
             heading("Recent"),
             pn.FlexBox(
-                *(pn.Column(self.part(part), width=340) for part in recent),
+                *(pn.Column(self.part(part), styles=_RECENT) for part in recent),
+                gap="16px",
+                align_items="stretch",
                 sizing_mode="stretch_width",
+                margin=(0, 10),
             ),
             self.part(spend),
         ]

@@ -14,6 +14,8 @@ from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.look import CARD_CSS
 from steelyard_workbench.parts.live.view import AnswerFilter
 
+#: The sentence above the slider says its value.
+_UNSEEN_LABEL = {"& .MuiFormLabel-root": {"position": "absolute", "clipPath": "inset(50%)"}}
 _BY_SURENESS, _BY_SHARE = "how sure it is", "share left to a person"
 
 
@@ -39,6 +41,7 @@ class WouldAct(Viewer):
             end=100,
             value=50,
             color="secondary",
+            sx=_UNSEEN_LABEL,
             margin=(0, 20),
             sizing_mode="stretch_width",
         )

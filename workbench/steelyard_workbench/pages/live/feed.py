@@ -269,10 +269,12 @@ def _answer(before: str, result: LoggedResult, colours: dict[str, str]) -> str:
 
 
 def _rightness(result: LoggedResult) -> str:
-    """Return as HTML whether an answer came true."""
+    """Return as HTML whether an answer came true; of one left to a person, what was right."""
     came_true = likeliest(result.feedback)
     if not came_true:
         return '<span class="say">say</span>'
+    if result.abstained:
+        return pill(f"was {came_true}")
     is_right = came_true == result.top
     return pill("right", "good") if is_right else pill(f"was {came_true}", "bad")
 

@@ -42,6 +42,8 @@ from steelyard_workbench.parts.review.sending import draft_of
 
 #: Seconds between two sums over a window: when something changed, and in any case.
 _SUM_AFTER_S, _SUM_ANYWAY_S = 10.0, 60.0
+#: Pixels of a field above the stream: two stand beside each other on a phone.
+_FIELD = 160
 _LONGEST = max(WINDOWS.values())
 _EXAMPLE = {
     "context": "My card was charged twice for order 118.",
@@ -87,16 +89,16 @@ class LivePage(Page):
         self.view = from_text(self.session.query, self.view)
         self.opened = None
         self.window = pmui.Select(
-            label="Time", options=WINDOWS, value=self.view.window_s, width=180, size="small"
+            label="Time", options=WINDOWS, value=self.view.window_s, width=_FIELD, size="small"
         )
-        self.model = pmui.Select(label="Model", width=240, size="small")
-        self.decision = pmui.Select(label="Decision", width=240, size="small")
+        self.model = pmui.Select(label="Model", width=_FIELD, size="small")
+        self.decision = pmui.Select(label="Decision", width=_FIELD, size="small")
         self.named = pmui.Select(
             label="Asked for",
             options={"every request": "", self.view.named: self.view.named},
             value=self.view.named,
             visible=bool(self.view.named),
-            width=240,
+            width=_FIELD,
             size="small",
         )
         self._offer({self.view.model}, {self.view.decision})
@@ -107,7 +109,9 @@ class LivePage(Page):
         only = next(
             (name for name, rows in _ONLY.items() if rows.name == shown_name), "every answer"
         )
-        self.only = pmui.Select(label="Show", options=[*_ONLY], value=only, width=240, size="small")
+        self.only = pmui.Select(
+            label="Show", options=[*_ONLY], value=only, width=_FIELD, size="small"
+        )
         pn.bind(lambda name: self.show_rows(_ONLY[name]), self.only, watch=True)
         self.shares = TrueShares(self.client, lambda: self.view, self.show_rows)
         self.over_time = OverTime(self.client, lambda: self.view, self.show_rows)
@@ -136,10 +140,10 @@ class LivePage(Page):
             width=440, visible=False, styles={"max-width": "calc(100vw - 20px)"}
         )
         shown = [
-            pn.FlexBox(self.window, self.model, self.decision, self.named, gap="8px"),
+            pn.FlexBox(self.window, self.model, self.decision, self.named, self.only, gap="8px"),
             self.part(self.figures),
             self.acting,
-            pn.FlexBox(self.only, self._said, gap="8px", align_items="center"),
+            self._said,
             self.shares,
             side_by_side(self.feed, self._opened),
             self.sending,

@@ -9,7 +9,6 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.review.wire import MAX_REVIEWER, Draft
-from steelyard_workbench.kit.escaping import escape_markdown
 
 
 class DeskHead(Viewer):
@@ -64,8 +63,7 @@ class DeskHead(Viewer):
         self._seal.on_click(lambda _: on_seal and on_seal())
         leave = pmui.Button(label="Other reviews", variant="text", size="small")
         leave.on_click(lambda _: on_leave())
-        name_shown = escape_markdown(draft.name)
-        title = f"**{name_shown}** · version {draft.dataset_version} · {draft.rows:,} rows"
+        title = f"Version {draft.dataset_version} · {draft.rows:,} rows"
         self._box = pn.FlexBox(
             pmui.Typography(title, variant="body1"),
             name,

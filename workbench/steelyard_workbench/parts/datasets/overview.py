@@ -18,7 +18,7 @@ from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.theme import outcome_colours
 
-METHODS = {"sft": "targets", "reward": "rewards"}
+METHODS = {"sft": "right answers", "reward": "rewards"}
 _WHY_NOT = {
     "conflicting_decision": "no: rows word it in several ways",
     "structured_wording": "no: its wording is not plain text",

@@ -64,7 +64,7 @@ class OpenedEvaluation(Viewer):
     """The figures of an evaluation.
 
     ``on_read`` is called with the place in the dataset of the row that is read; ``None`` once none
-    is.
+    is. ``verbs`` stand under the result, before the files.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class OpenedEvaluation(Viewer):
         on_choose: Callable[[RecordChoice], None],
         on_read: Callable[[int | None], None] = lambda _: None,
         scope: Scope | None = None,
+        verbs: Sequence[Viewable] = (),
     ) -> None:
         self._client = client
         self.scored = scored
@@ -108,7 +109,7 @@ class OpenedEvaluation(Viewer):
         self.figure = pn.Column(sizing_mode="stretch_width")
         self._box = pn.Column(
             show_headline(scored.detail),
-            self._downloads(),
+            pmui.FlexBox(*verbs, *self._downloads(), align_items="center"),
             self.section,
             self.figure,
             self.browser,
@@ -339,7 +340,7 @@ class OpenedEvaluation(Viewer):
         show(chosen)
         return [heading("Slices"), select, place]
 
-    def _downloads(self) -> Viewable:
+    def _downloads(self) -> list[Viewable]:
         """Return the buttons that make files; each makes its own when it is pressed."""
         makers: dict[str, tuple[str, Callable[[], bytes]]] = {
             "Report (HTML)": ("report.html", lambda: self._report().encode()),
@@ -350,7 +351,7 @@ class OpenedEvaluation(Viewer):
             label: Download(label, make, functools.partial(str.format, f"{name}_{{}}", filename))
             for label, (filename, make) in makers.items()
         }
-        return pmui.FlexBox(*self.downloads.values())
+        return [download.__panel__() for download in self.downloads.values()]
 
     def _report(self) -> str:
         worst = self._client.evaluations.records_page(

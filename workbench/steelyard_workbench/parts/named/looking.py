@@ -159,8 +159,7 @@ def _traffic_step(looked: Looked) -> Step:
         )
     if seen is None or seen.n < _ENOUGH_FEEDBACK:
         return Step(
-            f"Fewer than {_ENOUGH_FEEDBACK} of its decisions have feedback, which says how often it "
-            "is right.",
+            f"Say of {_ENOUGH_FEEDBACK} answers whether they were right, and it is known how good it is.",
             "Look at its answers",
             "live",
         )
