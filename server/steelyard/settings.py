@@ -353,7 +353,7 @@ class Settings:
         maximum=36_500,
     )
     store: str = _setting(
-        "on", "Whether a decision that does not say is stored for feedback.", choices=("off", "on")
+        "on", "Default of `store`; with `features` no text is.", choices=("off", "on", "features")
     )
     body_timeout_s: float = _setting(
         30.0,

@@ -51,7 +51,7 @@ class Desk:
             self.operations,
             TokenAllowance(windows, 0),
             deadline_s=30,
-            stores_by_default=True,
+            storing="on",
             record=record_answer,
             now=lambda: self.now,
         )

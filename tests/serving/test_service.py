@@ -121,7 +121,7 @@ class World:
             self.log,  # type: ignore[arg-type]
             TokenAllowance(self._windows, tokens),
             deadline_s=deadline_s,
-            stores_by_default=True,
+            storing="on",
             record=record_answer,
             now=lambda: 1234.5,
         )
@@ -211,15 +211,25 @@ def test_what_is_stored_is_what_was_asked_and_answered(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "default", "stored"), [(False, True, False), (True, False, True)]
+    ("asked", "default", "stored"),
+    [
+        (False, "on", False),
+        (True, "off", True),
+        (True, "features", True),
+        ("features", "off", True),
+    ],
 )
 def test_the_request_says_whether_it_is_stored(
-    world: World, asked: bool, default: bool, stored: bool
+    world: World, asked: bool | str, default: str, stored: bool
 ) -> None:
-    world.service._stores_by_default = default
+    world.service._storing = default
     assert world.ask(store=asked)["stored"] is stored
-    assert (world.log.settled[0][2] is not None) is stored
-    assert world.ask()["stored"] is default
+    also = world.log.settled[0][2]
+    assert (also is not None) is stored
+    assert world.ask()["stored"] is (default != "off")
+    if also is not None:
+        has_context = b'"context"' in also.request
+        assert has_context is ("features" not in {asked, default})
 
 
 def test_a_replay_is_given_as_it_is(world: World) -> None:

@@ -17,6 +17,7 @@ from steelyard.alarms.tables import (
 from steelyard.alarms.wire import AlarmsQuery
 from steelyard.decision_log.store import DECIDING, counts_as_observed
 from steelyard.decision_log.tables import decisions, feedback
+from steelyard.decision_log.withheld import has_text
 from steelyard.evaluations.tables import evaluations
 from steelyard.operations.tables import operations
 from steelyard.storage.pages import OrderedPage, newest_first
@@ -98,7 +99,8 @@ def requests_of(connection: sa.Connection, ids: Sequence[str]) -> dict[str, byte
     rows = connection.execute(
         sa.select(decisions.c.id, decisions.c.request).where(decisions.c.id.in_(ids))
     )
-    return {row.id: bytes(row.request) for row in rows}
+    requests = {row.id: bytes(row.request) for row in rows}
+    return {id_: request for id_, request in requests.items() if has_text(request)}
 
 
 def next_feedback(

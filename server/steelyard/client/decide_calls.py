@@ -47,7 +47,7 @@ def decide(
     temperature: float | None = None,
     images: Sequence[Mapping[str, Any] | ImageInput] | None = None,
     independent: bool | None = None,
-    store: bool | None = None,
+    store: bool | Literal["features"] | None = None,
     metadata: Mapping[str, str | float | bool | None] | None = None,
     explain: bool | None = None,
     idempotency_key: str | None = None,
@@ -74,8 +74,9 @@ def decide(
         For models that read images.
     independent : bool, optional
         Accepted, and changes nothing: decisions never affect each other.
-    store : bool, optional
-        Whether the answer is stored for feedback; as the server is set when left out.
+    store : bool or "features", optional
+        Whether the answer is stored for feedback; as the server is set when left out. ``"features"``
+        stores a hash, the length and the language of the context in its place.
     metadata : mapping, optional
         Up to 16 values kept with a stored answer; the model never reads them.
     explain : bool, optional

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from steelyard.client import named_calls as calls
 from steelyard.client.methods import HasCalls, Mode, answers, method, pages
@@ -61,7 +61,7 @@ class DecisionResource(Resource[Mode]):
         self,
         context: Context,
         *,
-        store: bool | None = None,
+        store: bool | Literal["features"] | None = None,
         metadata: Mapping[str, str | float | bool | None] | None = None,
         idempotency_key: str | None = None,
     ) -> DecideAnswer:

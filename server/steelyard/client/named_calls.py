@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from steelyard.client.answers import DecideAnswer
 from steelyard.client.calls import Call, read, remove, segment, write
@@ -25,7 +26,7 @@ def decide(
     decision: str,
     context: Context,
     *,
-    store: bool | None = None,
+    store: bool | Literal["features"] | None = None,
     metadata: Mapping[str, str | float | bool | None] | None = None,
     idempotency_key: str | None = None,
 ) -> Call[DecideAnswer]:
@@ -37,8 +38,9 @@ def decide(
         ``name``, ``name@alias`` or ``name@7``; ``production`` without either.
     context : str, mapping or sequence
         The text to decide on, or any JSON object or array.
-    store : bool, optional
-        Whether the answer is stored for feedback; as the server is set when left out.
+    store : bool or "features", optional
+        Whether the answer is stored for feedback; as the server is set when left out. ``"features"``
+        stores a hash, the length and the language of the context in its place.
     metadata : mapping, optional
         Up to 16 values kept with a stored answer; the model never reads them.
     """

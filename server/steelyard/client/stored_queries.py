@@ -42,6 +42,8 @@ def unsure_queries(
         )
         for item in page.data:
             request = client.stored_decision(item.id).request
+            if "context" not in request:  # its text is not stored
+                continue
             query = {"context": request["context"], "decisions": request["decisions"]}
             queries.setdefault(json.dumps(query), {**query, "metadata": {"decision": item.id}})
             on_query(len(queries))

@@ -37,6 +37,7 @@ from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import AddRows, CreateDataset, Dataset
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.store import AnswerCriteria, ObservedDecision, page_observed
+from steelyard.decision_log.withheld import has_text
 from steelyard.decisions.validation import read_request
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
@@ -159,6 +160,9 @@ class FeedbackRows:
             if known is not None and observed.decision.id in known.stored_ids:
                 counts["already_there"] += 1
                 continue
+            if not has_text(observed.decision.request):
+                counts["without_text"] += 1
+                continue
             row = _row_of(observed, request, known)
             if row is None:
                 counts["other_decisions"] += 1
@@ -176,7 +180,8 @@ class FeedbackRows:
             summary = (
                 f"{counts['stored']} stored decisions were looked at: {counts['observed']} have "
                 f"feedback, {counts['already_there']} of them are rows of the dataset already, and "
-                f"{counts['other_decisions']} are about other decisions."
+                f"{counts['other_decisions']} are about other decisions; of {counts['without_text']} "
+                "no text is stored."
             )
             error = errors.NoRowsError if manifest is None else errors.NoNewRowsError
             raise error(f"No stored decision makes a row. {summary}")

@@ -9,6 +9,7 @@ import msgspec
 from sqlalchemy import Connection, func, select
 
 from steelyard.decision_log.tables import decisions
+from steelyard.decision_log.withheld import has_text
 
 #: Characters of a context that a list shows, and the bytes of a request that hold as many.
 _BEGINNING, _BEGINNING_BYTES = 200, 1_300
@@ -25,11 +26,15 @@ def beginnings(connection: Connection, ids: Collection[str]) -> dict[str, str]:
 def beginning_of(request: bytes) -> str:
     r"""Return the first characters of the context of a stored request, which its JSON begins with.
 
+    Empty where the text is not stored.
+
     >>> beginning_of(b'{"context":"It is \\"late\\".","decisions":[]}')
     'It is "late".'
     >>> beginning_of(b'{"context":{"a":1},"decisions":[]}')
     '{"a":1}'
     """
+    if not has_text(request):
+        return ""
     text = request[:_BEGINNING_BYTES].decode(errors="ignore").removeprefix('{"context":')
     quoted = _QUOTED.match(text)
     text = msgspec.json.decode(f'"{quoted[1]}"') if quoted else text.split(',"decisions":')[0]

@@ -100,7 +100,7 @@ def _rows(
     stored = observed_decision.decision
     request = msgspec.json.decode(stored.request)
     decisions = {decision["id"]: decision for decision in request["decisions"]}
-    context = request["context"]
+    context = request.get("context")
     is_text = isinstance(context, str)
     of_answer = {
         "id": stored.id,
@@ -108,7 +108,7 @@ def _rows(
         "model": stored.model,
         "version": stored.version,
         "total_ms": stored.total_ms,
-        "context": context if is_text else _json(context),
+        "context": context if is_text or context is None else _json(context),
         "is_text": is_text,
         "metadata": None if stored.metadata is None else stored.metadata.decode(),
     }

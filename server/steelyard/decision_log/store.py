@@ -15,9 +15,10 @@ import sqlalchemy as sa
 
 from steelyard.caller import Caller
 from steelyard.decision_log.tables import decisions, feedback
+from steelyard.decision_log.withheld import features_of
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import ValidRequest
-from steelyard.decisions.wire import DecideResponse
+from steelyard.decisions.wire import FEATURES, DecideResponse
 from steelyard.errors import NotFoundError
 from steelyard.storage.statements import Statement
 from steelyard.wire.decoding import decode
@@ -446,8 +447,9 @@ def record_answer(
     caller: Caller, at: float, request: ValidRequest, answer: DecideResponse
 ) -> Callable[[sa.Connection], None]:
     """Return the write that stores an answer, for the transaction that settles it."""
+    is_withheld = request.store == FEATURES
     values: dict[str, Any] = {
-        "context": request.context,
+        **({"text": features_of(request.context)} if is_withheld else {"context": request.context}),
         "decisions": [_as_sent(decision) for decision in request.decisions],
     }
     if request.temperature is not None:

@@ -176,7 +176,8 @@ class StoredAnswer(Struct, frozen=True, kw_only=True):
     request: Annotated[
         dict[str, Any],
         Meta(
-            description="`context`, `decisions` as a dataset has them, and `temperature` if given."
+            description="`context`, `decisions` as a dataset has them, and `temperature` if given. Where "
+            "no text is stored, `text` in place of `context`: its `sha256`, `characters` and `language`."
         ),
     ]
     results: Annotated[dict[str, DecisionResult], Meta(description="By decision id.")]

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from steelyard.decisions.wire import REFERENCE_PATTERN, NamedDecideRequest
+from steelyard.decisions.wire import REFERENCE_PATTERN, NamedDecideRequest, Storing
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Path, Violations, show
 
@@ -52,7 +52,7 @@ class NamedRequest:
 
     reference: Reference
     context: Any
-    store: bool | None = None
+    store: Storing | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     #: Where the context stands in the body.
     context_path: Path = (*BODY, "context")

@@ -17,7 +17,7 @@ from steelyard.decisions.images import check_ids
 from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
 from steelyard.decisions.policy import POLICY_FIELDS, read_policy
 from steelyard.decisions.rendering import render_value
-from steelyard.decisions.wire import ABSTAIN, DecideRequest, Kind, NamedUse
+from steelyard.decisions.wire import ABSTAIN, DecideRequest, Kind, NamedUse, Storing
 from steelyard.wire.json_values import decode_json
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES, MIN_OUTCOMES
 from steelyard.wire.payloads import INLINE_BYTES, open_payload
@@ -40,7 +40,7 @@ class ValidRequest:
     fallback: str | tuple[str, ...] = "auto"
     temperature: float | None = None
     has_images: bool = False
-    store: bool | None = None
+    store: Storing | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     #: Where the context stands in the body.
     context_path: Path = _CONTEXT

@@ -8,7 +8,7 @@ An optional field may be left out or be ``null``; both mean the same.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -116,6 +116,15 @@ Metadata = Annotated[
 ]
 
 
+#: Whether an answer is stored: in full, not at all, or without the text that it is about.
+FEATURES: Final = "features"
+Storing: TypeAlias = bool | Literal["features"]
+_STORE = (
+    "Whether the decision is stored for feedback. `features` stores no context: its SHA-256, length and "
+    "language stand in its place, beside questions, probabilities, action, `metadata` and feedback."
+)
+
+
 class DecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One context and the decisions asked on it."""
 
@@ -167,9 +176,7 @@ class DecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             "here, so both values give the same answer."
         ),
     ] = None
-    store: Annotated[
-        bool | None, Meta(description="Whether the decision is stored for feedback.")
-    ] = None
+    store: Annotated[Storing | None, Meta(description=_STORE)] = None
     metadata: Metadata = None
     explain: Annotated[
         bool | None,
@@ -224,9 +231,7 @@ class NamedDecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         str | dict[str, Any] | list[Any],
         Meta(description="What the decision is about; may be empty."),
     ]
-    store: Annotated[
-        bool | None, Meta(description="Whether the answer is stored for feedback.")
-    ] = None
+    store: Annotated[Storing | None, Meta(description=_STORE)] = None
     metadata: Metadata = None
 
 

@@ -13,6 +13,7 @@ from steelyard.datasets.rows import hash_context
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
 from steelyard.decision_log.store import AnswerCriteria, ObservedDecision, page_answers
+from steelyard.decision_log.withheld import has_text
 from steelyard.storage import State
 
 #: Stored decisions that are read at a time.
@@ -58,7 +59,7 @@ def cases_of_stored(
         query = AnswerCriteria(account_id=account_id, named=name, until=until, after=after)
         limit = min(_PAGE, most - len(cases))
         page = state.read_now(lambda connection: page_answers(connection, query, limit))  # noqa: B023
-        cases += map(_case, page)
+        cases += [_case(stored) for stored in page if has_text(stored.decision.request)]
         if len(page) < limit:
             break
         after = page[-1].place

@@ -19,6 +19,7 @@ from steelyard.decision_log.store import (
     page_observed,
 )
 from steelyard.decision_log.traffic import is_right, share
+from steelyard.decision_log.withheld import has_text
 from steelyard.errors import InvalidReferenceError
 from steelyard.ids import new_id
 from steelyard.named import store as rows
@@ -231,7 +232,9 @@ def _version_of(row: Row[Any], observed: ObservedDecision) -> int | None:
         return int(row.from_number)
     if decision.named != f"{row.name}@{row.to_number}" or decision.named_alias != row.to_alias:
         return None
-    # Requests that name the other alias themselves were not drawn by chance.
+    # Requests that name the other alias themselves were not drawn by chance, which only a text tells.
+    if not has_text(decision.request):
+        return None
     context = msgspec.json.decode(decision.request)["context"]
     return int(row.to_number) if is_in_share(context, row.id, row.share) else None
 

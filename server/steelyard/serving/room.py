@@ -23,7 +23,7 @@ def _open(
             operations,
             allowance,
             deadline_s=house.settings.deadline_s,
-            stores_by_default=house.settings.store == "on",
+            storing=house.settings.store,
         ),
     )
 

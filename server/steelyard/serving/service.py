@@ -31,7 +31,14 @@ from steelyard.accounts.rate_limits import TokenAllowance
 from steelyard.caller import Caller
 from steelyard.decisions.named import NamedRequest
 from steelyard.decisions.validation import ValidRequest
-from steelyard.decisions.wire import Charge, DecideResponse, EstimateResponse, ModelQuote
+from steelyard.decisions.wire import (
+    FEATURES,
+    Charge,
+    DecideResponse,
+    EstimateResponse,
+    ModelQuote,
+    Storing,
+)
 from steelyard.errors.kinds import UnprocessableError
 from steelyard.ledger.money import to_usd
 from steelyard.operations.service import OperationLog
@@ -127,7 +134,7 @@ class DecisionService:
         allowance: TokenAllowance,
         *,
         deadline_s: float,
-        stores_by_default: bool,
+        storing: str,
         record: RecordAnswer | None = None,
         tuned: Resolver | None = None,
         now: Callable[[], float] = time.time,
@@ -136,7 +143,7 @@ class DecisionService:
         self._operations = operations
         self._allowance = allowance
         self._deadline_s = deadline_s
-        self._stores_by_default = stores_by_default
+        self._storing = storing
         self._record = record
         self._tuned = tuned
         self._now = now
@@ -325,7 +332,9 @@ class DecisionService:
             stored = answer
             if answer.explanation is not UNSET:
                 stored = msgspec.structs.replace(answer, explanation=UNSET)
-            also = self._record(run.write.caller, self._now(), run.prepared.request, stored)
+            request = run.prepared.request
+            request = replace(request, store=self._storing_of(request))
+            also = self._record(run.write.caller, self._now(), request, stored)
         await self._operations.settle(accepted, amount_nano=amount_nano, body=body, also=also)
         self._note_use(account_id, run.requested, model)
         return payload
@@ -403,10 +412,25 @@ class DecisionService:
             amount_usd=to_usd(amount_nano),
             reserved_usd=to_usd(accepted.reserved_nano),
         )
-        stored = self._stores_by_default if request.store is None else request.store
+        storing, explanation = self._storing_of(request), answer.explanation
+        if storing == FEATURES and explanation is not UNSET:
+            # An answer is kept for its idempotency key.
+            explanation = {
+                name: [msgspec.structs.replace(part, text="") for part in parts]
+                for name, parts in explanation.items()
+            }
         return msgspec.structs.replace(
-            answer, charge=charge, stored=stored, decision=request.named or UNSET
+            answer,
+            charge=charge,
+            stored=bool(storing),
+            decision=request.named or UNSET,
+            explanation=explanation,
         )
+
+    def _storing_of(self, request: ValidRequest) -> Storing:
+        """Return how an answer is stored; where the server stores no texts, no request stores one."""
+        storing = self._storing != "off" if request.store is None else request.store
+        return FEATURES if storing and self._storing == FEATURES else storing
 
     async def _release(
         self, accepted: Accepted, error: BaseException, *, is_terminal: bool

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, u
 
 from steelyard.decision_log.store import is_of_named
 from steelyard.decision_log.tables import decisions
+from steelyard.decision_log.withheld import has_text
 from steelyard.decisions.named import MODEL_PREFIX
 from steelyard.shadows.tables import shadow_answers, shadows
 
@@ -86,7 +87,7 @@ def take(
                 for row in free
             ],
         )
-    return [(row.id, row.request) for row in free]
+    return [(row.id, row.request) for row in free if has_text(row.request)]
 
 
 def put_results(connection: Connection, results: Mapping[str, bytes]) -> None:

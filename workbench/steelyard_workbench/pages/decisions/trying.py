@@ -107,7 +107,8 @@ class TryRows(Viewer):
         if self.source.value == _STORED:
             logged = self._client.decision_log(named=decision.name, limit=n).data
             stored = [self._client.stored_decision(each.id) for each in logged]
-            return [(each.request["context"], {}) for each in stored]
+            requests = [each.request for each in stored]
+            return [(each["context"], {}) for each in requests if "context" in each]
         dataset_id = decision.dataset_id or ""
         # Rows that no family of it was trained on, where there are any.
         page = self._client.datasets.rows(dataset_id, partition="evaluation", limit=n)

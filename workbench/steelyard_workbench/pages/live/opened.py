@@ -104,7 +104,7 @@ class OpenedAnswer(Viewer):
         return problem
 
     def _show(self, answer: StoredAnswer) -> Viewable:
-        context = answer.request.get("context", "")
+        context = answer.request.get("context", "The text of this answer is not stored.")
         text = (
             context
             if isinstance(context, str)

@@ -1,0 +1,35 @@
+"""Stored requests without their text: a hash, a length and a language stand in its place."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from steelyard.decisions.contexts import read_context
+
+_WITHHELD = b'{"text":'
+
+
+def features_of(context: Any) -> dict[str, Any]:
+    """Return ``sha256``, ``characters`` and ``language`` of a context, which are stored in its place.
+
+    Of a context that is no string, they are those of its JSON with sorted keys. A language is named
+    where it is surely another than English.
+    """
+    text = (
+        context
+        if isinstance(context, str)
+        else msgspec.json.encode(context, order="sorted").decode()
+    )
+    return {
+        "sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "characters": len(text),
+        "language": read_context(text).language,
+    }
+
+
+def has_text(request: bytes) -> bool:
+    """Whether the JSON of a stored request has its context."""
+    return not request.startswith(_WITHHELD)

@@ -1,0 +1,96 @@
+"""Answers whose text is stored nowhere."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import steelyard
+from steelyard.app.backup import make_backup
+from steelyard.decision_log.withheld import features_of, has_text
+from steelyard.errors import SteelyardError
+from steelyard.settings import read_settings
+
+QUESTION = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping"]}
+
+
+def plant(number: int) -> str:
+    """Return a word that stands nowhere else."""
+    return f"zq{number:03d}xylograph"
+
+
+def found_in(folder: Path, words: list[str]) -> list[str]:
+    """Return the words that some file below a folder has in its bytes."""
+    contents = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    return [word for word in words if any(word.encode() in content for content in contents)]
+
+
+def test_no_planted_word_is_in_home_backup_export_or_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = [plant(number) for number in range(200)]
+    home = tmp_path / "home"
+    with steelyard.embed(home, engine="hashing") as server:
+        client = server.client
+        client.named_decisions.create("triage", [QUESTION])
+
+        triage = client.decision("triage")
+
+        def ask(number: int) -> str:
+            text = f"The {words[number]} of parcel {number} is late. Who pays?"
+            context = text if number % 3 else {"subject": words[number], "body": text}
+            key = f"key-{number}"
+            if number % 2:
+                return triage.decide(context, store="features", idempotency_key=key).id
+            return client.decide(
+                context, [QUESTION], store="features", idempotency_key=key, explain=number % 3 > 0
+            ).id
+
+        ids = [ask(number) for number in range(199)]
+        control = client.decide(words[199], [QUESTION], store=True).id
+        for number in range(0, 199, 7):
+            client.feedback(ids[number], {"team": "billing"})
+        exported = client.export_decisions(format="parquet")
+        replayed = ask(0)
+        log = client.decision_log(limit=100)
+        summary = client.decision_summary()
+    assert replayed == ids[0]
+    assert found_in(home, words) == [words[199]]  # the search finds what is there
+    make_backup(read_settings({"home": str(home)}), tmp_path / "backups")
+    assert found_in(tmp_path / "backups", words) == [words[199]]
+    rows = pl.read_parquet(io.BytesIO(exported))
+    assert rows.filter(pl.col("context").is_not_null())["id"].to_list() == [control]
+    assert not [
+        word for word in words[:199] if word in json.dumps(rows.drop("created_at").to_dicts())
+    ]
+    assert not [word for word in words if word in caplog.text]
+    assert [answer.text for answer in log.data if answer.id != control] == [""] * 99
+    assert summary.answers == 200
+
+
+def test_what_reads_texts_leaves_such_answers_out(tmp_path: Path) -> None:
+    with steelyard.embed(tmp_path, engine="hashing") as server:
+        client = server.client
+        answer = client.decide("Who pays?", [QUESTION], store="features")
+        client.feedback(answer.id, {"team": "billing"})
+        with pytest.raises(SteelyardError, match="of 1 no text is stored"):
+            client.datasets.from_feedback(name="answers")
+        for text in ("Paid twice.", "Lost."):
+            client.feedback(client.decide(text, [QUESTION]).id, {"team": "billing"})
+        dataset = client.datasets.from_feedback(name="answers")
+        rows = client.datasets.rows(dataset.id).data
+        assert {row.context for row in rows} == {"Paid twice.", "Lost."}
+
+
+def test_features_are_those_of_the_text_or_of_its_json() -> None:
+    german = "Ich möchte mein Geld zurück, bitte."
+    assert features_of(german)["characters"] == len(german)
+    assert features_of(german)["language"] == "German"
+    assert features_of({"b": 1, "a": "x"}) == features_of({"a": "x", "b": 1})
+    assert features_of("")["sha256"].startswith("e3b0c442")
+    assert not has_text(b'{"text":{}}')
+    assert has_text(b'{"context":"","decisions":[]}')
