@@ -21,6 +21,7 @@ from steelyard_base_recipe.reader.model import Reader, to_batch
 from steelyard_base_recipe.reader.rows import (
     Pool,
     ReaderRow,
+    public_twins,
     read_kinds,
     read_public,
     read_written,
@@ -112,6 +113,20 @@ def test_sources_without_a_licence_are_left_out(tmp_path: Path) -> None:
     path = save(tmp_path / "reading.jsonl.gz", rows)
     assert [row.source for row in read_public(path)] == ["snli", "snli"]
     assert len(read_public(path, left_out=frozenset())) == 3
+
+
+def test_public_twins_share_a_line_and_most_words() -> None:
+    def row(text: str, label: int, line: str = "Ada sold 40 boats.") -> ReaderRow:
+        return ReaderRow("vitaminc", "", "statement", text, line, label, "train")
+
+    true, false = row("In 1990 Ada sold 40 boats .", 0), row("In 1990 Ada sold 14 boats .", 1)
+    far = row("The harbour of Hull was closed .", 1)
+    [twin] = public_twins(
+        [far, true, row("Nobody knows .", 2), false, row("No pair .", 1, "Else.")]
+    )
+    assert (twin.true.text, twin.false.text) == (true.text, false.text)
+    assert twin.false.as_negation().line == "Ada did not sell 40 boats."
+    assert public_twins([true, far]) == []
 
 
 def test_kinds_are_as_often_true_as_false_and_surely_so(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from steelyard_base_recipe.reader.model import begin, read_start
 from steelyard_base_recipe.reader.rows import (
     UNLICENSED,
     WRITTEN,
+    public_twins,
     read_kinds,
     read_public,
     read_written,
@@ -87,7 +88,7 @@ def main(
         learnt,
         public,
         read_kinds(data / "train.jsonl.gz"),
-        twins_of(learnt),
+        [*twins_of(learnt), *public_twins(public)],
         recipe,
         out,
         lambda line: click.echo(msgspec.json.encode(line)),

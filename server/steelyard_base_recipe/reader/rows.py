@@ -6,6 +6,7 @@ import gzip
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,8 @@ KINDS = frozenset(
 #: Rows that a source of kinds gives at most, half of them true; a decision between outcomes gives fewer.
 KINDS_OF_A_SOURCE, CHOICES_OF_A_SOURCE = 1_600, 800
 _SURE, _LONGEST_KIND = 0.9, 1_500
+#: Share of common words above which two public texts differ in a detail.
+_MOST_WORDS = 0.5
 #: Rows on invented texts of nineteen voices, written for this recipe.
 WRITTEN = Path(__file__).parent / "written.jsonl.gz"
 
@@ -225,6 +228,34 @@ def twins_of(rows: Sequence[ReaderRow]) -> list[Twin]:
         for false in same
         if true.label == 0 and false.label == 1 and _are_neighbours(true.group, false.group)
     ]
+
+
+def public_twins(rows: Sequence[ReaderRow]) -> list[Twin]:
+    """Return pairs of public rows that share a line, true by one and false by the other, and most words.
+
+    VitaminC (Schuster and others, 2021) and revised inferences (Kaushik and others, 2020) have them: one
+    fact of the text was changed.
+    """
+    places: dict[tuple[str, str], tuple[list[ReaderRow], list[ReaderRow]]] = {}
+    for row in rows:
+        if row.label in (0, 1):
+            places.setdefault((row.source, row.line), ([], []))[row.label].append(row)
+    twins = []
+    for (_, line), (true, false) in places.items():
+        pairs = list(product(true, false))
+        if not pairs:
+            continue
+        first, second = max(pairs, key=_overlap)
+        if _overlap((first, second)) > _MOST_WORDS:
+            reading = read_question(line)
+            twins.append(Twin(replace(first, reading=reading), replace(second, reading=reading)))
+    return twins
+
+
+def _overlap(pair: tuple[ReaderRow, ReaderRow]) -> float:
+    """Return the share of the words of two texts that both have."""
+    words, others = (set(row.text.lower().split()) for row in pair)
+    return len(words & others) / len(words | others)
 
 
 class Pool:

@@ -38,8 +38,8 @@ class ReaderRecipe:
     written_share: float = 0.4
     #: Share of those rows that say what kind of text a labelled one is; the others are public pairs.
     kinds_share: float = 0.25
-    #: Tokens of pairs of twins in a step: 2,800 are 22 pairs on average.
-    twin_tokens_per_step: int = 2_800
+    #: Tokens of pairs of twins in a step.
+    twin_tokens_per_step: int = 4_200
     #: Weight of the term that puts the text which makes a line true above its twin.
     twin_weight: float = 1.0
     #: Shares of the written rows and twins that are read as statements, and as their negations.
