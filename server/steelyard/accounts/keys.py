@@ -28,7 +28,7 @@ from steelyard.wire.violations import BODY, show
 
 KEY_START = "steelyard_sk_"
 _SECRET_BYTES = 32
-#: Characters of the secret that are told, to find the key by; over 200 random bits are left.
+#: Visible characters of the secret, to find the key by; over 200 random bits are left.
 _SHOWN_CHARACTERS = 8
 PREFIX_LENGTH = len(KEY_START) + _SHOWN_CHARACTERS
 #: A key as ``insert_key`` makes it; longer headers are not even hashed.

@@ -34,7 +34,7 @@ MIN_REFERENCE = 100
 CHARACTERS = 400
 #: Contexts of a reference, and new ones, that are embedded between two ticks: some half a second each.
 AT_A_TICK = 16
-#: Ticks after which a bank that nobody asked for is given up.
+#: Ticks after which an unused bank is given up.
 IDLE_TICKS = 60
 _DIGITS = 4
 
@@ -103,7 +103,7 @@ class Distances:
             making.vectors.append(self._vectors(part))
         if n_made + len(part) < len(making.texts):
             return None
-        # Kept until another one is asked for: what is returned may not come to be stored.
+        # Kept until another one is asked for: the answer may not come to be stored.
         making.requested_at = self._tick - IDLE_TICKS
         return _bank(self.scorer, making.vectors)
 

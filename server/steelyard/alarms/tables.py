@@ -49,7 +49,7 @@ alarm_watches = sa.Table(
     sa.Index(None, "updated_at"),
 )
 
-#: Feedback that was counted: what is told of the same decision again is not.
+#: Counted feedback: later feedback on the same decision does not count.
 alarm_feedback = sa.Table(
     "alarm_feedback",
     metadata,

@@ -70,7 +70,7 @@ class Watched(Struct):
     #: What the figures are held against that the reference does not have.
     learned: AlarmReference | None = None
     refreshed_at: float = 0.0
-    #: When it answered last, and since when feedback is counted: what came before is in the reference.
+    #: When it answered last, and since when feedback is counted: earlier feedback is in the reference.
     answered_at: float = 0.0
     feedback_since: float = 0.0
     answers: int = 0

@@ -25,7 +25,7 @@ from steelyard.mcp import mounted
 from steelyard.serving.routes import HEALTH_ROUTES
 from steelyard.serving.scorer_metrics import ScorerFigures
 
-#: Every route: those of rooms, and what a server says of itself. None ends with a slash or redirects.
+#: Every route: those of rooms, and those about the server itself. None ends with a slash or redirects.
 ROUTES: tuple[Route, ...] = (
     *routes_of_rooms(),
     *http_routes.DOCUMENTS,

@@ -30,7 +30,7 @@ class StoredFile:
     path: str
 
 
-#: What is named, where it is, and what is wrong with it.
+#: The named file, its place, and its damage.
 CheckedFile = tuple[NamedFile, StoredFile | None, str | None]
 
 

@@ -27,7 +27,7 @@ from steelyard.wire.decoding import decode
 
 #: Parts that wait for workers, are answered, or wait to be fetched.
 _AHEAD = 256
-#: Seconds between two looks at what was answered, and between two notes that somebody still waits.
+#: Seconds between two looks for answers, and between two notes that the caller still waits.
 _LOOK_S, _NOTE_S = 0.2, 600.0
 #: Seconds after which it is said that no worker has taken anything.
 _PATIENCE_S = 15.0

@@ -18,7 +18,7 @@ class Notice(Struct, frozen=True, kw_only=True):
     currency: str = CURRENCY
     purchase_id: str | None = None
     account_id: str | None = None
-    #: The provider's name of the payment, and of whoever paid with a card that may be used again.
+    #: The provider's name of the payment, and of the customer whose card may be used again.
     payment: str | None = None
     customer: str | None = None
     #: The provider's name of the page that took the payment.

@@ -13,7 +13,7 @@ from steelyard.ledger.books import Posting
 
 PurchaseState = Literal["pending", "paid", "failed", "expired", "refunded", "disputed"]
 NoticeKind = Literal["paid", "failed", "expired", "refunded", "disputed"]
-#: ``wait``: what must come before it has not come. ``park``: it contradicts what is known of money.
+#: ``wait``: an earlier event has not come. ``park``: it contradicts the books.
 Step = Literal["apply", "ignore", "wait", "park"]
 
 #: The order in which waiting notices are applied.
@@ -31,7 +31,7 @@ def step(state: PurchaseState, kind: NoticeKind) -> Step:
     if state == "paid":
         return "apply" if kind in _BACK else "ignore"
     if state in _LAPSED:
-        # Money came, or went back, for what had ended: a person must look.
+        # Money came, or went back, for an ended purchase: a person must look.
         return "ignore" if kind in _LAPSED else "park"
     return "park" if kind in _BACK else "ignore"
 

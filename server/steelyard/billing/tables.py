@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from steelyard.storage.tables import metadata
 
-#: ``reference`` is the provider's name of what the customer pays by, ``payment`` of the payment
+#: ``reference`` is the provider's name of the means of payment, ``payment`` of the payment
 #: itself. ``operation_id`` is the operation to which everything about it is posted.
 purchases = sa.Table(
     "purchases",

@@ -20,7 +20,7 @@ from steelyard.model_use import ModelUse
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 
-#: Seconds after which a run that nobody adds to or fetches from is given up.
+#: Seconds after which an idle run is given up.
 STORED_S = 7 * 24 * 3600.0
 
 _parts = bulk_partitions.c

@@ -24,11 +24,11 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.calibration.bins import FloatArray
 from steelyard.calibration.intervals import weighed_totals
 
-#: Resamples of a test: what counts is a tail.
+#: Resamples of a test, of which a tail counts.
 _RESAMPLES = 4_000
 #: Thresholds that are tested at most, at even shares of the answers.
 _MAX_CANDIDATES = 40
-#: Places at which the tests of thresholds begin; each has an equal part of what may go wrong.
+#: Places at which the tests of thresholds begin; each has an equal part of the error probability.
 _STARTS = 3
 #: Most times as many contexts that are looked for.
 _MAX_GROWTH = 1e6

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from steelyard.calibration.bins import FloatArray
 
-#: Resamples of a bootstrap unless told otherwise.
+#: Resamples of a bootstrap by default.
 N_RESAMPLES = 2_000
 
 #: Counts held at a time while resampling (8 bytes each).

@@ -37,13 +37,13 @@ MAX_BUCKETS = 40
 WINDOW = 500
 #: Parts of the chance of a false alarm that a decision's shares give to bets, to the first window of a
 #: run, and to the latest one at every look. Bets are not all in use, and windows overlap, so that
-#: these raise under half of what the bound allows: the parts are taken larger, to 1.55 in all, and
+#: these raise under half of the false alarms that the bound allows: the parts are larger, 1.55 in all, and
 #: raise about what they may (``tests/benchmarks/alarms.py``).
 BETS, FIRST, LATEST = 0.35, 0.6, 0.6
-#: What a share is bet to have moved by, with the capital on each: most on what is to be found soon.
+#: Moves of a share that are bet on, with the capital on each: most on moves to be found soon.
 _SHIFTS = np.array([0.05, 0.1, 0.2])
 _CAPITAL = np.array([0.2, 0.6, 0.2])
-#: Parts of what can be lost at most that are staked on a mean being higher, and on its being lower.
+#: Stakes on a mean being higher, and on its being lower, as parts of the most that can be lost.
 _STAKES = np.array([0.05, 0.15, 0.4, 0.8])
 N_BETS = 2 * len(_STAKES)
 _LEVEL = 0.95

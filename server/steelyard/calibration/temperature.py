@@ -153,7 +153,7 @@ class TemperatureTable:
             When the logits are not one row of finite numbers.
         """
         row = np.asarray(logits, dtype=np.float64)
-        # A row is short: what NumPy's methods put around their ufuncs costs more than these do.
+        # A row is short: the wrappers of NumPy's methods cost more than their ufuncs.
         if row.ndim != 1 or not np.logical_and.reduce(np.isfinite(row)):
             raise ValueError("The logits of a decision must be one row of finite numbers.")
         scaled = row / self.temperature(kind, row.size)

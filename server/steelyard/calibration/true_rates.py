@@ -26,11 +26,11 @@ _FEWEST_TO_TUNE = 10
 #: Where the strata of an outcome's probability begin, but for the first.
 _EDGES = (0.1, 0.5, 0.9)
 N_STRATA = len(_EDGES) + 1
-#: What is added to the spread that a model says a stratum has, since it may be wrong.
+#: Added to the spread of a stratum by its model, which may be wrong.
 _SPREAD_ANYWAY = 0.25
 #: Checks of a stratum below which its own share is not estimated.
 FEWEST_OF_STRATUM = 5
-#: Squared error that is added to what was seen, since the errors of a good model are rare.
+#: Squared error that is added to that of the checks, since errors of a good model are rare.
 _UNSEEN_ERROR = 1.0
 
 

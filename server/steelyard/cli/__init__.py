@@ -2,5 +2,5 @@
 
 import sys
 
-# HTTPX loads its own command line where Rich is installed: a third of what a command waits for.
+# HTTPX loads its own command line where Rich is installed: a third of a command's start.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]

@@ -192,7 +192,7 @@ def _begin(
         "name": _title(name),
         "weighting": "probabilities",  # teachers without a calibration vote
     }
-    try:  # what costs nothing begins; else the refusal says what it costs
+    try:  # a free job begins; else the refusal has the price
         return client.labeling.create(source, max_price_usd="0", **given)
     except PriceChangedError as error:
         price = str((error.details or [{}])[0].get("price_usd"))

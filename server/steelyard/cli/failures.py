@@ -16,7 +16,7 @@ from steelyard.errors import InvalidRequestError, SteelyardError, StorageUnavail
 FAILED = 1
 REFUSED = 2
 UNAVAILABLE = 3
-#: As a shell says it of what Ctrl-C ends.
+#: A shell's exit status of a command that Ctrl-C ends.
 INTERRUPTED = 130
 
 #: What the system says of a disk that is full, or that may not be written.

@@ -78,7 +78,7 @@ def show_job(job: Job | AnyJob) -> None:
         show_gate(job.gate)
 
 
-#: Jobs of all kinds; fine-tunes are followed by what queues them too.
+#: Jobs of all kinds; fine-tunes are followed by the commands that queue them too.
 FINE_TUNES: JobCommands[Any] = JobCommands(
     of=lambda client: client.jobs,
     show=show_job,

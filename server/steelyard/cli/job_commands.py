@@ -26,7 +26,7 @@ class JobCommands(Generic[Job]):
     #: Returns the part of a client that has its calls.
     of: Callable[[Client], Any]
     show: Callable[[Job], None]
-    #: Whether a job that is over made what it was waited for.
+    #: Whether a finished job made its result.
     is_done: Callable[[Job], bool]
     metavar: str = "JOB"
 

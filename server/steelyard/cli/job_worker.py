@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from steelyard.jobs.runtime import JobRuntime
 
 _STDIN = 0
-#: Seconds without a job after which a server's process ends, and what it had in memory is free.
+#: Seconds without a job after which a server's process ends and its memory is free.
 _IDLE_S = 120.0
 #: Seconds to wait for the process of a server that has just ended.
 _LOCK_S = 5.0
-#: What the jobs' process gives way to: whoever waits for an answer comes first.
+#: How far the jobs' process gives way: callers who wait for an answer come first.
 _NICENESS = 5
 
 _EPILOG = """\b
@@ -162,6 +162,6 @@ def _alone(settings: Settings) -> Iterator[bool]:
 if __name__ == "__main__":
     status = main()
     sys.stderr.flush()
-    # All is closed. Python would take what it loaded apart, for seconds on a busy machine, and wait for
+    # All is closed. Python would take its modules apart, for seconds on a busy machine, and wait for
     # threads whose calls go on.
     os._exit(status)

@@ -62,7 +62,7 @@ COMMANDS = {
     "up": "Start everything, with sample datasets.",
 }
 _MODULES = {"worker": "job_worker", "move-home": "move_home"}
-#: Objects before Python's collector of cycles looks at them: what is loaded stays, and looking at it
+#: Objects before Python's collector of cycles looks at them: modules stay, and looking at them
 #: again and again took a twentieth of a server's start.
 _LOADED_OBJECTS = 50_000
 

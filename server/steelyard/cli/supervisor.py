@@ -26,7 +26,7 @@ from steelyard.settings import child_environment
 _log = logging.getLogger(__name__)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-#: Seconds that a worker has beyond ``shutdown_s`` to close what lies behind it.
+#: Seconds that a worker has beyond ``shutdown_s`` to close its engines and state.
 _CLOSING_S = 10.0
 #: Seconds before a worker that dies young is replaced: doubled each time, up to the second.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0

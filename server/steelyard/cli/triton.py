@@ -339,7 +339,7 @@ class _Following:
         """Write the models in use, report skipped ones once, and return the base models' names."""
         from steelyard.triton.sources import find_sources
 
-        # Read first: what comes into use while these are written is then seen by the next look.
+        # Read first: files that come into use while these are written are then seen by the next look.
         in_use = self._in_use()
         sources = find_sources(self._settings)
         for name, reason in sorted(sources.left_out.items() - self._left_out.items()):

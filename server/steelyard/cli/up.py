@@ -101,7 +101,7 @@ def command(
             beside.callback(starting.join)
             starting.start()
 
-        # Neither an option nor the environment names one where this default is what is read.
+        # This default is read where neither an option nor the environment names a home.
         moves_port = read_settings(given, defaults={"port": 1}).port == 1
         serve(settings, on_ready=start, moves_port=moves_port)
     click.echo("Stopped.")

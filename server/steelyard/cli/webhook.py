@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from steelyard.outbox.names import Event
     from steelyard.webhooks.wire import Delivery, Webhook
 
-#: Seconds that ``test`` waits for what became of it, and between two looks.
+#: Seconds that ``test`` waits for its delivery, and between two looks.
 _WAIT_S, _POLL_S = 30.0, 0.1
 #: The newest deliveries that ``test`` looks through for its own.
 _LOOKED = 50

@@ -159,7 +159,7 @@ def workbench_note(home: Path, url: str) -> Iterator[None]:
     try:
         make_home(home)
         write_private(path, json.dumps({"url": url, "pid": os.getpid()}).encode())
-    except OSError:  # the server is elsewhere, or leads nobody back to loopback
+    except OSError:  # the server is elsewhere, or has no way back to loopback
         yield
         return
     try:

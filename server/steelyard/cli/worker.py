@@ -64,7 +64,7 @@ def _end_with_supervisor() -> None:
 
 
 def _first_line() -> bytes:
-    # Unbuffered: what is watched afterwards is the descriptor itself.
+    # Unbuffered: later the descriptor itself is watched.
     line = bytearray()
     while not line.endswith(b"\n"):
         byte = os.read(_STDIN, 1)

@@ -7,7 +7,7 @@ errors, so it calls any server, near or far, in one way.
 
 from __future__ import annotations
 
-# For what they register: how answers show themselves.
+# They register how answers show themselves.
 from steelyard.client import (  # noqa: F401
     display,
     display_evaluations,

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-#: Lines that are packed together: cheap to open, and most of what repeats is found.
+#: Lines that are packed together: cheap to open, and most repetitions are found.
 _BLOCK_LINES = 4_096
 
 

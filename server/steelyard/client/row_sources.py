@@ -20,7 +20,7 @@ from steelyard.errors import InvalidRequestError, SteelyardError
 from steelyard.wire.json_values import check_json
 from steelyard.wire.violations import Violations
 
-#: A piece stays below what servers take at once, 16 MiB.
+#: A piece stays below the most that servers take at once, 16 MiB.
 PIECE_BYTES = 15 * 1024 * 1024
 #: Fields of a number of an exported row, in its list of targets or rewards.
 _EXPORTED = frozenset({"decision", "outcome", "value"})
@@ -35,7 +35,7 @@ Rows = str | os.PathLike[str] | bytes | PackedLines | Iterable[Mapping[str, Any]
 #: Called with the bytes that were moved so far.
 Progress = Callable[[int], None]
 
-#: Called with the part of a row that a server refuses, its line there from 0, and what is wrong with it.
+#: Called with the part of a row that a server refuses, its line there from 0, and the problem.
 OnRefused = Callable[[str, int, Mapping[str, Any]], None]
 
 
@@ -302,7 +302,7 @@ def _plain_cell(cell: Any) -> Any:
 
 
 def _is_null(cell: Any) -> bool:
-    # Pandas has NaN, NaT and NA for what is not there; none of them equals itself for sure.
+    # Pandas has NaN, NaT and NA for missing values; none of them equals itself for sure.
     return (
         cell is None
         or (isinstance(cell, float) and math.isnan(cell))

@@ -90,9 +90,9 @@ class _Call:
     batch: Sequence[_Waiting]
     started: float
     characters: int
-    #: When nobody waits for it any more; infinite where somebody has no deadline.
+    #: When its caller stops waiting; infinite without a deadline.
     expires_at: float
-    #: Characters that others may run between its passes, for what it has run itself.
+    #: Characters that others may run between its passes, in return for its own.
     owed: int = 0
 
     @property
@@ -164,7 +164,7 @@ class Batcher:
         self._long = _Lane(BATCH_CHARACTERS, lock)
         self._lanes = (self._short, self._long)
         self._speed = _FIRST_SPEED
-        #: Held to look or to change; told when a call has ended.
+        #: Held to look or to change; notified when a call has ended.
         self._changed = threading.Condition(lock)
         self._closed = False
         self._n_passes = 0
@@ -333,7 +333,7 @@ class Batcher:
     def _expected_wait_s(self, entry: _Waiting) -> float:
         """Return the seconds until a request would begin (Little, 1961)."""
         lane = self._lane_of(entry)
-        # It goes between the passes of what is longer.
+        # It goes between the passes of longer requests.
         bound = entry.characters * _LONGER if lane is self._long else math.inf
         left_s = 0.0
         if lane.calls and lane.calls[0].longest < bound:

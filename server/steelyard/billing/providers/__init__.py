@@ -14,7 +14,7 @@ class Provider(Protocol):
     """Takes payments; every call may block, and may be repeated for the same purchase."""
 
     name: str
-    #: Seconds after which a purchase that nobody has paid ends.
+    #: Seconds after which an unpaid purchase ends.
     lifetime_s: float
     #: Whether automatic top-ups need a saved card.
     needs_card: bool

@@ -126,7 +126,7 @@ class StripeProvider:
             return Begun(notice=_own_notice(ask, "failed"))
         notice_kinds: dict[str, NoticeKind] = {
             "succeeded": "paid",
-            "requires_action": "failed",  # nobody is there to act
+            "requires_action": "failed",  # no person is there to act
             "requires_payment_method": "failed",
             "canceled": "failed",
         }

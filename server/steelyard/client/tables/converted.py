@@ -65,8 +65,8 @@ class Converted:
     sides: list[Side] | None = None
     #: What a user should know of the sides.
     notes: list[str] = field(default_factory=list)
-    #: Places in ``lines`` to what people answered of the row, as ``drafts.import_answers`` takes
-    #: it, where the file says who they are or what they wrote.
+    #: Places in ``lines`` to people's answers on the row, as ``drafts.import_answers`` takes
+    #: them, where the file has their names or notes.
     replies: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     #: Number in the table's rows of each line.
     places: array[int] = field(default_factory=lambda: array("q"))

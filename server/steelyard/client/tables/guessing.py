@@ -128,7 +128,7 @@ def guess_split(table: Table, named: Collection[str] = ()) -> str | None:
 
 def _guess_context(table: Table, others: Collection[str | None]) -> str:
     lengths: dict[str, float] = {}
-    # Columns of JSON are long, and those named as labels may be, yet are seldom what somebody wrote.
+    # Columns of JSON are long, and those named as labels may be, yet are seldom texts.
     seldom: dict[str, float] = {}
     for name in table.columns:
         if name in others:

@@ -29,7 +29,7 @@ _NO = frozenset({"no", "n", "false", "f", "0"})
 _LEVELS = range(3, 12)
 #: A whole number that may be a level; one with zeros before it is a code.
 _LEVEL = re.compile(r"-?(0|[1-9]\d{0,2})")
-#: What programs write for no label, and what people call an outcome that is none.
+#: Programs' texts for no label, and people's names of an outcome that is none.
 _NO_LABEL = frozenset({"-1", "-1.0", "NA", "None"})
 _LIKE_NONE = frozenset({"none", "na", "n/a", "-1"})
 #: Whole numbers as a program wrote them that had blanks among them.
@@ -50,13 +50,13 @@ class Label:
     question: str
     #: The decision's; of several each is binary.
     kind: Kind
-    #: The decision's, in order; for ``binary`` yes and no. Of several what each asks for.
+    #: The decision's, in order; for ``binary`` yes and no. Of several, the name of each label.
     outcomes: tuple[str, ...]
     #: The decision whole, where a dataset has it already.
     definition: dict[str, Any] | None = None
     #: Values of the column to the outcomes that they mean, where those are named otherwise.
     renamed: dict[str, str] = field(default_factory=dict)
-    #: Outcomes to what they mean.
+    #: Outcomes to their descriptions.
     descriptions: dict[str, str] = field(default_factory=dict)
     #: Values of the column that say that a row has no label.
     no_label: frozenset[str] = frozenset()

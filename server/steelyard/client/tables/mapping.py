@@ -22,7 +22,7 @@ from steelyard.imports.table import Refused, Reply, Table
 
 #: Characters of a value that a dataset keeps beside a row, and of its name.
 _LONGEST_BESIDE, _LONGEST_NAME_BESIDE = 512, 64
-#: Characters of what somebody wrote beside an answer.
+#: Characters of a note beside an answer.
 _LONGEST_NOTE = 2_000
 #: Combinations of labels whose JSON is kept.
 _MOST_KNOWN = 4_096

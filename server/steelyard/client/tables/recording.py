@@ -17,7 +17,7 @@ from steelyard.review.wire import MAX_EDITS
 if TYPE_CHECKING:
     from steelyard.client import Client
 
-#: Rows of several people, at most: what a draft takes.
+#: The most rows of several people that a draft takes.
 _MOST_SEVERAL = 10_000
 
 _Answers = list[dict[str, Any]]

@@ -190,7 +190,7 @@ def _read(line: bytes) -> _Row | None:
     try:
         return decode(line, _Row)
     except msgspec.MsgspecError:
-        return None  # a server says what is wrong with it
+        return None  # a server names the problem
 
 
 def _context(row: _Row | None) -> int:
