@@ -38,7 +38,7 @@ async def parse(
             return
         try:
             done = await loop.run_in_executor(_pool, run)
-        except BaseException as error:  # noqa: BLE001  whoever waits for it gets it
+        except BaseException as error:  # noqa: BLE001  the waiting caller gets it
             if not result.cancelled():
                 result.set_exception(error)
         else:

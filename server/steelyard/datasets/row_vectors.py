@@ -28,7 +28,7 @@ class RowVectors:
     def __init__(self, store: FrameStore, scorer: str) -> None:
         self._store = store
         self._scorer = scorer
-        # Of its own: embedding a part takes minutes, and what others do on threads is short.
+        # Of its own: embedding a part takes minutes, and other work on threads is short.
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="steelyard-vectors")
         self._stopped = threading.Event()
         self._lock = threading.Lock()
@@ -61,7 +61,7 @@ class RowVectors:
     def _leave(self, part: Part, making: _Making) -> None:
         with self._lock:
             making.n_waiting -= 1
-            # What runs goes on: whoever asks again finds its vectors.
+            # A running pass goes on: the next caller finds its vectors.
             if making.n_waiting == 0 and making.future.cancel():
                 del self._making[part.sha256]
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from steelyard.storage.tables import metadata
 
 #: Datasets; ``version`` is the latest, ``listed_at`` is ``used_at``, else ``created_at``, and
-#: ``receipt`` is JSON: what the first version came in, and ``labeling`` the job that made it. A
+#: ``receipt`` is JSON: the origin of the first version, and ``labeling`` the job that made it. A
 #: deleted one keeps its id alone.
 datasets = sa.Table(
     "datasets",

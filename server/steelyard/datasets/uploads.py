@@ -22,7 +22,7 @@ class UploadedFile:
     """A file that is written once and then read; closing it removes it."""
 
     def __init__(self) -> None:
-        # Closed by whoever made this, once it was read.
+        # Closed by its maker, once it was read.
         self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115
         self._hasher = hashlib.sha256()
         self.n_bytes = 0

@@ -45,7 +45,7 @@ from steelyard.wire.measures import Measure
 MOST_READ = 20_000
 #: Slices of a window, over all of its points.
 _SLICES = 720
-#: Outcomes whose shares are told, those that were on top most often.
+#: Outcomes whose shares are reported, those that were on top most often.
 MAX_OUTCOMES = 8
 _AT_ONCE = 500
 

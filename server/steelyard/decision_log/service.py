@@ -48,7 +48,7 @@ from steelyard.wire.filling import filled
 
 #: Answers read at a time where a filter looks into them, and the most that one page looks into.
 _AT_A_TIME, _MAX_LOOKED = 500, 20_000
-#: Answers read at a time for an export, with what was asked: contexts are long.
+#: Answers read at a time for an export, with their requests: contexts are long.
 _EXPORTED_AT_A_TIME = 64
 
 

@@ -42,7 +42,7 @@ MOST_BY_CHANCE, MOST_IN_STRATA = 2_000, 20_000
 MIN_CHECKS = 2
 #: Outcomes of a decision by whose probability strata are sought, those on top most often.
 _MOST_STRATIFIED = 8
-#: Strata count where they have more checks than the order of all by more than this: what was picked by
+#: Strata count where they have more checks than the order of all by more than this: rows picked by
 #: hand may lengthen each by one.
 _FEW_MORE = N_STRATA
 

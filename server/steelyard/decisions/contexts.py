@@ -33,13 +33,13 @@ _LEAST_SHARE = 60
 _ENGLISH = frozenset({"en", "sco", "un", "xxx", "zzp", "tlh"})
 #: What a reply must have at least, in words, to be read without the mail that it answers.
 _LEAST_REPLY = 2
-#: Lines of a mail: quoted, what ends above the mail that it answers, and the fields of that mail.
+#: Lines of a mail: quoted, the line above the mail that it answers, and the fields of that mail.
 _QUOTED = re.compile(r"[ \t]*>")
 _WROTE = re.compile(r"[ \t>]*On .{4,200} wrote:[ \t]*", re.IGNORECASE)
 _ORIGINAL = re.compile(r"[ \t>]*(?:-{2,} ?Original Message ?-{2,}|_{10,})[ \t]*", re.IGNORECASE)
 _FROM = re.compile(r"[ \t>]*\*?From:", re.IGNORECASE)
 _FIELD = re.compile(r"[ \t>]*\*?(?:Sent|Date|To|Subject):", re.IGNORECASE)
-#: Passed on, and so what the message is about.
+#: Passed on, and so the subject of the message.
 _FORWARDED = re.compile(r"forwarded message|^fwd?:", re.MULTILINE | re.IGNORECASE)
 _TAG = re.compile(
     r"</?(?:html|head|body|style|div|span|p|br|hr|table|tbody|tr|td|th|ul|ol|li|a|b|i|u|em|strong|"
@@ -232,7 +232,7 @@ def _without_quotes(text: str) -> str:
                 own = own[:-1]
             if last_marked < place:
                 break
-            # Its lines are marked, so that what is not is the reply, wherever it stands.
+            # Its lines are marked, so that the others are the reply, wherever it stands.
         elif not _QUOTED.match(line):
             own.append(line)
     reply = "\n".join(own).strip()
@@ -262,7 +262,7 @@ def _language_of(text: str) -> str | None:
         is_reliable, _, languages = pycld2.detect(
             sample.encode("utf-8", "ignore"), isPlainText=True
         )
-    except pycld2.error:  # what is no text: control characters, lone surrogates
+    except pycld2.error:  # no text: control characters, lone surrogates
         return None
     name, code, share, _ = languages[0]
     if not is_reliable or code in _ENGLISH or share < _LEAST_SHARE:

@@ -35,7 +35,7 @@ class Decision:
     outcomes: Outcomes
     policy: Policy | None = None
     index: int = field(default=0, compare=False)
-    #: A yes/no question asked the other way round; empty where nobody gave one.
+    #: A yes/no question asked the other way round; empty without one.
     opposite: str = ""
     #: What *yes* to a question states; empty where the caller gave none.
     statement: str = ""

@@ -15,7 +15,7 @@ from steelyard.wire.violations import BODY, Path, Violations, show
 
 #: The alias of a reference without one.
 PRODUCTION = "production"
-#: The alias that points to what a growth proposes.
+#: The alias of a growth's proposed version.
 PROPOSED = "proposed"
 #: What the name of a model begins with that is a named decision, where a wire has no field for one.
 MODEL_PREFIX = "decision:"

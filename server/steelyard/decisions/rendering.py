@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: What an empty context is read as.
 NO_CONTEXT = "no context"
 
-#: A name that is one word, as programs write them, and what follows it.
+#: A name that is one word, as programs write them, and the text after it.
 _IDENTIFIER = re.compile(r"([^\W_]\S*?)(?=: |$)(.*)", re.DOTALL)
 #: Between the words of such a name. A first word of one small letter is none: iPhone, McKay.
 _SEAM = re.compile(

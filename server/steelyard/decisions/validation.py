@@ -48,7 +48,7 @@ class ValidRequest:
     named: NamedUse | None = None
     #: Whether it is answered without each sentence too.
     explain: bool = False
-    #: Whether the fallbacks decide what the model abstains from, and texts unlike its training rows.
+    #: Whether the fallbacks decide where the model abstains, and texts unlike its training rows.
     escalates: bool = False
 
     @cached_property
@@ -80,7 +80,7 @@ def read_request(
     if isinstance(payload, bytes | bytearray):
         payload = decode_json(bytes(payload))
     if isinstance(payload, Mapping):
-        # Before the shape, whose bound is that of any setting; what is no list has the wrong type.
+        # Before the shape, whose bound is that of any setting; anything but a list has the wrong type.
         items = payload.get("decisions")
         if isinstance(items, list | tuple):
             check_count(items, most, (*BODY, "decisions"), violations)

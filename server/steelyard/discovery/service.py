@@ -19,7 +19,7 @@ from steelyard.serving.registry import HostedModel, ModelRegistry
 from steelyard.settings import Settings
 from steelyard.wire.limits import MAX_OUTCOMES, MAX_PLAYGROUND_DECISIONS
 
-#: A model is told to be busy when this share of its queue is taken.
+#: A model is reported as busy when this share of its queue is taken.
 BUSY_SHARE = 0.5
 _MILLION = 1_000_000
 
@@ -72,7 +72,7 @@ class PublishedLimits:
         }
 
 
-#: Returns what a room adds to the models that a caller sees, or to the warnings.
+#: Returns a room's additions to the models that a caller sees, or to the warnings.
 ModelSource = Callable[[Caller], Awaitable[list[Model]]]
 WarningSource = Callable[[Caller], Awaitable[list[DiscoveryWarning]]]
 TeacherSource = Callable[[Caller], Awaitable[TeacherList]]

@@ -16,7 +16,7 @@ JudgedOn = Literal["new", "all"]
 _LEAST_CHANGE = 5e-5
 #: A sentence and a table name this many decisions, and as many outcomes.
 SHOWN_SLICES = 10
-#: Reasons that a group's change tells: the group, and what is said before the change.
+#: Reasons that quote a group's change: the group, and the words before the change.
 _CHANGES = {
     "new_rows_worse": ("new", "It is worse on new rows"),
     "no_gain_on_new_rows": ("new", "It is no better on new rows"),

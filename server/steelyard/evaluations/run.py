@@ -48,7 +48,7 @@ WINDOW_ROWS = 2048
 COMMIT_S = 1.0
 #: Rows of a window that a model of this server is asked one at a time, to time them.
 _TIMED_ROWS = 8
-#: What was scored for nobody in particular.
+#: The owner of rows that are scored for no account in particular.
 _WORKER_ADDRESS = "worker"
 
 
@@ -145,7 +145,7 @@ class EvaluationRun(Run):
             scoring = self._scoring = self._scoring or self._open(share)
             self._score(scoring, self._next_window(share, scoring))
         except BaseException:
-            self.close()  # what is left is found anew
+            self.close()  # the rest is found anew
             raise
         return True
 

@@ -15,7 +15,7 @@ from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.shares import Share
 from steelyard.serving.registry import HostedModel, Scores, WatchedQueue
 
-if TYPE_CHECKING:  # what heads need is slow to import
+if TYPE_CHECKING:  # libraries of heads are slow to import
     from steelyard.scoring.tuned import TunedScorer
 
 _NOBODY = Share()
@@ -93,7 +93,7 @@ class HeadsQueue:
         below.add_done_callback(partial(self._pass_on, request, answer))
         return answer
 
-    def close(self, timeout_s: float) -> bool:  # noqa: ARG002  what is left takes milliseconds
+    def close(self, timeout_s: float) -> bool:  # noqa: ARG002  the rest takes milliseconds
         """Wait for the base's running answers; later answers are refused."""
         self._heads.shutdown()
         return True

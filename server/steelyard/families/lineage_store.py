@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 #: Makes a change of an account's lineage, or raises why there is none; see ``steelyard.families``.
 Command = Callable[[Lineage, Conditions], LineageChange]
-#: A part of a transaction: a command, and the API key that pays for what it holds.
+#: A part of a transaction: a command, and the API key that pays for its holds.
 _Step = tuple[Command, str | None]
 
 #: Accounts whose lineage a process keeps at hand.
@@ -290,7 +290,7 @@ class LineageStore:
             return LineageChange(record_use(lineage, name, at), ())
 
         def work(connection: Connection) -> Applied:
-            # The use comes first: it was before what is due now.
+            # The use comes first: it was before the moves that are due now.
             return self._apply(connection, account_id, [(use, None), (pass_time, None)])
 
         try:

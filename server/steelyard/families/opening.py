@@ -46,7 +46,7 @@ def jobs_folder(house: House) -> Path:
 def _load_tuned(
     folder: Path, base: Any, *, threads: int | None, adapter: str, host: RemoteHost | None
 ) -> Scorer:
-    # Imported by the first tuned model: what heads need is slow to import.
+    # Imported by the first tuned model: libraries of heads are slow to import.
     from steelyard.scoring.tuned import load_tuned  # noqa: PLC0415
 
     return load_tuned(folder, base, threads=threads, host=host, hosted_name=adapter)

@@ -405,7 +405,7 @@ class FamilyService:
             family = applied.lineage.families[name]
             return family_to_wire(applied.lineage, family, applied.conditions)
 
-        # Given again, the command says what to do about a model that cannot be loaded.
+        # Sent again, the command names the remedy for a model that cannot be loaded.
         return await self._writes.loading(
             write.caller, lambda: self._writes.once(write, command, tell)
         )

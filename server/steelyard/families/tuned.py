@@ -183,7 +183,7 @@ class TunedModels:
         """Do as ``using`` does, blocking the thread for as long as loading takes."""
         slot = self._enter(model, artifact_sha256)
         try:
-            with suppress(Exception):  # told below
+            with suppress(Exception):  # reported below
                 slot.ready.result()
             yield _result_of(slot)
         finally:

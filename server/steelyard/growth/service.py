@@ -27,7 +27,7 @@ from steelyard.wire.filling import filled
 
 #: Seconds between two looks at all growths, and between two turns of one.
 LOOK_S, TURN_S = 15.0, 300.0
-#: Seconds after which another process may turn what one has claimed.
+#: Seconds after which another process may take over a claimed growth.
 _CLAIM_S = 1_800.0
 
 _decode_policy = decoder_of(SetGrowth).decode

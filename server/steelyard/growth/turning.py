@@ -112,7 +112,7 @@ class Turn:
                 excluded=await self._excluded(production),
                 now=self._now,
             )
-            # The gate must not measure how far a family agrees with what it is to replace.
+            # The gate must not measure how far a family agrees with the version that it is to replace.
             requests.append(replace(by_people, by="model"))
         for request in requests:
             try:

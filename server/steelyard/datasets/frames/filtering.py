@@ -22,7 +22,7 @@ _COMPARE: dict[Comparison, Callable[[Any, Any], Any]] = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
-#: A word, of what stands in a text.
+#: A word of a text.
 WORD = re.compile(r"[0-9A-Za-z_\u0080-\U0010ffff]+")
 _NOT_WORD = r"[^0-9A-Za-z_\x{80}-\x{10ffff}]"
 

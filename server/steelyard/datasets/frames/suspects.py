@@ -171,7 +171,7 @@ def _out_of_fold(
 def _sample(indexes: NDArray[np.int64], manifest: Manifest) -> NDArray[np.int64]:
     if len(indexes) <= MAX_REFERENCES:
         return indexes
-    # The bits of a generator are the same in every version of NumPy; what is drawn of them is not.
+    # A generator's bits are the same in every version of NumPy; draws from them are not.
     seed = int(manifest.sha256[:15], 16)
     keys = np.random.PCG64(seed).random_raw(len(indexes))
     return indexes[np.argsort(keys, kind="stable")[:MAX_REFERENCES]]
@@ -212,7 +212,7 @@ def _table(frame: pl.DataFrame, n_places: int) -> SuspectTable:
 
 
 def _name_of(manifest: Manifest, scorer: str) -> str:
-    # The version's hash leaves out the order of rows, and what is kept is by their places: the
+    # The version's hash leaves out the order of rows, and the results are by their places: the
     # parts, which hold them, tell two orders apart.
     hasher = hashlib.sha256(manifest.sha256.encode())
     for part in manifest.parts:

@@ -76,7 +76,7 @@ class VersionWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # With the error, so that a full disk is told as one wherever it was met.
+        # With the error, so that a full disk is reported as one wherever it was met.
         self._exit.__exit__(kind, error, trace)
 
     def add(self, rows: Sequence[Row], side: Side | None = None) -> None:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from steelyard.decision_log.store import AnswerCriteria
 from steelyard.storage.frame_store import FrameStore
 
-#: Rows, and bytes of what they hold, of a group and of a file, whichever is reached first.
+#: The most rows, and bytes of their contents, of a group and of a file.
 GROUP_ROWS, GROUP_BYTES = 2_000, 4 * 1024 * 1024
 FILE_ROWS, FILE_BYTES = 100_000, 128 * 1024 * 1024
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from steelyard.decisions.contexts import FINDINGS
 from steelyard.decisions.lint.subjects import Subject
 
-#: Characters from which a context is longer than what answers were measured on.
+#: Characters from which a context is longer than those that answers were measured on.
 MEASURED_CHARACTERS = 2_400
 
 

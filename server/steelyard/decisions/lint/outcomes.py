@@ -11,7 +11,7 @@ from steelyard.decisions.lint.subjects import Subject
 from steelyard.decisions.words import content_words, name_words, normalise, word_set
 from steelyard.wire.violations import show
 
-#: From this many outcomes on, names alone are told to be described.
+#: From this many outcomes on, names without descriptions are reported.
 MIN_DESCRIBED = 4
 #: A name of this many words describes itself.
 _TELLING_WORDS = 4

@@ -30,7 +30,7 @@ _OTHER_DECISION = re.compile(
     r"|\bthe above (?:question|decision)s?\b|\bthe other decisions?\b|\bsame as (?:above|before)\b"
 )
 
-# Around an id that is an ordinary word: what makes it a decision's name.
+# Around an id that is an ordinary word: marks that make it a decision's name.
 _POINTS_BEFORE = re.compile(
     r"\b(?:answer|result|outcome|decision)s? (?:to|of|for|from|on) (?P<quote>[\"'`])?\Z"
     r"|\b(?:the|this|in|from|on|per) (?:decision|question) [\"'`]?\Z",

@@ -13,7 +13,7 @@ from typing import Any
 
 from steelyard.decisions.words import read_words, straighten, word_set
 
-# Rules about wording read this much of a text. A question that is longer is told so by its length.
+# Rules about wording read this much of a text. A longer question is reported by its length.
 _READ_CHARACTERS = 6000
 _SENTENCE_CHARACTERS = 600
 
@@ -48,7 +48,7 @@ PRONOUNS = word_set("i it he she they we you them him us one there")
 # Keys of a question that is an object, under which the question itself is likely to be.
 _QUESTION_KEYS = ("question", "ask", "query", "prompt", "task", "instruction", "instructions")
 
-# Verbs of saying, thinking and wanting: what follows them is reported, not asked.
+# Verbs of saying, thinking and wanting: the clause after them is reported, not asked.
 _REPORTING = word_set(
     "acknowledge acknowledged acknowledges acknowledging admit admits admitted admitting agree "
     "agreed agrees allege alleged alleges allow allowed allows announce announced announces argue "

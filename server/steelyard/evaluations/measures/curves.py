@@ -22,7 +22,7 @@ from steelyard.wire.measures import Measure
 THRESHOLDS = tuple(index / 100 for index in range(101))
 
 _YES = "yes"
-#: Measures of what is answered.
+#: Measures of the answered decisions.
 _COVERED = ("accuracy", "expected_reward", "scaled_reward")
 #: Thresholds times records that are resampled at once, some 120 bytes each.
 _CELLS_AT_A_TIME = 4_000_000

@@ -217,7 +217,7 @@ _ANY = (
     VerdictRule(CALIBRATION_WORSE, _calibration_worse),
     VerdictRule(BELOW_BASELINE, _below_baseline),
 )
-#: By what decides: a gain on the new decisions, or that all together did not become worse.
+#: By the rule that decides: a gain on the new decisions, or no fall of all together.
 RULES: dict[JudgedOn, tuple[VerdictRule[GateCase], ...]] = {
     "new": (*_NEW, *_ANY),
     "all": (*_ALL, *_ANY),

@@ -47,7 +47,7 @@ def outcome_table(records: Records, measures: RecordMeasures, rows: IndexArray) 
     """
     codes = records.outcome_codes[rows]
     names = outcome_names(records, rows)
-    # Where every row offers its own, a table of all would be larger than what was scored.
+    # Where every row offers its own, a table of all would be larger than the scored rows.
     if len(names) > MAX_OUTCOMES:
         msg = (
             f"The decision offers {len(names):,} outcomes; at most {MAX_OUTCOMES} can be compared."
@@ -108,7 +108,7 @@ def outcome_measures(table: OutcomeTable, bootstrap: Bootstrap) -> list[OutcomeM
     offered, promised = np.zeros((n_contexts, k)), np.zeros((n_contexts, k))
     np.add.at(offered, table.context_codes, table.is_offered.astype(np.float64))
     np.add.at(promised, table.context_codes, table.probabilities)
-    # An outcome answered or true, counted once where it is both: what F1 rests on.
+    # An outcome answered or true, counted once where it is both: the decisions behind F1.
     either = (predicted + support - right).sum(axis=0)
     n_offered = offered.sum(axis=0)
     columns = (
@@ -195,7 +195,7 @@ def area_under_curve(
     n_contexts = int(codes.max()) + 1
     of_positive, of_negative = codes[is_positive], codes[~is_positive]
     m, n = positives.size, negatives.size
-    # Each context's sum of what its records add to the area, less what the mean would add.
+    # Each context's sum of its records' parts of the area, less those of the mean.
     up = np.bincount(of_positive, above - area, n_contexts)
     down = np.bincount(of_negative, below - area, n_contexts)
     n_up, n_down = len(np.unique(of_positive)), len(np.unique(of_negative))

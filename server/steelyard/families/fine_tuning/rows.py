@@ -385,7 +385,7 @@ def select_places(changes: Changes, seed: int, *, is_move: bool = False) -> Plac
     """Return the places of the training rows that a fine-tune takes, among all of them, ascending."""
     n_drawn = count_earlier(changes, is_move=is_move)
     n_earlier, n_new = changes.earlier, changes.new
-    # The bits of a generator are the same in every version of NumPy; what is drawn of them is not.
+    # A generator's bits are the same in every version of NumPy; draws from them are not.
     keys = np.random.PCG64(seed).random_raw(n_earlier)
     drawn = np.sort(np.argsort(keys, kind="stable")[:n_drawn])
     return np.concatenate([drawn, np.arange(n_earlier, n_earlier + n_new)]).astype(np.int64)

@@ -179,7 +179,7 @@ class FineTuneRun(Run):
         self._folder = work.folder / job.id
         self._trainer: TrainerProcess | None = None
         self._asking: Asking | None = None
-        #: What the trainer reported and what was told of it, as far as was read.
+        #: The trainer's reports and the published progress, as far as was read.
         self._reports: tuple[ProgressFile, Telling] | None = None
         self._furthest = 0.0
         self._unwritten: Progress | None = None
@@ -195,7 +195,7 @@ class FineTuneRun(Run):
                 if result is not None:
                     self._finish(job, result)
         except BaseException:
-            self._reports = None  # what of it was told is read off the state anew
+            self._reports = None  # the published progress is read from the state anew
             raise
         return result is None
 

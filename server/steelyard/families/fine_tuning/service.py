@@ -167,7 +167,7 @@ class FineTuneJobs(JobQueue[Job, JobPage]):
                 applied.append(self._lineages.apply_in(connection, caller.account_id, change))
                 row = self.jobs.require(connection, caller, job_id)
                 if row.runner is not None and self._state.is_alive(connection, row.runner):
-                    break  # whoever runs it stops its trainer first
+                    break  # its runner stops the trainer first
             return self.detail(connection, row)
 
         job = await self._writes.once(write, work, window_s=SECONDS_A_DAY)

@@ -97,7 +97,7 @@ class RowTokens:
             del self._running[name]
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
-            # Nobody may wait for it any more; whoever asks next is told.
+            # The caller may be gone; the next one gets the error.
             self._failed[name] = error
 
     def _read_or_count(self, part: Part, counter: TokenCounter) -> Counts:
