@@ -7,7 +7,7 @@ from typing import Literal
 
 Scope = Literal["full", "inference", "read"]
 
-#: The account of a server without accounts, and of whoever runs one with them.
+#: The account of a server without accounts, and of the operator of one with them.
 LOCAL_ACCOUNT = "local"
 
 

@@ -143,7 +143,7 @@ _running: set[Embedded] = set()
 
 def _forget_in_child() -> None:
     for embedded in _running:
-        # Held open here, the port would take connections that nobody answers.
+        # Held open here, the port would take connections without answering them.
         embedded._listener.close()
         # Never finalised here: cleaning up would wait for threads and close files that only the
         # parent has. A reference that nothing gives back is the one way to keep Python from it.

@@ -35,7 +35,7 @@ class House:
     state: State
     #: Returns the store of a room's files.
     frames: Callable[[str], FrameStore]
-    #: Ends what rooms open, the last first.
+    #: Closes the services of rooms, the last first.
     closing: ExitStack
     services: dict[type, Any] = field(default_factory=dict)
     #: Whether requests are answered in this process; in others jobs run.

@@ -35,9 +35,9 @@ class NamedFile:
 class JobKind:
     """A kind of job."""
 
-    #: Returns what runs the jobs in a worker.
+    #: Returns the runners of the jobs in a worker.
     open: Callable[..., Work]
-    #: The service of the jobs that people start; what they are called and which models they use
+    #: The service of the jobs that people start; their noun and the models that they use
     #: stand on its ``jobs``.
     queue: type[JobQueue[Any, Any]] | None
     #: Returns whether a job has not ended.
@@ -78,9 +78,9 @@ class Room:
     #: Returns the services behind its routes, in a process that answers requests.
     open: Callable[..., Iterable[object]] | None = None
     jobs: tuple[JobKind, ...] = ()
-    #: Each returns what a state names of one folder of files.
+    #: Each returns the files of one folder that a state names.
     files: tuple[Callable[[Connection], Iterable[NamedFile]], ...] = ()
-    #: Each returns what a server runs once an hour.
+    #: Each returns a function that a server runs once an hour.
     sweeps: tuple[Callable[..., Callable[[], object]], ...] = ()
     #: Its columns that name stored decisions, which stay in the state for them.
     decisions: tuple[Column[Any], ...] = ()

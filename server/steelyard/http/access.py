@@ -28,7 +28,7 @@ from steelyard.wire.violations import show
 
 #: The tag of the routes that probes and scrapers call; these are not counted.
 OPERATIONS = "operations"
-#: The account of callers of public routes: nobody's.
+#: The account of callers of public routes, which is none.
 NOBODY = "public"
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address

@@ -43,7 +43,7 @@ def console_routes(routes: Iterable[Route]) -> list[Route]:
 def answer(route: Route, who: Who) -> str:
     """Return ``yes``, or the code of the refusal, of a call to a route of the console."""
     if route.access is Access.SIGN_IN:
-        # Whoever signs in has no session, and what comes beside the call opens nothing.
+        # A user who signs in has no session yet, and credentials beside the call open nothing.
         return "cross_site_request" if who == "cross-site" and route.is_write else YES
     if who == "nobody":
         return "missing_api_key" if route.takes_keys else "not_signed_in"

@@ -208,7 +208,7 @@ async def send_stream(request: Request, pieces: Iterator[bytes], media_type: str
     await request.app.ctx.sent.hold(request, STREAM_BYTES)
     piece_s = services_of(request).settings.body_timeout_s
     piece = await asyncio.to_thread(next, pieces, None)
-    # respond() gives back what it is given; middleware may not replace it here.
+    # respond() returns its argument; middleware may not replace it here.
     response: ApiResponse = await request.respond(ApiResponse(content_type=media_type))
     if isinstance(request.stream, Http) and request.stream.head_only:
         await response.send(b"")
@@ -226,7 +226,7 @@ async def send_stream(request: Request, pieces: Iterator[bytes], media_type: str
         transport: Any = request.transport
         if transport is not None:
             transport.abort()
-    except Exception as error:  # noqa: BLE001  the status is sent, so nothing can be told
+    except Exception as error:  # noqa: BLE001  the status is sent, so no error can be
         if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
             services_of(request).get(State).explain(error)
         _log.error("A stream broke off: %s", error, exc_info=error)

@@ -51,7 +51,7 @@ def _allowed_methods(request: Request) -> list[str]:
 
 
 def _too_large(request: Request, error: BaseException) -> errors.SteelyardError:
-    # The bound of a body is the reader's; what comes here is the head, or a body nobody reads.
+    # The bound of a body is the reader's; here it is the head's, or that of an unread body.
     if "header" in str(error):
         limit = request.app.config.REQUEST_MAX_HEADER_SIZE
         return errors.PayloadTooLargeError(
@@ -86,7 +86,7 @@ def _not_answered(request: Request, error: BaseException) -> errors.SteelyardErr
 
 Translation = Callable[[Request, BaseException], errors.SteelyardError]
 
-#: Sanic's exceptions and what each becomes; the first that fits is used.
+#: Sanic's exceptions and our errors for them; the first that fits is used.
 TRANSLATIONS: tuple[tuple[type[BaseException], Translation], ...] = (
     (sanic_errors.NotFound, _not_found),
     (sanic_errors.MethodNotAllowed, _method_not_allowed),

@@ -51,7 +51,7 @@ def request_id_headers(request: Request) -> dict[str, str]:
 
 _access = logging.getLogger("steelyard.access")
 
-#: The attribute of a record of a request that has what is known of it.
+#: The attribute of a log record that has the facts of its request.
 _FIELDS = "request_fields"
 
 #: The route of a request that none was found for.

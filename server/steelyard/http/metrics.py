@@ -22,7 +22,7 @@ from steelyard.http.routing import Route
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
-#: Seconds: from what a refusal takes to the deadline.
+#: Seconds: from a refusal's time to the deadline.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90)
 #: Seconds between two looks of a process at figures that another one shows.
 _REFRESH_S = 1.0

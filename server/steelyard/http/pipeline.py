@@ -99,7 +99,7 @@ def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]
 async def _answer(request: Request, route: Route, call: Call) -> HTTPResponse | None:
     answer: Struct | Raw | HTTPResponse | None
     if route.handler is not None:
-        # One that writes reads what is sent itself.
+        # One that writes reads its body itself.
         with nullcontext() if route.is_write else call.reading_stored():
             answer = await route.handler(request, call)
     else:

@@ -92,7 +92,7 @@ class Call:
             raise self.service(State).explain(error) from error
 
 
-#: Answers a call; the pipeline encodes what it returns.
+#: Answers a call; the pipeline encodes the result.
 Use = Callable[[Call], Awaitable[Struct | Raw]]
 #: Answers a request that the pipeline cannot read or whose answer it cannot send: a struct to be
 #: encoded, a response, or ``None`` once it has sent one piece by piece.

@@ -32,7 +32,7 @@ _POLL_S = 0.02
 _TERMINAL_S = 1.0
 #: New objects after which cycles among them are looked for.
 _COLLECTED_OBJECTS = 10_000
-#: Held by whoever has collections turned off.
+#: Held by the code that has turned collections off.
 _routes_lock = threading.Lock()
 #: Seconds after which a thread lets another one run: a decision changes threads a dozen times, and
 #: beside one that reads an upload it waited a dozen times for the interpreter's own 5 ms.
@@ -146,7 +146,7 @@ def run_server(
 
         def hear(heard: signal.Signals) -> None:
             stop.ask(_TERMINAL_S if heard == signal.SIGINT else math.inf)
-            if stop.at_once.is_set():  # and whoever is still not content ends the process
+            if stop.at_once.is_set():  # a second signal ends the process
                 for number in _SIGNALS:
                     loop.remove_signal_handler(number)
 

@@ -14,7 +14,7 @@ import pyarrow.ipc
 from steelyard.imports.table import ArrowRows, Table, unique_names
 from steelyard.imports.unpacked import UnpackedBytes, check_size, decoded_bytes, read_parquet
 
-#: The metadata of an Arrow schema in which ``datasets`` says what its columns are.
+#: The metadata of an Arrow schema in which ``datasets`` describes its columns.
 _FEATURES = b"huggingface"
 
 

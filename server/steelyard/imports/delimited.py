@@ -180,7 +180,7 @@ class _Records:
 
     def read(self, lines: Iterable[str], n_before: int) -> Iterator[tuple[int, list[str]]]:
         """Yield the cells of each record that has any, with the line that it begins on."""
-        # A context may be longer than what Python takes for a mistake; the limit is the process's.
+        # A context may be longer than Python's limit of a cell, which is the process's.
         csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_CHARACTERS))
         left = _Lines(lines, n_before)
         reader = self._reader(left)

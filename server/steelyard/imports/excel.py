@@ -16,7 +16,7 @@ _ZIP = b"PK\x03\x04"
 #: A whole number that has more digits than Excel keeps.
 _LONG_NUMBER = re.compile(r"-?[1-9]\d{15,}")
 
-#: What stands for a formula without a value, what to do, and how many cells are named.
+#: The text of a formula without a value, the remedy, and how many cells are named.
 _FORMULA = "(formula)"
 _CALCULATE = "Open the file in a spreadsheet program and save it, which puts them in."
 _MOST_NAMES = 8

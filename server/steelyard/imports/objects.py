@@ -96,7 +96,7 @@ def _check_array(text: str, name: str) -> None:
         try:
             row, at = decode(text, between.end())
         except (ValueError, RecursionError):
-            return  # its end, or what is no JSON
+            return  # its end, or no JSON
         n_rows += 1
         n_values += max(1, len(row)) if isinstance(row, dict | list) else 1
         if isinstance(row, dict):

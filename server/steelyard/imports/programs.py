@@ -115,7 +115,7 @@ def _read_label_studio(rows: Sequence[Numbered]) -> Iterator[tuple[int, Annotate
     for number, row in rows:
         item = AnnotatedText(dict(row["data"]), metadata={"id": row["id"]} if "id" in row else {})
         annotations = row.get("annotations") or row.get("completions") or []
-        # What a project calls the truth is what its people are measured by.
+        # A project's own truth is the measure of its people.
         truths = [each for each in annotations if each.get("ground_truth")]
         for annotation in truths or annotations:
             by = annotation.get("completed_by")
@@ -317,7 +317,7 @@ def _read_prodigy(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText
         yield number, item
 
 
-# Langfuse: items of a dataset with what is expected.
+# Langfuse: items of a dataset with expected outputs.
 
 
 def _is_langfuse(row: dict[str, Any]) -> bool:

@@ -52,7 +52,7 @@ _NO_ROWS = frozenset({"dataset_dict.json", "dataset_info.json", "dataset_infos.j
 #: What says that folders are splits.
 _IS_SAVED = frozenset({"dataset_dict.json"})
 _MARK = b"\xef\xbb\xbf"
-#: Columns of what Steelyard exports, be it of no rows; cells of CSV are guarded against spreadsheets.
+#: Columns of Steelyard's exports, also without rows; cells of CSV are guarded against spreadsheets.
 _OURS = frozenset({"context", "is_text"})
 _PARQUET, _ZIP, _OLE, _GZIP = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b"
 
@@ -68,7 +68,7 @@ def are_rows(data: bytes) -> bool:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
-            # Whoever checks rows says what is wrong with it; an object over many lines is none.
+            # The check of rows reports its problem; an object over many lines is none.
             if not number and b'"context"' in line:
                 return True
             continue

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 #: Runs jobs until its standard input ends, or there have been none for a while.
 MODULE = "steelyard.cli.job_worker"
-#: Seconds between two looks whether there is work that nobody does.
+#: Seconds between two looks for work without a worker.
 _LOOK_S = 15.0
 #: Seconds before a process that died young is replaced: doubled each time, up to the second.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0

@@ -38,7 +38,7 @@ _MAX_ATTEMPTS = 5
 #: where every process dies young, the machine is at fault and not the job.
 _UP_S = (0.0, 0.0, 5.0, 20.0, 60.0)
 _SWEEP_S = 3600.0
-#: Seconds that ``close`` waits for what runs.
+#: Seconds that ``close`` waits for running jobs.
 _CLOSE_S = 8.0
 
 _Job = tuple[Work, PendingJob]

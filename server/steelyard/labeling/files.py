@@ -26,7 +26,7 @@ _ANSWERS = pa.schema(
 _GROUP = 256
 _SUFFIX = ".parquet"
 
-#: The place of a row, that of a teacher, and what it said.
+#: The place of a row, that of a teacher, and its answer.
 Answer = tuple[int, int, Judgment]
 
 _decode_judgment = decoder_of(Judgment).decode

@@ -54,7 +54,7 @@ class LabelingReviews:
         settled: dict[tuple[bytes, str], str] = {}
         if job.dataset_id is not None:
             page = await self._drafts.page(caller, DraftsQuery(dataset_id=job.dataset_id))
-            for item in reversed(page.data):  # what was settled last holds
+            for item in reversed(page.data):  # the last decision stands
                 draft = await self._drafts.find(caller, item.id)
                 settled.update(await asyncio.to_thread(self._settled, draft))
         results = await asyncio.to_thread(read_results, self._store, job, source)

@@ -183,7 +183,7 @@ class LabelingRun(Run):
             labeling = self._labeling = self._labeling or self._open(row)
             self._ask(labeling)
         except BaseException:
-            self.close()  # what is left is found anew
+            self.close()  # the rest is found anew
             raise
         return True
 

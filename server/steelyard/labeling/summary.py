@@ -17,7 +17,7 @@ from steelyard.labeling.wire import DecisionAgreement, TeacherAgreement
 from steelyard.proof.differences import Bootstrap
 from steelyard.wire.measures import Measure
 
-#: Decisions of which agreement is told, those most asked.
+#: Decisions whose agreement is reported, those most asked.
 MAX_DECISIONS = 64
 
 

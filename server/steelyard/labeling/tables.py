@@ -27,7 +27,7 @@ labeling_sources = sa.Table(
 )
 
 #: Teachers on a source. ``teachers``, ``decisions``, ``summary``, ``selection`` and ``error`` are
-#: JSON; ``answers_sha256`` names the file of what they said once labels are ready.
+#: JSON; ``answers_sha256`` names the file of their answers once labels are ready.
 labeling_jobs = sa.Table(
     "labeling_jobs",
     metadata,
@@ -63,7 +63,7 @@ labeling_jobs = sa.Table(
     sa.Index(None, "account_id", "created_at"),
 )
 
-#: Files of what teachers said in a job whose labels are not ready.
+#: Files of teachers' answers in a job whose labels are not ready.
 labeling_parts = sa.Table(
     "labeling_parts",
     metadata,

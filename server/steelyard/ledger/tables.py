@@ -34,7 +34,7 @@ class BookName(sa.TypeDecorator[str]):
         return None if value is None else _NAMED.get(value, value)
 
 
-#: What a key's accepted work cost, and what it holds, by UTC month such as ``2026-11``.
+#: The cost of a key's accepted work, and its holds, by UTC month such as ``2026-11``.
 key_months = sa.Table(
     "key_months",
     metadata,

@@ -160,7 +160,7 @@ class DatasetMaps(JobQueue[wire.DatasetMap, wire.MapPage]):
 
     def _points(self, row: Row[Any]) -> wire.MapPoints:
         frame = read_points(self._store, row.result_sha256)
-        # Encoded here: a server that encodes so many numbers as it answers answers nobody else.
+        # Encoded here: a server that encodes so many numbers as it answers blocks all other callers.
         columns = {name: Raw(_encode_column(frame[name])) for name in frame.columns}
         return wire.MapPoints(map=row.id, **cast("dict[str, Any]", columns))
 

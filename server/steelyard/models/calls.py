@@ -189,7 +189,7 @@ class TunedCalls:
         try:
             resolved = await self._names.resolve(caller, name)
         except InvalidReferenceError:
-            # A call may name anything: what has not even the form of a name is not there.
+            # A call may name anything: a text without the form of a name is not there.
             raise unknown_model(name, self._bases.names) from None
         model = resolved.model
         base = self._bases.find(model.base)

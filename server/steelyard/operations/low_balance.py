@@ -11,7 +11,7 @@ from steelyard.outbox.publishing import publish
 from steelyard.outbox.tables import webhook_deliveries, webhooks
 
 _SECONDS_A_DAY = 86_400.0
-#: What an account has available, in nano-USD, when it is told that this is little.
+#: The available nano-USD of an account at which it is warned.
 LOW_BALANCE_NANO = 5 * 10**9
 
 

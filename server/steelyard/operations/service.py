@@ -179,7 +179,7 @@ class OperationLog:
     async def _begin(self, accepted: Accepted) -> Outcome:
         self._running[accepted.operation_id] = Future()
         try:
-            # Without power nobody would end it: lost, it leaves key and credit as a dead one does.
+            # After a power cut nothing would end it: lost, it leaves key and credit as a dead one does.
             outcome = await self._state.write(Together(self._writes.run, accepted), is_synced=False)
         except BaseException:
             # It may have been written all the same, or be yet: nothing runs it.

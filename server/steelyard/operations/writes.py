@@ -90,7 +90,7 @@ class _Round:
             self.spending.load(payer, outcome.row)
         own = iter(outcomes)
         self.outcomes = [None if call is None else next(own) for call in calls]
-        #: Keys that change in this round: what was found of them is not so any more.
+        #: Keys that change in this round: their earlier state is out of date.
         self.changing = {_key_of(call.accepted) for call in work if isinstance(call, Settlement)}
         self.operations: list[rows.OperationRow] = []
         self.keys: list[rows.KeyRow] = []

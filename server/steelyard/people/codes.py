@@ -15,7 +15,7 @@ import secrets
 #: Digits and letters of which none looks like another, in any hand or typeface.
 ALPHABET = "34679ACDEFGHJKLMNPQRTWXY"
 CODE_LENGTH = 8
-TOKEN_START = "steelyard_ss_"  # noqa: S105  what every token begins with
+TOKEN_START = "steelyard_ss_"  # noqa: S105  the prefix of every token
 _TOKEN_BYTES = 32
 #: As ``new_token`` makes it; longer cookies are not even hashed.
 TOKEN_LENGTH = len(TOKEN_START) + 43

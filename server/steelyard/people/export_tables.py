@@ -34,7 +34,7 @@ IN_OTHER_FILES = frozenset(
         "tuned_models",
     }
 )
-#: Tables of how the server works, of numbers that are made of others, and what another account did.
+#: Tables of the server's own working, of derived numbers, and of other accounts' actions.
 OF_THE_SERVER = frozenset(
     {
         "account_lines",
@@ -53,7 +53,7 @@ OF_THE_SERVER = frozenset(
         "referrals",
     }
 )
-#: Columns with which somebody could sign in the account's name, or that say which process works.
+#: Columns with which a reader could sign in the account's name, or that name a working process.
 _LEFT_OUT = frozenset({"account_id", "claimed_until", "old_secret", "runner", "secret"})
 #: Rows that are read at a time.
 _AT_ONCE = 100

@@ -31,7 +31,7 @@ _SCOPE = "openid email"
 #: Signatures that are taken; none with a secret, which a public key would pass for.
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
 _TIMEOUT_S = 10.0
-#: Seconds that what a provider says of itself is kept, and that clocks may differ by.
+#: Seconds that a provider's description of itself is kept, and that clocks may differ by.
 _KEEP_S, _LEEWAY_S = 3600.0, 60
 _HELP = "Whoever runs this server looks at its log and at oidc_issuer (STEELYARD_OIDC_ISSUER)."
 

@@ -27,7 +27,7 @@ PASSKEYS_BEGUN, PASSKEYS = 20, 20
 HOUR_S = 3600.0
 IDLE_S = 12 * HOUR_S
 SESSION_S = 30 * 24 * HOUR_S
-#: A code this old still confirms what is sensitive.
+#: A code this old still confirms a sensitive action.
 CONFIRMED_S = 900.0
 INVITATION_S = 14 * 24 * HOUR_S
 #: How long a deletion of an account can be taken back.

@@ -32,7 +32,7 @@ from steelyard.wire.hosts import is_loopback
 
 _log = logging.getLogger(__name__)
 
-#: Seconds for a server of mail to take a letter, in which nobody else tries to send it.
+#: Seconds for a server of mail to take a letter, in which no other process tries to send it.
 _SEND_S = 30.0
 _LEASE_S = 60.0
 #: Seconds until the second try, doubled each time, up to the second.

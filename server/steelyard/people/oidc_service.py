@@ -82,7 +82,7 @@ class OidcSignIns:
                 "/v1/auth/oidc."
             )
         known = await provider.identity_of(request.state, request.code, request.redirect_uri)
-        # A provider leads back whoever signed in there before, perhaps days ago, without a word.
+        # A provider sends back a user who signed in there before, perhaps days ago, without asking.
         proof = Proof(read_address(known.email), "identity provider", known.proved_at)
         return await self._sign_ins.enter(
             lambda _connection, _now: proof, address, agent=agent, replaced=replaced

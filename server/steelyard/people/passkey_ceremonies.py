@@ -156,7 +156,7 @@ def read_count(
             expected_rp_id=host,
             expected_origin=client_data.origin,
             credential_public_key=_read(public_key or _nobodys_key()),
-            # Held against what is kept in the transaction that changes it.
+            # Compared with the stored one in the transaction that changes it.
             credential_current_sign_count=0,
             require_user_verification=True,
         )

@@ -268,7 +268,7 @@ def _take_code(connection: Connection, challenge_id: str, given: str, now: float
         rows.end_challenges(connection, [challenge_id, *(challenge.id for challenge in live)], now)
         return Proof(row.email)
     # Counted over all of the network's, so that several codes are no more guesses. Those of another
-    # network stay: whoever guesses there takes nothing from here.
+    # network stay: guesses there take nothing from here.
     for other in live:
         if other.network == row.network:
             rows.CHALLENGES.change(connection, other.id, tries_left=row.tries_left - 1)

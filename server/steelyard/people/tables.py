@@ -86,7 +86,7 @@ passkeys = sa.Table(
     sa.Column("last_used_at", sa.Double),
 )
 
-#: Letters that wait to be sent; a code is not among what is kept of one.
+#: Letters that wait to be sent, without the codes in them.
 letters = sa.Table(
     "letters",
     metadata,

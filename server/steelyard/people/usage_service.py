@@ -24,7 +24,7 @@ from steelyard.storage import State
 _DAY_S = 86_400
 #: Days of one answer, and how many it has when nothing is said.
 MAX_DAYS, _DAYS = 400, 30
-#: Lines of one answer; what is left over is told in the last.
+#: Lines of one answer; the last sums up the rest.
 MAX_LINES = 1_000
 
 

@@ -109,7 +109,7 @@ Signature = Annotated[str, Meta(min_length=1, max_length=2048, pattern=_BYTES)]
 UserHandle = Annotated[str, Meta(min_length=1, max_length=128, pattern=_BYTES)]
 
 
-# What a browser's `toJSON` gives has further fields, which nobody needs to leave out.
+# A browser's `toJSON` has further fields, which may be sent.
 class GivenAssertion(Struct, frozen=True, kw_only=True):
     """How a passkey signed a challenge."""
 

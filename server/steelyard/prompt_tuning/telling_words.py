@@ -115,7 +115,7 @@ def _terms(context: str) -> list[str]:
     pairs = {
         f"{first} {second}"
         for first, second in itertools.pairwise(words)
-        # A single letter is what is left of a word cut apart, such as "what 's".
+        # A single letter is the rest of a word cut apart, such as "what 's".
         if min(len(first), len(second)) > 1 and (first not in _EMPTY or second not in _EMPTY)
     }
     return sorted(single | pairs)

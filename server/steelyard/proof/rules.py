@@ -13,7 +13,7 @@ Case = TypeVar("Case")
 class VerdictRule(Generic[Case]):
     """One rule of a verdict."""
 
-    #: What the wire calls what it finds.
+    #: The wire's name of its finding.
     code: str
     #: Returns why a candidate does not pass, in a sentence; ``None`` where it does.
     why: Callable[[Case], str | None]

@@ -208,7 +208,7 @@ class BlindAnswers:
     ) -> list[AgreedDecision]:
         """Return the figures by decision; resampling takes a while, so those at hand are taken."""
         key = (str(draft.row.id), query.by, query.who)
-        # One at a time: whoever asks meanwhile gets what the first one found.
+        # One at a time: later callers get the result of the first.
         with self._lock:
             cached = self._figures.find(key)
             # Of rows that both answered, no answer changes: there are only more of them.

@@ -253,7 +253,7 @@ def split_rows(rows: Places, reviewers: Sequence[str], n_blind: int) -> dict[str
     }
 
 
-#: Whose, what, which rows, and the answer of an entry that is one.
+#: The reviewer, the kind, the rows, and the answer of an entry that is one.
 Part = tuple[str, DutyAction, Places, Answer | None]
 
 

@@ -13,7 +13,7 @@ from steelyard.review.wire import BlindStatus, RowNow
 from steelyard.wire.measures import Measure
 from steelyard.wire.origins import LabelledBy
 
-#: The most reviewers of one call, and the most decisions of which agreement is told.
+#: The most reviewers of one call, and the most decisions whose agreement is reported.
 MAX_REVIEWERS, MAX_AGREED = 50, 64
 
 

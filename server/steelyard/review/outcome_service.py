@@ -32,7 +32,7 @@ from steelyard.review.wire import EditReceipt
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.violations import BODY, Violations, show
 
-#: Rows that are read at once to count what became of them.
+#: Rows that are read at once to count their labels.
 _BATCH = 2000
 
 

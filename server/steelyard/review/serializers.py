@@ -51,7 +51,7 @@ def draft_to_wire(row: Row[Any], review: Review | None) -> wire.Draft:
         for code, count in enumerate(np.bincount(review.state, minlength=len(STATES)).tolist()):
             counts[STATES[code]] = count
     touched = sum(counts.values()) - counts["untouched"]
-    # A version may have fewer rows than places, and what is not there is not touched.
+    # A version may have fewer rows than places, and missing rows are not touched.
     counts["untouched"] = row.rows - touched
     noted = 0 if review is None else len(review.notes)
     return wire.Draft(**structs.asdict(summarise(row)), states=counts, noted=noted)

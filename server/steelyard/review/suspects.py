@@ -73,7 +73,7 @@ class SuspectSearch:
         if error is None and not future.cancelled():
             return _status("ready", manifest.rows, manifest.rows), future.result()
         with self._lock:
-            search.future = None  # whoever asks next begins again
+            search.future = None  # the next caller begins again
         message = error.message if isinstance(error, SteelyardError) else "The search failed."
         return _status("unavailable", 0, manifest.rows, f"{message} Ask again."), None
 

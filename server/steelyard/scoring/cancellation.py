@@ -8,8 +8,8 @@ from contextvars import ContextVar
 
 from steelyard.errors import DeadlineExceededError
 
-#: Of a thread that calls an engine: what runs before each pass. It raises ``DeadlineExceededError``
-#: when nobody waits any more, and may call the engine itself.
+#: Of a thread that calls an engine: runs before each pass. It raises ``DeadlineExceededError``
+#: when no caller waits any more, and may call the engine itself.
 before_pass: ContextVar[Callable[[], None] | None] = ContextVar("before_pass", default=None)
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from steelyard.scoring.ngrams import NgramTable
 from steelyard.scoring.protocol import ScoredDecision
 
-#: Log probabilities below this are read as this: what a member calls impossible stays comparable.
+#: Log probabilities below this are read as this: a member's impossible outcomes stay comparable.
 LEAST_LOG = -20.0
 
 #: Texts, at least, whose n-grams are faster found together than one by one.
@@ -148,7 +148,7 @@ def linear_logits(
     """Return a linear member's logits, of shape (n, n_outcomes)."""
     logits = np.tile(tensors["bias"].astype(np.float64), (len(inputs.texts), 1))
     if member.has_embedding:
-        assert inputs.embedding is not None  # noqa: S101  # the head says what it needs
+        assert inputs.embedding is not None  # noqa: S101  # the head names its inputs
         logits += inputs.embedding @ tensors["embedding"].astype(np.float32, copy=False)
     if member.sharpness is not None:
         assert inputs.embedding is not None  # noqa: S101

@@ -32,7 +32,7 @@ from steelyard.scoring.passes import HEAD, N_LAYERS, WIDTH
 from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.wire.decoding import decode
 
-#: Files of a merged folder: the matrices, and what they are of.
+#: Files of a merged folder: the matrices, and their source.
 ADAPTER, ADAPTER_FACTS = "adapter.safetensors", "adapter.json"
 ADAPTER_FILES = (ADAPTER, ADAPTER_FACTS)
 #: Linear layers of an encoder layer that may be adapted, by their names in training. The first

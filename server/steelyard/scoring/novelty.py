@@ -19,7 +19,7 @@ from safetensors.numpy import load, save
 from steelyard.durable import write_atomically
 from steelyard.scoring.ngrams import hash_ngrams
 
-#: Beside the heads: a fine-tune gathers what begins so. The second is of a model of words alone.
+#: Beside the heads: a fine-tune gathers tensors with this prefix. The second is of a model of words alone.
 NOVELTY, WORDS_NOVELTY = "heads-novelty.safetensors", "heads-novelty-words.safetensors"
 #: Places that words and runs of characters are hashed into.
 WORD_WIDTH = 1024

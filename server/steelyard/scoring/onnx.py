@@ -81,7 +81,7 @@ class LaidOut:
     #: What the lowest layers made of its tokens, where those are read apart; of its last ones, where the
     #: context is long.
     states: NDArray[np.float32] | None = None
-    #: For whom what is computed of its context is kept.
+    #: The account for which the states of its context are kept.
     owner: str = ""
 
     @property

@@ -148,7 +148,7 @@ class LongPast:
 
 
 AnyPast = Past | LongPast
-#: One past token that nobody listens to: axes of size zero are a runtime's weak spot.
+#: One past token that no token listens to: axes of size zero are a runtime's weak spot.
 NO_PAST = Past(
     np.zeros(1, np.int32),
     (np.zeros((N_HEADS, 1, HEAD), np.float32),) * N_LAYERS,

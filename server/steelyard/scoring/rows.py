@@ -30,7 +30,7 @@ APART_ROW_LENGTH = 32
 #: A key that is none: rows see different numbers of tokens.
 NO_KEY = -1
 #: Keys of a row up to which a matrix product adds up its terms in one go. Beyond, where a partial
-#: sum ends would depend on what else the row sees.
+#: sum ends would depend on the other tokens of the row.
 MAX_KEYS = 512
 #: Tokens whose sum a matrix product makes in one go: it begins anew at every multiple of them.
 SUMMED = 128
@@ -155,7 +155,7 @@ def fill_rows(
         row_length = APART_ROW_LENGTH if is_apart else ROW_LENGTH
     rows = _cut(units, row_length, is_joint=is_joint, is_summed=is_summed)
     if len(units) > 1 and max(rows.context_keys.shape[1], rows.keys.shape[1]) > MAX_KEYS:
-        # Each unit from a row of its own on: then what a row sees is of one unit.
+        # Each unit from a row of its own on: then a row sees one unit.
         return _cut(units, row_length, is_joint=is_joint, is_summed=is_summed, is_apart=True)
     return rows
 
@@ -321,10 +321,10 @@ def visible_tokens(
     row = np.repeat(np.arange(n_rows), len(asking) // n_rows)
     n_ids = int(blocks.max()) + 1
     in_row = np.zeros((n_rows, n_ids), bool)
-    # One column more takes what listens to nothing.
+    # One column more takes tokens that listen to nothing.
     heard = np.zeros((n_rows, n_ids + 1), bool)
     in_row[row, asking[:, 0]] = True
-    in_row[:, 0] = False  # padding: what it sees is nobody's
+    in_row[:, 0] = False  # padding sees nothing
     for column in (2, 3, 4):
         heard[row, asking[:, column]] = True
     visible: NDArray[np.bool_] = in_row[:, blocks[:, 0]] | heard[:, blocks[:, 1]]

@@ -65,7 +65,7 @@ class Tokenizer:
         """Return a number of tokens that a text has at least: its plain words and punctuation."""
         if _NOT_PLAIN.search(text) is None:
             return sum(1 for _ in _WORDS.finditer(text))
-        # Letters of other alphabets join what stands beside them, and some characters are dropped.
+        # Letters of other alphabets join their neighbours, and some characters are dropped.
         return sum(1 for word in _SPACES.split(text) if word and _NOT_PLAIN.search(word) is None)
 
     def encode_anew(self, text: str) -> list[int]:
@@ -80,7 +80,7 @@ class Tokenizer:
         return ids
 
 
-#: Tokenizers in use, by what they were made of.
+#: Tokenizers in use, by their sources.
 _shared: WeakValueDictionary[tuple[str, str, str], Tokenizer] = WeakValueDictionary()
 _sharing = threading.Lock()
 
@@ -97,6 +97,6 @@ def shared_tokenizer(content: bytes, *, name: str, revision: str) -> Tokenizer:
 
 def cached_size(text: str, ids: array[int]) -> int:
     """Return the bytes that a text and its ids take in the cache."""
-    # Not ``sys.getsizeof``: a text grows when somebody asks for its UTF-8, which stays with it.
+    # Not ``sys.getsizeof``: a text grows when its UTF-8 is requested, which stays with it.
     n_bytes = len(text) * (1 if text.isascii() else 8)
     return n_bytes + ids.itemsize * len(ids) + _ENTRY_BYTES

@@ -90,7 +90,7 @@ class TunedScorer:
     ) -> None:
         #: What it knows of the texts that it was trained on.
         self.training = training
-        #: Heads by the decisions that they answer, and what answers decisions that have none.
+        #: Heads by the decisions that they answer, and the answerer of decisions without one.
         self.heads, self.scorer = heads, scorer
         #: The reader whose evidence heads may read.
         self.reader = reader
@@ -151,7 +151,7 @@ class TunedScorer:
         request: RenderedRequest, heads: Sequence[Head | None]
     ) -> RenderedRequest | None:
         """Return the part of a request that the lower scorer must answer; None where heads need none."""
-        # Answers do not depend on what is asked beside them, so that leaving some out is the same.
+        # Answers do not depend on the decisions beside them, so that leaving some out is the same.
         decisions = tuple(
             decision
             for decision, head in zip(request.decisions, heads, strict=True)
@@ -250,7 +250,7 @@ class TunedScorer:
         vector: NDArray[np.float32] | None,
     ) -> ScoredDecision:
         if head is None:
-            assert scored is not None  # noqa: S101  # what has no head was asked below
+            assert scored is not None  # noqa: S101  # decisions without a head were asked below
             return replace(scored, is_untrained=True)
         embedding = vector if head.needs_embedding else None
         evidence = None
@@ -404,7 +404,7 @@ def _load_heads(folder: Path) -> tuple[Heads, TrainingTexts | None]:
     except EngineUnavailableError:
         raise
     except (OSError, ValueError, KeyError, msgspec.MsgspecError) as error:
-        # The hashes are right, so that whoever wrote the files wrote what this cannot read.
+        # The hashes are right, so the files were written in a form that this cannot read.
         raise _unusable("has heads that this version cannot read", "files_altered") from error
 
 

@@ -259,7 +259,7 @@ def open_queue(
 
 
 def _remote(name: str, model: ConnectedModel) -> ModelEngine:
-    # Here, so that a server with no such model does not import what calls others.
+    # Here, so that a server with no such model does not import the clients.
     from steelyard.serving.connected.remote import Remote  # noqa: PLC0415
 
     return Remote(name, model)

@@ -45,7 +45,7 @@ from steelyard.serving.untrained import untrained
 from steelyard.waiting import wait_for_end
 from steelyard.wire.violations import has_lone_surrogate
 
-#: The calibration of what is calibrated already: a temperature of 1.
+#: The calibration of calibrated probabilities: a temperature of 1.
 _UNTEMPERED = TemperatureTable()
 #: What is left of the logits of a context that the model does not read.
 _UNREAD_SHARE = 0.1
@@ -492,7 +492,7 @@ async def wait_for_scores(
         raise _late(future, wait_s)
     try:
         return future.result()
-    except concurrent.futures.CancelledError:  # what it was queued for was given up
+    except concurrent.futures.CancelledError:  # its request was given up
         raise asyncio.CancelledError from None
     except errors.SteelyardError:  # one of them is a TimeoutError too
         raise

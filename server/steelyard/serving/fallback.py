@@ -47,7 +47,7 @@ from steelyard.tracing.attributes import Attributes
 RECENTLY_UNAVAILABLE = "recently_unavailable"
 #: The reason given where the model asked for was not sure, and others decide then.
 UNSURE = "unsure"
-#: What keeps a model from answering for a while: whoever may stand in is tried.
+#: Passing failures of a model, after which the next one is tried.
 PASSING = (errors.EngineUnavailableError, errors.DeadlineExceededError, errors.ModelWarmingError)
 #: That the model asked for is off: who is listed to stand in is tried.
 OFF = (errors.FamilyOffError, errors.FamilyEmptyError, errors.ModelOffError)

@@ -114,7 +114,7 @@ def fitted(
     choice = stored(path)
     if choice is None and measure is not None:
         choice = measure()
-        # A home that takes no file is reported by what needs it; then each start measures.
+        # A home that takes no file is reported elsewhere; then each start measures.
         with suppress(OSError):
             if choice is not None:
                 write_atomically(path, msgspec.json.encode(choice))

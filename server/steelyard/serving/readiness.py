@@ -50,7 +50,7 @@ async def check_ready(models: ModelRegistry, state: State, damage: DamageNotes) 
             await _score(model)
         except errors.SteelyardError as error:
             missing[part] = error.message
-        except Exception:  # noqa: BLE001  # logged, and told
+        except Exception:  # noqa: BLE001  # logged, and reported
             _log.exception("The engine of %s failed a question of its own.", model.name)
             missing[part] = f"The engine of {model.name} failed; the log says why."
     for name, status in models.engine_statuses().items():

@@ -148,9 +148,9 @@ class ModelFacts:
     release_date: dt.date
     evaluation_key: str
     embed: Callable[[Sequence[str]], NDArray[np.float32]] | None = None
-    #: Whether it answers on another server, which then sees what is asked, or by a route.
+    #: Whether it answers on another server, which then sees the request, or by a route.
     is_connected: bool = False
-    #: Of a connected model: names what its logits come from, as a scorer's does.
+    #: Of a connected model: names the source of its logits, as a scorer's does.
     sha256: str = ""
     #: Whether its probabilities were calibrated; those of connected models may not be.
     is_calibrated: bool = True

@@ -32,7 +32,7 @@ UNCALLABLE = (
     errors.ModelDeletedError,
     errors.ModelDiscardedError,
 )
-#: What may come of a request that is charged, besides what any may.
+#: Errors of a request that is charged, beside those of any.
 PAID_ERRORS = (
     errors.InsufficientCreditError,
     errors.KeyCapReachedError,
@@ -140,7 +140,7 @@ ROUTES = (
     ),
 )
 
-#: For whoever runs the server.
+#: For the operator of the server.
 HEALTH_ROUTES = (
     *(
         row(

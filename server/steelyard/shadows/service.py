@@ -85,7 +85,7 @@ class Shadows:
             and hosted.price_nano
             and not caller.is_operator
         ):
-            # Nobody pays for what a shadow asks.
+            # Requests of a shadow are free.
             raise _refused(
                 "model",
                 f"is {request.model}, which costs whoever runs the server; ask them to set the shadow.",

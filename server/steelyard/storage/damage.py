@@ -65,7 +65,7 @@ class DamageNotes:
         path = self._path_of(part)
         if path.exists():
             return
-        # In one line: what SQLite or Arrow said last, and not how often it was tried again.
+        # In one line: the last message of SQLite or Arrow, and not how often it was tried again.
         _log.error("%s%s", error.message, _reason(error.__cause__))
         with contextlib.suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

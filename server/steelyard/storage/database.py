@@ -52,12 +52,12 @@ WAIT_S = 30.0
 _READERS = 4
 #: Seconds that a count waits for a lock of the database.
 _COUNT_S = 5.0
-#: Of the time for a turn, how long what was lost is made again for.
+#: Of the time for a turn, how long a lost connection is made again for.
 _AGAIN = 0.375
 #: Seconds that a write which has begun on PostgreSQL has to end, after the wait for its turn.
 _END_S = 1.5
 
-#: Errors of statements are logged: their parameters, which hold what callers sent, stay out.
+#: Errors of statements are logged: their parameters, which hold callers' data, stay out.
 create_engine = functools.partial(sqlalchemy.create_engine, hide_parameters=True)
 
 _LATE = "The state is being written by another process for too long; try again."
@@ -84,7 +84,7 @@ class State:
         timeout_s: float | None = None,
     ) -> None:
         self.instance = instance
-        #: Seconds that a read may take; ``None`` where nobody is asked.
+        #: Seconds that a read may take; ``None`` without a bound.
         self._read_s = None if timeout_s is None else timeout_s + _END_S
         self._turn_s, self._end_s = (WAIT_S, WAIT_S) if timeout_s is None else (timeout_s, _END_S)
         #: When it was last read, by a clock that goes on alone.
@@ -273,7 +273,7 @@ def _read_once(engine: Engine, work: Callable[[Connection], T]) -> T:
         return work(connection)
 
 
-# SQLite must not close, in a forked child, what its parent has open: the copies are kept for good.
+# SQLite must not close, in a forked child, its parent's files: the copies are kept for good.
 _opened: weakref.WeakSet[State] = weakref.WeakSet()
 _inherited: list[State] = []
 

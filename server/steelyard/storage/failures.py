@@ -49,7 +49,7 @@ _SQLITE = {
 }
 _SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 # SQLite itself does not look at texts: Python's driver does, and says it without a code.
-# And where a byte of the schema is another one, what every statement names is not there.
+# And where a byte of the schema is another one, the tables of every statement are missing.
 _DAMAGED_SCHEMA = ("Could not decode to UTF-8", "no such table:", "no such column:")
 # Class XX: data_corrupted and index_corrupted.
 _POSTGRES_DAMAGED = {"XX001", "XX002"}
@@ -95,7 +95,7 @@ def refused(error: BaseException) -> SteelyardError | None:
 def damaged(error: BaseException) -> DataDamagedError | None:
     """Return the error to raise when the database, or a row's content, is damaged."""
     if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
-        # Requests were read before: what is decoded beside a connection was stored.
+        # Requests were read before: bytes decoded beside a connection were stored.
         return DataDamagedError(f"A row of the state's database cannot be read. {ADVICE}")
     if not isinstance(error, DBAPIError):
         return None

@@ -18,12 +18,12 @@ from steelyard.errors import StorageUnavailableError
 from steelyard.storage.locks import LOCKED, MIGRATE_KEY, WRITE_KEY
 from steelyard.storage.tables import metadata, oldest_version
 
-#: The revision of the first release: what is older than it cannot be migrated.
+#: The revision of the first release: older databases cannot be migrated.
 FIRST = "0024"
 #: The newest revision: that of the last file in ``migrations/versions``.
 HEAD = "0031"
 #: The ``HEAD`` of the oldest version that works on the tables as the migrations leave them. A
-#: migration that takes away what a version uses raises it to the ``HEAD`` of the next one.
+#: migration that removes anything in use raises it to the ``HEAD`` of the next one.
 OLDEST = FIRST
 
 # Where Alembic keeps the revision.
@@ -31,7 +31,7 @@ _revision = Table("alembic_version", MetaData(), Column("version_num", Text, pri
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
-#: How long a migration waits for a lock of PostgreSQL, before which nobody gets one after it, and
+#: How long a migration waits for a lock of PostgreSQL, during which later locks wait, and
 #: for how long it tries again.
 _LOCK_MS, _LOCKS_S, _PAUSE_S = 500, 60.0, 0.2
 #: How long a migration may do nothing.

@@ -46,7 +46,7 @@ def run_all(connection: Connection, calls: Iterable[Call]) -> list[StatementResu
     """Run statements in their order, on PostgreSQL in one trip; return the rows or counts of each."""
     with single_trip(connection):
         cursors = [statement.send(connection, values) for statement, values in calls]
-    # All rows: a statement that is not at its end keeps what it reads from being cleared away.
+    # All rows: a statement that is not at its end keeps its rows from being cleared away.
     rows_of_each = [cursor.fetchall() if cursor.description else [] for cursor in cursors]
     return [
         StatementResult(rows[0] if rows else None, cursor.rowcount)

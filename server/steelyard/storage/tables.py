@@ -26,7 +26,7 @@ metadata = sa.MetaData(
 oldest_version = sa.Table("oldest_version", metadata, sa.Column("head", sa.Text, primary_key=True))
 
 #: Who owns resources and pays. The account ``local`` is there from the start.
-#: ``deletes_at`` is when all that an account has is removed, where somebody asked for that.
+#: ``deletes_at`` is when an account's data is removed, where its owner asked for that.
 accounts = sa.Table(
     "accounts",
     metadata,

@@ -20,7 +20,7 @@ from steelyard.scoring.entailment.folder import GRAPH, TOKENIZER, EncoderFacts, 
 from steelyard.scoring.entailment.windows import windows_of
 from steelyard.settings import InvalidSettingError
 
-#: Characters of a statement that are tokenized: more than half of what any encoder here reads.
+#: Characters of a statement that are tokenized: more than half of any encoder's input here.
 _MAX_STATEMENT = 16_384
 #: Tokens that a part of a text may have more than the same characters had in the whole text.
 _SPARE_TOKENS = 4

@@ -37,7 +37,7 @@ class RegionPool:
         self.may_share = may_share
         self._shares = may_share
         self._waiting: list[SharedRegion] = []
-        #: Names of what the server was to unmap and did not.
+        #: Names of regions that the server was to unmap and did not.
         self._held: list[str] = []
         self._closed = False
         self._lock = threading.Lock()

@@ -162,7 +162,7 @@ class RoutedEngine:
         when none can run it, and ``DeadlineExceededError`` when its caller is gone
         (``cancellation.only_while``).
         """
-        # Before any engine is asked: that nobody waits is no failure of a server.
+        # Before any engine is asked: a caller that is gone is no failure of a server.
         check_awaited()
         remote, local = self._enter()
         if remote is not None:

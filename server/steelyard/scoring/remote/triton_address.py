@@ -99,7 +99,7 @@ def parse_address(text: str, tls: TlsFiles = _NO_FILES) -> TritonAddress | None:
         raise _refusal(text)
     chosen = DEFAULT_PORT if port is None else port
     address = TritonAddress(host, chosen, _SCHEMES[parts.scheme], tls)
-    address.tls_options()  # an unreadable file is told here
+    address.tls_options()  # an unreadable file is refused here
     return address
 
 

@@ -65,7 +65,7 @@ SHA256, PRECISION = "steelyard_sha256", "precision"
 CHECK_S = 2.0
 #: Tries of a pass, in all.
 ATTEMPTS = 3
-#: Bytes of a pass from which its large tensors go through shared memory, and what is large.
+#: Bytes of a pass from which its large tensors go through shared memory, and of a large tensor.
 SHARED_PASS, SHARED_TENSOR = 2_000_000, 16_384
 #: Regions that a pass tries: a server started again lacks the first, and has the next.
 REGION_TRIES = 2

@@ -14,7 +14,7 @@ from steelyard.errors import (
 #: Statuses of which the same call may succeed a moment later: scoring changes nothing, so that it
 #: may be tried again whatever became of it.
 PASSING = frozenset({"UNAVAILABLE", "ABORTED", "RESOURCE_EXHAUSTED"})
-#: Seconds to wait before trying again: what passes by itself, and what somebody must mend.
+#: Seconds to wait before trying again: after a passing failure, and after one to be mended.
 SOON_S, LATER_S = 1.0, 15.0
 
 

@@ -24,7 +24,7 @@ class UnusableAnswerError(EngineUnavailableError):
     """A remote server's answer that breaks its wire."""
 
 
-#: Statuses with which servers refuse a context that is too long, and what their bodies then say.
+#: Statuses with which servers refuse a context that is too long, and the words of their bodies.
 TOO_LONG_STATUSES = (400, 413, 422, 500)
 _TOO_LONG = (
     "context_too_long",

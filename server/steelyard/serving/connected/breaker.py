@@ -32,7 +32,7 @@ class RemoteFailureError(EngineUnavailableError):
         super().__init__(message, retry_after_s=retry_after_s, is_unreached=is_unreached)
         self.answered = status
         self.is_passing = is_unreached or status in _PASSING
-        #: Whether it says something against the server, and not against what was asked.
+        #: Whether it speaks against the server, and not against the request.
         self.is_servers = status is None or status >= 500 or status in {*REFUSED_KEY, 404, 405}
 
 

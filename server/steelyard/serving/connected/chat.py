@@ -28,7 +28,7 @@ from steelyard.serving.connected.answers import (
 from steelyard.serving.connected.breaker import RemoteFailureError
 from steelyard.serving.connected.wire import Post
 
-#: Outcomes that are asked at once, and log probabilities that are asked for: what servers allow.
+#: Outcomes that are asked at once, and log probabilities that are asked for: the most that servers allow.
 MAX_OPTIONS = TOP = 20
 #: Levels that digits name.
 _MAX_DIGITS = 9
@@ -88,7 +88,7 @@ class ChatWire:
             int(group[shares.argmax()]) for group, shares in zip(groups, within, strict=True)
         ]
         final = await self._average(context, decision, winners, post)
-        # A winner's share of its group says what the group has beside it.
+        # A winner's share of its group gives that of the others in it.
         weights = [
             share / shares.max() * shares
             for share, shares in zip(final.shares.tolist(), within, strict=True)

@@ -61,7 +61,7 @@ class CheckReport(Struct, frozen=True, kw_only=True):
 
     asked: int
     answered: int
-    #: Messages of what failed, each once.
+    #: Messages of failures, each once.
     failures: list[str]
     p50_ms: float | None
     max_ms: float | None

@@ -27,7 +27,7 @@ FILE = "models.toml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 #: Tokens of a judge's context that questions and its chat template keep free.
 ROOM_TOKENS = 512
-#: A key's longest file; what is longer is none.
+#: A key's longest file; a longer one has none.
 _MAX_KEY_BYTES = 8 * 1024
 
 Wire = Literal["systemone", "decisions", "decide", "chat", "hub", "gguf", "entailment"]

@@ -42,7 +42,7 @@ class Asker:
         within = [(await self._average(decision, group.tolist())).shares for group in groups]
         winners = [int(group[logs.argmax()]) for group, logs in zip(groups, within, strict=True)]
         final = await self._average(decision, winners)
-        # A winner's share of its group says what the group has beside it.
+        # A winner's share of its group gives that of the others in it.
         pairs = zip(final.shares.tolist(), within, strict=True)
         logs = np.concatenate([logs - logs.max() + log for log, logs in pairs])
         return LabelShares(logs, final.mass)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-#: What it gives way to: whoever waits for the shipped model comes first.
+#: How far it gives way: callers of the shipped model come first.
 _NICENESS = 5
 #: Tokens of a pass: between two passes the server notices requests that were given up.
 _BATCH_TOKENS = 256
@@ -48,7 +48,7 @@ def _start(options: dict[str, Any]) -> Any:
 
     params = xllamacpp.CommonParams()
     params.model.path = options["file"]
-    # One more for what it writes, so that no context has to be read again.
+    # One more for its own text, so that no context has to be read again.
     params.n_parallel = options["slots"] + 1
     params.n_ctx = options["context_tokens"] * params.n_parallel
     params.n_batch = params.n_ubatch = _BATCH_TOKENS

@@ -218,7 +218,7 @@ class JudgeEngine:
         if self._starting is None or self._starting.done():
             self._starting = asyncio.create_task(self._start())
             self._starting.add_done_callback(_look_at)
-        # A request that is given up does not stop what others wait for too.
+        # A request that is given up does not stop a pass that others wait for too.
         return await asyncio.shield(self._starting)
 
     async def _lost(self, run: _Run) -> None:
@@ -285,7 +285,7 @@ class JudgeEngine:
         try:
             prompt = str(member(await self._send(run, "POST", "/apply-template", body), "prompt"))
         except RemoteFailureError:
-            prompt = f"{_MARK}\n\nAnswer:"  # a model that nobody taught to chat
+            prompt = f"{_MARK}\n\nAnswer:"  # a model without a chat template
         head, mark, tail = prompt.partition(_MARK)
         if not mark:
             raise UnusableAnswerError(f"The chat template of {self.name} leaves messages out.")

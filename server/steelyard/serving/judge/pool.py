@@ -32,7 +32,7 @@ class JudgePool:
     """Running judges and the memory that each takes; for one event loop."""
 
     def __init__(self, memory_bytes: int = 0) -> None:
-        #: Most bytes of all judges; 0 for what is free.
+        #: Most bytes of all judges; 0 for the free memory.
         self._memory_bytes = memory_bytes
         self._lock = asyncio.Lock()
         self._bytes: dict[PooledJudge, int] = {}

@@ -19,9 +19,9 @@ from steelyard.errors import SteelyardError
 from steelyard.wire.decoding import decoder_of
 
 _log = logging.getLogger(__name__)
-#: Writes what follows on messages, in so many tokens at most; ``None``: no model here may write.
+#: Writes an answer to messages, in so many tokens at most; ``None``: no model here may write.
 Write = Callable[[list[dict[str, str]], int], Awaitable[str | None]]
-#: Where a home keeps them: by question, what yes and no state, or null where it has neither.
+#: Where a home keeps them: by question, the statements of yes and no, or null without them.
 FILE = "statements.json"
 _MOST, _MAX_TOKENS, _MAX_CHARACTERS = 10_000, 160, 600
 #: Seconds that a request waits for its statements, and that a judge which failed is not asked again.

@@ -52,7 +52,7 @@ class RouteQueue:
 
     def __init__(self, steps: tuple[HostedStep, ...]) -> None:
         self._steps = steps
-        # Half: what the first model has answered needs a place at the next, beside other requests.
+        # Half: requests that the first model has answered need places at the next, beside others.
         self.max_queue = max(1, min(step.model.queue.max_queue for step in steps) // 2)
         self._lock = threading.Lock()
         self._n_waiting = 0
