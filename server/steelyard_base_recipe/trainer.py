@@ -17,7 +17,7 @@ from torch import Tensor
 
 from steelyard.decisions.rendering import render_context
 from steelyard.scoring.tokenizer import Tokenizer
-from steelyard.training.batches import ROW_LENGTHS, Item, make_batches, make_item
+from steelyard.training.batches import Item, make_batches, make_item
 from steelyard.training.model import NEW_PARTS, PackedBatch, PackedScorer
 from steelyard_base_recipe.anchor import Anchor
 from steelyard_base_recipe.augment import augment, plain_examples
@@ -362,11 +362,9 @@ def parameter_groups(model: PackedScorer, recipe: BaseRecipe) -> list[dict[str, 
     return [{"params": parameters, "peak": rate} for rate, parameters in by_rate.items()]
 
 
-def plain_item(
-    row: MixtureRow, tokenizer: Tokenizer, longest: int = ROW_LENGTHS[-1]
-) -> Item | None:
+def plain_item(row: MixtureRow, tokenizer: Tokenizer) -> Item | None:
     """Lay a row out as an application would send it; None if it does not fit a row."""
-    return make_item(render_context(row.context), plain_examples(row), tokenizer, longest)
+    return make_item(render_context(row.context), plain_examples(row), tokenizer)
 
 
 def soft_cross_entropy(logits: Tensor, batch: PackedBatch) -> tuple[Tensor, Tensor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -31,7 +30,7 @@ from steelyard.wire.measures import Measure
 from steelyard.wire.violations import BODY
 
 MAX_RULES = 200
-#: Answers that the selection of feedback is told of.
+#: Answers that the selection of feedback lists.
 _LOOKED, _AT_ONCE = 5_000, 500
 
 _encode = msgspec.json.Encoder().encode
@@ -50,12 +49,9 @@ _tops = decoder_of(dict[str, _Top]).decode
 class Alarms:
     """The alarms of every account."""
 
-    def __init__(
-        self, state: State, writes: KeyedWrites, *, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, state: State, writes: KeyedWrites) -> None:
         self._state = state
         self._writes = writes
-        self._now = now
 
     async def rules(self, caller: Caller) -> wire.AlarmRules:
         """Return an account's rules, and the models that they watch."""
@@ -63,7 +59,7 @@ class Alarms:
 
     async def put_rule(self, write: Write, request: wire.PutAlarmRule) -> wire.AlarmRules:
         """Replace the rule of a model or the general rule, and clear the alarms of its models."""
-        account_id, now = write.caller.account_id, self._now()
+        account_id, now = write.caller.account_id, time.time()
         model = request.model or ""
         _check_reference(request)
         watches = [
@@ -87,7 +83,7 @@ class Alarms:
 
     async def remove_rule(self, write: Write, model: str | None) -> wire.AlarmRules:
         """Remove the rule of a model or the general rule, and clear the alarms of its models."""
-        account_id, now = write.caller.account_id, self._now()
+        account_id, now = write.caller.account_id, time.time()
 
         def work(connection: Connection) -> wire.AlarmRules:
             own = {row.model for row in rows.all_rules(connection, [account_id])}
@@ -124,7 +120,7 @@ class Alarms:
 
     async def acknowledge(self, write: Write, alarm_id: str) -> wire.Alarm:
         """Acknowledge an alarm; it still clears by itself."""
-        caller, now = write.caller, self._now()
+        caller, now = write.caller, time.time()
 
         def work(connection: Connection) -> wire.Alarm:
             row = _find(connection, caller.account_id, alarm_id)

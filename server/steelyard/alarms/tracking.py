@@ -22,7 +22,7 @@ from steelyard.calibration.sequences import BUCKET, MAX_BUCKETS, N_BETS, RUN, WI
 #: Values of one decision or answer, by figure; a share's that are 0 may be left out.
 Values = Mapping[str, float]
 
-#: Outcomes of a decision with figures of their own; what else is answered counts as ``OTHER``.
+#: Outcomes of a decision with figures of their own; other answers count as ``OTHER``.
 MOST_OUTCOMES = 64
 OUTCOME = "outcome:"
 OTHER = f"{OUTCOME}(other)"
@@ -43,6 +43,8 @@ _FIGURES: dict[Watch, str] = {
     "errors": FAILED,
     "escalations": ESCALATED,
 }
+#: The chance that a reference's mean is outside its interval.
+_REFERENCE_LEVEL = 1e-4
 #: Values that a reference has at least.
 MIN_REFERENCE = 100
 #: Values after which a raised alarm may clear, all of the latest ones speaking for the reference.
@@ -163,9 +165,7 @@ class AlarmMove:
     estimate: TrackedFigure
 
 
-def figures_of(
-    units: Sequence[Values], names: Iterable[str] = (), *, level: float = 1e-4
-) -> dict[str, Figure]:
+def figures_of(units: Sequence[Values], names: Iterable[str] = ()) -> dict[str, Figure]:
     """Return the figures of a reference's values; none of too few.
 
     ``names`` are figures that are watched even where every value is 0.
@@ -188,7 +188,7 @@ def figures_of(
     for name, figure in figures.items():
         if name in _MEANS:
             figure.low, figure.high = sequences.reference_interval(
-                figure.mean, figure.variance, int(n), level
+                figure.mean, figure.variance, int(n), _REFERENCE_LEVEL
             )
     return figures
 

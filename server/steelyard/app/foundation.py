@@ -87,7 +87,7 @@ def open_frames(settings: Settings, name: str) -> FrameStore:
         ) from error
 
 
-def database_damage(settings: Settings, *, deep: bool = False) -> str | None:
+def database_damage(settings: Settings) -> str | None:
     """Return the damage found in the state's file; ``None`` without damage or without a file."""
     path = state_path_of(settings)
-    return None if path is None else damage_of_database(path, deep=deep)
+    return None if path is None else damage_of_database(path, deep=False)

@@ -59,7 +59,6 @@ class PurchaseService:
         accounts_enabled: bool,
         referral_nano: int = 0,
         now: Callable[[], float] = time.time,
-        note: Note | None = None,
     ) -> None:
         self._state = state
         self._writes = KeyedWrites(state, now=now)
@@ -67,7 +66,7 @@ class PurchaseService:
         self._accounts_enabled = accounts_enabled
         self._referral_nano = referral_nano
         self._now = now
-        self._note = note
+        self._note: Note | None = None
 
     def register_note(self, note: Note) -> None:
         """Register the function that records who changed an account's money."""
@@ -400,7 +399,7 @@ class PurchaseService:
                         "this one."
                     )
                 if known.state != "pending":
-                    # Its page at the provider may be open still: what is paid there has no credit.
+                    # Its page at the provider may be open still: a payment there gives no credit.
                     raise errors.PurchaseStateError(
                         f"The purchase of this Idempotency-Key is {known.state}; send a new key to "
                         "buy again."

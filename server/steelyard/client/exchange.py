@@ -12,7 +12,6 @@ import math
 import platform
 import random
 import time
-from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
 import httpx
@@ -48,7 +47,7 @@ _CONNECT_S = 10.0
 _JSON = "application/json"
 #: Seconds that an attempt gets beyond the waits of httpx.
 _GRACE_S = 0.25
-#: Seconds from which a wait is told in the log: a person who looks on would take it for a hang.
+#: Seconds from which a wait is logged: a person who looks on would take it for a hang.
 _LOGGED_WAIT_S = 5.0
 
 _log = logging.getLogger(__name__)
@@ -90,14 +89,12 @@ class Exchange(Generic[_Answer]):
         call: Call[_Answer],
         options: ClientOptions,
         compression: Compression,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._call = call
         self._options = options
         self._compression = compression
         self._session = options.session_token
-        self._clock = clock
-        self._started = clock()
+        self._started = time.monotonic()
         self._packed = compression.compress(call)
         self._may_repeat = False
         self._named_wait_s: float | None = None
@@ -139,7 +136,7 @@ class Exchange(Generic[_Answer]):
         take as long as the line needs.
         """
         moves_rows = self._call.answer is bytes or self._call.content_type != _JSON
-        return None if moves_rows else self._clock() + self._left_s() + _GRACE_S
+        return None if moves_rows else time.monotonic() + self._left_s() + _GRACE_S
 
     def must_send_plain(self, response: httpx.Response) -> bool:
         """Return whether the server refuses compressed bodies; from then on they go out plain.
@@ -244,7 +241,7 @@ class Exchange(Generic[_Answer]):
         return max(self._options.timeout_s - self._elapsed_s(), 0.001)
 
     def _elapsed_s(self) -> float:
-        return self._clock() - self._started
+        return time.monotonic() - self._started
 
     def _refusal(self, response: httpx.Response) -> SteelyardError:
         status, headers = response.status_code, response.headers

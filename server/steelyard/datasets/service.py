@@ -76,10 +76,10 @@ ERASE_AFTER_S = 3600.0
 #: How often rows are placed behind those of other processes before their sender is refused.
 _MOST_TRIES = 50
 
-#: Says in the deleting transaction what still reads a dataset, as ``an evaluation``; ``None`` when
+#: Names in the deleting transaction a reader of the dataset, as ``an evaluation``; ``None`` when
 #: nothing of its kind does.
 ReaderCheck = Callable[[Connection, str], str | None]
-#: Erases in the deleting transaction what a room above keeps of a dataset's rows.
+#: Erases in the deleting transaction the data of a room above about a dataset's rows.
 Eraser = Callable[[Connection, str], None]
 #: Returns the dataset that a family of an account grows on; ``None`` when there is no such family.
 GrownOn = Callable[[Connection, str, str], str | None]
@@ -95,14 +95,12 @@ class DatasetService:
         writes: KeyedWrites,
         *,
         bounds: RowBounds,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
         self._store = store
         self._rows = RowStore(store)
         self._writes = writes
         self._bounds = bounds
-        self._now = now
         self._readers: list[ReaderCheck] = []
         self._find_doubts: Callable[[Connection, str], list[Doubt]] = lambda *_: []
         self._erasers: list[Eraser] = []
@@ -142,7 +140,7 @@ class DatasetService:
         manifest = await parse(
             write.caller.account_id, write_version, self._store, dataset_id, sent, self._bounds
         )
-        now = self._now()
+        now = time.time()
         row = DatasetRow(
             id=dataset_id,
             account_id=write.caller.account_id,
@@ -205,7 +203,7 @@ class DatasetService:
         manifest = await parse(
             caller.account_id, write_version, self._store, dataset_id, sent, self._bounds, previous
         )
-        now = self._now()
+        now = time.time()
 
         def work(connection: Connection) -> Dataset | Answer:
             row = self._require_growing(connection, caller, dataset_id, sent)
@@ -284,7 +282,7 @@ class DatasetService:
 
     async def archive(self, write: Write, dataset_id: str) -> Dataset:
         """Put a dataset into the archive; unchanged when it is in there."""
-        return await self._change(write, dataset_id, set_dataset_archived, self._now())
+        return await self._change(write, dataset_id, set_dataset_archived, time.time())
 
     async def restore(self, write: Write, dataset_id: str) -> Dataset:
         """Take a dataset out of the archive; unchanged when it is not in there."""
@@ -304,7 +302,7 @@ class DatasetService:
                     )
             for erase in self._erasers:
                 erase(connection, dataset_id)
-            erase_dataset(connection, dataset_id, self._now())
+            erase_dataset(connection, dataset_id, time.time())
             return DeletedDataset(id=dataset_id)
 
         deleted = await self._writes.once(write, work, window_s=SECONDS_A_DAY)

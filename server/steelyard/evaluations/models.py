@@ -59,9 +59,9 @@ class ModelResolver(Protocol):
 class EvaluatedModels:
     """Finds the models of evaluations."""
 
-    def __init__(self, registry: ModelRegistry, tuned: ModelResolver | None = None) -> None:
+    def __init__(self, registry: ModelRegistry) -> None:
         self._registry = registry
-        self._tuned = tuned
+        self._tuned: ModelResolver | None = None
 
     def register_tuned(self, tuned: ModelResolver) -> None:
         """Register the finder of tuned models, which stand above evaluations."""

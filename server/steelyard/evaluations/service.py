@@ -49,14 +49,12 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
         house: House,
         datasets: DatasetService,
         models: EvaluatedModels,
-        *,
-        partition_rows: int = partitions.PARTITION_ROWS,
     ) -> None:
         super().__init__(house)
         self._datasets = datasets
         self._models = models
         self._dataset_files = house.frames("datasets")
-        self.partition_rows = partition_rows
+        self.partition_rows = partitions.PARTITION_ROWS
 
     async def create(self, write: Write, request: CreateEvaluation) -> wire.EvaluationSubmission:
         """Queue evaluations of models on a dataset's evaluation rows."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,15 +46,12 @@ class FamilyBounds:
         fine_tunes: FineTuneJobs,
         datasets: DatasetService,
         artifacts: ArtifactStore,
-        *,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self._lineages = lineages
         self._writes = writes
         self._fine_tunes = fine_tunes
         self._datasets = datasets
         self._artifacts = artifacts
-        self._now = now
 
     async def put(self, write: Write, name: str, request: BoundFamily) -> Family:
         """Find the threshold from which answers are wrong at most so often, and keep it.
@@ -151,7 +147,7 @@ class FamilyBounds:
                 model=model.ref,
                 dataset_id=job.dataset_id,
                 dataset_version=job.dataset_version,
-                found_at=self._now(),
+                found_at=time.time(),
             ),
             adapter=model.adapter,
             wordings=frozenset(

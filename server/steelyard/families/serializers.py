@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from steelyard.evaluations.wire import Evaluation
 from steelyard.families import wire
 from steelyard.families.fine_tune_wire import Job, JobLimits, JobMetrics, JobProgress
 from steelyard.families.lineage.continuing import NewRows, continue_to_wire
@@ -100,7 +99,6 @@ def fine_tune_to_wire(
     *,
     progress: JobProgress | None = None,
     curve: list[CurvePoint] | UnsetType | None = UNSET,
-    dataset_evaluation: Evaluation | UnsetType | None = UNSET,
     warnings: list[str] | UnsetType = UNSET,
 ) -> Job:
     """Return a fine-tune as the wire tells it."""
@@ -108,7 +106,7 @@ def fine_tune_to_wire(
         Job,
         job,
         model=job.base,
-        dataset_evaluation=dataset_evaluation,
+        dataset_evaluation=UNSET,
         metrics=None if job.gate is None else JobMetrics(gate=job.gate),
         limits=JobLimits(max_questions=job.max_questions),
         progress=progress if job.status in {"running", "cancelling"} else None,

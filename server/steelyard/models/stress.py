@@ -20,6 +20,8 @@ from steelyard.proof.differences import Bootstrap
 
 #: Asks the model the decisions of a request.
 Ask = Callable[[Any, Sequence[Mapping[str, Any]]], DecideResponse]
+#: Rows that are asked at once.
+_AT_ONCE = 4
 #: Flipped answers and all answers of a row, by pressure; shape (n_pressures, 2).
 Counts = NDArray[np.float64]
 
@@ -28,12 +30,10 @@ def ask_under_pressure(
     ask: Ask,
     rows: Sequence[Mapping[str, Any]],
     progress: Callable[[int], None] = lambda _: None,
-    *,
-    at_once: int = 4,
 ) -> tuple[list[Counts], Counter[str]]:
     """Return the counts of every row that was answered throughout, and why others were not."""
     counted = ask_in_threads(
-        rows, partial(_count_flips, ask), result_or_error, at_once, progress=progress
+        rows, partial(_count_flips, ask), result_or_error, _AT_ONCE, progress=progress
     )
     failures = Counter(each.message for each in counted if isinstance(each, SteelyardError))
     return [each for each in counted if not isinstance(each, SteelyardError)], failures

@@ -7,7 +7,6 @@ target is one row. A request gets the version of one read, never parts of two.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -23,7 +22,7 @@ from steelyard.named.splitting import is_in_share
 from steelyard.recent import Recent
 from steelyard.storage import State
 
-#: Seconds for which what a reference names is taken as read: a move is in effect everywhere after them.
+#: Seconds for which a reference's version is taken as read: a move is in effect everywhere after them.
 FRESH_S = 0.5
 #: References, and versions, that are kept at hand.
 _MAX_REFERENCES, _MAX_VERSIONS = 4_096, 512
@@ -56,9 +55,8 @@ class _Served:
 class ServedDecisions:
     """Finds the versions that requests refer to; for one event loop, reading on its threads."""
 
-    def __init__(self, state: State, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, state: State) -> None:
         self._state = state
-        self._clock = clock
         self._served: Recent[_Place, _Served] = Recent(_MAX_REFERENCES)
         self._versions: Recent[str, ValidRequest] = Recent(_MAX_VERSIONS)
 
@@ -67,7 +65,7 @@ class ServedDecisions:
         reference = request.reference
         place = (account_id, reference.name, reference.at)
         served = self._served.find(place)
-        now = self._clock()
+        now = time.monotonic()
         if served is None or now - served.read_at > FRESH_S:
             served = await self._read(account_id, reference, now)
             self._served.note(place, served)

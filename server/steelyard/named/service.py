@@ -44,17 +44,14 @@ class NamedDecisions:
         state: State,
         writes: KeyedWrites,
         served: ServedDecisions,
-        *,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
         self._writes = writes
         self._served = served
-        self._now = now
 
     async def create(self, write: Write, request: wire.CreateNamedDecision) -> wire.NamedDecision:
         """Make a named decision with its first version, to which ``production`` points."""
-        account_id, now = write.caller.account_id, self._now()
+        account_id, now = write.caller.account_id, time.time()
         named_id = new_id("nd")
 
         def work(connection: Connection) -> wire.NamedDecision:
@@ -134,7 +131,7 @@ class NamedDecisions:
         self, write: Write, name: str, request: wire.ArchiveNamedDecision
     ) -> wire.NamedDecision:
         """Archive a named decision, which then answers no requests, or bring it back."""
-        account_id, now = write.caller.account_id, self._now()
+        account_id, now = write.caller.account_id, time.time()
 
         def work(connection: Connection) -> wire.NamedDecision:
             row = find_decision(connection, account_id, name)
@@ -149,7 +146,7 @@ class NamedDecisions:
         self, write: Write, name: str, request: wire.AddNamedVersion
     ) -> wire.NamedVersion:
         """Add a version; where one has the same content, return that one."""
-        account_id, now = write.caller.account_id, self._now()
+        account_id, now = write.caller.account_id, time.time()
 
         def work(connection: Connection) -> wire.NamedVersion:
             lock_account(connection, account_id)
@@ -211,7 +208,7 @@ class NamedDecisions:
         self, write: Write, name: str, alias: str, request: wire.MoveAlias
     ) -> wire.NamedDecision:
         """Point an alias to a version; one that does so already stays as it is."""
-        account_id, now = write.caller.account_id, self._now()
+        account_id, now = write.caller.account_id, time.time()
         check_alias(alias)
 
         def work(connection: Connection) -> wire.NamedDecision:
@@ -249,7 +246,7 @@ class NamedDecisions:
         self, write: Write, name: str, alias: str, request: wire.RollBackAlias
     ) -> wire.NamedDecision:
         """Point an alias to the version that it pointed to before its last move."""
-        account_id, now = write.caller.account_id, self._now()
+        account_id, now = write.caller.account_id, time.time()
 
         def work(connection: Connection) -> wire.NamedDecision:
             lock_account(connection, account_id)
@@ -285,7 +282,7 @@ class NamedDecisions:
         """Return the evidence for a move, or refuse a move of ``production`` without evidence."""
         if alias != PRODUCTION or before is None:
             return {}
-        since = self._now() - FRESH_COMPARISON_S
+        since = time.time() - FRESH_COMPARISON_S
         comparison = rows.find_comparison(connection, row.id, before, request.version, since)
         is_passed = comparison is not None and comparison.verdict == "passed"
         if not is_passed and request.overrule is None:

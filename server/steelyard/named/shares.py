@@ -45,15 +45,14 @@ _SERVER = "steelyard"
 class Shares:
     """Begins and ends shares."""
 
-    def __init__(self, named: NamedDecisions, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, named: NamedDecisions) -> None:
         self._named = named
-        self._now = now
 
     async def share(
         self, write: Write, name: str, alias: str, request: ShareAlias
     ) -> NamedDecision:
         """Send another alias a share of an alias's requests; a share of 0 ends that."""
-        by, now = who(write.caller), self._now()
+        by, now = who(write.caller), time.time()
 
         def work(connection: Connection) -> NamedDecision:
             account_id = write.caller.account_id

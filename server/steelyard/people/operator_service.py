@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 import functools
 import time
-from collections.abc import Callable
 
 from sqlalchemy import Connection
 
@@ -36,13 +35,10 @@ class Operator:
         accounts: AccountService,
         purchases: PurchaseService,
         models: ModelRegistry,
-        *,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
-        self._writes = KeyedWrites(state, now=now)
+        self._writes = KeyedWrites(state)
         self._accounts, self._purchases, self._models = accounts, purchases, models
-        self._now = now
 
     async def accounts(self, query: operator_wire.AccountsQuery) -> operator_wire.AccountEntryPage:
         """Return a page of every account."""
@@ -76,7 +72,7 @@ class Operator:
                 session.email,
                 "credit.added",
                 address=write.caller.address,
-                at=self._now(),
+                at=time.time(),
                 subject=f"{to_usd(amount)} USD",
             )
             return _shown(entry)

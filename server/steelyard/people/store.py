@@ -172,14 +172,10 @@ def find_user(connection: sa.Connection, email: str) -> sa.Row[Any] | None:
     return connection.execute(sa.select(users).where(users.c.email == email)).first()
 
 
-def insert_user(
-    connection: sa.Connection, email: str, at: float, *, is_operator: bool = False
-) -> sa.Row[Any]:
+def insert_user(connection: sa.Connection, email: str, at: float) -> sa.Row[Any]:
     """Write a new user."""
     connection.execute(
-        sa.insert(users).values(
-            id=new_id("user"), email=email, is_operator=int(is_operator), created_at=at
-        )
+        sa.insert(users).values(id=new_id("user"), email=email, is_operator=0, created_at=at)
     )
     return connection.execute(sa.select(users).where(users.c.email == email)).one()
 

@@ -58,7 +58,6 @@ def run_round(
     targets: FloatArray,
     score: Score,
     *,
-    n_promising: int = CANDIDATES,
     write: Write = lambda best, scores: [],  # noqa: ARG005
 ) -> SearchState:
     """Return the search after one more round; it is over when no candidate is left to try."""
@@ -75,7 +74,7 @@ def run_round(
             for wording in candidates.of_outcome(state.best, outcome, rival)
         ]
     tried = list(dict.fromkeys([*tried, *write(state.best, before)]))
-    choice = _choose(state.best, tried, before, score, number, n_promising=n_promising)
+    choice = _choose(state.best, tried, before, score, number)
     if choice is None:
         choice = state.best, float(before.losses.mean())
         is_over = bool(state.rounds) and state.rounds[-1].best_loss == state.best_loss
@@ -92,8 +91,6 @@ def _choose(
     before: Scores,
     score: Score,
     number: int,
-    *,
-    n_promising: int,
 ) -> tuple[Wording, float] | None:
     """Return the best of some wordings with its loss; ``None`` when none is surely better."""
     if not tried:
@@ -105,9 +102,9 @@ def _choose(
     ]
     order = sorted(range(len(tried)), key=lambda place: -gains[place])
     promising = [tried[place] for place in order if gains[place] > 0]
-    going_on = promising[:n_promising]
+    going_on = promising[:CANDIDATES]
     if len(promising) > 1:
-        going_on.append(combine(best, promising[: 2 * n_promising]))
+        going_on.append(combine(best, promising[: 2 * CANDIDATES]))
     if not going_on:
         return None
     scored = score(going_on, everything)

@@ -57,13 +57,11 @@ class DraftAssignments:
         reviews: Reviews,
         *,
         candidates: Candidates = lambda _connection, _account_id: (),
-        now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
         self._drafts, self._rows = drafts, draft_rows
         self._writes, self._reviews = writes, reviews
         self._candidates = candidates
-        self._now = now
 
     def register_candidates(self, candidates: Candidates) -> None:
         """Register the finder of an account's reviewers."""
@@ -148,7 +146,7 @@ class DraftAssignments:
             undecided = is_open(review.state)
         with self._reviews.current_duties(draft.row.id, draft.n_places) as current:
             duties = current.copy()
-        # A version may have fewer rows than places, and what is not there is undecided, too.
+        # A version may have fewer rows than places, and missing rows are undecided, too.
         n_gone = draft.n_places - draft.at.manifest.rows
         return duties, undecided, int(undecided.sum()) - n_gone
 
@@ -203,7 +201,7 @@ class DraftAssignments:
             check_entries(count_assigned(connection, draft_id) + len(shares))
             last = _check_unmoved(connection, draft_id, chosen, drawn)
             parts: list[Part] = [(who, "assign", theirs, None) for who, theirs in shares.items()]
-            append_duties(connection, draft_id, numbered(last, self._now(), parts))
+            append_duties(connection, draft_id, numbered(last, time.time(), parts))
             return Assignment(
                 draft_id=draft_id,
                 rows=len(drawn),
@@ -232,7 +230,7 @@ class DraftAssignments:
             parts: list[Part] = [(from_, "drop", places, None)]
             if to is not None:
                 parts.append((to, "assign", places, None))
-            made = numbered(duties.number, self._now(), parts)
+            made = numbered(duties.number, time.time(), parts)
             if made:
                 append_duties(connection, draft_id, made)
             return MovedAssignment(draft_id=draft_id, moved=len(places), kept=n_staying)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -28,7 +28,7 @@ from steelyard.review.service import DraftService, OpenDraft
 from steelyard.review.wire import MAX_NOTE, EntryAction
 from steelyard.wire.violations import BODY, Violations, show
 
-#: An answer with what it makes of the labels of its row.
+#: An answer with the labels that it gives its row.
 _Read = tuple[ImportedAnswer, list[EntryBody]]
 
 
@@ -40,11 +40,8 @@ class AnswerImports:
         drafts: DraftService,
         writes: KeyedWrites,
         reviews: Reviews,
-        *,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self._drafts, self._writes, self._reviews = drafts, writes, reviews
-        self._now = now
 
     async def record(self, write: Write, draft_id: str, request: ImportAnswers) -> ImportedAnswers:
         """Record answers: rows of several get all of them apart, rows of one are labelled."""
@@ -77,7 +74,7 @@ class AnswerImports:
                 count_assigned(connection, draft_id) + sum(p[1] == "assign" for p in parts)
             )
             if parts:
-                append_duties(connection, draft_id, numbered(last, self._now(), parts))
+                append_duties(connection, draft_id, numbered(last, time.time(), parts))
             disputed = [
                 place
                 for place, given in several.items()

@@ -133,14 +133,9 @@ CONTEXT_STATES = KeptStates(MAX_CONTEXT_BYTES)
 class LowerLayers:
     """Reads tokens in the lower layers, and caches their states; thread-safe."""
 
-    def __init__(
-        self,
-        engine: PassEngine,
-        apart: int,
-        questions: KeptStates = QUESTION_STATES,
-        contexts: KeptStates = CONTEXT_STATES,
-    ) -> None:
-        self.pass_engine, self._kept, self._contexts = engine, questions, contexts
+    def __init__(self, engine: PassEngine, apart: int) -> None:
+        self.pass_engine = engine
+        self._kept, self._contexts = QUESTION_STATES, CONTEXT_STATES
         self._model = next(_models)
         self.apart = apart
 

@@ -69,10 +69,10 @@ _log = logging.getLogger(__name__)
 #: Makes the write that stores an answer: whose it is, when it was given, its request, the answer.
 RecordAnswer = Callable[[Caller, float, ValidRequest, DecideResponse], FurtherWrite]
 
-#: Returns what an account's named decision asks about a context.
+#: Returns the request of an account's named decision about a context.
 OpenNamed = Callable[[str, NamedRequest], Awaitable[ValidRequest]]
 
-#: Input tokens of a request that nobody pays for.
+#: Input tokens of an unpaid request.
 PLAYGROUND_TOKENS = 4_096
 #: Why a name in a list of fallbacks answers no calls.
 _NO_ANSWERER = (
@@ -136,7 +136,6 @@ class DecisionService:
         deadline_s: float,
         storing: str,
         record: RecordAnswer | None = None,
-        tuned: Resolver | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._models = models
@@ -145,7 +144,7 @@ class DecisionService:
         self._deadline_s = deadline_s
         self._storing = storing
         self._record = record
-        self._tuned = tuned
+        self._tuned: Resolver | None = None
         self._now = now
         self._open_named: OpenNamed | None = None
         self._running: set[asyncio.Task[Struct]] = set()
@@ -453,7 +452,7 @@ class DecisionService:
     def _forget(self, task: asyncio.Task[Struct]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # told by now, or nobody is there to be told
+            task.exception()  # reported by now, or its caller is gone
 
 
 async def _prepare(

@@ -30,9 +30,9 @@ _COPY_BYTES = 4 * 1024 * 1024
 _DRAFTS = "drafts"
 #: In a folder of its own, so that it is none of the files.
 _OWNER = "owner/state"
-#: Names of files that are named by their hash, and not what was made of one.
+#: Names of files that are named by their hash, and not of those derived from one.
 _BY_HASH = re.compile(r"([0-9a-f]{64})(\.parquet|\.json|\.file|\.manifest\.json)")
-#: Files that nobody refers to are left alone for this long, in seconds: the write that will refer
+#: Unreferenced files are left alone for this long, in seconds: the write that will refer
 #: to them may still run.
 SWEEP_AFTER_S = 24 * 3600.0
 
@@ -101,7 +101,7 @@ class FrameStore:
             with draft.open("wb") as file:
                 file.write(data)
                 file.flush()
-                # Whoever reads the name takes what it holds for whole.
+                # A reader of the name takes its contents for whole.
                 os.fsync(file.fileno())
             if self.is_local:
                 path = Path(self.root, name)
@@ -155,14 +155,12 @@ class FrameStore:
                 self._damage.note(f"frames/{part}", damaged)
             raise damaged
 
-    def damage_of(self, name: str, n_bytes: int | None = None, *, deep: bool = True) -> str | None:
+    def damage_of(self, name: str, *, deep: bool = True) -> str | None:
         """Return the damage of a file; a deep look reads its content too."""
         with raised_as_unavailable():
             info = self.filesystem.get_file_info(self.path_of(name))
             if info.type != fs.FileType.File:
                 return "is missing"
-            if n_bytes is not None and info.size != n_bytes:
-                return f"has {info.size} bytes in place of {n_bytes}"
             if not deep:
                 return None
             with self.filesystem.open_input_file(self.path_of(name)) as file:

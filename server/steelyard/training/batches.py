@@ -70,13 +70,11 @@ def make_item(
     return Item(laid(fitting), examples, request)
 
 
-def make_batches(
-    items: list[Item], *, full_attention: bool = False, longest: int = ROW_LENGTHS[-1]
-) -> list[PackedBatch]:
+def make_batches(items: list[Item], *, full_attention: bool = False) -> list[PackedBatch]:
     """Pack items into one batch for each row length that is needed."""
     batches = []
     shorter = 0
-    for length in dict.fromkeys((*ROW_LENGTHS, longest)):
+    for length in ROW_LENGTHS:
         group = [item for item in items if shorter < len(item.layout) <= length]
         if group:
             batches.append(_batch(group, length, full_attention=full_attention))

@@ -91,7 +91,7 @@ class EncoderLayer(nn.Module):
         self.feed_forward_out = nn.Linear(feed_forward, width)
         self.output_norm = nn.LayerNorm(width, eps=LAYER_NORM_EPS)
 
-    def forward(self, hidden: Tensor, bias: Tensor, dropout: float) -> Tensor:
+    def forward(self, hidden: Tensor, bias: Tensor) -> Tensor:
         """Return the next hidden states, of the shape (n_rows, length, width) given."""
         rows, length, width = hidden.shape
 
@@ -101,9 +101,9 @@ class EncoderLayer(nn.Module):
         query, key, value = (heads(f(hidden)) for f in (self.query, self.key, self.value))
         attended = attend(query, key, value, bias)
         attended = self.attention_output(attended.transpose(1, 2).reshape(rows, length, width))
-        hidden = self.attention_norm(hidden + functional.dropout(attended, dropout, self.training))
+        hidden = self.attention_norm(hidden + attended)
         fed = self.feed_forward_out(functional.gelu(self.feed_forward_in(hidden)))
-        return self.output_norm(hidden + functional.dropout(fed, dropout, self.training))
+        return self.output_norm(hidden + fed)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
@@ -132,12 +132,12 @@ class PackedScorer(nn.Module):
     2020).
     """
 
-    def __init__(self, dropout: float = 0.0, apart: int = 0, n_layers: int = N_LAYERS) -> None:
+    def __init__(self, apart: int = 0, n_layers: int = N_LAYERS) -> None:
         super().__init__()
         if not 0 <= apart < n_layers:
             msg = f"apart is {apart}; expected 0 to {n_layers - 1}, a number of the lowest layers."
             raise ValueError(msg)
-        self.dropout, self.apart = dropout, apart
+        self.apart = apart
         self.word_embeddings = nn.Embedding(VOCABULARY, WIDTH)
         self.position_embeddings = nn.Embedding(N_POSITIONS, WIDTH)
         self.role_embeddings = nn.Embedding(N_ROLES, WIDTH)
@@ -182,12 +182,12 @@ class PackedScorer(nn.Module):
             + self.position_embeddings(positions)
             + self.role_embeddings(roles)
         )
-        hidden = functional.dropout(self.embedding_norm(hidden), self.dropout, self.training)
+        hidden = self.embedding_norm(hidden)
         bias = lower = bias_of(mask, hidden.dtype)
         if self.apart:
             lower = bias_of(without_context(mask, roles), hidden.dtype)
         for index, layer in enumerate(self.layers):
-            hidden = layer(hidden, lower if index < self.apart else bias, self.dropout)
+            hidden = layer(hidden, lower if index < self.apart else bias)
         return hidden
 
     def _decide(self, markers: Tensor, similarity: Tensor, batch: PackedBatch) -> Tensor:
@@ -200,7 +200,7 @@ class PackedScorer(nn.Module):
             + self.similarity_projection(similarity.unsqueeze(-1))
         )
         mask = batch.outcome_mask[:, None, None, :].expand(-1, 1, state.shape[1], -1)
-        state = self.set_layer(state, bias_of(mask, state.dtype), self.dropout)
+        state = self.set_layer(state, bias_of(mask, state.dtype))
         logits: Tensor = self.logit(state).squeeze(-1).float()
         logits = logits + self.similarity_weight[batch.kinds].unsqueeze(-1) * similarity
         return logits.masked_fill(~batch.outcome_mask, float("-inf"))

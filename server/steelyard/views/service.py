@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -24,12 +23,9 @@ MAX_VIEWS = 200
 class Views:
     """The saved views of every account."""
 
-    def __init__(
-        self, state: State, writes: KeyedWrites, *, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, state: State, writes: KeyedWrites) -> None:
         self._state = state
         self._writes = writes
-        self._now = now
 
     async def save(self, write: Write, request: SaveView) -> View:
         """Keep a view under a name that none has."""
@@ -39,7 +35,7 @@ class Views:
             "account_id": account_id,
             "name": request.name,
             "address": request.address,
-            "created_at": self._now(),
+            "created_at": time.time(),
         }
 
         def make(connection: Connection) -> View:

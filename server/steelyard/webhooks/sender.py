@@ -42,13 +42,11 @@ class WebhookSender:
         allowed: Collection[str],
         look_s: float = LOOK_S,
         now: Callable[[], float] = time.time,
-        open_client: Callable[[], httpx.AsyncClient] | None = None,
     ) -> None:
         self._state = state
         self._allowed = allowed
         self._look_s = look_s
         self._now = now
-        self._open_client = open_client
         self._client: httpx.AsyncClient | None = None
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._n_failing = 0
@@ -140,7 +138,7 @@ class WebhookSender:
         from steelyard.webhooks import sending  # noqa: PLC0415  loads httpx once there is something
 
         if self._client is None:
-            self._client = (self._open_client or (lambda: sending.open_client(PLACES)))()
+            self._client = sending.open_client(PLACES)
         now = self._now()
         signing = [row.secret]
         if row.old_secret is not None and row.old_until > now:

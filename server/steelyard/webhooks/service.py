@@ -44,18 +44,16 @@ class Webhooks:
         *,
         allowed: Collection[str],
         wake: Callable[[], None],
-        now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
         self._writes = writes
         self._allowed = allowed
         self._wake = wake
-        self._now = now
 
     async def create(self, write: Write, request: wire.CreateWebhook) -> wire.Webhook:
         """Make a webhook; the answer alone has its secret."""
         self._check_url(request.url)
-        account_id, now, secret = write.caller.account_id, self._now(), new_secret()
+        account_id, now, secret = write.caller.account_id, time.time(), new_secret()
         webhook_id = new_id("wh")
         values = {
             "id": webhook_id,
@@ -100,7 +98,7 @@ class Webhooks:
         """Change a webhook; with a new secret, the answer alone has it."""
         if request.url is not None:
             self._check_url(request.url)
-        account_id, now = write.caller.account_id, self._now()
+        account_id, now = write.caller.account_id, time.time()
         secret = new_secret() if request.rotate_secret else UNSET
         given: dict[str, Any] = {
             "url": request.url,
@@ -148,7 +146,7 @@ class Webhooks:
 
     async def redeliver(self, write: Write, webhook_id: str, delivery_id: str) -> wire.Delivery:
         """Deliver an event once more, after whatever of its subject waits already."""
-        account_id, now = write.caller.account_id, self._now()
+        account_id, now = write.caller.account_id, time.time()
 
         def work(connection: Connection) -> wire.Delivery:
             _require_on(_find(connection, account_id, webhook_id))
@@ -165,7 +163,7 @@ class Webhooks:
 
     async def test(self, write: Write, webhook_id: str) -> wire.Delivery:
         """Send a webhook an event that means nothing, in one try."""
-        account_id, now = write.caller.account_id, self._now()
+        account_id, now = write.caller.account_id, time.time()
         event_id = new_id("evt")
         body = encode_event(TEST, event_id, {"webhook_id": webhook_id}, now)
 

@@ -28,7 +28,7 @@ from steelyard.serving.connected.wire import ModelEngine, ModelWire
 _log = logging.getLogger(__name__)
 _RETRY_S = 2.0
 _NOBODY = Share()
-#: How much the last answer counts in what a decision usually takes.
+#: The weight of the last answer in the usual time of a decision.
 _NEWEST_SHARE = 0.2
 
 
@@ -95,7 +95,6 @@ class ConnectedQueue:
         concurrency: int,
         timeout_s: float,
         max_queue: int,
-        breaker: Breaker | None = None,
     ) -> None:
         self._name = name
         self._wire = wire
@@ -104,7 +103,7 @@ class ConnectedQueue:
         self._concurrency = concurrency
         self._timeout_s = timeout_s
         self.max_queue = max_queue
-        self.breaker = breaker or Breaker()
+        self.breaker = Breaker()
         self._lock = threading.Lock()
         self._queue: FairQueue[_Waiting] = FairQueue()
         self._n_running = 0

@@ -20,6 +20,8 @@ from steelyard.serving.routed.walking import Answers, Side
 
 #: The least probability of a label: a loss is finite.
 _LEAST = 1e-9
+#: Rows and models that are asked at once.
+_AT_ONCE = 8
 
 
 class _Characters:
@@ -54,8 +56,6 @@ def observe(
     rows: Sequence[Mapping[str, Any]],
     prices: Mapping[str, int],
     progress: Callable[[int], None] = lambda _: None,
-    *,
-    at_once: int = 8,
 ) -> tuple[Side, Counter[str]]:
     """Ask every model about every labelled decision; return the answers, and why rows failed.
 
@@ -68,7 +68,7 @@ def observe(
         [(model, row) for row in labelled for model in prices],
         lambda pair: ask(*pair),
         result_or_error,
-        at_once,
+        _AT_ONCE,
         progress=lambda n_answers: progress(n_answers // len(prices)),
     )
     by_row = zip(*[iter(answered)] * len(prices), strict=True)

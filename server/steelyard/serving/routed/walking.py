@@ -122,9 +122,9 @@ def _greatest_loss(side: Side, loss: Numbers) -> float:
     return max(float(loss.max()), -math.log(max(1.0 - surest, LEAST_PROBABILITY)))
 
 
-def _mean(side: Side, values: Numbers, least: float = 0.0, most: float = math.inf) -> Measure:
+def _mean(side: Side, values: Numbers, most: float = math.inf) -> Measure:
     """Return a mean with its interval over rows: the decisions of one stand or fall together."""
-    within = mean_interval(values, clusters=side.rows, least=least, most=most)
+    within = mean_interval(values, clusters=side.rows, least=0.0, most=most)
     return Measure(
         value=float(values.mean()),
         low=None if within is None else within.low,
