@@ -94,7 +94,10 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server, monkeypatch):
     found = settled(judges, judges.download)
     assert (found.task.status, found.downloaded, found.connected) == ("succeeded", True, False)
     assert judges.connect(NAME).connected
-    for route, message in (("hashing", "the name of a model"), ("a b", "cannot be a model's name")):
+    for route, message in (
+        ("hashing", "route is the name of a model"),
+        ("a b", "cannot be a model's name"),
+    ):
         with pytest.raises(InvalidRequestError, match=message) as refused:
             judges.use_in_route(NAME, route)
         assert refused.value.details[0]["path"] == ["body", "route"]

@@ -348,7 +348,7 @@ class JudgeSetup:
 
 def _refused_route(message: str, code: str) -> errors.InvalidRequestError:
     return errors.InvalidRequestError(
-        violations=[errors.Violation((*BODY, "route"), message, code)]
+        violations=[errors.Violation((*BODY, "route"), f"route {message}", code)]
     )
 
 

@@ -223,4 +223,4 @@ def _choose(
 
 
 def _refused(field: str, message: str, code: str) -> InvalidRequestError:
-    return InvalidRequestError(violations=[Violation((*BODY, field), message, code)])
+    return InvalidRequestError(violations=[Violation((*BODY, field), f"{field} {message}", code)])
