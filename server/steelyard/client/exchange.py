@@ -278,10 +278,9 @@ class Exchange(Generic[_Answer]):
 def _error_object(content: bytes) -> dict[str, Any] | None:
     """Return the member ``error`` of a body; ``None`` when it is not one of ours."""
     try:
-        body = msgspec.json.decode(content)
+        error = decode(content, dict[str, Any]).get("error")
     except msgspec.DecodeError:
         return None
-    error = body.get("error") if isinstance(body, dict) else None
     return error if isinstance(error, dict) else None
 
 

@@ -32,8 +32,11 @@ def decoder_of(type_: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def decode(data: bytes | bytearray | str | msgspec.Raw, type_: type[T]) -> T:
-    """Return the value that JSON holds, in a type."""
-    return decoder_of(type_).decode(data)
+    """Return the value that JSON holds, in a type; raise ``msgspec.DecodeError`` where it holds none."""
+    try:
+        return decoder_of(type_).decode(data)
+    except RecursionError as error:
+        raise msgspec.DecodeError("JSON is nested too deep") from error
 
 
 def convert(value: object, type_: type[T], *, strict: bool = True) -> T:

@@ -105,7 +105,10 @@ def test_a_hash_that_is_none_is_a_sentence(hub, tmp_path):
         pull(UNKNOWN, tmp_path, hub.url)
 
 
-@pytest.mark.parametrize("listing", [b"<html>", b"{}", b'["m.gguf"]'])
+DEEP = b'[{"path":' + b"[" * 10_000 + b"]" * 10_000 + b"}]"
+
+
+@pytest.mark.parametrize("listing", [b"<html>", b"{}", b'["m.gguf"]', DEEP])
 def test_a_list_that_is_none_is_a_sentence(hub, tmp_path, listing):
     hub.listing = listing
     with pytest.raises(EngineUnavailableError, match="is not JSON as it should be"):

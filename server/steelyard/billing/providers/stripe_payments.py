@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import msgspec
 import stripe
 
 from steelyard.billing.notices import CURRENCY, Ask, Begun, Card, Notice, ProviderEvent
 from steelyard.billing.states import NoticeKind
 from steelyard.errors import InvalidRequestError, InvalidSignatureError, PaymentProviderError
+from steelyard.wire.decoding import decode
 from steelyard.wire.violations import show
 
 T = TypeVar("T")
@@ -193,7 +193,7 @@ class StripeProvider:
                 "(STEELYARD_STRIPE_EVENTS_SECRET) and the clock."
             ) from error
         try:
-            event = msgspec.json.decode(body)
+            event = decode(body, dict[str, Any])
             kind, payload = event["type"], event["data"]["object"]
             return ProviderEvent(id=str(event["id"])[:255], notice=_notice_of(kind, payload))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
