@@ -62,8 +62,9 @@ def open_service(
         runtimes: list[JobRuntime] = []
 
         def wake() -> None:
-            for runs in (worker, *runtimes):
-                runs.wake()
+            worker.wake()
+            for runtime in runtimes:
+                runtime.wake()
 
         rooms.open_all(dataclasses.replace(house, wake=wake))
         for kind in rooms.job_kinds(in_server=True):

@@ -25,7 +25,7 @@ class Qualified(Protocol):
 
     async def kin(
         self, account_id: str, names: Collection[str], judged: Collection[str]
-    ) -> list[str]:
+    ) -> Sequence[str]:
         """Return a sentence on each model that is of the same origin as one that it judges."""
 
 
@@ -101,7 +101,7 @@ class Judges:
         self, at: DatasetAt, teachers: Collection[str], origins: Collection[str] | None
     ) -> list[str]:
         names: set[str] = set()
-        for metadata in self._datasets.held_out_metadata(at):
+        for metadata in self._datasets.evaluation_metadata(at):
             labelled_by = origins_of(metadata)
             if not counts(labelled_by, origins):
                 continue

@@ -17,7 +17,6 @@ from steelyard.calibration.temperature import TemperatureTable
 from steelyard.caller import Caller
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
-from steelyard.families.lineage.lineage import base_under
 from steelyard.families.lineage_store import LineageStore
 from steelyard.house import House
 from steelyard.ids import new_id
@@ -108,7 +107,7 @@ class Qualifications:
 
     async def kin(
         self, account_id: str, names: Collection[str], judged: Collection[str]
-    ) -> list[str]:
+    ) -> Sequence[str]:
         """Return a sentence on each model that is of the same origin as one that it judges."""
         identities = await asyncio.to_thread(self._identities)
         lineage = (await self._lineages.read(account_id)).lineage
@@ -116,8 +115,10 @@ class Qualifications:
         def origins(name: str) -> set[str]:
             family = lineage.families.get(name)
             adapter = name if family is None else family.served
-            if family is not None or adapter in lineage.models:
-                name = base_under(lineage, family, adapter)
+            if adapter in lineage.models:
+                name = lineage.models[adapter].base
+            elif family is not None:
+                name = family.base
             return origins_of_model(name, identities.get(name))
 
         return [
