@@ -12,7 +12,6 @@ from steelyard.prompt_tuning.wording import Wording, wording_of
 from steelyard.prompt_tuning.writing import WordingWriter, WrongRow, find_writer, read_wordings
 from steelyard.serving.connected.declared import (
     ConnectedModel,
-    read_file,
     read_models,
     write_models,
 )
@@ -88,7 +87,7 @@ def test_a_job_asks_the_writer_of_its_home(tmp_path):
         declared = read_models(tmp_path)
         declared["pen"] = ConnectedModel(wire="chat", url=pen.url, writer=True)
         write_models(tmp_path, declared)
-        assert find_writer(read_file(tmp_path), tmp_path) is not None
+        assert find_writer(read_models(tmp_path)) is not None
         lines = "".join(f"{json.dumps(row)}\n" for row in rows(60))
         made = http.post(
             "/v1/datasets", files={"examples": ("t.jsonl", lines)}, data={"name": "tickets"}

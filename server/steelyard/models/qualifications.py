@@ -44,6 +44,7 @@ from steelyard.models.setup_run import Outcome, SetupRun, rows_of_side
 from steelyard.models.setups import ModelSetups
 from steelyard.models.tables import judge_qualifications
 from steelyard.serving.connected.calibrating import ask_rows
+from steelyard.serving.connected.files import in_place
 from steelyard.settings import home_of
 from steelyard.wire.decoding import decoder_of
 
@@ -165,7 +166,7 @@ class Qualifications:
             created_at=self._now(),
             dataset_id=run.row.dataset_id,
             dataset_version=run.row.dataset_version,
-            identity=identity_of(model, self._home),
+            identity=identities[name],
             wordings=wordings_of(rows),
             labelled_by=sorted(set(request.labelled_by)),
             contexts=len(rows),
@@ -182,8 +183,9 @@ class Qualifications:
         )
 
     def _identities(self) -> dict[str, JudgeIdentity]:
+        files = self._setups.declarations.files()
         return {
-            name: identity_of(model, self._home)
+            name: identity_of(in_place(model, files.get(name, {}), self._home), self._home)
             for name, model in self._judges.all_connected().items()
         }
 

@@ -15,6 +15,7 @@ from steelyard.models import wire
 from steelyard.models.base_models import describe_base, list_bases, readiness_of_base
 from steelyard.models.service import FamilyModels
 from steelyard.models.stress_reports import StressReports
+from steelyard.serving.connected.hosts import ModelHosts
 from steelyard.serving.registry import ModelRegistry
 
 
@@ -52,7 +53,11 @@ async def get_model_ready(call: Call) -> wire.ModelReadiness:
     name = call.path["model"]
     hosted = call.service(ModelRegistry).find(name)
     if hosted is not None:
-        return readiness_of_base(hosted)
+        readiness = readiness_of_base(hosted)
+        counted = await call.service(ModelHosts).count(name)
+        if counted is None:
+            return readiness
+        return structs.replace(readiness, hosts=counted[0], hosts_ready=counted[1])
     return await call.service(FamilyModels).readiness(call.caller, name)
 
 

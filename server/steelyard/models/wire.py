@@ -141,6 +141,13 @@ class ModelReadiness(Struct, frozen=True, kw_only=True):
     model: str
     ready: bool
     reason: UnreadyReason | UnsetType = UNSET
+    hosts: Annotated[
+        int | UnsetType,
+        Meta(description="Of a base or connected model where several share a state: the hosts."),
+    ] = UNSET
+    hosts_ready: Annotated[
+        int | UnsetType, Meta(description="How many of them would answer now.")
+    ] = UNSET
 
 
 class DeleteModelQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

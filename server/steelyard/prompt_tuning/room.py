@@ -13,6 +13,7 @@ from steelyard.prompt_tuning.routes import ROUTES
 from steelyard.prompt_tuning.service import PromptTunings
 from steelyard.room import Room, jobs_of
 from steelyard.serving.connected.declarations import Declarations
+from steelyard.serving.connected.files import models_in_place
 from steelyard.serving.registry import ModelRegistry
 from steelyard.settings import home_of
 
@@ -36,7 +37,7 @@ def _open_runs(
         house.state,
         datasets,
         models,
-        find_writer=lambda: find_writer(declarations.stored(), home_of(house.settings)),
+        find_writer=lambda: find_writer(models_in_place(declarations, home_of(house.settings))),
     )
 
 

@@ -19,7 +19,7 @@ from steelyard.decisions.kinds import Decision
 from steelyard.errors import SteelyardError
 from steelyard.prompt_tuning.candidates import MAX_DESCRIPTION
 from steelyard.prompt_tuning.wording import Wording
-from steelyard.serving.connected.declared import ConnectedModel, ModelsFile
+from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.wire import ModelEngine
 from steelyard.serving.connected.writing import write_text
 from steelyard.serving.judge.engine import JudgeEngine
@@ -88,11 +88,11 @@ class WordingWriter:
         return Remote(self._name, self._model)
 
 
-def find_writer(declared: ModelsFile, home: Path) -> WordingWriter | None:
+def find_writer(models: Mapping[str, ConnectedModel]) -> WordingWriter | None:
     """Return the first connected model that may write; ``None`` where there is none."""
-    for name, model in declared.models.items():
+    for name, model in models.items():
         if model.writer:
-            return WordingWriter(name, model, home)
+            return WordingWriter(name, model)
     return None
 
 

@@ -17,6 +17,7 @@ import msgspec
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.scoring.entailment.folder import fingerprint
+from steelyard.scoring.protocol import EngineStatus
 from steelyard.serving.auto import completed
 from steelyard.serving.connected.chat import ChatWire
 from steelyard.serving.connected.decide import DecideWire
@@ -24,6 +25,7 @@ from steelyard.serving.connected.decisions import DecisionsWire
 from steelyard.serving.connected.declarations import Declarations
 from steelyard.serving.connected.declared import ConnectedModel, ModelsFile
 from steelyard.serving.connected.declared_route import DeclaredRoute
+from steelyard.serving.connected.files import in_place, is_here
 from steelyard.serving.connected.hub import HubEngine, HubWire
 from steelyard.serving.connected.queue import ConnectedQueue, Loop
 from steelyard.serving.connected.systemone import SystemOneWire
@@ -35,7 +37,7 @@ from steelyard.serving.judge.pool import JudgePool
 from steelyard.serving.judge.wire import GgufWire
 from steelyard.serving.reader.engine import EntailmentWire, ReaderEngine
 from steelyard.serving.reader.wordings import Wordings
-from steelyard.serving.registry import HostedModel, ModelFacts
+from steelyard.serving.registry import HostedModel, ModelFacts, ModelHealth
 from steelyard.settings import InvalidSettingError, Settings, home_of
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _Entry = TypeVar("_Entry")
+#: The status of a model whose files are not on this machine yet.
+_LACKING = EngineStatus(None, "none", None, {}, {}, 0)
 #: The wires of models that run in this process or beside it.
 _WIRES_HERE: dict[str, Callable[[], ModelWire]] = {
     "hub": HubWire,
@@ -80,6 +84,9 @@ class ConnectedRegistry:
         #: The declared routes: see ``steelyard.serving.routed``.
         self.routes: dict[str, DeclaredRoute] = {}
         self._hosted: dict[str, HostedModel] = {}
+        #: The models with where their files are here, and the names of those whose are not here yet.
+        self._places: dict[str, ConnectedModel] = {}
+        self._lacking: set[str] = set()
         self._closers: dict[str, Callable[[], None]] = {}
         #: Why the home's file cannot be used.
         self._problem = ""
@@ -87,6 +94,7 @@ class ConnectedRegistry:
         of_home = declarations.read_in()
         self._number = declarations.number()
         # One machine is to see at its start what is wrong; one of several goes on with the rest.
+        self._files = declarations.files()
         self._take(declarations.read(), refused=of_home)
 
     def current(self) -> tuple[HostedModel, ...]:
@@ -105,9 +113,13 @@ class ConnectedRegistry:
                 _log.error("The connected models stay as they were: %s", problem)
             self._problem = problem
             number = self._declarations.number()
-            if number != self._number:
+            if number != self._number or self._has_fetched():
+                self._files = self._declarations.files()
                 self._take(self._declarations.stored())
                 self._number = number
+
+    def _has_fetched(self) -> bool:
+        return any(is_here(self._places[name]) for name in self._lacking)
 
     def close(self) -> None:
         """Close every connection."""
@@ -126,8 +138,11 @@ class ConnectedRegistry:
 
         def open_changed(name: str, model: ConnectedModel) -> None:
             self._check_name(name)
-            if self._declared.get(name) != model:
-                opened[name] = self._open(name, model)
+            place = in_place(model, self._files.get(name, {}), home_of(self._settings))
+            has_come = name in self._lacking and is_here(place)
+            if has_come or self._declared.get(name) != model or self._places[name] != place:
+                opened[name] = self._open(name, model, place)
+            self._places[name] = place
 
         def check_route(name: str, route: DeclaredRoute) -> None:
             self._check_name(name)
@@ -145,6 +160,7 @@ class ConnectedRegistry:
         hosted = unchanged | {name: model for name, (model, _) in opened.items()}
         self._hosted = {name: hosted[name] for name in declared}
         self._declared = declared
+        self._lacking = {name for name in declared if not is_here(self._places[name])}
         self.routes = routes
         for close in gone:
             close()
@@ -166,13 +182,14 @@ class ConnectedRegistry:
                 )
         return None
 
-    def _open(self, name: str, model: ConnectedModel) -> tuple[HostedModel, Callable[[], None]]:
+    def _open(
+        self, name: str, model: ConnectedModel, place: ConnectedModel
+    ) -> tuple[HostedModel, Callable[[], None]]:
         self._loop = self._loop or Loop()
         queue = open_queue(
             name,
-            model,
+            place,
             self._loop,
-            home=home_of(self._settings),
             max_queue=self._settings.max_queue,
             pool=self._pool,
             threads=self._settings.threads,
@@ -192,7 +209,7 @@ class ConnectedRegistry:
             engine=f"connected-{model.wire}",
             description=_description(model),
             release_date=model.added or dt.datetime.now(dt.UTC).date(),
-            evaluation_key=_identity(name, model, home_of(self._settings)),
+            evaluation_key=_identity(name, model, place),
             is_connected=True,
             sha256=_source(name, model),
             is_calibrated=calibration is not None,
@@ -200,7 +217,8 @@ class ConnectedRegistry:
             warm_up=queue.warm_up if model.warm else None,
         )
         price_nano = self._prices.by_model.get(name, model.price_nano)
-        return HostedModel(facts, queue, price_nano=price_nano), queue.close
+        health = ModelHealth(lambda: None if is_here(place) else _LACKING)
+        return HostedModel(facts, queue, price_nano=price_nano, health=health), queue.close
 
 
 def _usable(
@@ -299,12 +317,12 @@ def _source(name: str, model: ConnectedModel) -> str:
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
-def _identity(name: str, model: ConnectedModel, home: Path) -> str:
+def _identity(name: str, model: ConnectedModel, place: ConnectedModel) -> str:
     """Return a hash that identifies a model's answers, as far as it is known here."""
     calibration = model.calibration
     parts: list[Any] = [name, model.wire, model.url]
     parts += [model.folder or model.file or model.model, model.orders]
     parts.append(None if calibration is None else calibration.temperatures)
     if model.wire == "entailment":
-        parts += [fingerprint(home / model.file), model.labels, model.hypothesis_first]
+        parts += [fingerprint(Path(place.file)), model.labels, model.hypothesis_first]
     return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()

@@ -216,6 +216,11 @@ class State:
         return outcome
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other hosts may have it open too."""
+        return self._file is None
+
+    @property
     def written_at(self) -> float:
         """When it was last written, by a clock that goes on alone."""
         return self._writer.written_at

@@ -36,6 +36,7 @@ from steelyard.wire.decoding import decoder_of
 _Entry = ConnectedModel | DeclaredRoute
 _decode_model = decoder_of(ConnectedModel).decode
 _decode_route = decoder_of(DeclaredRoute).decode
+_decode_files = decoder_of(dict[str, str]).decode
 _encode = msgspec.json.Encoder(order="deterministic").encode
 #: What a model's answers come from: with another of these its calibrations are another model's.
 _SOURCE = ("wire", "url", "model", "folder", "file")
@@ -67,7 +68,7 @@ class Declarations:
     def __init__(self, state: State, home: Path) -> None:
         self._state, self._home = state, home
         #: Names the home among those of all hosts.
-        self._by = f"{socket.gethostname()}:{home.absolute()}"
+        self.host = f"{socket.gethostname()}:{home.absolute()}"
         self._lock = threading.Lock()
         self._file_version: object = None
 
@@ -79,6 +80,21 @@ class Declarations:
     def stored(self) -> ModelsFile:
         """Return those that were read in or written."""
         return self._state.read_now(_load)
+
+    def files(self) -> dict[str, dict[str, str]]:
+        """Return the hash of each file, by its name, of each model whose files are stored."""
+        return self._state.read_now(_files)
+
+    def note_files(self, name: str, model: ConnectedModel, files: dict[str, str]) -> None:
+        """Write the files of a model, unless it is another one by now."""
+        table = model_declarations
+        is_same = (table.c.name == name) & (table.c.body == _encode(model))
+
+        def work(connection: Connection) -> None:
+            values = {"files": _encode(files), "number": _highest(connection) + 1}
+            connection.execute(update_of(table).where(is_same).values(**values))
+
+        self._state.write_now(work)
 
     def number(self) -> int:
         """Return a number that is another after every change."""
@@ -146,7 +162,7 @@ class Declarations:
         return changed + [
             row.name
             for row in rows.values()
-            if row.declared_by == self._by and row.name not in declared
+            if row.declared_by == self.host and row.name not in declared
         ]
 
     def _read_in(self, connection: Connection, declared: Mapping[str, _Entry]) -> None:
@@ -156,7 +172,7 @@ class Declarations:
                 _remove(connection, name, declared=None, declared_by=None)
                 continue
             entry = declared[name]
-            of_file = {"declared": _encode(entry), "declared_by": self._by}
+            of_file = {"declared": _encode(entry), "declared_by": self.host}
             _write(connection, name, _with_calibrations(entry, rows.get(name)), **of_file)
 
 
@@ -165,13 +181,19 @@ def _with_calibrations(entry: _Entry, row: Row[Any] | None) -> _Entry:
     if row is None or row.body is None or row.section != "models":
         return entry
     known = _decode_model(row.body)
-    if (
-        isinstance(entry, DeclaredRoute)
-        or len(entry.calibrations) >= len(known.calibrations)
-        or any(getattr(entry, field) != getattr(known, field) for field in _SOURCE)
-    ):
+    if isinstance(entry, DeclaredRoute) or not _is_source_of(row, entry):
+        return entry
+    if len(entry.calibrations) >= len(known.calibrations):
         return entry
     return msgspec.structs.replace(entry, calibrations=known.calibrations)
+
+
+def _is_source_of(row: Row[Any], entry: _Entry) -> bool:
+    """Whether a stored model is asked at the same place as an entry."""
+    if row.body is None or row.section != "models" or isinstance(entry, DeclaredRoute):
+        return False
+    known = _decode_model(row.body)
+    return all(getattr(entry, field) == getattr(known, field) for field in _SOURCE)
 
 
 def _entries(file: ModelsFile) -> dict[str, _Entry]:
@@ -195,6 +217,17 @@ def _rows(connection: Connection) -> dict[str, Row[Any]]:
     return {row.name: row for row in rows}
 
 
+def _files(connection: Connection) -> dict[str, dict[str, str]]:
+    of = model_declarations.c
+    stored = select(of.name, of.files).where(of.files.is_not(None), of.body.is_not(None))
+    return {row.name: _decode_files(row.files) for row in connection.execute(stored)}
+
+
+def files_of_models(connection: Connection) -> set[str]:
+    """Return the hash of every stored file that a model needs."""
+    return {sha256 for files in _files(connection).values() for sha256 in files.values()}
+
+
 def _highest(connection: Connection) -> int:
     return connection.execute(select(func.max(model_declarations.c.number))).scalar() or 0
 
@@ -204,9 +237,13 @@ def _write(connection: Connection, name: str, entry: _Entry, **of_file: Any) -> 
     section = "models" if isinstance(entry, ConnectedModel) else "routes"
     values = {"section": section, "number": number, "body": _encode(entry), **of_file}
     table = model_declarations
-    written = connection.execute(update_of(table).where(table.c.name == name).values(**values))
-    if not written.rowcount:
+    row = connection.execute(select(table).where(table.c.name == name)).first()
+    if row is None:
         connection.execute(table.insert().values(name=name, place=number, **values))
+        return
+    if not _is_source_of(row, entry):
+        values["files"] = None
+    connection.execute(update_of(table).where(table.c.name == name).values(**values))
 
 
 def _remove(connection: Connection, name: str, **of_file: Any) -> None:

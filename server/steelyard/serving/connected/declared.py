@@ -31,8 +31,8 @@ ROOM_TOKENS = 512
 _MAX_KEY_BYTES = 8 * 1024
 
 Wire = Literal["systemone", "decisions", "decide", "chat", "hub", "gguf", "entailment"]
-#: The wires that run on this machine and have no address.
-_HERE = {"hub": "folder", "gguf": "file", "entailment": "file"}
+#: The wires that run on this machine and have no address, and where each has its file or folder.
+HERE = {"hub": "folder", "gguf": "file", "entailment": "file"}
 _Label = Literal["entailment", "contradiction", "neutral", "not_entailment"]
 
 
@@ -95,15 +95,15 @@ class ConnectedModel(
     def check(self, name: str) -> None:
         """Raise ``InvalidSettingError`` unless it can be asked."""
         check_name(name)
-        for wire, field in _HERE.items():
+        for wire, field in HERE.items():
             if self.wire == wire and (self.url or not getattr(self, field)):
                 raise _bad(
                     name, f"a model of wire {wire!r} has a {field} and no url, any other a url"
                 )
-        for field in {*_HERE.values()} - {_HERE.get(self.wire)}:
+        for field in {*HERE.values()} - {HERE.get(self.wire)}:
             if getattr(self, field):
                 raise _bad(name, f"a model of wire {self.wire!r} has no {field}; remove it")
-        if self.wire not in _HERE:
+        if self.wire not in HERE:
             self._check_url(name)
         if self.writer and self.wire not in {"chat", "gguf"}:
             raise _bad(name, "only a model of wire 'chat' or 'gguf' can be a writer")

@@ -1,0 +1,130 @@
+"""Files of connected models: stored by hash where several hosts have one state, and fetched by the others."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+import msgspec
+from msgspec import structs
+
+from steelyard.errors import DataDamagedError
+from steelyard.serving.connected.declarations import Declarations
+from steelyard.serving.connected.declared import HERE, ConnectedModel
+from steelyard.storage.frame_store import FrameStore, raised_as_unavailable
+
+_SUFFIX = ".file"
+#: Where fetched files are in a home.
+_FETCHED = "models/fetched"
+_COPY_BYTES = 4 * 1024 * 1024
+
+
+def in_place(model: ConnectedModel, files: Mapping[str, str], home: Path) -> ConnectedModel:
+    """Return a model with where its files are on this machine, or will be once they are fetched."""
+    field = HERE.get(model.wire)
+    if field is None:
+        return model
+    place = home / getattr(model, field)
+    if files and not place.exists():
+        place = _fetched(files, home)
+        if model.wire == "gguf":
+            place /= next(iter(files))
+    return structs.replace(model, **{field: str(place)})
+
+
+def is_here(model: ConnectedModel) -> bool:
+    """Whether the files of a model in place, of those that need some, are on this machine."""
+    field = HERE.get(model.wire)
+    return field is None or Path(getattr(model, field)).exists()
+
+
+def _fetched(files: Mapping[str, str], home: Path) -> Path:
+    encoded = msgspec.json.encode(files, order="deterministic")
+    return home / _FETCHED / hashlib.sha256(encoded).hexdigest()
+
+
+def models_in_place(declarations: Declarations, home: Path) -> dict[str, ConnectedModel]:
+    """Return the connected models with where their files are on this machine; it blocks."""
+    files = declarations.files()
+    return {
+        name: in_place(model, files.get(name, {}), home)
+        for name, model in declarations.stored().models.items()
+    }
+
+
+class ModelFiles:
+    """Stores the files that this machine has, and fetches those that it lacks."""
+
+    def __init__(
+        self, declarations: Declarations, store: FrameStore, home: Path, *, is_shared: bool
+    ) -> None:
+        self._declarations, self._store, self._home = declarations, store, home
+        self._is_shared = is_shared
+        self._number: int | None = None
+
+    def tick(self) -> None:
+        """Look at every model after a change; it blocks for as long as files take."""
+        number = self._declarations.number()
+        if number == self._number:
+            return
+        declared, files = self._declarations.stored(), self._declarations.files()
+        for name, model in declared.models.items():
+            field = HERE.get(model.wire)
+            if field is None:
+                continue
+            place = self._home / getattr(model, field)
+            if name in files:
+                if not place.exists():
+                    self._fetch(files[name])
+            elif self._is_shared and place.exists():
+                self._declarations.note_files(name, model, self._put(place))
+        self._drop_others({_fetched(each, self._home) for each in files.values()})
+        self._number = number
+
+    def _drop_others(self, needed: Collection[Path]) -> None:
+        for folder in (self._home / _FETCHED).glob("[!.]*"):
+            if folder not in needed:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _put(self, place: Path) -> dict[str, str]:
+        paths = [place] if place.is_file() else sorted(filter(Path.is_file, place.rglob("*")))
+        files = {}
+        for path in paths:
+            with self._store.draft() as draft, raised_as_unavailable():
+                shutil.copyfile(path, draft)
+                sha256, _ = self._store.adopt(draft, _SUFFIX)
+            name = path.name if path == place else path.relative_to(place).as_posix()
+            files[name] = sha256
+        return files
+
+    def _fetch(self, files: Mapping[str, str]) -> None:
+        folder = _fetched(files, self._home)
+        if folder.is_dir():
+            return
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=".fetching-", dir=folder.parent))
+        try:
+            for name, sha256 in files.items():
+                path = partial / PurePosixPath(name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._copy(sha256, path)
+            with suppress(OSError):  # another process of this machine was first
+                partial.rename(folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+    def _copy(self, sha256: str, path: Path) -> None:
+        digest = hashlib.sha256()
+        with self._store.open(f"{sha256}{_SUFFIX}") as source, path.open("wb") as copied:
+            while chunk := source.read(_COPY_BYTES):
+                digest.update(chunk)
+                copied.write(chunk)
+        if digest.hexdigest() != sha256:
+            raise DataDamagedError(
+                f"The stored file {sha256} of a connected model was altered; restore it from a backup, "
+                "or add the model again."
+            )

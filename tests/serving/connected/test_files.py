@@ -1,0 +1,92 @@
+"""Files of connected models: one host has them, and the others fetch them by hash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from steelyard.errors import DataDamagedError
+from steelyard.serving.connected.declarations import Declarations
+from steelyard.serving.connected.declared import write_models
+from steelyard.serving.connected.files import ModelFiles, in_place, is_here
+from steelyard.serving.reader.declaring import reader_model
+from steelyard.storage.frame_store import open_store
+from support.models.entailment_models import write_encoder
+from support.servers.live_server import live_server
+from support.waiting import wait_until
+
+BODY = {
+    "context": "The customer is happy.",
+    "decisions": [{"id": "happy", "kind": "binary", "question": "Is the customer happy?"}],
+    "model": "nli",
+}
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A home with a reader in it."""
+    write_encoder(tmp_path / "one" / "nli")
+    write_models(tmp_path / "one", {"nli": reader_model(Path("nli"))})
+    return tmp_path / "one"
+
+
+def test_the_others_have_the_same_files(state, home, tmp_path):
+    store, other = open_store(tmp_path / "store"), tmp_path / "two"
+    one, two = Declarations(state, home), Declarations(state, other)
+    model = one.read().models["nli"]
+    before = one.number()
+    ModelFiles(one, store, home, is_shared=True).tick()
+    files = two.files()["nli"]
+    assert {"model.onnx", "tokenizer.json", "config.json"} <= files.keys()
+    assert two.number() > before
+    place = in_place(model, files, other)
+    assert not is_here(place)
+    ModelFiles(two, store, other, is_shared=True).tick()
+    assert is_here(place)
+    for name in files:
+        assert Path(place.file, name).read_bytes() == (home / "nli" / name).read_bytes()
+    # The one that has them goes on with its own.
+    assert in_place(model, files, home).file == str(home / "nli")
+    # Another file is another model's: the stored ones are no longer its.
+    one.change(lambda declared: declared.with_model("nli", reader_model(Path("other"))))
+    assert two.files() == {}
+    ModelFiles(two, store, other, is_shared=True).tick()
+    assert not is_here(place)
+
+
+def test_a_file_that_was_altered_is_not_used(state, home, tmp_path):
+    store, other = open_store(tmp_path / "store"), tmp_path / "two"
+    one, two = Declarations(state, home), Declarations(state, other)
+    model = one.read().models["nli"]
+    ModelFiles(one, store, home, is_shared=True).tick()
+    files = two.files()["nli"]
+    (tmp_path / "store" / f"{files['model.onnx']}.file").write_bytes(b"other")
+    with pytest.raises(DataDamagedError, match="altered"):
+        ModelFiles(two, store, other, is_shared=True).tick()
+    assert not is_here(in_place(model, files, other))
+    assert list((other / "models" / "fetched").iterdir()) == []
+
+
+def test_a_host_without_the_file_answers_too(postgres, home, tmp_path):
+    shared = {
+        "state_url": postgres.new_state(),
+        "frames_url": str(tmp_path / "frames"),
+        "jobs": "off",
+    }
+
+    def ready(server):
+        answer = httpx.get(f"{server.url}/v1/models/nli/ready").json()
+        return answer["ready"], answer["hosts"], answer["hosts_ready"]
+
+    with live_server(home=str(home), **shared) as one:
+        wait_until(lambda: ready(one) == (True, 1, 1))
+        with live_server(home=str(tmp_path / "two"), **shared) as two:
+            wait_until(lambda: ready(two) == (True, 2, 2), last=lambda: ready(two))
+            assert ready(one) == (True, 2, 2)
+            answer = httpx.post(f"{two.url}/v1/decide", json=BODY).json()
+            assert (answer["model"], answer["decisions"]["happy"]["top"]) == ("nli", "yes")
+            keys = {server.services.models.find("nli").evaluation_key for server in (one, two)}
+            assert len(keys) == 1
+        assert ready(one) == (True, 1, 1)
