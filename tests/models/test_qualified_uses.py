@@ -106,6 +106,7 @@ IDENTITY = JudgeIdentity(
     wire="chat",
     url="https://far/v1",
     model="Qwen/Qwen3-8B",
+    provider_model="qwen3-8b-1101",
     settings={"temperatures": {"binary": 2.0}},
 )
 
@@ -118,6 +119,8 @@ IDENTITY = JudgeIdentity(
         ({"settings": {"temperatures": {"binary": 2.1}}}, ["settings"]),
         ({"model": "Qwen/Qwen3-8B-2026-12"}, ["model"]),
         ({"url": "https://other/v1"}, ["url"]),
+        ({"provider_model": "qwen3-8b-1130"}, ["provider_model"]),
+        ({"provider_model": ""}, []),
     ],
 )
 def test_changes_void_a_qualification(change, expected):

@@ -13,10 +13,14 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 from msgspec import structs
 
 import steelyard
+from steelyard.alarms.golden_wire import GoldenCheck, GoldenResult, GoldenRows, GoldenState
 from steelyard.alarms.watching import Watcher
 from steelyard.errors import KeyScopeError
+from steelyard.evaluations.wire import Change
 from steelyard.wire.measures import Measure
 from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.alarms.page import AlarmsPage
+from steelyard_workbench.pages.alarms.rules import show_golden
 from steelyard_workbench.pages.home.attention import alarm_needs
 from steelyard_workbench.pages.home.page import HomePage
 from steelyard_workbench.pages.live.page import LivePage
@@ -24,6 +28,7 @@ from steelyard_workbench.parts.live.alarms import AlarmBand, fetch_alarms, view_
 from steelyard_workbench.parts.live.view import from_text
 from support.browser.shown_parts import buttons, named, texts_of
 from support.decisions.drifting import DRIFTED, SHARES, answers, store
+from support.families.learnable_rows import learnable_rows
 from support.servers.live_server import live_server
 
 
@@ -109,3 +114,60 @@ def test_an_alarm_is_acknowledged_and_one_that_cannot_be_says_why(client):
     again = fetch_alarms(client)[0]
     assert again.state == "acknowledged"
     assert {need.status for need in alarm_needs([again])} == {"unsure"}
+
+
+def test_golden_rows_are_set_and_asked_on_the_page(client):
+    rows = learnable_rows(n_rows=24)
+    dataset = client.datasets.create("golden", training=rows[:20], evaluation=rows[20:])
+    page = AlarmsPage(Session(client, page="alarms"))
+    page.open()
+    form = page.rules
+    form.model.value, form.golden.value = client.models.list().data[0].id, dataset.id
+    form.every_hours.value = 6.0
+    named(form.__panel__(), "Save the rule")[0].clicks += 1
+    [state] = client.alarms.rules().golden
+    assert (state.golden.dataset_id, state.golden.every_hours) == (dataset.id, 6.0)
+    assert "Golden rows of" in texts_of(form.__panel__())
+    named(form.__panel__(), "Check now")[0].clicks += 1
+    [state] = client.alarms.rules().golden
+    assert state.checks[0].status == "running"
+
+
+def test_golden_rows_say_when_they_were_checked_and_what_moved(client):
+    right = Change(before=0.9, after=0.6, change=-0.3, low=-0.4, high=-0.2, n=40)
+    result = GoldenResult(
+        n=40,
+        moved=0.3,
+        moved_by_chance=0.05,
+        beyond_chance=structs.replace(right, before=0.05, after=0.3, change=0.25),
+        right=right,
+        frozen_latency_ms=80.0,
+        latency_ms=120.0,
+        has_moved=True,
+    )
+    check = GoldenCheck(
+        number=3,
+        status="moved",
+        evaluation_id="eval_1",
+        started_at=time.time() - 3 * 3_600,
+        ended_at=time.time() - 3 * 3_600,
+        because="it was time",
+        result=result,
+        message="30.0% of 40 answers moved.",
+    )
+    state = GoldenState(
+        model="far",
+        golden=GoldenRows(dataset_id="ds_1"),
+        checked_at=check.ended_at,
+        is_stale=False,
+        checks=[check],
+    )
+    said = texts_of(show_golden(state))
+    for text in ("Checked 3 h ago.", "Every 24 h.", check.message, "30.0%", "80 ms → 120 ms"):
+        assert text in said
+    late = structs.replace(state, is_stale=True, checked_at=None, checks=[])
+    assert "Not checked yet." in texts_of(show_golden(late))
+    alarm = structs.replace(fetch_alarms(client)[0], watch="golden_stale")
+    alarm = structs.replace(alarm, evidence=structs.replace(alarm.evidence, figure="stale"))
+    band = AlarmBand(client, alarm, open_=print, on_known=print)
+    assert not named(band.__panel__(), "Show the decisions")[0].visible

@@ -16,6 +16,8 @@ Watch = Literal[
     "errors",
     "escalations",
 ]
+#: Of golden rows, which are asked on a clock.
+GoldenWatch = Literal["golden", "golden_stale"]
 WATCHES: tuple[Watch, ...] = get_args(Watch)
 
 #: The chance that a run of ``sequences.RUN`` decisions of a model that did not change raises an alarm.

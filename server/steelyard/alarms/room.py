@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from steelyard.alarms import tables
 from steelyard.alarms.distances import Distances
+from steelyard.alarms.golden_checks import LOOK_S as GOLDEN_LOOK_S
+from steelyard.alarms.golden_checks import GoldenRowChecks
 from steelyard.alarms.references import References
 from steelyard.alarms.routes import ROUTES
 from steelyard.alarms.service import Alarms
@@ -13,14 +15,23 @@ from steelyard.alarms.store import alarm_on_answers
 from steelyard.alarms.tables import alarm_feedback
 from steelyard.alarms.watching import LOOK_S, Watcher
 from steelyard.datasets.service import DatasetService
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.evaluations.service import EvaluationService
 from steelyard.house import House
+from steelyard.named.service import NamedDecisions
 from steelyard.named.shares import ShareWatch
 from steelyard.room import Room
 from steelyard.serving.registry import ModelRegistry
 
 
 def _open(
-    house: House, registry: ModelRegistry, datasets: DatasetService, shares: ShareWatch
+    house: House,
+    registry: ModelRegistry,
+    datasets: DatasetService,
+    shares: ShareWatch,
+    evaluations: EvaluationService,
+    models: EvaluatedModels,
+    named: NamedDecisions,
 ) -> tuple[object, ...]:
     model = registry.default
     shares.register_alarms(alarm_on_answers)
@@ -37,7 +48,14 @@ def _open(
         interval_s=LOOK_S,
     )
     house.closing.callback(watcher.stop)
-    return watcher, Alarms(house.state, house.writes)
+    golden = GoldenRowChecks(house, evaluations, datasets, models, named, registry)
+    house.tick(
+        golden.tick,
+        name="steelyard-golden",
+        failure="Could not look at golden rows",
+        interval_s=GOLDEN_LOOK_S,
+    )
+    return watcher, golden, Alarms(house.state, house.writes, golden)
 
 
 def _sweep(watcher: Watcher) -> Callable[[], object]:
@@ -52,6 +70,7 @@ ROOM = Room(
         tables.alarm_looks,
         tables.alarm_watches,
         tables.alarm_feedback,
+        tables.golden_checks,
         tables.alarms,
     ),
     events=(

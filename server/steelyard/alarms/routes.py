@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from steelyard import errors
+from steelyard.alarms.golden_checks import GoldenRowChecks
 from steelyard.alarms.service import Alarms
 from steelyard.alarms.wire import AlarmRules, RemoveRuleQuery
 from steelyard.http.routing import Access, row
@@ -23,7 +24,13 @@ ROUTES = (
         "PUT /v1/alarms/rules",
         Alarms.put_rule,
         "Set what is watched of a model, or of every other one; its alarms clear.",
-        errors=_KEY_ERRORS,
+        errors=(
+            errors.NotFoundError,
+            errors.InvalidReferenceError,
+            errors.DatasetDeletedError,
+            errors.ModelUnavailableError,
+            *_KEY_ERRORS,
+        ),
     ),
     _route(
         "DELETE /v1/alarms/rules",
@@ -32,6 +39,19 @@ ROUTES = (
         query=RemoveRuleQuery,
         response=AlarmRules,
         errors=(errors.NotFoundError, *_KEY_ERRORS),
+    ),
+    _route(
+        "POST /v1/alarms/golden",
+        GoldenRowChecks.check_now,
+        "Ask a model's golden rows now, and return what their checks found.",
+        errors=(
+            errors.NotFoundError,
+            errors.InvalidReferenceError,
+            errors.DatasetDeletedError,
+            errors.ModelUnavailableError,
+            errors.QueueFullError,
+            *_KEY_ERRORS,
+        ),
     ),
     _route(
         "GET /v1/alarms",

@@ -12,10 +12,12 @@ from sqlalchemy import Connection, Row
 from steelyard.alarms import store as rows
 from steelyard.alarms import wire
 from steelyard.alarms.budget import WATCHES
+from steelyard.alarms.golden_checks import GoldenRowChecks, find_golden, state_of
+from steelyard.alarms.raising import clear
 from steelyard.alarms.telling import OF_FEEDBACK, measure_of
 from steelyard.alarms.tracking import CLEAR_AFTER, estimate
 from steelyard.alarms.watched import DEFAULT_RULE, Watched
-from steelyard.alarms.watching import MOST_WATCHED, clear
+from steelyard.alarms.watching import MOST_WATCHED
 from steelyard.calibration.sequences import BUCKET
 from steelyard.caller import Caller
 from steelyard.decision_log.store import AnswerCriteria, feedback_of_answers, newest_answers
@@ -49,19 +51,25 @@ _tops = decoder_of(dict[str, _Top]).decode
 class Alarms:
     """The alarms of every account."""
 
-    def __init__(self, state: State, writes: KeyedWrites) -> None:
+    def __init__(self, state: State, writes: KeyedWrites, golden: GoldenRowChecks) -> None:
         self._state = state
+        self._golden = golden
         self._writes = writes
 
     async def rules(self, caller: Caller) -> wire.AlarmRules:
         """Return an account's rules, and the models that they watch."""
-        return await self._state.read(lambda connection: _rules(connection, caller.account_id))
+        now = self._now()
+        return await self._state.read(lambda connection: _rules(connection, caller.account_id, now))
 
     async def put_rule(self, write: Write, request: wire.PutAlarmRule) -> wire.AlarmRules:
         """Replace the rule of a model or the general rule, and clear the alarms of its models."""
         account_id, now = write.caller.account_id, time.time()
         model = request.model or ""
         _check_reference(request)
+        if request.golden is not None:
+            if request.model is None:
+                raise _refused("golden", "goes with a model; name one.", "refused")
+            await self._golden.check_rule(write.caller, request.model, request.golden)
         watches = [
             watch for watch in WATCHES if request.watches is None or watch in request.watches
         ]
@@ -75,9 +83,12 @@ class Alarms:
             if model not in own and len(own) >= MAX_RULES:
                 message = f"is one rule more than the {MAX_RULES} that an account may have."
                 raise _refused("model", message, "too_many")
+            before = find_golden(connection, account_id, model)
             rows.put_rule(connection, account_id, model, _encode(rule), now)
+            if before is None or _rows_of(before) != _rows_of(rule):
+                rows.forget_golden_checks(connection, account_id, model)
             _clear_alarms(connection, account_id, request.model, own, now)
-            return _rules(connection, account_id)
+            return _rules(connection, account_id, now)
 
         return await self._writes.once(write, work)
 
@@ -91,8 +102,9 @@ class Alarms:
                 of = "No general rule" if model is None else f"No rule of {model[:60]!r}"
                 raise NotFoundError(f"{of} is set; see GET /v1/alarms/rules.")
             rows.delete_rule(connection, account_id, model or "")
+            rows.forget_golden_checks(connection, account_id, model or "")
             _clear_alarms(connection, account_id, model, own, now)
-            return _rules(connection, account_id)
+            return _rules(connection, account_id, now)
 
         return await self._writes.once(write, work)
 
@@ -146,7 +158,11 @@ def _clear_alarms(
             clear(connection, alarm, "rules_changed", now)
 
 
-def _rules(connection: Connection, account_id: str) -> wire.AlarmRules:
+def _rows_of(rule: wire.AlarmRule) -> str | None:
+    return None if rule.golden is None else rule.golden.dataset_id
+
+
+def _rules(connection: Connection, account_id: str, now: float) -> wire.AlarmRules:
     rules = {row.model: _decode_rule(row.body) for row in rows.all_rules(connection, [account_id])}
     general = rules.pop("", DEFAULT_RULE)
     watched = []
@@ -161,7 +177,12 @@ def _rules(connection: Connection, account_id: str) -> wire.AlarmRules:
                 looked_at=row.updated_at,
             )
         )
-    return wire.AlarmRules(data=[general, *rules.values()], watched=watched)
+    golden = [
+        state_of(connection, account_id, rule, now)
+        for rule in rules.values()
+        if rule.golden is not None
+    ]
+    return wire.AlarmRules(data=[general, *rules.values()], watched=watched, golden=golden)
 
 
 def _now(connection: Connection, row: Row[Any], alarm: wire.Alarm) -> Measure | None:

@@ -7,21 +7,25 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from steelyard.alarms.budget import WATCHES
 from steelyard.alarms.tables import (
     alarm_feedback,
     alarm_looks,
     alarm_rules,
     alarm_watches,
     alarms,
+    golden_checks,
 )
-from steelyard.alarms.wire import AlarmsQuery
+from steelyard.alarms.wire import AlarmRule, AlarmsQuery
 from steelyard.decision_log.store import DECIDING, counts_as_observed
 from steelyard.decision_log.tables import decisions, feedback
 from steelyard.decision_log.withheld import has_text
 from steelyard.evaluations.tables import evaluations
 from steelyard.operations.tables import operations
 from steelyard.storage.pages import OrderedPage, newest_first
+from steelyard.wire.decoding import decoder_of
 
+_decode_rule = decoder_of(AlarmRule).decode
 ACTIVE = ("raised", "acknowledged")
 #: Seconds for which what is kept of a model that does not answer, and an alarm that has cleared, are kept.
 IDLE_S, CLEARED_S = 30 * 86_400.0, 400 * 86_400.0
@@ -42,6 +46,60 @@ def all_rules(connection: sa.Connection, account_ids: Iterable[str]) -> Sequence
     return connection.execute(
         sa.select(alarm_rules).where(of_accounts).order_by(alarm_rules.c.model)
     ).all()
+
+
+def rules_of_models(connection: sa.Connection) -> list[tuple[str, AlarmRule]]:
+    """Return the rules of every account that are of one model."""
+    of_models = sa.select(alarm_rules).where(alarm_rules.c.model != "")
+    return [(row.account_id, _decode_rule(row.body)) for row in connection.execute(of_models)]
+
+
+def golden_checks_of(connection: sa.Connection, account_id: str, model: str) -> Sequence[bytes]:
+    """Return the checks of a model's golden rows, the oldest first."""
+    table = golden_checks.c
+    return connection.scalars(
+        sa.select(table.body)
+        .where(table.account_id == account_id, table.model == model)
+        .order_by(table.number)
+    ).all()
+
+
+def add_golden_check(
+    connection: sa.Connection, account_id: str, model: str, number: int, body: bytes
+) -> None:
+    """Add a check, unless another process has added it."""
+    table = golden_checks.c
+    of = (table.account_id == account_id, table.model == model, table.number == number)
+    if connection.scalar(sa.select(table.number).where(*of)) is None:
+        values = {"account_id": account_id, "model": model, "number": number, "body": body}
+        connection.execute(sa.insert(golden_checks), values)
+
+
+def change_golden_check(
+    connection: sa.Connection, account_id: str, model: str, number: int, before: bytes, body: bytes
+) -> bool:
+    """Write how a check ended; return whether no other process did so first."""
+    table = golden_checks.c
+    of = (table.account_id == account_id, table.model == model, table.number == number)
+    changed = connection.execute(
+        sa.update(golden_checks).where(*of, table.body == before).values(body=body)
+    )
+    return changed.rowcount == 1
+
+
+def forget_golden_checks(
+    connection: sa.Connection,
+    account_id: str,
+    model: str,
+    before: int | None = None,
+    but: Sequence[int] = (),
+) -> None:
+    """Remove a model's checks, or those before a number but some."""
+    table = golden_checks.c
+    where = [table.account_id == account_id, table.model == model]
+    if before is not None:
+        where += [table.number < before, table.number.not_in(but)]
+    connection.execute(sa.delete(golden_checks).where(*where))
 
 
 def delete_rule(connection: sa.Connection, account_id: str, model: str) -> None:
@@ -342,6 +400,5 @@ def sweep(connection: sa.Connection, now: float) -> Sequence[sa.Row[Any]]:
         & (watch.model == table.model)
         & (watch.version == table.version)
     )
-    return connection.execute(
-        sa.select(alarms).where(table.state.in_(ACTIVE), ~sa.exists().where(is_watched))
-    ).all()
+    is_idle = (table.watch.in_(WATCHES), ~sa.exists().where(is_watched))
+    return connection.execute(sa.select(alarms).where(table.state.in_(ACTIVE), *is_idle)).all()

@@ -59,6 +59,16 @@ alarm_feedback = sa.Table(
     sa.Column("name", sa.Text, primary_key=True),
 )
 
+#: How golden rows were answered, one check a row; ``body`` is JSON.
+golden_checks = sa.Table(
+    "golden_checks",
+    metadata,
+    sa.Column("account_id", sa.Text, sa.ForeignKey("accounts.id"), primary_key=True),
+    sa.Column("model", sa.Text, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
 #: Alarms since they were raised; ``evidence`` is JSON.
 alarms = sa.Table(
     "alarms",

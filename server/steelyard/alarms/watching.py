@@ -15,10 +15,11 @@ from typing import Any, Protocol
 import msgspec
 from sqlalchemy import Connection, Row
 
-from steelyard.accounts.store import find_account
 from steelyard.alarms import store as rows
+from steelyard.alarms.budget import WATCHES
 from steelyard.alarms.contexts import gather_distances, text_of
 from steelyard.alarms.distances import MIN_REFERENCE, Distances
+from steelyard.alarms.raising import clear, raise_alarm
 from steelyard.alarms.readings import read_results
 from steelyard.alarms.references import read_context
 from steelyard.alarms.telling import evidence_of, message_of
@@ -42,9 +43,6 @@ from steelyard.alarms.watched import (
 from steelyard.alarms.wire import AlarmReference, AlarmRule
 from steelyard.errors import SteelyardError
 from steelyard.ids import new_id
-from steelyard.outbox.publishing import publish
-from steelyard.people.member_store import owners_of
-from steelyard.people.store import insert_letter
 from steelyard.storage import State
 from steelyard.wire.decoding import decoder_of
 
@@ -64,7 +62,6 @@ _MOVE_S = 3600.0
 _REFRESH_S, _DAYS_S = 86_400.0, 7 * 86_400.0
 #: Models and numbers of an account that are watched.
 MOST_WATCHED = 200
-_LETTER_S = 3 * 86_400.0
 
 _encode = msgspec.json.Encoder().encode
 _decode = decoder_of(Watched).decode
@@ -331,6 +328,8 @@ class Watcher:
             for (account_id, model), version in before.items():
                 newest = rows.newest_version(connection, account_id, model)
                 for alarm in rows.active_alarms(connection, account_id, model):
+                    if alarm.watch not in WATCHES:
+                        continue
                     if (account_id, model, alarm.version) in on.begun:
                         clear(connection, alarm, "rules_changed", now)
                     elif newest not in {version, alarm.version}:
@@ -343,43 +342,18 @@ class Watcher:
     def _apply(self, connection: Connection, happening: Happening, now: float) -> None:
         account_id, model, version = happening.key
         of = {"version": version, "decision": happening.decision, "watch": happening.watch}
-        active = rows.active_alarms(connection, account_id, model, **of)
         if not happening.move.is_raised:
-            for alarm in active:
+            for alarm in rows.active_alarms(connection, account_id, model, **of):
                 clear(connection, alarm, "recovered", now)
             return
-        if active:
-            return
-        evidence, message = evidence_of(happening), message_of(happening)
-        alarm_id = new_id("alarm")
-        values = {
-            "id": alarm_id,
-            "account_id": account_id,
-            "model": model,
-            **of,
-            "message": message,
-            "evidence": _encode(evidence),
-            "created_at": now,
-        }
-        rows.insert_alarm(connection, values)
-        figures = {
-            "value": evidence.estimate.value,
-            "reference": evidence.reference_value,
-            "n": evidence.estimate.n,
-        }
-        _publish(connection, "alarm.raised", account_id, values, figures)
-        if self._has_accounts:
-            account = find_account(connection, account_id)
-            for email in owners_of(connection, account_id):
-                insert_letter(
-                    connection,
-                    "alarm",
-                    email,
-                    at=now,
-                    expires_at=now + _LETTER_S,
-                    account_name="" if account is None else account.name,
-                    text=message,
-                )
+        raise_alarm(
+            connection,
+            {"account_id": account_id, "model": model, **of},
+            evidence_of(happening),
+            message_of(happening),
+            now,
+            has_accounts=self._has_accounts,
+        )
 
 
 class _Opened:
@@ -426,30 +400,6 @@ class _Opened:
         self.watched_models[key] = self._begin(key, rule, at)
         self.begun.add(key)
         return self.watched_models[key]
-
-
-def clear(connection: Connection, alarm: Row[Any], reason: str, now: float) -> None:
-    """Clear an alarm, and publish that."""
-    rows.change_alarm(connection, alarm.id, state="cleared", cleared_at=now, cleared_reason=reason)
-    _publish(connection, "alarm.cleared", alarm.account_id, alarm._mapping, {"reason": reason})
-
-
-def _publish(
-    connection: Connection,
-    event: Any,
-    account_id: str,
-    alarm: Mapping[Any, Any],
-    figures: Mapping[str, Any],
-) -> None:
-    data = {
-        "alarm_id": alarm["id"],
-        "model": alarm["model"],
-        "version": alarm["version"] or None,
-        "decision": alarm["decision"] or None,
-        "watch": alarm["watch"],
-        **figures,
-    }
-    publish(connection, account_id, event, alarm["id"], data)
 
 
 def _key_of(row: Row[Any]) -> Key:

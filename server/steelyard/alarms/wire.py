@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from steelyard.alarms.budget import FALSE_ALARMS, Watch
+from steelyard.alarms.budget import FALSE_ALARMS, GoldenWatch, Watch
+from steelyard.alarms.golden_wire import GoldenRows, GoldenState
 from steelyard.wire.measures import Measure
 from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
 
@@ -51,6 +52,13 @@ class PutAlarmRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
             "1,000 answers."
         ),
     ] = None
+    golden: Annotated[
+        GoldenRows | None,
+        Meta(
+            description="Rows that the model is asked on a clock, to see which answers move. `model` may "
+            "then be `decision:NAME`, a named decision's production."
+        ),
+    ] = None
 
 
 class RemoveRuleQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -70,6 +78,7 @@ class AlarmRule(Struct, frozen=True, kw_only=True):
     watches: list[Watch]
     false_alarms: float
     reference: ChosenReference | None
+    golden: GoldenRows | None = None
     updated_at: Annotated[float | None, Meta(description="Null: as it is by default.")]
 
 
@@ -100,6 +109,9 @@ class AlarmRules(Struct, frozen=True, kw_only=True):
 
     data: list[AlarmRule]
     watched: list[WatchedModel]
+    golden: Annotated[
+        list[GoldenState], Meta(description="Rows that models are asked on a clock.")
+    ] = []
 
 
 class AlarmsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -131,7 +143,8 @@ class AlarmEvidence(Struct, frozen=True, kw_only=True):
         str,
         Meta(
             description="`outcome:NAME`, `abstained`, `p_top`, `right`, `loss`, `gap`, `length`, "
-            "`new_words`, `distance`, `slow`, `failed` or `escalated`."
+            "`new_words`, `distance`, `slow`, `failed`, `escalated`, or of golden rows `moved` and "
+            "`stale`, in hours."
         ),
     ]
     estimate: Annotated[
@@ -184,7 +197,7 @@ class Alarm(Struct, frozen=True, kw_only=True):
     model: str
     version: str | None
     decision: str | None
-    watch: Watch
+    watch: Watch | GoldenWatch
     state: AlarmState
     message: str
     raised_at: float

@@ -8,6 +8,7 @@ from sanic import Sanic
 from sanic.config import Config
 
 from steelyard.alarms.figures import AlarmFigures
+from steelyard.alarms.golden_checks import GoldenRowChecks
 from steelyard.alarms.watching import Watcher
 from steelyard.app.rooms import routes as routes_of_rooms
 from steelyard.app.services import ApiServices
@@ -75,7 +76,8 @@ def create_app(services: ApiServices) -> Sanic[Any, Any]:
     app.ctx.agents = mounted.Agents()
     app.ctx.metrics = Metrics()
     app.ctx.metrics.watch(ScorerFigures(services.models, app.ctx.metrics.registry).read)
-    app.ctx.metrics.watch(AlarmFigures(services.get(Watcher), app.ctx.metrics.registry).read)
+    watcher, golden = services.get(Watcher), services.get(GoldenRowChecks)
+    app.ctx.metrics.watch(AlarmFigures(watcher, golden, app.ctx.metrics.registry).read)
     for route in (*ROUTES, mounted.ROUTE):
         path = route.path.replace("{", "<").replace("}", ":str>")
         app.add_route(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from steelyard.alarms.budget import Watch
+    from steelyard.alarms.golden_wire import GoldenState
     from steelyard.alarms.wire import Alarm, AlarmDetail, AlarmRule, AlarmRules
     from steelyard.client import Client
     from steelyard.wire.measures import Measure
@@ -30,6 +31,8 @@ Examples:
   steelyard alarm acknowledge alarm_01k…
   steelyard alarm rules
   steelyard alarm rules --set router --watch shares --watch accuracy
+  steelyard alarm rules --set router --golden ds_01k… --every 6
+  steelyard alarm check router
   steelyard alarm rules --remove router
 """
 
@@ -60,6 +63,12 @@ def acknowledge(client: Client, alarm: str) -> Shown:
     return [client.alarms.acknowledge(alarm)], _show_alarms
 
 
+@command.asks("check", "model")
+def check(client: Client, model: str) -> Shown:
+    """Ask the golden rows of MODEL now; 'steelyard alarm rules' shows what came of it."""
+    return [client.alarms.check_golden(model)], _show_golden
+
+
 @command.asks("rules")
 @click.option(
     "--set", "model", metavar="MODEL", help="Set the rule of MODEL; 'default' of all others."
@@ -87,6 +96,10 @@ def acknowledge(client: Client, alarm: str) -> Shown:
     metavar="SINCE UNTIL",
     help="The window, in UTC, whose stored answers it is held against.",
 )
+@click.option(
+    "--golden", metavar="DATASET", help="Ask its held-out rows on a clock; answers must not move."
+)
+@click.option("--every", type=float, default=24.0, help="Hours between two checks of these; 24.")
 def rules(
     client: Client,
     *,
@@ -97,11 +110,13 @@ def rules(
     false_alarms: float | None,
     evaluation: str | None,
     window: tuple[dt.datetime, dt.datetime] | None,
+    golden: str | None,
+    every: float,
 ) -> Shown:
     """Show the watched metrics of each model, or set or remove a rule; the changed model's alarms clear."""
     if model is not None and removed is not None:
         raise click.UsageError("--set and --remove exclude each other; give one of them.")
-    if model is None and (watches or evaluation or window or false_alarms or not enabled):
+    if model is None and (watches or evaluation or window or false_alarms or golden or not enabled):
         raise click.UsageError("--set names no model; give one, or 'default'.")
     if removed is not None:
         return client.alarms.remove_rule(None if removed == "default" else removed), _show_rules
@@ -116,6 +131,8 @@ def rules(
         evaluation_id=evaluation,
         since=since,
         until=until,
+        golden_dataset=golden,
+        every_hours=every,
     )
     return changed, _show_rules
 
@@ -181,6 +198,27 @@ def _show_rules(alarm_rules: AlarmRules) -> None:
                 None if of is None else of.n,
             )
             for watched, of in zip(alarm_rules.watched, references, strict=True)
+        ],
+    )
+
+    if alarm_rules.golden:
+        click.echo()
+        _show_golden(alarm_rules.golden)
+
+
+def _show_golden(golden: Sequence[GoldenState]) -> None:
+    show_table(
+        ("GOLDEN ROWS", "DATASET", "EVERY", "CHECKED", "STALE", "LAST"),
+        [
+            (
+                each.model,
+                each.golden.dataset_id,
+                f"{each.golden.every_hours:g} h",
+                "not yet" if each.checked_at is None else show_time(each.checked_at),
+                "yes" if each.is_stale else "no",
+                each.checks[0].message or each.checks[0].status if each.checks else "",
+            )
+            for each in golden
         ],
     )
 

@@ -59,6 +59,7 @@ def check_state(settings: Settings, *, deep: bool = False) -> Iterator[CheckFind
         )
         return
     yield from _open_and_write(url, shown)
+    yield from _check_golden(url)
     yield from _check_files(settings, deep=deep)
 
 
@@ -80,6 +81,39 @@ def declared_for_checks(settings: Settings) -> ModelsFile:
     except SteelyardError:  # which another check says
         pass
     return read_file(home_of(settings))
+
+
+def _check_golden(url: str) -> Iterator[CheckFinding]:
+    """Look at when each model's golden rows were last checked; nothing where there are none."""
+    import time
+
+    from sqlalchemy import Connection
+
+    from steelyard.alarms.golden_checks import golden_rules, state_of
+    from steelyard.alarms.golden_wire import GoldenState
+    from steelyard.storage import open_state
+
+    state, now = open_state(url), time.time()
+
+    def read(connection: Connection) -> list[GoldenState]:
+        return [
+            state_of(connection, account_id, rule, now)
+            for account_id, rule in golden_rules(connection)
+        ]
+
+    try:
+        states = state.read_now(read)
+    finally:
+        state.close()
+    for each in states:
+        hours = None if each.checked_at is None else (now - each.checked_at) / 3600
+        checked = "never checked" if hours is None else f"checked {hours:,.0f} h ago"
+        message = f"{each.model}: {checked}, every {each.golden.every_hours:g} h was set"
+        if each.is_stale:
+            why = each.checks[0].message if each.checks else ""
+            yield warn("golden rows", message, why or "Start the server, and a worker of its jobs.")
+        else:
+            yield ok("golden rows", message)
 
 
 def _check_databases(settings: Settings, path: Path, *, deep: bool) -> Iterator[CheckFinding]:

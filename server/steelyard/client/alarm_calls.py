@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.alarms.budget import Watch
+from steelyard.alarms.golden_wire import GoldenState
 from steelyard.alarms.wire import Alarm, AlarmDetail, AlarmPage, AlarmRules
 from steelyard.client.calls import Call, read, remove, segment, write
 
@@ -46,6 +47,8 @@ def set_rule(
     evaluation_id: str | None = None,
     since: float | None = None,
     until: float | None = None,
+    golden_dataset: str | None = None,
+    every_hours: float = 24.0,
     idempotency_key: str | None = None,
 ) -> Call[AlarmRules]:
     """Set a model's watched metrics; its alarms clear, and watching begins anew: ``PUT /v1/alarms/rules``.
@@ -61,6 +64,9 @@ def set_rule(
     evaluation_id, since, until : optional
         The reference: an evaluation, or the stored answers of a window. By default the
         evaluation that a family's fine-tune made, else the first 1,000 answers.
+    golden_dataset : str, optional
+        A dataset whose held-out rows the model is asked every ``every_hours``: answers that move
+        beyond chance raise an alarm. ``model`` may then be ``decision:NAME``.
     """
     chosen = {"evaluation_id": evaluation_id, "since": since, "until": until}
     reference = {name: value for name, value in chosen.items() if value is not None}
@@ -70,8 +76,14 @@ def set_rule(
         "watches": None if watches is None else list(watches),
         "false_alarms": false_alarms,
         "reference": reference or None,
+        "golden": golden_dataset and {"dataset_id": golden_dataset, "every_hours": every_hours},
     }
     return write(f"{_ALARMS}/rules", AlarmRules, fields, key=idempotency_key, method="PUT")
+
+
+def check_golden(model: str, *, idempotency_key: str | None = None) -> Call[GoldenState]:
+    """Ask a model's golden rows now: ``POST /v1/alarms/golden``; follow it with ``rules``."""
+    return write(f"{_ALARMS}/golden", GoldenState, {"model": model}, key=idempotency_key)
 
 
 def remove_rule(

@@ -305,6 +305,7 @@ class AlarmResource(Resource[Mode]):
     acknowledge = method(alarm_calls.acknowledge)
     rules = method(alarm_calls.rules)
     set_rule = method(alarm_calls.set_rule)
+    check_golden = method(alarm_calls.check_golden)
     remove_rule = method(alarm_calls.remove_rule)
 
 

@@ -58,6 +58,17 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
 
     async def create(self, write: Write, request: CreateEvaluation) -> wire.EvaluationSubmission:
         """Queue evaluations of models on a dataset's evaluation rows."""
+        return await self._submit(write, request, is_anew=False)
+
+    async def create_anew(
+        self, write: Write, request: CreateEvaluation
+    ) -> wire.EvaluationSubmission:
+        """Queue evaluations of models on a dataset's evaluation rows, of rows that are scored too."""
+        return await self._submit(write, request, is_anew=True)
+
+    async def _submit(
+        self, write: Write, request: CreateEvaluation, *, is_anew: bool
+    ) -> wire.EvaluationSubmission:
         await self._writes.replay_known(write)
         caller = write.caller
         models = await self._find_models(caller, request.models)
@@ -77,7 +88,9 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
             require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
             lock_account(connection, caller.account_id)
             scored = {
-                model.id: rows.find_scored(
+                model.id: None
+                if is_anew
+                else rows.find_scored(
                     connection,
                     caller.account_id,
                     at.dataset_id,

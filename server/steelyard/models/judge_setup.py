@@ -334,6 +334,11 @@ class JudgeSetup:
             raise errors.NotFoundError(f"No model {name!r} is connected; connect it first.")
         return model
 
+    def provider_model(self, name: str) -> str:
+        """Return the name that a connected model's server gave itself; empty before its first answer."""
+        hosted = self._models.find(name)
+        return "" if hosted is None else hosted.provider_model()
+
     def hosted(self, name: str) -> HostedModel:
         """Return a connected model as it answers, once the server has it; it blocks."""
         until = time.monotonic() + _APPEARS_S

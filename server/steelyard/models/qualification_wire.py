@@ -44,6 +44,9 @@ class JudgeIdentity(Struct, frozen=True, kw_only=True):
     settings: Annotated[
         dict[str, Any], Meta(description="Of how it is asked, and its temperatures.")
     ] = {}
+    provider_model: Annotated[
+        str, Meta(description="The name that its server gave itself; empty where it gave none yet.")
+    ] = ""
 
 
 class Qualification(Struct, frozen=True, kw_only=True):

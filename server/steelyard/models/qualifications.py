@@ -185,7 +185,11 @@ class Qualifications:
     def _identities(self) -> dict[str, JudgeIdentity]:
         files = self._setups.declarations.files()
         return {
-            name: identity_of(in_place(model, files.get(name, {}), self._home), self._home)
+            name: identity_of(
+                in_place(model, files.get(name, {}), self._home),
+                self._home,
+                self._judges.provider_model(name),
+            )
             for name, model in self._judges.all_connected().items()
         }
 

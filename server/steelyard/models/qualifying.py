@@ -77,7 +77,7 @@ def wordings_by_id(decisions: Sequence[Any]) -> dict[str, str]:
     return {decision.id: fingerprint(decision).hex() for decision in request.decisions}
 
 
-def identity_of(model: ConnectedModel, home: Path) -> JudgeIdentity:
+def identity_of(model: ConnectedModel, home: Path, provider_model: str) -> JudgeIdentity:
     """Return the identity of a model; it reads the hash of its file."""
     calibration, place = model.calibration, model.file or model.folder
     settings: dict[str, Any] = {
@@ -96,6 +96,7 @@ def identity_of(model: ConnectedModel, home: Path) -> JudgeIdentity:
         file=place,
         file_sha256=_hash_of(home / place) if place else "",
         settings=settings,
+        provider_model=provider_model,
     )
 
 
@@ -105,7 +106,12 @@ def changes_between(before: JudgeIdentity, now: JudgeIdentity | None) -> list[st
         return ["disconnected"]
     # A file that moved is the same.
     names = {"file_sha256": "file", **{name: name for name in ("wire", "url", "model", "settings")}}
-    return [label for name, label in names.items() if getattr(before, name) != getattr(now, name)]
+    changes = [
+        label for name, label in names.items() if getattr(before, name) != getattr(now, name)
+    ]
+    # A server that was not asked since the start has given no name.
+    both = [each.provider_model for each in (before, now) if each.provider_model]
+    return [*changes, "provider_model"] if len(set(both)) > 1 else changes
 
 
 def doubt_of(

@@ -215,6 +215,7 @@ class ConnectedRegistry:
             is_calibrated=calibration is not None,
             is_teacher=model.teacher,
             warm_up=queue.warm_up if model.warm else None,
+            provider_model=lambda: getattr(queue.remote, "provider_model", ""),
         )
         price_nano = self._prices.by_model.get(name, model.price_nano)
         health = ModelHealth(lambda: None if is_here(place) else _LACKING)

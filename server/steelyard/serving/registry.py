@@ -158,6 +158,8 @@ class ModelFacts:
     is_teacher: bool = False
     #: Loads it before a request comes; ``None`` where it is loaded already or when it is used.
     warm_up: Callable[[], None] | None = None
+    #: Returns the name that its server gave itself in its last answer; empty where it gave none.
+    provider_model: Callable[[], str] = str
 
 
 class HostedModel:
@@ -189,6 +191,7 @@ class HostedModel:
         self.embed, self.warm_up = model.embed, model.warm_up
         self.is_connected, self.is_calibrated = model.is_connected, model.is_calibrated
         self.is_teacher, self.sha256 = model.is_teacher, model.sha256
+        self.provider_model = model.provider_model
 
     @property
     def runs_on(self) -> str:

@@ -234,6 +234,16 @@ class TestChat:
             assert report.answered == answered
             assert report.share_on_outcomes == (mass and pytest.approx(mass, abs=0.01))
 
+    def test_the_name_that_a_server_gives_its_model(self, open_chat, chat, monkeypatch):
+        queue = open_chat()
+        assert queue.remote.provider_model == ""
+        for name in ("far-1101", "far-1130"):
+            monkeypatch.setattr(
+                chat, "answer", lambda *sent, name=name: {**chat_answer(*sent), "model": name}
+            )
+            check_model(queue.submit, PATIENCE_S)
+            assert queue.remote.provider_model == name
+
     @pytest.mark.parametrize(
         "top",
         [[], None, [{"token": "The", "logprob": -0.1}], [{"token": "A", "logprob": "x"}], [{}]],

@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 
 from steelyard.accounts.rate_limits import RateWindows, RequestLimits
 from steelyard.accounts.service import AccountService
+from steelyard.alarms.golden_checks import GoldenRowChecks
 from steelyard.alarms.watching import Watcher
 from steelyard.app.application import create_app
 from steelyard.app.services import ApiServices
@@ -83,6 +84,7 @@ class Console:
             Settings: self.settings,
             State: self.state,
             Watcher: SimpleNamespace(counts={}),
+            GoldenRowChecks: SimpleNamespace(checked_at={}),
             **{type(service): service for service in self.people()},
         }
         self.services = ApiServices(

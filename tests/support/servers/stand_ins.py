@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from steelyard.accounts.rate_limits import RateWindows, RequestLimits, TokenAllowance
+from steelyard.alarms.golden_checks import GoldenRowChecks
 from steelyard.alarms.watching import Watcher
 from steelyard.app.application import create_app
 from steelyard.app.services import ApiServices
@@ -145,6 +146,7 @@ class StandInServer:
             DecisionService: self.decisions,
             TokenAllowance: TokenAllowance(self.windows, settings.tokens_per_minute),
             Watcher: SimpleNamespace(counts={}),
+            GoldenRowChecks: SimpleNamespace(checked_at={}),
         }
         given: dict[str, Any] = {
             "settings": settings,

@@ -20,6 +20,8 @@ from steelyard.serving.connected.answers import (
 from steelyard.serving.connected.breaker import REFUSED_KEY, RemoteFailureError
 from steelyard.serving.connected.declared import ConnectedModel
 
+#: Characters of a model's name at its server.
+_MOST_NAME = 128
 #: Bytes of an answer; a longer one is not read.
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 #: Attempts at one request, and seconds between them, at least and at most.
@@ -36,6 +38,8 @@ class Remote:
         self._name = name
         self._url = model.url.rstrip("/")
         self.n_requests = 0
+        #: The name that the server gave its model in the last answer.
+        self.provider_model = ""
         # The client's own queue for connections is searched whole for each request that waits in it.
         self._places = asyncio.Semaphore(model.concurrency)
         self._client = open_async_http(
@@ -99,9 +103,13 @@ class Remote:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise RemoteFailureError(f"The server of {self._name} broke off.") from error
         try:
-            return msgspec.json.decode(received)
+            answer = msgspec.json.decode(received)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise UnusableAnswerError(f"The server of {self._name} did not answer JSON.") from error
+        name = answer.get("model") if isinstance(answer, dict) else None
+        if isinstance(name, str):
+            self.provider_model = name[:_MOST_NAME]
+        return answer
 
     def _refusal(self, response: httpx.Response) -> RemoteFailureError:
         status = response.status_code

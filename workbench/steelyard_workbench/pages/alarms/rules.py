@@ -12,19 +12,23 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.alarms.budget import FALSE_ALARMS, WATCHES, Watch
+from steelyard.alarms.golden_wire import GoldenCheck, GoldenState
 from steelyard.alarms.wire import AlarmRule, AlarmRules, WatchedModel
+from steelyard.decisions.named import MODEL_PREFIX
 from steelyard.models.wire import GONE
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.components.numbers import ago, change_text
 from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.states import Status, empty, verdict
+from steelyard_workbench.parts.datasets.names import dataset_options
 from steelyard_workbench.parts.live.alarms import WATCH_WORDS
 
 #: The choice of the rule that holds for every model without its own.
 _EVERY = "every model without a rule of its own"
+_NO_ROWS = "none"
 _NOT_WATCHED = (
     "**Nothing is watched yet.** Watching starts with the first stored answer of a model: store answers "
     "with `store: true`, or with the switch *Keep this answer* of the Playground."
@@ -54,13 +58,15 @@ class Rules(Section):
         ]
 
     def _fetch_models(self) -> list[str]:
+        self._datasets = dataset_options(list(self.client.datasets.iterate()))
+        named = [f"{MODEL_PREFIX}{each.name}" for each in self.client.named_decisions.list()]
         families = [family.id for family in self.client.families.list().data]
         bases = [
             model.id
             for model in self.client.models.list().data
             if model.lora is None and model.status not in GONE
         ]
-        return [*families, *bases]
+        return [*named, *families, *bases]
 
     def _show(self, alarm_rules: AlarmRules) -> Viewable:
         watched = show_watched(alarm_rules.watched) if alarm_rules.watched else empty(_NOT_WATCHED)
@@ -71,8 +77,23 @@ class Rules(Section):
             heading("Rules"),
             show_rules(alarm_rules.data),
             pn.FlexBox(*removes, visible=bool(removes)),
+            *(self._golden(each) for each in alarm_rules.golden),
             sizing_mode="stretch_width",
         )
+
+    def _golden(self, golden: GoldenState) -> Viewable:
+        """Return the golden rows of a model, and the button that asks them now."""
+        is_running = bool(golden.checks) and golden.checks[0].ended_at is None
+        check = self.button(
+            "Check now", partial(self._check, golden.model), "Not checked.", variant="outlined"
+        )
+        check.disabled = is_running
+        return pn.Column(show_golden(golden), check, sizing_mode="stretch_width")
+
+    async def _check(self, model: str) -> None:
+        await asyncio.to_thread(self.client.alarms.check_golden, model)
+        await self.rules.refresh(quietly=True)
+        self.tell(f"{model} is asked its golden rows; the answers are compared once all are there.")
 
     def _removing(self, rule: AlarmRule) -> Viewable:
         remove = pmui.Button(
@@ -130,6 +151,16 @@ class Rules(Section):
             step=0.01,
             width=330,
         )
+        self.golden = pmui.Select(
+            label="Golden rows",
+            options={_NO_ROWS: "", **self._datasets},
+            value="",
+            width=330,
+            description="Held-out rows that the model is asked on a clock; answers that move raise an alarm.",
+        )
+        self.every_hours = pmui.FloatInput(
+            label="Hours between two checks", value=24.0, start=1.0, end=720.0, step=1.0, width=330
+        )
         save = self.button(
             "Save the rule",
             self._save,
@@ -140,11 +171,14 @@ class Rules(Section):
                 "enabled": self.enabled,
                 "watches": self.watches,
                 "false_alarms": self.false_alarms,
+                "golden": self.golden,
+                "every_hours": self.every_hours,
             },
         )
         return pn.Column(
             pn.FlexBox(self.model, self.enabled, align_items="center"),
             self.watches,
+            number_fields(self.golden, self.every_hours, align_items="center"),
             number_fields(self.false_alarms, save, align_items="center"),
             sizing_mode="stretch_width",
         )
@@ -155,6 +189,8 @@ class Rules(Section):
             "enabled": bool(self.enabled.value),
             "watches": cast("list[Watch]", list(self.watches.value)) or None,
             "false_alarms": float(self.false_alarms.value),
+            "golden_dataset": self.golden.value or None,
+            "every_hours": float(self.every_hours.value),
         }
         await asyncio.to_thread(self.client.alarms.set_rule, model, **rule)
         await self.rules.refresh(quietly=True)
@@ -182,6 +218,55 @@ def show_rules(rules: Sequence[AlarmRule]) -> Viewable:
         ],
         label="Rules",
         numbers=(3,),
+    )
+
+
+def show_golden(golden: GoldenState) -> Viewable:
+    """Show when a model's golden rows were checked, and what its checks found."""
+    when = "not checked yet" if golden.checked_at is None else f"checked {ago(golden.checked_at)}"
+    return pn.Column(
+        heading(f"Golden rows of {golden.model}"),
+        verdict(
+            _golden_status(golden),
+            f"{when[0].upper()}{when[1:]}.",
+            f"Every {golden.golden.every_hours:g} h.",
+        ),
+        table(
+            ("asked", "because", "found", "moved", "right", "time of an answer"),
+            [_golden_row(check) for check in golden.checks],
+            label=f"Checks of {golden.model}",
+        ),
+        sizing_mode="stretch_width",
+    )
+
+
+def _golden_status(golden: GoldenState) -> Status:
+    """Return how the golden rows stand: what the last check that ended found, if it is not too old."""
+    ended = next((check for check in golden.checks if check.ended_at is not None), None)
+    if golden.is_stale or (ended is not None and ended.status == "moved"):
+        return "bad"
+    if ended is None or ended.status == "failed":
+        return "unsure"
+    return "good"
+
+
+def _golden_row(check: GoldenCheck) -> tuple[str, ...]:
+    result = check.result
+    message = check.message or check.status
+    if result is None:
+        return (ago(check.started_at), check.because, message, "", "", "")
+    times = [
+        "?" if time_ms is None else f"{time_ms:,.0f} ms"
+        for time_ms in (result.frozen_latency_ms, result.latency_ms)
+    ]
+    right = "" if result.right is None else change_text(result.right)
+    return (
+        ago(check.started_at),
+        check.because,
+        message,
+        f"{result.moved:.1%}",
+        right,
+        " → ".join(times),
     )
 
 

@@ -21,7 +21,7 @@ from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.download import Download
 from steelyard_workbench.kit.components.facts import facts, heading
-from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.numbers import ago, measure_text
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
@@ -231,7 +231,8 @@ class DecisionsPage(OnePartPage):
             f"{week.answers:,} answers in the last week · {usd(looked.cost_usd)} · "
             f"{'drift' if looked.alarms else 'no drift'}. "
         )
-        text = f"{seen if week.answers else ''}{step.text}"
+        rows = "".join(f"Golden rows checked {ago(each.checked_at)}. " for each in looked.golden)
+        text = f"{seen if week.answers else ''}{rows}{step.text}"
         is_elsewhere = step.page not in {"", "playground"}
         go = [self._opens(step.label, lambda: self._go(step.page), "text")] if is_elsewhere else []
         about = pmui.Typography(escape_markdown(text), variant="body2")

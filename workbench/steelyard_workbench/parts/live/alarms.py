@@ -36,9 +36,11 @@ WATCH_WORDS: dict[Watch, str] = {
     "errors": "failed requests",
     "escalations": "answers asked further",
 }
+#: The same of alarms of golden rows, which no rule's watches have.
+_ALARM_WORDS = {**WATCH_WORDS, "golden": "golden rows", "golden_stale": "unchecked golden rows"}
 #: Alarms that are shown, the newest first.
 MOST_ALARMS = 10
-_SHARES = frozenset({"abstained", "right", "slow", "failed", "escalated", "new_words"})
+_SHARES = frozenset({"abstained", "right", "slow", "failed", "escalated", "new_words", "moved"})
 #: Log of the odds that are told at most.
 _MOST_LOG = math.log(1e9)
 _WIDTH, _HEIGHT, _EDGE = 420, 34, 8
@@ -56,7 +58,7 @@ def rows_behind(alarm: Alarm) -> AnswerFilter:
     """Return the filter of the feed that shows the decisions behind an alarm."""
     behind = alarm.evidence.decisions
     return AnswerFilter(
-        name=f"behind the alarm about {WATCH_WORDS[alarm.watch]}",
+        name=f"behind the alarm about {_ALARM_WORDS[alarm.watch]}",
         since=behind.since,
         until=behind.until,
         decision=behind.decision,
@@ -92,7 +94,8 @@ class AlarmBand(Viewer):
             label="Show the decisions",
             variant="outlined",
             size="small",
-            description=f"Show the decisions behind the alarm about {WATCH_WORDS[alarm.watch]}",
+            description=f"Show the decisions behind the alarm about {_ALARM_WORDS[alarm.watch]}",
+            visible=alarm.watch in WATCH_WORDS,
         )
         show.on_click(lambda _: open_(rows_behind(alarm)))
         self.known = pmui.Button(
@@ -198,6 +201,8 @@ def _odds(log: float) -> str:
 
 
 def _number(evidence: AlarmEvidence, value: float) -> str:
+    if evidence.figure == "stale":
+        return f"{value:,.0f} h"
     if evidence.figure == "length":
         return f"{value:,.0f} characters"
     is_share = evidence.figure in _SHARES or evidence.figure.startswith("outcome:")

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
+from steelyard.alarms.golden_wire import GoldenState
 from steelyard.alarms.wire import Alarm
 from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionSeries, DecisionSummary
-from steelyard.decisions.named import PRODUCTION
+from steelyard.decisions.named import MODEL_PREFIX, PRODUCTION
 from steelyard.errors import NotFoundError
 from steelyard.growth.wire import Growth
 from steelyard.named.comparison_wire import NamedComparison
@@ -44,6 +45,8 @@ class Looked:
     #: That week by days: what it cost, and how often its outcomes are true.
     series: DecisionSeries
     alarms: Sequence[Alarm]
+    #: The golden rows of it, and of its model.
+    golden: Sequence[GoldenState]
     drafts: Sequence[DraftSummary]
     comparisons: Sequence[NamedComparison]
     moves: Sequence[AliasMove]
@@ -97,7 +100,7 @@ def look_at(client: Client, name: str, beside: int = 0) -> Looked:
     def week(of: str) -> DecisionSummary:
         return client.decision_summary(named=of, since=since, bucket_s=86_400)
 
-    summary = week(name)
+    summary, subjects = week(name), {f"{MODEL_PREFIX}{name}", version.model}
     drafts = client.drafts.list(status="open", limit=_MOST_DRAFTS).data
     return Looked(
         decision=decision,
@@ -105,7 +108,8 @@ def look_at(client: Client, name: str, beside: int = 0) -> Looked:
         summary=summary,
         of_version=week(f"{name}@{version.version}"),
         series=client.decision_series(named=name, since=since, bucket_s=86_400),
-        alarms=_about(client, summary),
+        alarms=_about(client, summary, name),
+        golden=[each for each in client.alarms.rules().golden if each.model in subjects],
         drafts=[draft for draft in drafts if draft.dataset_id == decision.dataset_id],
         comparisons=list(islice(named.comparisons(name), _MOST_COMPARISONS)),
         moves=list(islice(named.history(name), _MOST_MOVES)),
@@ -128,7 +132,7 @@ def _candidate(decision: NamedDecision, production: int) -> int:
 def alarms_about(client: Client, name: str) -> list[Alarm]:
     """Return the last day's alarms about a named decision's models; it blocks."""
     summary = client.decision_summary(named=name, since=time.time() - DAY_S, bucket_s=3_600)
-    return _about(client, summary)
+    return _about(client, summary, name)
 
 
 def last_days(client: Client, names: Sequence[str]) -> dict[str, DecisionSummary]:
@@ -168,8 +172,9 @@ def _traffic_step(looked: Looked) -> Step:
     return Step(f"It grows by itself, and waits. {looked.growth.waits_for}", "")
 
 
-def _about(client: Client, summary: DecisionSummary) -> list[Alarm]:
+def _about(client: Client, summary: DecisionSummary, name: str) -> list[Alarm]:
     answered = {(group.model, group.decision) for group in summary.groups}
+    answered.add((f"{MODEL_PREFIX}{name}", ""))
     return [alarm for alarm in fetch_alarms(client) if _is_about(alarm, answered)]
 
 
