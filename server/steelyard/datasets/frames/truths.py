@@ -48,19 +48,23 @@ def _several_labels(store: FrameStore, manifest: Manifest) -> DatasetWarning | N
         .join(doubled, left_on="place", right_on="context_sha256", how="semi")
         .collect(engine="streaming")
     )
-    texts = shared["decisions"].unique().to_list()
+    # By numbers: of many decisions in a row each would have the text of all.
+    tasks = shared.select("decisions").unique().with_row_index("task")
     wordings = [
-        (text, decision["id"], json.dumps(decision["question"]))
-        for text in texts
+        (task, decision["id"], json.dumps(decision["question"]))
+        for task, text in tasks.iter_rows()
         for decision in json.loads(text)
     ]
-    questions = pl.DataFrame(wordings, schema=["decisions", "decision", "question"], orient="row")
+    schema = {"task": tasks.schema["task"], "decision": pl.String, "question": pl.String}
+    questions = pl.DataFrame(wordings, schema, orient="row")
     share = pl.concat_str("outcome", "value", separator="\t")
     truths = (
-        shared.explode("labels")
+        shared.join(tasks, on="decisions")
+        .drop("decisions", "place")
+        .explode("labels")
         .unnest("labels")
         .filter(pl.col("value") != 0)
-        .join(questions, on=["decisions", "decision"])
+        .join(questions, on=["task", "decision"])
         .group_by("index", *_KEY)
         .agg(truth=share.sort().str.join("\n"))
         .filter(pl.col("truth").n_unique().over(_KEY) > 1)
