@@ -255,13 +255,13 @@ def test_a_parent_on_another_base_is_compared_with_and_nothing_else(
         against="parent",
     )  # fmt: skip
     tables = {"hashing": 2.0, "double": 0.5}
-    load = program._load_base
+    load = program.load_base
 
     def load_calibrated(named: TaskBase, *given: Any) -> Any:
         kinds = {kind: {"2": tables[named.name]} for kind in ("single", "binary", "ordinal")}
         return replace(load(named, *given), temperatures=TemperatureTable(kinds))
 
-    monkeypatch.setattr(program, "_load_base", load_calibrated)
+    monkeypatch.setattr(program, "load_base", load_calibrated)
     result = run(moved)
     alone = run(write_task(tmp_path / "alone", rows, base=other))
     assert result.report == alone.report
