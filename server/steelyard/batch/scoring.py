@@ -199,13 +199,10 @@ def decide_file(
     added = list(schema_of(decisions))
     if rows_file.columns is not None:
         check_columns(rows_file.columns, context, added)
-    about = source.stat()
-    chosen = () if options is None else (options.quote, options.has_header)
-    given = [value for value in chosen if value is not None]
     of = {
-        "input": [str(source.resolve()), about.st_size, about.st_mtime_ns],
+        "input": _identity_of(source),
         "columns": list(context),
-        "reading": [rows_file.read_as, options is not None and options.takes_long_cells, *given],
+        "reading": [rows_file.read_as, *_options_of(options)],
         **questions.identity(),
     }
     folder = target.with_name(f"{target.name}.parts")
@@ -235,15 +232,24 @@ def decide_file(
         if bad_rows is not None:
             bad_rows.write_bytes(refused_csv(rows_file.columns or ["row"], rows_file.refused))
         done = ScoringSummary(
-            parts.n_rows,
-            n_errors,
-            resumed,
-            rows_file.refused,
-            rows_file.read_as,
-            rows_file.notes,
+            parts.n_rows, n_errors, resumed, rows_file.refused, rows_file.read_as, rows_file.notes
         )
         parts.remove()
     return done
+
+
+def _identity_of(source: Path) -> list[Any]:
+    """Return the facts that distinguish a file from others, and from its earlier content."""
+    about = source.stat()
+    return [str(source.resolve()), about.st_size, about.st_mtime_ns]
+
+
+def _options_of(options: Options | None) -> list[Any]:
+    """Return the options that change the rows of a file."""
+    if options is None:
+        return [False]
+    named = (options.quote, options.has_header)
+    return [options.takes_long_cells, *(value for value in named if value is not None)]
 
 
 def _score(

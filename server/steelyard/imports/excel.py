@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -125,30 +126,40 @@ def _sheet(book: Any, name: str, has_names: bool | None, shown: SheetCells) -> T
         columns = tuple(columns[place] for place in full)
         below = [(number, [cells[place] for place in full]) for number, cells in below]
         refused = [replace(row, cells=[row.cells[place] for place in full]) for row in refused]
+    notes = [*notes, *_notes_on(columns, below, errors, shown.formulas)]
+    return Table(columns, below, refused, notes=notes)
+
+
+def _notes_on(
+    columns: Sequence[str],
+    rows: Sequence[Row],
+    errors: Mapping[int, Mapping[int, str]],
+    formulas: Sequence[int],
+) -> Iterator[str]:
+    """Yield what the cells of a table lost in Excel, or lose here."""
     long = [
         name
         for place, name in enumerate(columns)
-        if any(cells[place] and _LONG_NUMBER.fullmatch(cells[place]) for _, cells in below)
+        if any(cells[place] and _LONG_NUMBER.fullmatch(cells[place]) for _, cells in rows)
     ]
     if long:
         text = f"{', '.join(long)} has numbers of more than 15 digits, of which Excel keeps 15; "
-        notes = [*notes, f"{text}where they are ids, write them as text."]
+        yield f"{text}where they are ids, write them as text."
     places = [
         (number, place)
-        for number, _ in below
+        for number, _ in rows
         for place, wording in sorted(errors.get(number, {}).items())
         if wording != _FORMULA
     ]
     if places:
         number, place = places[0]
         note = f"{len(places):,} cells have errors of Excel, and are empty here: the first is "
-        notes = [*notes, f"{note}{errors[number][place]} in line {number}, column {place + 1}."]
-    if shown.formulas:
-        names = ", ".join(map(cell_name, shown.formulas[:_MOST_NAMES]))
-        names += " …" if len(shown.formulas) > _MOST_NAMES else ""
-        n_cells = f"{len(shown.formulas):,} cells have formulas without values"
-        notes = [*notes, f"{n_cells}, and are empty here: {names}. {_CALCULATE}"]
-    return Table(columns, below, refused, notes=notes)
+        yield f"{note}{errors[number][place]} in line {number}, column {place + 1}."
+    if formulas:
+        names = ", ".join(map(cell_name, formulas[:_MOST_NAMES]))
+        names += " …" if len(formulas) > _MOST_NAMES else ""
+        n_cells = f"{len(formulas):,} cells have formulas without values"
+        yield f"{n_cells}, and are empty here: {names}. {_CALCULATE}"
 
 
 def _show_cells(

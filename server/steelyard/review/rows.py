@@ -253,14 +253,10 @@ class DraftRows:
                 path=(*BODY, "outcome"),
             )
         asking = self._orders.of(manifest, AsksFilter(decision=decision), None)
-        n_others = int((~np.isin(places, asking, assume_unique=True)).sum())
         violations = Violations()
-        if n_others:
-            violations.add(
-                (*BODY, "decision"),
-                f"is not asked by {n_others} of the {len(places)} rows; filter them out.",
-                "unknown",
-            )
+        if n_others := int((~np.isin(places, asking, assume_unique=True)).sum()):
+            message = f"is not asked by {n_others} of the {len(places)} rows; filter them out."
+            violations.add((*BODY, "decision"), message, "unknown")
             violations.raise_if_any()
         names = self._drafts.renamings(draft).get(decision, OutcomeNames({}))
         worded = [
@@ -269,37 +265,25 @@ class DraftRows:
         body: log.EntryBody | None = None
         for outcomes in worded:
             renamed = tuple(dict.fromkeys(names.name_of(name) for name in outcomes))
+            path = (*BODY, "outcome")
             body = read_label(
-                "targets",
-                decision,
-                outcome,
-                renamed,
-                path=(*BODY, "outcome"),
-                violations=violations,
+                "targets", decision, outcome, renamed, path=path, violations=violations
             )
         violations.raise_if_any()
-        if body is not None:
-            shared = tuple(name for name in worded[0] if all(name in other for other in worded))
-            if names.stored_name(outcome, shared) is None:
-                message = "is worded apart in these rows; relabel them one wording at a time."
-                violations.add((*BODY, "outcome"), message, "refused")
-                violations.raise_if_any()
-            body = store_body(body, names, shared)
-        variants = {
-            name for outcomes in worded for name in outcomes if names.name_of(name) == outcome
-        }
-        expecting = [
-            LabelFilter(decision=decision, outcome=name, op="ge", value=_WHOLE)
-            for name in sorted(variants)
-        ]
-        same = np.unique(
-            np.concatenate(
-                [places[:0], *(self._orders.of(manifest, where, None) for where in expecting)]
-            )
-        )
-        same = np.intersect1d(places, same, assume_unique=True)
         if body is None:
             raise RuntimeError("The rows ask nothing, though they were found by what they ask.")
+        shared = tuple(name for name in worded[0] if all(name in other for other in worded))
+        if names.stored_name(outcome, shared) is None:
+            message = "is worded apart in these rows; relabel them one wording at a time."
+            violations.add((*BODY, "outcome"), message, "refused")
+            violations.raise_if_any()
+        body = store_body(body, names, shared)
+        same = places[:0]
+        for name in {name for outcomes in worded for name in outcomes}:
+            if names.name_of(name) == outcome:
+                where = LabelFilter(decision=decision, outcome=name, op="ge", value=_WHOLE)
+                same = np.union1d(same, self._orders.of(manifest, where, None))
+        same = np.intersect1d(places, same, assume_unique=True)
         if len(places) == 1 and len(same) == 1:
             return msgspec.structs.replace(body, labels=None), None
         if len(same) == 0 or len(places) == 1:

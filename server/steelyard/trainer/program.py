@@ -177,34 +177,43 @@ class _Program:
         parts = _files_of(heads)
         if adapter is not None:
             parts |= {name: adapter / name for name in ADAPTER_FILES}
-        manifest = ArtifactManifest(
-            format=FORMAT,
-            base=ArtifactBase(
-                name=task.base.name, sha256=identity_of(base.scorer), engine=base.scorer.engine
-            ),
-            method=task.method,
-            has_adapter=adapter is not None,
-            parent_sha256=None if parent is None else parent.sha256,
-            versions=versions_of(with_lora=adapter is not None),
-            files={},
-            reader=reader,
-        )
+        manifest = self._manifest_of(base, parent, reader, has_adapter=adapter is not None)
         card = render_card(task, rows.counts, report, verdict, figures, manifest)
         sha256 = write_artifact(self._folder / MODEL, parts, card, manifest)
-        groups = [group for group in GROUPS if group in figures.groups]
         result = FineTuneResult(
             artifact_sha256=sha256,
             gate=verdict.gate,
             sentences=list(verdict.sentences),
             heldout=figures.heldout,
             curve=reporter.curve(),
-            groups=groups,
+            groups=[group for group in GROUPS if group in figures.groups],
             rows=rows.counts,
             report=msgspec.to_builtins(report),
         )
         reporter.tell("gate", 1, 1, message="The fine-tune is trained and judged.")
         write_struct(self._folder / RESULT, result)
         return result
+
+    def _manifest_of(
+        self,
+        base: TrainedBase,
+        parent: _Parent | None,
+        reader: ArtifactReader | None,
+        *,
+        has_adapter: bool,
+    ) -> ArtifactManifest:
+        """Return the manifest of the trained model, whose files are not listed yet."""
+        name, engine = self._task.base.name, base.scorer.engine
+        return ArtifactManifest(
+            format=FORMAT,
+            base=ArtifactBase(name=name, sha256=identity_of(base.scorer), engine=engine),
+            method=self._task.method,
+            has_adapter=has_adapter,
+            parent_sha256=None if parent is None else parent.sha256,
+            versions=versions_of(with_lora=has_adapter),
+            files={},
+            reader=reader,
+        )
 
     def _load_parent(self, base: TrainedBase) -> _Parent | None:
         if self._task.parent is None:

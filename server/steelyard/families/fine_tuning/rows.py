@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from msgspec import UNSET, structs
@@ -169,22 +170,9 @@ class TuningRows:
         hyperparameters: Hyperparameters | None = None,
     ) -> TuningPlan:
         """Plan the rows of a fine-tune; equal arguments give equal plans."""
-
-        def find(
-            connection: Connection,
-        ) -> tuple[VersionRow, VersionRow, VersionRow | None, list[Manifest]]:
-            before = basis.trained_version
-            row = require_dataset(connection, caller.account_id, basis.dataset_id, is_new_work=True)
-            newest = require_version(connection, row)
-            return (
-                newest,
-                newest if version is None else require_version(connection, row, version),
-                None if before is None else require_version(connection, row, before),
-                _elsewhere(connection, basis),
-            )
-
-        newest, at, trained_row, elsewhere = await self._state.read(find)
-        manifest, trained = at.manifest, _manifest_of(trained_row)
+        newest, manifest, trained, elsewhere = await self._state.read(
+            partial(_find_versions, account_id=caller.account_id, basis=basis, version=version)
+        )
         self._check_hyperparameters(hyperparameters or Hyperparameters())
         _check_kind(manifest, basis)
         if basis.trained_version is None:
@@ -453,6 +441,19 @@ def _tell(lineage: JobLineage) -> ContinueRows:
 
 def _manifest_of(row: VersionRow | None) -> Manifest | None:
     return None if row is None else row.manifest
+
+
+def _find_versions(
+    connection: Connection, *, account_id: str, basis: TuningBasis, version: int | None
+) -> tuple[VersionRow, Manifest, Manifest | None, list[Manifest]]:
+    """Return a dataset's newest version, the one to train on, the last one trained on, and others'."""
+    row = require_dataset(connection, account_id, basis.dataset_id, is_new_work=True)
+    newest = require_version(connection, row)
+    at = newest if version is None else require_version(connection, row, version)
+    trained = None
+    if basis.trained_version is not None:
+        trained = require_version(connection, row, basis.trained_version).manifest
+    return newest, at.manifest, trained, _elsewhere(connection, basis)
 
 
 def _elsewhere(connection: Connection, basis: TuningBasis) -> list[Manifest]:
