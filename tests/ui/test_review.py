@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from steelyard.decisions.several import multi_label
 from support.browser.browsing import SLOWLY, visit
 
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
@@ -194,3 +195,27 @@ def test_two_label_apart_and_what_they_dispute_is_adjudicated(quiet_page, datase
     changed = server.client.drafts.rows(draft.id, "changed").data
     labels = {max(row.now.labels["team"]): row.now.reviewer for row in changed}
     assert labels == {"shipping": "bob", "technical": "bob"}
+
+
+def test_a_phone_has_the_text_and_accept_in_its_first_screen_however_many_answers_there_are(
+    quiet_page, server
+):
+    words = [f"department number {number}" for number in range(20)]
+    decisions = [
+        {"id": "owner", "question": "Who owns it?", "outcomes": words},
+        *multi_label("topic", dict.fromkeys(words)),
+    ]
+    labelled = {"decisions": decisions, "targets": {"owner": words[3]}}
+    rows = [{"context": f"Ticket {n}: {'a long text ' * 60}", **labelled} for n in range(2)]
+    draft = server.client.drafts.create(server.client.datasets.create("many", rows).id)
+    page = quiet_page
+    page.set_viewport_size({"width": 390, "height": 664})  # what a browser's own bars leave of 844
+    visit(page, f"page=review&draft={draft.id}")
+    accept = page.get_by_role("button", name="Accept")
+    expect(accept).to_be_in_viewport(ratio=1, timeout=SLOWLY)
+    expect(page.get_by_role("region", name="Text")).to_be_in_viewport()
+    page.get_by_role("combobox", name="Answer of owner").select_option(words[17])
+    expect(page.get_by_role("status")).to_have_text(
+        f"row 1 of 2, {words[17]}; next: topic_department_number_0"
+    )
+    expect(accept).to_be_in_viewport(ratio=1)

@@ -145,6 +145,8 @@ ON_PHONE = """
 PAGE = {
     "& main.main": {"backgroundColor": token("ground"), "minHeight": "100vh"},
     "@media (min-width: 600px)": {"& .main-content": {"padding": "12px 22px 48px"}},
+    # Of a bar of buttons at the foot of a phone, which lies over nothing.
+    "@media (max-width: 599px)": {"& .main-content": {"paddingBottom": "64px"}},
 }
 
 

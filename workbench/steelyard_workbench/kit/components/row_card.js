@@ -1,6 +1,9 @@
 // Whatever comes from the data is put in as text, never as HTML. Elements of the same buttons are
 // kept from row to row, so that the focus stays where it was.
 
+// A question of more answers is a list to choose from on a phone, where as many buttons fill the screen.
+const MOST = 9;
+
 export function render({ model }) {
   const make = (tag, name, parent) => {
     const element = document.createElement(tag);
@@ -89,6 +92,14 @@ export function render({ model }) {
       group.setAttribute("aria-label", asked.name);
       make("div", "asked", group);
       make("div", "buttons", group);
+      if (!asked.is_set && asked.outcomes.length > MOST) {
+        group.className = "many";
+        const select = make("select", "", group);
+        select.setAttribute("aria-label", `Answer of ${asked.name}`);
+        select.addEventListener("change", () => {
+          model.send_msg({ question: asked.name, outcome: select.value });
+        });
+      }
       if (asked.meanings.length) {
         const details = make("details", "", group);
         make("summary", "", details).textContent = `What the answers of ${asked.name} mean`;
@@ -105,6 +116,16 @@ export function render({ model }) {
       drawButtons(group.querySelector(".buttons"), asked.outcomes, (outcome) => {
         model.send_msg({ question: asked.name, outcome });
       }, asked.is_set);
+      const select = group.querySelector("select");
+      if (!select) return;
+      const isFilled = asked.outcomes.some((choice) => choice.is_filled);
+      select.replaceChildren(
+        ...(isFilled ? [] : [new Option("Choose the answer", "")]),
+        ...asked.outcomes.map((choice) => new Option(
+          choice.label, choice.name, choice.is_filled, choice.is_filled,
+        )),
+      );
+      select.disabled = model.disabled || asked.outcomes.every((choice) => choice.is_off);
     },
   );
   const drawActions = () => drawButtons(actions, model.actions, (action) => {

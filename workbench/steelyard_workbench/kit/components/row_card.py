@@ -77,6 +77,21 @@ kbd {{
 }}
 @media (hover: none) {{ kbd {{ display: none; }} button {{ min-height: 40px; }} }}
 button.chip {{ border-radius: 16px; }}
+select {{
+  display: none; font: {TEXT}/1.5 {FONT}; width: 100%; min-height: 40px; padding: 0 8px; border-radius: 6px;
+  color: var(--ink); background: var(--surface); border: 1px solid var(--line-strong);
+}}
+@media (max-width: 599px) {{
+  .many > .buttons {{ display: none; }}
+  .many > select {{ display: block; }}
+  [role=group] > .buttons {{ max-height: 136px; overflow: auto; }}
+  .context {{ max-height: 9em; }}
+  .actions {{
+    position: fixed; inset: auto 0 0; z-index: 2; flex-wrap: nowrap; overflow-x: auto; margin: 0;
+    padding: 8px 16px; background: var(--surface); border-top: 1px solid var(--line);
+  }}
+  .actions > button {{ flex: none; }}
+}}
 """)
 
 
