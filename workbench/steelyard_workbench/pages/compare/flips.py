@@ -20,10 +20,17 @@ from steelyard.evaluations.wire import (
     FlippedRecord,
 )
 from steelyard_workbench.kit.components.facts import heading
-from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
+from steelyard_workbench.kit.components.frame_table import (
+    CHIPS,
+    FrameTable,
+    PageRequest,
+    TablePage,
+)
+from steelyard_workbench.kit.components.numbers import percent_text
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Task
+from steelyard_workbench.kit.theme import outcome_colours
 from steelyard_workbench.parts.evaluations.record_browser import show_text
 from steelyard_workbench.parts.evaluations.records import context_text
 from steelyard_workbench.parts.review.sending import RowReview
@@ -39,9 +46,9 @@ _SHORT = 160
 _SCHEMA = {
     "place": pl.Int64,
     "decision": pl.String,
-    "right": pl.String,
-    "before": pl.String,
-    "after": pl.String,
+    "right": CHIPS,
+    "before": CHIPS,
+    "after": CHIPS,
     "context": pl.String,
 }
 
@@ -69,6 +76,10 @@ class FlipBrowser(Viewer):
         self._comparison = comparison
         # Each by its place here: whatever is chosen meanwhile, a row of the table stays the same flip.
         self._flips = [*comparison.flipped, *comparison.changed]
+        names: dict[str, set[str]] = {}
+        for flip in self._flips:
+            names.setdefault(flip.decision_id, set()).update((*flip.right, flip.before, flip.after))
+        self._colours = {id_: outcome_colours(outcomes) for id_, outcomes in names.items()}
         self._contexts: dict[str, str] = {}
         # By context and decision: the place of the row among the evaluation rows.
         self._rows: dict[tuple[str, str], int] = {}
@@ -98,13 +109,15 @@ class FlipBrowser(Viewer):
             what="The changes",
             id_column="place",
             titles={
-                "decision": "decision",
-                "right": "right",
-                "before": "before",
-                "after": "after",
-                "context": "text",
+                "context": "Text",
+                "decision": "Decision",
+                "right": "Right",
+                "before": "Before",
+                "after": "After",
             },
-            widths={"before": 170, "after": 170, "context": 460},
+            widths={"right": 130, "before": 170, "after": 170, "context": 460},
+            wrapped=("context",),
+            chips=("right", "before", "after"),
             page_size=_PAGE_ROWS,
             on_open=lambda row: self.read(int(row["place"])),
         )
@@ -189,14 +202,18 @@ class FlipBrowser(Viewer):
             (
                 place,
                 flip.decision_id,
-                " or ".join(flip.right),
-                f"{flip.before} ({flip.p_before:.2f})",
-                f"{flip.after} ({flip.p_after:.2f})",
+                [self._chip(flip, name, name) for name in flip.right],
+                [self._chip(flip, flip.before, f"{flip.before} {percent_text(flip.p_before)}")],
+                [self._chip(flip, flip.after, f"{flip.after} {percent_text(flip.p_after)}")],
                 _cut(self._context_of(flip)),
             )
             for place, flip in zip(page, flips, strict=True)
         ]
         return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), len(places))
+
+    def _chip(self, flip: FlippedRecord, outcome: str, text: str) -> dict[str, str]:
+        colour = self._colours[flip.decision_id][outcome]
+        return {"text": text, "colour": colour, "title": ""}
 
     def _context_of(self, flip: FlippedRecord) -> str:
         return self._contexts.get(flip.context_sha256, "(not here any more)")
@@ -230,8 +247,6 @@ class FlipBrowser(Viewer):
             clear = pmui.Button(label="Changes of every decision", variant="outlined", size="small")
             clear.on_click(lambda _: self.choose(""))
             notes.append(clear)
-        if n == 0:
-            notes.append(empty(f"No decision is {kind}: {KINDS[kind]}.", is_good=kind == "broken"))
         self._notes[:] = notes
         self._table_box.visible = n > 0
 

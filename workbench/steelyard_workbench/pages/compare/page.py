@@ -395,7 +395,7 @@ def judged(measure: str, change: Change) -> tuple[Status, str]:
         return "bad", "worse"
     if low == high == 0:
         return "off", "no change"
-    return "unsure", "inconclusive: the interval holds 0"
+    return "unsure", "not proven: it may be better or worse"
 
 
 def show_verdict(comparison: EvaluationComparison) -> Viewable:
