@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from playwright.sync_api import expect
 
 from steelyard_workbench.frame.navigation import ENTRIES
-from support.browser.accessibility import stays_worse
+from support.browser.accessibility import commands_on, stays_worse
 from support.browser.browsing import go_to, visit
 
 pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
@@ -37,13 +35,6 @@ DARK = ("datasets", "playground", "live")
 PAGES = [entry for entry in ENTRIES if not entry.needs_sign_in]
 
 
-#: What somebody would type into a shell, in the text of a page that is not under *Details*.
-COMMAND = re.compile(
-    r"pip install|STEELYARD_|\bcurl |"
-    r"\bsteelyard (account|decision|export|evaluate|family|key|model|rows|serve|up|workbench)\b"
-)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize(
@@ -57,5 +48,5 @@ def test_nothing_new_is_found(quiet_page, is_dark, is_split):
     for entry in pages:
         go_to(quiet_page, entry)
         found[entry.slug] = list(stays_worse(quiet_page).items())
-        found[entry.slug] += quiet_page.get_by_text(COMMAND).filter(visible=True).all_inner_texts()
+        found[entry.slug] += commands_on(quiet_page)
     assert not any(found.values()), found

@@ -1,4 +1,7 @@
-"""Every page that a role has, with nothing, two rows, a sample and 100,000 rows: axe finds nothing."""
+"""Every page that a role has, with nothing, two rows, a sample and 100,000 rows: axe finds nothing.
+
+Nor does any of them end at a command line.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from steelyard.people.roles import ROLES
 from steelyard.storage import open_state
 from steelyard_workbench.frame.navigation import DATASETS, entries_for, sections_for, tabs_for
 from support.accounts.console import account_with_rows, begin_session
-from support.browser.accessibility import stays_worse
+from support.browser.accessibility import commands_on, stays_worse
 from support.browser.browsing import visit
 
 #: Twenty pages each.
@@ -89,5 +92,5 @@ def test_axe_finds_nothing_on_any_page_of_a_role(
             page.get_by_role("tab", name=label, exact=True).click()
         expect(page).to_have_url(re.compile(f"page={entry.slug}"))
         expect(page.locator(".skeleton:visible")).to_have_count(0)
-        found[entry.slug] = stays_worse(page)
+        found[entry.slug] = [*stays_worse(page).items(), *commands_on(page)]
     assert not any(found.values()), found

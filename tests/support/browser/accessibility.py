@@ -6,9 +6,20 @@ Faults of panel-material-ui's frame and Tabulator are mended in the browser by `
 
 from __future__ import annotations
 
+import re
+
 _LOOKS = 5
 #: Rule to the most elements of a page that may break it, with whose they are.
 KNOWN: dict[str, int] = {}
+
+
+def commands_on(page):
+    """Return the visible texts with what somebody would type into a shell: none but under *Details*."""
+    from steelyard.cli.main import COMMANDS
+
+    names = "|".join(COMMANDS)
+    command = re.compile(rf"pip install|STEELYARD_|\b(curl|docker) |\bsteelyard ({names})\b")
+    return page.get_by_text(command).filter(visible=True).all_inner_texts()
 
 
 def stays_worse(page):

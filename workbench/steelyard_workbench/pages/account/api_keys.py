@@ -22,7 +22,7 @@ from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section, typed
 from steelyard_workbench.kit.problems import needed
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.states import empty, with_details
 
 #: Keys that are listed.
 _MOST = 500
@@ -34,9 +34,10 @@ _SCOPES = {
     "full: everything that programs do": "full",
 }
 _COLUMNS = ("name", "begins with", "scope", "made by", "last used", "spent this month", "ends")
-_NONE = (
+_NONE = with_details(
     "**No keys.** A program calls with one: make it below, and put its secret where the program "
-    "reads it, as `STEELYARD_API_KEY`."
+    "reads it.",
+    "Programs of this client read it as `STEELYARD_API_KEY`.",
 )
 _ONCE = "Copy the secret now. It is not stored, and is not shown again."
 
