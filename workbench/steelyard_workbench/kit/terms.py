@@ -88,8 +88,8 @@ def everyday(sentence: str) -> str:
     'Model line desk passed its check on 40 rows for the check.'
     """
 
-    def in_words(found: re.Match[str]) -> str:
-        term = found[0]
+    def in_words(match: re.Match[str]) -> str:
+        term = match[0]
         words = _EVERYDAY.get(term.lower(), term)
         return words[:1].upper() + words[1:] if term[:1].isupper() else words
 
