@@ -26,7 +26,7 @@ GRID_CSS = with_tokens(f"""
   font-size: {SMALL}; font-weight: 600; color: var(--muted); background: var(--surface);
   border-color: var(--line);
 }}
-.tabulator.tabulator .tabulator-frozen {{ border-right: 0 !important; }}
+.tabulator.tabulator .tabulator-frozen {{ border-right: 0 !important; text-overflow: clip; }}
 /* The arrow stands beside its word where the column is sorted, or may be next; it takes no room. */
 .tabulator-col-title-holder {{ display: flex; align-items: center; }}
 .tabulator-col.number .tabulator-col-title-holder {{ flex-direction: row-reverse; }}

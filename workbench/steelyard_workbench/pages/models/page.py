@@ -37,6 +37,7 @@ _WIRES = {
     "connected-entailment": ("reader", "this server"),
     "connected-gguf": ("judge", "this machine"),
     "connected-hub": ("encoder", "this server"),
+    "route": ("combined", "its models"),
 }
 _CONNECT = with_details(
     "Models of other servers, which an operator connects, are checked here, and combined with "
@@ -120,7 +121,7 @@ class ModelsPage(Page):
                     listed.choice.reason or listed.choice.note or "answers",
                     _price_of(listed.model),
                     _flips_of(listed.model),
-                    "" if listed.model is None else _place_of(listed.model, "this server"),
+                    "" if listed.model is None else _place_of(listed.model),
                 )
                 for listed in models
             ],
@@ -137,7 +138,7 @@ class ModelsPage(Page):
         if model is not None:
             values |= {
                 "What it is": model.description,
-                "Runs on": _place_of(model, model.engine),
+                "Runs on": f"{_place_of(model)} ({model.engine})",
                 "Released": model.release_date,
                 "Price": f"{_price_of(model)} USD a million input tokens",
                 "Longest request": f"{model.max_input_tokens:,} tokens",
@@ -184,9 +185,10 @@ def _kind_of(listed: ListedModel) -> str:
     return _WIRES.get(engine, (_KINDS[listed.choice.kind], ""))[0]
 
 
-def _place_of(model: Model, shipped: str) -> str:
-    """Return where a model runs; ``shipped`` of one that is not connected."""
-    return _WIRES.get(model.engine, ("", shipped))[1]
+def _place_of(model: Model) -> str:
+    """Return where a model runs."""
+    is_elsewhere = model.engine.startswith("connected-")
+    return _WIRES.get(model.engine, ("", "another server" if is_elsewhere else "this server"))[1]
 
 
 def _price_of(model: Model | None) -> str:

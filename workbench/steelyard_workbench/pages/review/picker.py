@@ -167,7 +167,9 @@ class Picker(Viewer):
         )
         pn.bind(self._on_dataset, dataset, watch=True)
         may_start = self._session.may_change
-        start = pmui.Button(label="Start a review", variant="contained", disabled=not is_listed)
+        # Where one is open, to go on with it is the next step.
+        look = "outlined" if choices.drafts.drafts else "contained"
+        start = pmui.Button(label="Start a review", variant=look, disabled=not is_listed)
         start.on_click(self.start.on_event)
         hint = "" if is_listed else "Choose the dataset to review."
         if is_listed and self._session.version:
@@ -200,7 +202,7 @@ class Picker(Viewer):
         self._more_text.visible = self._more.visible = has_more
 
     def _line(self, draft: Draft) -> Viewable:
-        go = pmui.Button(label=f"Open {draft.name}", variant="outlined", size="small")
+        go = pmui.Button(label=f"Open {draft.name}", variant="contained", size="small")
         go.on_click(lambda _: self._on_draft(draft.id))
         delete = pmui.Button(
             label=f"Delete {draft.name}…", variant="text", size="small", color="danger"
