@@ -44,7 +44,7 @@ def test_public_tokens_are_counted_by_address(windows):
         asyncio.run(allowance.take_public("192.0.2.3", 101))
 
 
-def test_a_request_over_the_allowance_is_told_apart(windows):
+def test_a_request_over_the_allowance_has_its_own_error(windows):
     allowance = TokenAllowance(windows, 100)
     with pytest.raises(TooManyTokensError, match="101 input tokens"):
         asyncio.run(allowance.take(ONE, 101))

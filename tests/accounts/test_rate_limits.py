@@ -109,7 +109,7 @@ def test_a_clock_that_is_set_back_forgives_nothing(windows, clock):
     assert windows.take("requests", "a", 1) is not None
 
 
-def test_a_clock_that_is_set_back_far_locks_nobody_out(windows, clock):
+def test_a_clock_set_back_far_locks_no_caller_out(windows, clock):
     windows.take("requests", "a", 1)
     windows.take("requests", "b", 1)
     clock.now -= 24 * 3_600

@@ -40,7 +40,7 @@ def bearer(secret: str) -> str:
 
 
 @pytest.mark.parametrize("scope", ["full", "inference", "read"])
-def test_a_key_says_who_calls_and_what_it_may(accounts: AccountService, scope):
+def test_a_key_names_its_caller_and_scope(accounts: AccountService, scope):
     account = accounts.create_account("acme")
     made = accounts.create_key(account="acme", name="laptop", scope=scope)
     expected = Caller(account.id, made.key.id, scope, "192.0.2.1")
@@ -61,7 +61,7 @@ def test_a_key_is_one_printable_word_and_kept_only_as_a_hash(
 
 
 @pytest.mark.parametrize("authorization", [None, "", "Bearer", "Bearer ", "Basic YTpi", "Token x"])
-def test_a_call_without_a_bearer_key_is_told_so(accounts: AccountService, authorization):
+def test_a_call_without_a_bearer_key_is_refused(accounts: AccountService, authorization):
     with pytest.raises(errors.MissingApiKeyError):
         enter(accounts, authorization)
 
@@ -124,7 +124,7 @@ def test_the_last_use_is_noted_once_a_minute(accounts: AccountService, state: St
     assert use() == START + 60
 
 
-def test_a_summary_says_what_may_be_spent(state: State, clock: Clock):
+def test_a_summary_has_the_available_credit(state: State, clock: Clock):
     desk = Desk(state, clock, accounts_enabled=True)
     service = AccountService(state, accounts_enabled=True, limits={"a": 1}, now=clock)
     service.add_credit("local", 1_500_000_000)
@@ -139,7 +139,7 @@ def test_a_summary_says_what_may_be_spent(state: State, clock: Clock):
     assert wallet.financial_shortfall_usd == "0"
 
 
-def test_without_accounts_what_is_spent_is_a_shortfall(state: State, clock: Clock):
+def test_without_accounts_spending_is_a_shortfall(state: State, clock: Clock):
     desk = Desk(state, clock)
     desk.settle(desk.accepted(reserved=500), 500)
     wallet = asyncio.run(desk.accounts.summary(LOCAL)).wallet
@@ -180,7 +180,7 @@ def test_keys_are_paged_newest_first(accounts: AccountService, clock: Clock):
     assert caught.value.details[0]["path"] == ["query", "cursor"]
 
 
-def test_a_capped_key_shows_what_it_spent_this_month(state: State, clock: Clock):
+def test_a_capped_key_shows_its_spending_this_month(state: State, clock: Clock):
     desk = Desk(state, clock)
     made = desk.accounts.create_key(scope="inference", monthly_cap_nano=1000)
     caller = Caller("local", made.key.id, "inference", "")

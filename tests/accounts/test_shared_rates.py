@@ -112,7 +112,7 @@ def test_a_larger_cost_is_refused_and_a_smaller_one_fits(hosts):
     assert counted(hosts[1], 1, limit=100, cost=20) == 1
 
 
-def test_what_is_left_of_a_slice_is_given_back(hosts, table, clock):
+def test_the_rest_of_a_slice_is_given_back(hosts, table, clock):
     counted(hosts[0], 20)
     [(_, _, current)] = table.rows.values()
     assert current > 20
@@ -131,7 +131,7 @@ def test_one_that_sends_little_is_never_refused_early(hosts, clock):
     assert passed == 59
 
 
-def test_what_waits_together_is_one_transaction(clock):
+def test_waiting_requests_share_a_transaction(clock):
     class Slow(OneTable):
         def __init__(self):
             super().__init__()
@@ -215,7 +215,7 @@ def test_two_hosts_share_a_minute_in_postgresql(postgres):
         postgres.start()
 
 
-def test_what_is_over_leaves_the_table(postgres):
+def test_old_minutes_leave_the_table(postgres):
     url = postgres.new_database()
     open_state(url).close()
     engine = create_engine(url)

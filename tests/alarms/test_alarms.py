@@ -113,7 +113,7 @@ def test_an_alarm_is_acknowledged_once(server, client):
         client.alarms.get("alarm_none")
 
 
-def test_rules_are_set_and_what_is_watched_is_told(server, client):
+def test_rules_are_set_and_watches_listed(server, client):
     before = client.alarms.rules()
     assert [(one.model, one.enabled, one.watches) for one in before.data] == [
         (None, True, list(WATCHES))
@@ -148,7 +148,7 @@ def test_rules_are_set_and_what_is_watched_is_told(server, client):
             client.alarms.set_rule("router", **wrong)
 
 
-def test_an_evaluation_is_what_a_model_is_held_against(tmp_path, monkeypatch):
+def test_an_evaluation_is_the_reference_of_a_model(tmp_path, monkeypatch):
     with open_home(tmp_path) as services:
         dataset = make_dataset(services, make_rows(150))
         (evaluation,) = submit(services, dataset.id).data

@@ -66,7 +66,7 @@ def test_a_tick_embeds_few_contexts_and_the_beginning_of_each():
         measuring.measure(bank, texts)
 
 
-def test_a_bank_that_nobody_asks_for_gives_way():
+def test_an_unused_bank_gives_way():
     measuring = Distances(embed_words, "words")
     texts = ["w1 w2"] * 1_000
     measuring.bank_of("gone", lambda: texts)

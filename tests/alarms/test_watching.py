@@ -68,7 +68,7 @@ def add_webhook(state, events):
     state.write_now(lambda connection: webhook_rows.WEBHOOKS.insert(connection, values))
 
 
-def test_a_drift_is_raised_once_told_to_those_who_asked_and_cleared(state, watcher, clock):
+def test_a_drift_raises_one_alarm_notifies_subscribers_and_clears(state, watcher, clock):
     add_webhook(state, "alarm.raised alarm.cleared")
 
     def set_up(connection):

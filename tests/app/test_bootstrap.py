@@ -80,7 +80,7 @@ def test_a_model_is_read_from_its_folder(tmp_path: Path, random_folder: Path) ->
         assert prepared.tokenizer.name == manifest["tokenizer"]["name"]
 
 
-def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with (
         pytest.raises(EngineUnavailableError, match="manifest"),
         opened(tmp_path, base_models=f"small={tmp_path / 'nothing'}"),
@@ -88,7 +88,7 @@ def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
         pass
 
 
-def test_a_manifest_may_say_what_it_is_and_since_when(tmp_path: Path) -> None:
+def test_a_manifest_may_have_a_description_and_a_date(tmp_path: Path) -> None:
     def load(*_: object) -> ModelDouble:
         manifest = {"name": "m", "description": "A model.", "release_date": "2026-02-03"}
         return ModelDouble(Behaving("m"), WordCounter(), manifest=manifest)

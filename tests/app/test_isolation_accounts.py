@@ -461,7 +461,7 @@ def test_a_call_that_names_a_foreign_thing_is_as_one_that_names_nothing(
         assert status == 404 or (status == 200 and body["data"] == [])
 
 
-def test_feedback_does_not_tell_what_a_foreign_decision_asked(world: World) -> None:
+def test_feedback_does_not_reveal_a_foreign_decision(world: World) -> None:
     refusals = []
     for thing in (world.owner.decisions[0], new_id("dec")):
         for outcomes in ({"d": "yes"}, {"d": "no outcome"}, {"no decision": "yes"}):

@@ -94,7 +94,7 @@ def test_a_home_goes_on_at_the_other_place_and_back(home, tmp_path, postgres, bu
         assert "has the state open" in move("--home", server.home, "--to", tmp_path / "third")
 
 
-def test_what_is_not_empty_is_refused_and_stays(home, tmp_path, postgres, bucket):
+def test_a_target_that_is_not_empty_is_refused_and_stays(home, tmp_path, postgres, bucket):
     names, store = bucket
     full, empty = postgres.new_state(), postgres.new_database()
     before = rows_of(full)

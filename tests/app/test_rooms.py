@@ -62,7 +62,7 @@ def test_every_table_error_and_event_is_of_one_room():
     assert sorted([*events, "job.succeeded", "job.failed", "balance.low"]) == sorted(EVENTS)
 
 
-def test_the_guide_lists_what_rooms_have(monkeypatch):
+def test_the_guide_lists_the_rooms(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     import guide
 

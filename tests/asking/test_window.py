@@ -52,7 +52,7 @@ def test_rows_are_sent_as_there_is_room_and_answers_come_as_they_end():
     assert not window
 
 
-def test_the_window_bounds_what_is_under_way():
+def test_the_window_bounds_running_requests():
     model = Model(places=8)
     RowWindow(range(5), model.submit, at_once=3).look()
 
@@ -123,7 +123,7 @@ def test_answers_are_in_the_order_of_the_rows():
     assert counts == [1, 2, 3, 4]
 
 
-def test_an_error_that_is_not_taken_cancels_what_is_under_way():
+def test_an_untaken_error_cancels_running_requests():
     model = Model(places=2)
 
     def fail_first() -> None:

@@ -83,7 +83,7 @@ def expected(deployment, context, name="team"):
 
 
 @pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame])
-def test_a_frame_gets_what_decide_answers_for_each_row(deployment, kind):
+def test_a_frame_gets_the_answer_of_decide_for_each_row(deployment, kind):
     frame = kind({"n": list(range(11)), "text": [*TEXTS, None]})
     scored = steelyard.decide_frame(frame, [TEAM, URGENCY], progress=False)
     assert type(scored) is kind
@@ -138,7 +138,7 @@ def test_several_columns_make_an_object_and_an_empty_frame_gets_columns(deployme
     assert empty.columns == ["subject", "body", *ADDED[:5], "error"]
 
 
-def test_what_cannot_be_asked_is_told_before_anything_is_scored():
+def test_invalid_questions_are_refused_before_anything_is_scored():
     frame = pl.DataFrame({"text": ["x"], "error": ["y"]})
     with pytest.raises(ValueError, match="no column 'mail'"):
         steelyard.decide_frame(frame, [TEAM], context="mail")
@@ -150,7 +150,7 @@ def test_what_cannot_be_asked_is_told_before_anything_is_scored():
         steelyard.decide_frame(frame.lazy(), [TEAM])
 
 
-def test_a_server_is_asked_once_for_each_row_and_again_only_for_what_is_lost(deployment, tmp_path):
+def test_a_server_is_asked_once_for_each_row_and_again_only_for_lost_ones(deployment, tmp_path):
     frame = pl.DataFrame({"text": [*TEXTS[:9], "long"]})
     options = {"progress": False, "resume": tmp_path / "kept"}
     failing = Server(deployment, fails_at=7)
@@ -385,7 +385,7 @@ class DyingPool(ThreadPoolExecutor):
         raise BrokenProcessPool
 
 
-def test_processes_that_only_die_end_the_run_with_what_to_do(tmp_path, monkeypatch):
+def test_processes_that_only_die_end_the_run_with_a_remedy(tmp_path, monkeypatch):
     write(pl.DataFrame({"text": TEXTS}), tmp_path / "a.csv")
     files = (tmp_path / "a.csv", tmp_path / "b.parquet")
     monkeypatch.setattr(batch_workers, "_pool", lambda _: DyingPool())
@@ -458,7 +458,7 @@ def test_a_run_without_answers_says_why_and_is_given_up_after_a_week(tmp_path, h
     assert runs_and_files(home) == (0, set())
 
 
-def test_a_run_keeps_its_model_whatever_later_workers_have(tmp_path, home):
+def test_a_run_keeps_its_model_with_other_later_workers(tmp_path, home):
     files = tmp_path / "a.csv", tmp_path / "b.parquet"
     write(pl.DataFrame({"text": TEXTS}), files[0])
     with open_queue(home) as queue:

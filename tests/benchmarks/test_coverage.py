@@ -27,7 +27,7 @@ def test_every_figure_holds_the_truth_or_has_no_interval(coverage):
     assert counts["change of ece"][1] == 0
 
 
-def test_what_misses_the_truth_fails_the_run(coverage, monkeypatch, capsys):
+def test_an_interval_that_misses_the_truth_fails_the_run(coverage, monkeypatch, capsys):
     monkeypatch.setattr(coverage, "truth", lambda world: {"accuracy": -1.0, "loss": 0.5})
     figures = coverage.figures
     monkeypatch.setattr(

@@ -55,7 +55,7 @@ def test_a_soak_counts_its_calls_and_says_how_memory_moved(script, tmp_path, mon
 
 
 @pytest.mark.parametrize("slope", [0.0, 60.0])
-def test_growth_leaves_out_what_fills_caches(script, slope):
+def test_growth_leaves_out_cache_filling(script, slope):
     samples = [(60.0 * n, (100 if n < 10 else 400) + slope * n / 60) for n in range(40)]
     found = script("soak").growth(samples)
     assert found["slope_mb_per_hour"] == pytest.approx(slope)

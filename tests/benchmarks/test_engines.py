@@ -38,6 +38,6 @@ def test_every_engine_runs_every_pass_in_every_round(script):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("openvino") is not None, reason="OpenVINO is here")
-def test_it_says_what_is_not_installed(script, capsys):
+def test_it_names_missing_packages(script, capsys):
     assert script("engines").main([]) == 0
     assert capsys.readouterr().out.startswith("skipped: not installed: openvino")

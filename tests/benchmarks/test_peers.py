@@ -37,7 +37,7 @@ def peers(script):
 
 
 @pytest.mark.parametrize("outcomes", [2, 4, 77])
-def test_requests_are_the_same_bytes_and_are_what_we_answer(peers, outcomes):
+def test_requests_are_the_same_bytes_and_valid_here(peers, outcomes):
     from steelyard.dialects.systemone.mapping import read_systemone
 
     size = peers.bodies.Size(3, outcomes, "short")
@@ -112,7 +112,7 @@ def test_rounds_fit_into_the_time_there_is(peers):
     assert wanted.requests(12.0, 1) == 1
 
 
-def test_what_must_take_too_long_is_not_tried(peers, script, monkeypatch):
+def test_sizes_that_must_take_too_long_are_not_tried(peers, script, monkeypatch):
     run_module, size = script("peers.run"), peers.bodies.Size
     run = run_module.Run({"not_run": [], "contestants": []}, patience_s=8.0)
     server = SimpleNamespace(contestant=SimpleNamespace(key="slow"))
@@ -175,7 +175,7 @@ def measuring(peers, script, monkeypatch):
     return run, sent
 
 
-def test_no_context_comes_again_whatever_is_asked_about_it(peers, measuring):
+def test_no_context_comes_again_with_other_questions(peers, measuring):
     run, sent = measuring
     sizes = peers.plan.Grid((1, 3), (2, 4), ("short",)).sizes()
     run.probe(sizes)
@@ -200,7 +200,7 @@ def test_a_round_of_contexts_that_were_known_is_none(peers, script, measuring):
         run.measure(size, load, peers.plan.Effort(1.0, 9.0), 0)
 
 
-def test_a_server_of_ours_says_what_it_knew(peers):
+def test_a_server_of_ours_reports_cached_contexts(peers):
     with live_server(jobs="off") as server:
         ours = SimpleNamespace(
             contestant=SimpleNamespace(peer=peers.contestants.OURS), port=urlsplit(server.url).port
@@ -441,7 +441,7 @@ def test_a_peer_that_was_not_waited_for_may_still_be_the_best(peers):
     assert peers.page.verdict(found) == "reached; peer not measured in rounds"
 
 
-def test_quality_is_what_finetune_wrote(peers, tmp_path):
+def test_quality_is_the_output_of_finetune(peers, tmp_path):
     value = {"value": 0.9, "low": 0.8, "high": 0.95}
     result = {
         "task": "banking77",

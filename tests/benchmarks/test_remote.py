@@ -14,7 +14,7 @@ def test_heads_in_the_server_would_spare_the_vectors_alone(script):
     assert asked == [({"n": 1}, ["logits"]), ({"n": 2}, ["pooled"])]
 
 
-def test_the_way_is_what_a_pass_takes_longer_in_the_same_round(script):
+def test_the_way_is_the_extra_time_of_a_pass_in_the_same_round(script):
     remote = script("remote")
     here = remote.Measured("short", remote.HERE, 2, cpu=[1.0, 1.0], wall=[1.0, 3.0])
     there = remote.Measured("short", remote.THERE, 2, cpu=[0.5, 0.5], wall=[2.0, 4.5])

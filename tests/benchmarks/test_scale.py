@@ -59,7 +59,7 @@ def test_a_run_counts_the_trips_of_hosts(script, capsys):
     assert a_second > 0
 
 
-def test_what_both_wrote_is_compared(script):
+def test_outputs_of_both_are_compared(script):
     scale = script("scale")
     rates = {("SQLite", 1): 9.0, ("SQLite", 2): 5.0, ("PostgreSQL", 1): 8.0, ("PostgreSQL", 2): 7.0}
     found = [

@@ -84,7 +84,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=10)
 @given(MOVES)
-def test_books_are_right_whatever_notices_come(empty, moves):
+def test_books_are_right_after_any_notices(empty, moves):
     with tempfile.TemporaryDirectory() as folder:
         path = shutil.copy(empty, folder)
         state = open_state(f"sqlite:///{path}")
@@ -177,7 +177,7 @@ def test_a_second_payment_of_one_purchase_is_shown_to_an_operator(till):
     assert till.books()["paid"] == 20 * NANO
 
 
-def test_money_for_what_had_expired_is_shown_to_an_operator(till):
+def test_money_for_an_expired_purchase_is_shown_to_an_operator(till):
     purchase = till.buy()
     till.clock += till.provider.lifetime_s
     till.top_ups.tick()
@@ -219,7 +219,7 @@ def test_a_crash_before_the_provider_answered_leaves_one_purchase(unanswered):
     assert till.books()["purchases_pending"] == 20 * NANO
 
 
-def test_a_key_of_what_has_expired_opens_no_page_to_pay_it(unanswered):
+def test_a_key_of_an_expired_purchase_opens_no_page(unanswered):
     till = unanswered
     till.clock += till.provider.lifetime_s
     till.top_ups.tick()
@@ -251,7 +251,7 @@ def test_an_operator_confirms_and_refunds_transfers(state):
         till.service.confirm(purchase.id)
 
 
-def test_a_refund_of_what_was_spent_needs_to_be_meant(state):
+def test_a_refund_of_spent_credit_needs_a_flag(state):
     till = Till(state, ManualProvider())
     purchase = till.buy()
     till.service.confirm(purchase.id)

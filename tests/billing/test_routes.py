@@ -86,7 +86,7 @@ def test_the_ledger_is_paged_and_sent_as_csv(http, paid):
     assert_canonical_error(refused, 422, "invalid_request", path=["query", "cursor"])
 
 
-def test_what_is_done_with_money_is_noted_with_who_did_it(server, paid):
+def test_changes_of_money_are_noted_with_their_author(server, paid):
     token = begin_session(server.services.state, "bo@example.org", at=time.time())
     with httpx.Client(base_url=server.url, headers=cookie_of(token)) as owner:
         [entry] = [

@@ -77,7 +77,7 @@ CHARGE = {"payment_intent": "pi_1", "amount": 2000, "amount_refunded": 700}
         ("customer.created", {}, None),
     ],
 )
-def test_what_an_event_says(provider, kind, told, said):
+def test_events_are_read(provider, kind, told, said):
     notice = provider.read(*signed(event(kind, **told))).notice
     assert (notice and (notice.kind, notice.amount_nano // NANO)) == said
 

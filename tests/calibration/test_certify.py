@@ -22,7 +22,7 @@ def test_single_decisions_are_tested_by_the_binomial_law():
     assert shared.p_values == pytest.approx(tests.p_values, abs=0.01)
 
 
-def test_a_failure_ends_what_began_before_it():
+def test_a_failure_ends_earlier_tests():
     tests = run_tests(np.zeros((9, 4)), np.ones((9, 4)), np.arange(9), error=0.5)
     tests.p_values[:] = [0.01, 0.2, 0.04, 0.03]
     assert last_passed(tests, {0}, confidence=0.95) == 0

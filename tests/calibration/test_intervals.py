@@ -176,6 +176,6 @@ def test_basic_interval_mirrors_the_percentiles_and_stays_about_the_point():
         lambda: percentile_interval([1.0, math.inf]),
     ],
 )
-def test_what_has_no_interval_is_refused(call):
+def test_figures_without_an_interval_are_refused(call):
     with pytest.raises(ValueError, match=r"matrix|row|rows|statistic"):
         call()

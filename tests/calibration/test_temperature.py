@@ -175,7 +175,7 @@ def test_a_table_survives_json(temperatures):
         {"temperatures": {"single": {"2": "1"}}},
     ],
 )
-def test_what_is_no_table_is_refused(value):
+def test_invalid_tables_are_refused(value):
     with pytest.raises(ValueError, match=r"temperature|group"):
         TemperatureTable.from_dict(value)
 
