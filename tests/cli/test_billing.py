@@ -57,5 +57,5 @@ def test_a_transfer_is_confirmed_and_sent_back(home):
         (("parked", "--clear", "evt"), "is parked"),
     ],
 )
-def test_what_is_not_there_is_said(home, asked, said):
+def test_unknown_purchases_are_refused(home, asked, said):
     assert said in run(home, *asked, status=2)

@@ -271,7 +271,7 @@ def test_a_name_and_a_deletion(run, dataset):
     assert "dataset_deleted" in run("show", dataset, status=2).stderr
 
 
-def test_whoever_runs_the_server_archives(run, dataset, server):
+def test_an_operator_archives(run, dataset, server):
     home = str(server.services.settings.home)
     archive = ["dataset", "archive", "--home", home]
     result = CliRunner().invoke(main, [*archive, dataset])

@@ -210,7 +210,7 @@ def test_rows_of_a_file(run, tmp_path, request_file):
         assert run("decide", *arguments).exit_code == 2
 
 
-def test_a_server_lets_another_model_decide_what_one_abstains_from(run, tmp_path):
+def test_a_server_escalates_where_a_model_abstains(run, tmp_path):
     decision = {"id": "team", "question": "Which team?", "outcomes": ["billing", "other"]}
     decision["policy"] = {"abstain_below": 0.999}
     request, rows = tmp_path / "request.json", tmp_path / "rows.csv"

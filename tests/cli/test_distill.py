@@ -85,7 +85,7 @@ def test_from_a_teacher_to_a_family(ask, server, client, tmp_path):
     assert "of its price" in done.stdout
 
 
-def test_what_it_cannot_begin_with(ask):
+def test_unusable_arguments_are_refused(ask):
     distill = ["family", "distill", "other", "--teacher", "far"]
     assert "Give --source or --from-log" in ask(*distill).stderr
     assert "is no time" in ask(*distill, "--from-log", "soon").stderr

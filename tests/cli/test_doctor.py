@@ -52,7 +52,7 @@ def test_a_sound_installation_passes_and_stays_as_it_was(home, run):
     assert not home.exists()
 
 
-def test_what_goes_out_is_named_with_its_setting(home, monkeypatch):
+def test_outgoing_connections_are_named_with_their_settings(home, monkeypatch):
     webhooks = "endpoints of webhooks that an account added"
     assert findings()["network"].message == f"nothing goes out but to {webhooks}"
     home.mkdir()
@@ -84,7 +84,7 @@ def test_two_packages_of_the_same_files_are_a_warning(home, monkeypatch):
     assert findings()["client"].advice.startswith("pip uninstall steelyard-client")
 
 
-def test_every_line_says_what_to_do_when_something_is_wrong(home, run, monkeypatch):
+def test_every_failed_line_has_a_remedy(home, run, monkeypatch):
     monkeypatch.setattr(checkup, "FULL_DISK_BYTES", 2**80)
     monkeypatch.setattr(checkup, "LOW_DISK_BYTES", 2**80)
     result = run("doctor")
@@ -149,7 +149,7 @@ def test_a_state_that_is_no_database_fails(home):
     assert findings()["state"].status == "fail"
 
 
-def test_a_database_that_is_away_fails_and_its_password_is_not_told(home, monkeypatch):
+def test_an_unreachable_database_fails_without_its_password(home, monkeypatch):
     monkeypatch.setenv("STEELYARD_STATE_URL", "postgresql://me:hunter2@127.0.0.1:1/db")
     found = findings()
     assert found["state"].status == "fail"
@@ -162,7 +162,7 @@ def test_a_state_of_no_known_kind_fails(home, monkeypatch, url):
     assert findings()["state"].status == "fail"
 
 
-def test_work_of_a_dead_server_is_told(home):
+def test_work_of_a_dead_server_is_reported(home):
     path = home / "state.sqlite"
     open_state(f"sqlite:///{path}").close()
     with sqlite3.connect(path) as connection:
@@ -177,7 +177,7 @@ def test_work_of_a_dead_server_is_told(home):
     assert found["operations"].message.startswith("1 ")
 
 
-def test_files_of_a_dead_server_are_told(home):
+def test_files_of_a_dead_server_are_reported(home):
     home.mkdir()
     (home / "serve.json").write_text(json.dumps({"url": "http://127.0.0.1:9", "pid": NOBODY}))
     (home / "serve.partial").write_text("")
@@ -187,7 +187,7 @@ def test_files_of_a_dead_server_are_told(home):
     assert "serve.partial" in found.message
 
 
-def test_a_free_port_is_told(home, monkeypatch):
+def test_a_free_port_is_reported(home, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     monkeypatch.setenv("STEELYARD_PORT", str(port))

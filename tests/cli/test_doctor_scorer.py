@@ -40,7 +40,7 @@ def test_a_server_with_these_weights_is_well_and_left_as_it_is():
 
 
 @pytest.mark.parametrize(("fallback", "status"), [("in-process", "warn"), ("none", "fail")])
-def test_what_is_wrong_is_told(fallback, status):
+def test_problems_are_reported(fallback, status):
     name, model = shipped_model()
     model.is_loaded = True
     with serving((name, model)) as server:

@@ -145,7 +145,7 @@ def test_the_frontier(run, ask, server, dataset_id, worker):
     assert frontier("--measure", "expected_cost").exit_code == 2
 
 
-def test_cancel_retry_and_what_has_no_figures_yet(ask, server):
+def test_cancel_retry_and_evaluations_without_figures(ask, server):
     body = {"name": "more", "evaluation": make_rows(3, start=70)}
     made = httpx.post(f"{server.url}/v1/datasets", json=body, timeout=30).json()
     (evaluation,) = json.loads(ask(made["id"], "--model", "hashing", "--json").stdout)

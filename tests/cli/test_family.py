@@ -106,7 +106,7 @@ def test_a_bound_is_found_shown_and_removed(ask, family):
     assert ask("family", "bound", "router").exit_code == 2
 
 
-def test_a_dossier_has_what_is_stored_with_its_commands(ask, server, family, tmp_path):
+def test_a_dossier_has_the_stored_facts_with_their_commands(ask, server, family, tmp_path):
     output = str(tmp_path / "router")
     with connect(server.url) as client:
         draft = client.drafts.create(family["dataset_id"])
@@ -155,7 +155,7 @@ def test_keeping_a_family_warm(ask, family):
 
 
 @pytest.mark.slow
-def test_rollback_asks_and_names_what_it_discards(ask, http, worker):
+def test_rollback_asks_and_names_the_discarded_models(ask, http, worker):
     grow(http, "bee", 2)
     assert ask("family", "rollback", "bee", "bee@9").exit_code == 2
     stopped = ask("family", "rollback", "bee", "bee@1", stdin="n\n")

@@ -82,7 +82,7 @@ def test_json_has_every_field(run, home, enter):
         (("account", "list", "--state-url", "mysql://u:secret@h/d"), "state_url"),
     ],
 )
-def test_what_cannot_be_done_says_why(run, home, arguments, said):
+def test_refusals_have_reasons(run, home, arguments, said):
     result = run(*arguments)
     assert result.exit_code == 2
     assert said in result.stderr

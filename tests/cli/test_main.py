@@ -147,7 +147,7 @@ def test_version(run):
         ("key list", {"msgspec", "sqlalchemy"}),
     ],
 )
-def test_commands_load_only_what_they_need(arguments, allowed, tmp_path):
+def test_commands_load_only_needed_modules(arguments, allowed, tmp_path):
     script = (
         "import sys, json\n"
         "from steelyard.cli.main import main\n"
@@ -195,7 +195,7 @@ def test_an_output_of_any_encoding_takes_any_text(encoding, tmp_path):
 
 
 @pytest.mark.parametrize("error_class", [InvalidRequestError, NotEnoughEvaluationDataError])
-def test_what_a_server_found_wrong_is_listed(error_class, capsys):
+def test_violations_of_a_server_are_listed(error_class, capsys):
     details = [
         {"path": ["body", "decisions", number, "id"], "message": f"Wrong {number}.", "type": "x"}
         for number in range(25)
@@ -217,7 +217,7 @@ def test_a_refused_family_lists_places_once_and_obstacles(run, monkeypatch):
     assert told[1:] == ["  steps: Give 1 or more.", "  answering: router"]
 
 
-def test_a_note_is_told_with_what_was_found_wrong_and_at_ctrl_c(run, capsys, monkeypatch):
+def test_a_note_is_printed_with_violations_and_at_ctrl_c(run, capsys, monkeypatch):
     found = InvalidRequestError(violations=[Violation(("body", "a"), "Remove a.", "x")])
     found.add_note("The dataset ds_1 has rows.")
     show_failure(found)
@@ -230,7 +230,7 @@ def test_a_note_is_told_with_what_was_found_wrong_and_at_ctrl_c(run, capsys, mon
     assert done.exit_code == 130
 
 
-def test_what_was_done_before_a_failure_is_told(capsys):
+def test_work_done_before_a_failure_is_reported(capsys):
     error = StorageUnavailableError("The disk is full.")
     error.add_note("The dataset ds_1 has the rows sent before: version 1.")
     show_failure(error)

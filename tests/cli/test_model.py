@@ -68,11 +68,11 @@ class TestConnected:
             ["steelyard-base-2", "--wire", "chat", "--url", "http://host"],
         ],
     )
-    def test_what_cannot_be_asked_is_not_added(self, ask, words):
+    def test_models_that_cannot_be_asked_are_not_added(self, ask, words):
         assert ask("add", *words).exit_code == 2
         assert json.loads(ask("list", "--json").stdout) == {}
 
-    def test_an_export_needs_what_trains(self, ask, tmp_path, monkeypatch):
+    def test_an_export_needs_the_training_packages(self, ask, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "torch", None)
         monkeypatch.delitem(sys.modules, "steelyard.training.hub", raising=False)
         refused = ask("add", "far", "--wire", "hub", "--model", str(tmp_path))

@@ -92,7 +92,7 @@ def test_other_labels_and_another_order_are_options(ask, tmp_path):
         (["--wire", "chat", "--url", "http://host", "--labels", "a,b"], "--wire entailment alone"),
     ],
 )
-def test_what_is_no_reader_is_not_added(ask, tmp_path, monkeypatch, words, message):
+def test_other_folders_are_not_added_as_readers(ask, tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     refused = ask("add", "nli", *words)
     assert refused.exit_code == 2
@@ -203,7 +203,7 @@ def test_a_reader_that_is_here_is_taken(ask, encoder, tmp_path, home, form):
     assert "reader" in declared(ask)
 
 
-def test_what_is_no_reader_is_not_taken(ask, tmp_path):
+def test_other_files_are_not_taken_as_readers(ask, tmp_path):
     (tmp_path / "file").write_bytes(b"none")
     for source in (tmp_path, tmp_path / "file", tmp_path / "missing"):
         refused = ask("pull", "reader", "--from", str(source))

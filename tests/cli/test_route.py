@@ -118,7 +118,7 @@ def test_a_route_is_fitted_called_shown_and_removed(fit, ask, served, run):
 
 
 @pytest.mark.slow
-def test_a_fit_is_exactly_what_the_server_then_does(fit, served):
+def test_a_fit_has_exactly_the_servers_figures(fit, served):
     server = served[0]
     report = json.loads(fit("--max-share", "0.4", "--json").stdout)
     wait_until(lambda: server.services.models.find("both") is not None)
@@ -160,7 +160,7 @@ def test_a_price_bounds_it_and_the_text_has_the_figures(fit):
         (["--max-cost", "0"], {}, "the first model alone costs"),
     ],
 )
-def test_what_cannot_be_fitted_is_told_and_not_kept(fit, served, words, given, match):
+def test_routes_that_cannot_be_fitted_are_reported_and_not_kept(fit, served, words, given, match):
     refused = fit(*words, **given)
     assert refused.exit_code == 2, refused.stderr
     assert match in " ".join(refused.stderr.split())
@@ -186,7 +186,7 @@ def test_an_accuracy_that_rows_cannot_certify_is_kept_on_demand_alone(fit, serve
 
 
 @pytest.mark.slow
-def test_rows_that_a_model_does_not_answer_are_told(fit, far):
+def test_unanswered_rows_are_reported(fit, far):
     far.fault = "status 400"
     failed = fit("--max-share", "0.5")
     assert failed.exit_code == 2

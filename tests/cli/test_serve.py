@@ -18,7 +18,7 @@ from support.servers.serving import ENVIRONMENT, REQUEST, lines_until, serving
 
 
 @pytest.mark.parametrize("stop_signal", [signal.SIGTERM, signal.SIGINT])
-def test_serves_until_told_to_stop(tmp_path, stop_signal):
+def test_serves_until_stopped(tmp_path, stop_signal):
     home = tmp_path / "home"
     home.mkdir(mode=0o755)
     with serving(home) as (process, address):
@@ -185,7 +185,7 @@ def test_a_port_that_is_taken_is_said_in_one_line(tmp_path, run, command, flag):
     )
 
 
-def test_a_port_that_nobody_asked_for_is_left_for_a_free_one(capsys):
+def test_a_taken_default_port_is_left_for_a_free_one(capsys):
     with bind("127.0.0.1", 0) as taken:
         taken.listen()
         port = taken.getsockname()[1]

@@ -33,7 +33,7 @@ def is_served(address):
 
 
 @pytest.mark.slow
-def test_it_serves_until_it_is_told_to_stop():
+def test_it_serves_until_it_is_stopped():
     with steelyard.embed(engine="hashing") as server:
         process = subprocess.Popen(
             [sys.executable, "-m", "steelyard", "workbench", "--server", server.url, "--port", "0"],

@@ -57,7 +57,7 @@ def test_all_stop_together(tmp_path, stop_signal):
     assert not (tmp_path / "serve.json").exists()
 
 
-def test_workers_do_not_outlive_their_supervisor_whatever_they_do(tmp_path):
+def test_workers_do_not_outlive_their_supervisor(tmp_path):
     with serving(tmp_path, *TWO) as (process, address):
         url = httpx.URL(address["url"])
         # A request whose body never ends would be waited for, were the workers to stop in order.

@@ -82,7 +82,7 @@ with steelyard.connect({server.url!r}) as client, progress_bar("Decide") as show
     ]
 
 
-def test_what_it_does_not_do_names_the_other_package(run):
+def test_missing_functions_name_the_other_package(run):
     calls = [
         *("decide('a', [])", "decide_frame([], [])", "lint('a', [])", "embed()"),
         "SteelyardClassifier",

@@ -133,13 +133,13 @@ def test_a_name_that_is_another_path_is_refused(name):
 
 
 @pytest.mark.parametrize("value", [float("nan"), "\ud800", {1: "a"}, {"a", "b"}, object()])
-def test_what_json_cannot_say_is_refused_with_its_place(value):
+def test_values_outside_json_are_refused_with_their_place(value):
     with pytest.raises(InvalidRequestError) as raised:
         encode_body({"context": {"fine": 1, "wrong": value}})
     assert raised.value.details[0]["path"][:3] == ["body", "context", "wrong"]
 
 
-def test_what_nests_without_end_is_refused():
+def test_endless_nesting_is_refused():
     endless: list[object] = []
     endless.append(endless)
     with pytest.raises(InvalidRequestError, match="nests deeper"):
@@ -246,7 +246,7 @@ def test_the_settings_do_not_show_the_key():
     assert API_KEY not in repr(settings)
 
 
-def test_what_a_client_raises_is_no_error_of_a_server():
+def test_errors_of_a_client_are_no_errors_of_a_server():
     assert "server_unreachable" not in error_classes()
 
 

@@ -89,7 +89,7 @@ def test_a_column_that_is_not_there_is_named():
         list(pieces_of(pl.DataFrame({"a": [1]}), FrameColumns(context="text")))
 
 
-def test_a_preview_says_what_is_wrong_and_stores_nothing(client):
+def test_a_preview_reports_problems_and_stores_nothing(client):
     n_before = len(list(client.datasets.iterate()))
     frame = pl.DataFrame({**TABLE, "route": ["billing", "nobody", None]})
     check = client.datasets.preview(frame, context="text", decisions=[ROUTE, REFUND])
@@ -180,7 +180,7 @@ def rows_until(ending):
 
 
 @pytest.mark.parametrize("ending", [KeyboardInterrupt(), ValueError("a bad row")])
-def test_what_is_stored_is_told_however_the_sending_ends(client, ending):
+def test_stored_rows_are_reported_however_the_sending_ends(client, ending):
     with pytest.raises(type(ending)) as caught:
         send(client, {"examples": rows_until(ending)}, name="part")
     (note,) = caught.value.__notes__
@@ -229,7 +229,7 @@ def test_an_export_that_comes_back_is_the_same_rows(client, field):
 
 
 @pytest.mark.parametrize("cell", [None, "no JSON", "3", '["a"]'])
-def test_numbers_that_are_none_are_told_with_column_and_row(cell):
+def test_missing_numbers_are_reported_with_column_and_row(cell):
     frame = pl.DataFrame({"context": ["a", "b"], "t": ['{"route": {"other": 1}}', cell]})
     columns = FrameColumns(decisions=[ROUTE], targets="t")
     with pytest.raises(ValueError, match=r"Row 2 .* column 't'.*Give a mapping"):
@@ -337,12 +337,12 @@ def test_each_piece_of_a_key_has_a_key_of_its_own(client):
     assert (first.rows, first.version > 1) == (20, True)
 
 
-def test_what_json_cannot_say_is_refused_before_it_is_sent():
+def test_values_outside_json_are_refused_before_sending():
     with pytest.raises(ValueError, match="context"):
         list(row_sources.pieces_of([{"context": float("nan")}]))
 
 
-def test_what_really_happened_becomes_rows(client):
+def test_feedback_becomes_rows(client):
     asked = [{"id": "late", "kind": "binary", "question": "Is it late?"}]
     for number in range(3):
         answer = client.decide(f"Parcel {number} is not there.", asked)

@@ -67,7 +67,7 @@ def test_names_are_text_and_never_markup():
     assert page.text.count(HOSTILE) == 3
 
 
-def test_many_outcomes_are_shortened_and_levels_told():
+def test_many_outcomes_are_shortened_and_levels_shown():
     probabilities = {str(level): 1 / 40 for level in range(40)}
     answer = decide_answer(
         kind="ordinal", probabilities=probabilities, top="0", action="0", expected_level=19.5

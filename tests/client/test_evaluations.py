@@ -52,7 +52,7 @@ def pair(server, client):
         return [client.evaluations.wait(one, timeout_s=60) for one in submission.data]
 
 
-def test_waiting_gives_what_has_ended(pair):
+def test_waiting_returns_the_ended_evaluations(pair):
     assert [one.status for one in pair] == ["succeeded", "succeeded"]
     assert "12 of 12" in pair[0]._repr_html_()
 
@@ -121,7 +121,7 @@ def test_details_draw_figures_that_a_cell_shows_as_small_pictures(client, pair):
     assert "&lt;refund&gt;" in drawn[3]._repr_html_()
 
 
-def test_a_figure_of_what_is_not_there_says_what_is(client, pair):
+def test_a_missing_figure_names_the_present_ones(client, pair):
     plot = client.evaluations.detail(pair[0].id).plot
     with pytest.raises(ValueError, match=r"Say which decision: .*<refund>"):
         plot.confusion()
@@ -189,7 +189,7 @@ def test_comparisons(client, pair):
     assert "<refund>" not in comparison._repr_html_()
 
 
-def test_what_ifs(client, pair):
+def test_policies_are_tried(client, pair):
     report = client.evaluations.try_policy(pair[0].id, "<refund>", abstain_below=0.9)
     assert report.coverage.value < 1
     curve = client.evaluations.cost_curve(
@@ -198,7 +198,7 @@ def test_what_ifs(client, pair):
     assert len(curve.points) == 101
 
 
-def test_what_does_not_end_in_time_is_told(client, pair):
+def test_an_unfinished_evaluation_is_reported(client, pair):
     waiting = client.evaluations.create(pair[0].dataset_id, "hashing").data[0]
     assert waiting.status == "succeeded"
     rows = make_rows(2, start=60)

@@ -183,7 +183,7 @@ CALLS = [
 
 @CLIENTS
 @pytest.mark.parametrize(("use", "told", "asked", "body"), CALLS)
-def test_what_is_sent(client_class, use, told, asked, body):
+def test_requests_have_the_arguments(client_class, use, told, asked, body):
     server = ScriptedServer(client_class, [answer(told)])
     server.ask(use)
     (request,) = server.requests
@@ -289,7 +289,7 @@ def test_a_restart_of_the_server_ends_no_following(client_class, caplog):
 
 @CLIENTS
 @pytest.mark.parametrize("timeout_s", [0.5, None])
-def test_a_server_that_stays_away_is_told(client_class, timeout_s, monkeypatch):
+def test_a_server_that_stays_away_is_reported(client_class, timeout_s, monkeypatch):
     monkeypatch.setattr("steelyard.client.waiting.LONGEST_SILENCE_S", 0.5)
     looks = [answer(job(status="running", outcome=None)), httpx.ConnectError("refused")]
     server = ScriptedServer(client_class, looks, max_retries=0)
@@ -327,7 +327,7 @@ def test_a_look_that_hangs_for_longer_than_silence_is_borne_ends_no_wait(monkeyp
         ([answer(job(status="running")), refusal(NotFoundError("Gone."))], NotFoundError),
     ],
 )
-def test_following_ends_at_what_cannot_pass(client_class, looks, error):
+def test_following_ends_at_a_permanent_error(client_class, looks, error):
     server = ScriptedServer(client_class, looks, max_retries=0)
     with pytest.raises(error):
         server.ask(lambda client: client.jobs.wait("ftj_3", poll_s=0.001))
@@ -375,7 +375,7 @@ def test_a_wait_in_vain_is_refused_at_once(client_class, fields, wanted, error):
 
 
 @CLIENTS
-def test_a_wait_ends_in_time_and_says_what_holds_it(client_class):
+def test_a_wait_ends_in_time_with_its_reason(client_class):
     server = ScriptedServer(client_class, [answer(family())])
     with pytest.raises(NoAnswerInTimeError, match="as many models answer as may"):
         server.ask(lambda client: client.families.wait("router", "router@3", timeout_s=0))

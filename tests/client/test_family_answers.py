@@ -65,7 +65,7 @@ def test_a_gate_that_passed_shows_its_changes_on_a_number_line():
         ({"as_right": False}, "Words alone are not shown to be as right"),
     ],
 )
-def test_words_alone_stand_beside_it_with_what_they_cost(fields, text):
+def test_words_alone_stand_beside_it_with_their_cost(fields, text):
     words = {
         "decisions": 120,
         "as_right": True,
@@ -115,7 +115,7 @@ def test_a_rise_is_better_with_rewards():
         ("something_new", "Something new."),
     ],
 )
-def test_reasons_are_told_in_words(reason, told):
+def test_reasons_are_put_in_words(reason, told):
     answer = gate_answer(passed=False, reasons=[reason])
     (sentence,) = answer.sentences
     assert told in sentence
@@ -124,7 +124,7 @@ def test_reasons_are_told_in_words(reason, told):
     assert sentence in page.text
 
 
-def test_reasons_are_told_of_a_gate_without_figures():
+def test_a_gate_without_figures_has_reasons():
     for reason in ("new_rows_worse", "calibration_worse", "below_text_baseline"):
         empty = {"before": None, "after": None}
         fields = gate(passed=False, reasons=[reason], groups={}, ece=empty)
@@ -178,7 +178,7 @@ def test_a_family_without_models():
     assert answer.to_polars().height == 0
 
 
-def test_what_a_family_does_is_told():
+def test_the_state_of_a_family_is_put_in_words():
     window = {"started_at": 1.0, "ends_at": 2.0, "reserved_usd": "1"}
     answer = family_answer(
         keep_warm=True, keep_warm_window=window, moved={"at": 1.0, "from": None}, move=None

@@ -75,7 +75,7 @@ def test_merged_renamed_and_described_outcomes_are_those_of_the_rows():
     assert found == set(edited.outcomes)
 
 
-def test_what_cannot_be_is_said():
+def test_impossible_outcomes_are_reported():
     (label,) = guess_mapping(table_of(["one", "two"])).labels
     with pytest.raises(ValueError, match="one outcome left"):
         edit_outcomes(label, {"one": OutcomeEdit(same_as="two")})

@@ -155,7 +155,7 @@ def test_a_terminal_failure_is_not_repeated(client_class):
         InvalidRequestError("Wrong."),
     ],
 )
-def test_what_cannot_pass_is_not_repeated(client_class, error):
+def test_permanent_errors_are_not_repeated(client_class, error):
     server = ScriptedServer(client_class, [refusal(error)])
     with pytest.raises(type(error)):
         server.ask(decide)
@@ -187,7 +187,7 @@ def test_without_our_body_the_status_decides(client_class, status, n_requests):
     assert len(server.requests) == n_requests
 
 
-def test_a_lost_connection_is_repeated_and_told(client_class):
+def test_a_lost_connection_is_repeated_and_reported(client_class):
     server = ScriptedServer(client_class, [httpx.ReadError("reset"), answer()])
     assert server.ask(decide).model == "hashing"
     assert len(set(server.header("Idempotency-Key"))) == 1
@@ -199,7 +199,7 @@ def test_a_lost_connection_is_repeated_and_told(client_class):
     assert isinstance(raised.value, SteelyardError | ConnectionError)
 
 
-def test_no_answer_in_time_is_told_as_that(client_class):
+def test_a_timeout_is_reported_as_one(client_class):
     server = ScriptedServer(client_class, [httpx.ReadTimeout("")], timeout_s=5)
     with pytest.raises(NoAnswerInTimeError, match="within 5 s"):
         server.ask(decide)
@@ -231,7 +231,7 @@ def test_a_server_that_does_not_decompress_gets_the_body_plain(client_class, is_
     assert server.body(0) == server.body(1)
 
 
-def test_an_answer_of_another_program_is_told_apart(client_class):
+def test_an_answer_of_another_program_is_recognised(client_class):
     for reply in (answer({"id": 3}), httpx.Response(200, text="<html>")):
         server = ScriptedServer(client_class, [reply])
         with pytest.raises(UnexpectedAnswerError, match="is a Steelyard server"):
@@ -240,7 +240,7 @@ def test_an_answer_of_another_program_is_told_apart(client_class):
 
 
 @pytest.mark.parametrize("ending", [asyncio.CancelledError, KeyboardInterrupt])
-def test_what_ends_a_second_attempt_from_outside_ends_the_call(client_class, ending):
+def test_an_interrupted_second_attempt_ends_the_call(client_class, ending):
     server = ScriptedServer(client_class, [refusal(EngineUnavailableError("Busy.")), ending()])
     with pytest.raises(ending):
         server.ask(decide)

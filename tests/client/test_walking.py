@@ -67,7 +67,7 @@ def test_a_dataset_is_given_that_is_listed_by_an_earlier_use_than_its_making(cli
     assert DatasetWalk().take(DatasetPage(data=listed, has_more=False, next_cursor=None)) == listed
 
 
-def test_what_the_loop_makes_does_not_come(client, made):
+def test_datasets_made_by_the_loop_do_not_come(client, made):
     given = []
     for one in client.datasets.iterate(page_size=2):
         given.append(one.id)

@@ -36,7 +36,7 @@ def test_every_requirement_but_one_recommendation_holds(report: Report):
     assert list(failed) == NOT_TAKEN, failed
 
 
-def test_the_badge_is_what_the_run_finds(report: Report):
+def test_the_badge_has_the_result_of_the_run(report: Report):
     levels = report.summary()
     counts = ", ".join(
         f"{levels[level]['passed']} of {levels[level]['tested']} {level}"

@@ -249,7 +249,7 @@ def test_keys_and_scopes(accounts):
         assert refusal(client.account.get).code == "key_scope"
 
 
-def test_what_a_decision_costs(accounts):
+def test_a_decision_has_its_cost(accounts):
     with OneHot(accounts.server.url, api_key=accounts.key()) as client:
         before = Decimal(client.account.get()["wallet"]["available_usd"])
         accounts.add_credit("1.5")

@@ -244,7 +244,7 @@ class TestPromptTuning:
         create = client.prompt_tuning.create
         assert refusal(create, dataset["id"], **{"model": "far", **given}) == code
 
-    def test_readiness_tells_beforehand_what_a_job_would_be_refused_with(self, tuning):
+    def test_readiness_has_the_refusal_of_a_job(self, tuning):
         client, _ = tuning
         dataset = client.datasets.create("few", training=rows(30), evaluation=rows(9, start=90))
         [ready] = client.datasets.get(dataset["id"])["prompt_tuning"]["decisions"]

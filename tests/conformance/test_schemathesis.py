@@ -73,7 +73,7 @@ class TestRequestsThatMustBeAnswered:
         answer_all(OPEN[path]["POST"], open_server, FEW)
 
 
-def test_what_is_stored_takes_feedback_in_every_form(open_server):
+def test_stored_decisions_take_feedback_in_every_form(open_server):
     """Feedback needs a decision that exists, which no document can name."""
 
     @settings(common, max_examples=FEW)
