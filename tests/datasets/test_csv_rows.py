@@ -70,7 +70,7 @@ def test_blank_cells_leave_a_decision_out() -> None:
         ('context,route\n"a\nb",x\nc,y\n', [(2, "unknown"), (4, "unknown")]),
     ],
 )
-def test_broken_csv_is_told_with_its_line(
+def test_broken_csv_is_refused_with_its_line(
     text: str | bytes, expected: list[tuple[int, str]]
 ) -> None:
     assert found(text) == expected
@@ -90,7 +90,7 @@ def test_csv_is_for_datasets_of_targets() -> None:
     assert error.code == "supervision_mismatch"
 
 
-def test_a_line_over_the_bound_is_told() -> None:
+def test_a_line_over_the_bound_is_refused() -> None:
     reader = RowReader()
     chunks = [b'context,route\n"x\n', b"a" * 500, b'",billing\nb,billing\n']
     rows = [

@@ -57,7 +57,7 @@ def test_why_a_decision_cannot_be_tuned(definitions: list[Definition], reason: s
     assert told.reason == reason
 
 
-def test_what_is_told_of_a_decision() -> None:
+def test_a_decision_has_its_counts() -> None:
     wordings = [define(), define(fingerprint="cd" * 32, training=30, expected={"no": 30})]
     (told,) = readiness_of(wordings).decisions
     assert told.decision == REFUND

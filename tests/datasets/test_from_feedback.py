@@ -76,7 +76,7 @@ def opened(tmp_path):
         yield opened
 
 
-def test_what_was_observed_becomes_targets(opened):
+def test_observations_become_targets(opened):
     soft = {"billing": 0.75, "support": 0.25}
     opened.store_decision(1, {"route": "billing", "refund": "no"})
     opened.store_decision(2, {"route": soft}, metadata=b'{"channel":"mail"}')
@@ -151,7 +151,7 @@ def test_decisions_that_the_dataset_does_not_ask_are_left_out(opened):
     assert opened.stored_rows(dataset_id)[-1]["targets"] == {"route": {"other": 1.0}}
 
 
-def test_what_rows_cannot_ask_keeps_nothing_else_out(opened):
+def test_decisions_without_rows_keep_no_others_out(opened):
     foreign = {**ROUTE, "id": "team", "outcomes": ["billing", "abstain"]}
     opened.store_decision(1, {"team": "billing"}, decisions=[foreign])
     opened.store_decision(2, {"team": "billing", "route": "billing"}, decisions=[foreign, ROUTE])
@@ -208,7 +208,7 @@ def test_a_page_is_no_bound(opened, monkeypatch):
     assert [row["metadata"][STORED_ID] for row in rows] == [f"dec_{n}" for n in range(8)]
 
 
-def test_a_key_repeats_its_answer_whatever_feedback_came_since(opened):
+def test_a_key_repeats_its_answer_after_later_feedback(opened):
     opened.store_decision(1, {"route": "billing"})
     first = opened.make(key="k", name="n")
     opened.store_decision(2, {"route": "billing"})

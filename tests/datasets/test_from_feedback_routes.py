@@ -40,7 +40,7 @@ def decided(session_client):
     return ids
 
 
-def test_a_dataset_is_made_and_grows_by_what_is_new(client, decided):
+def test_a_dataset_is_made_and_grows_by_new_rows(client, decided):
     keyed = {"Idempotency-Key": "from-feedback-1"}
     body = {"name": "observed", "model": "hashing", "evaluation_fraction": 0.5}
     made = client.post(ROUTE, json=body, headers=keyed)

@@ -113,7 +113,7 @@ BROKEN: dict[str, tuple[bytes, tuple[Any, ...], str]] = {
 
 @pytest.mark.parametrize(("line", "path", "type_"), BROKEN.values(), ids=BROKEN)
 @pytest.mark.parametrize("size", [1, 7, 1 << 20])
-def test_a_broken_line_is_told_with_its_number_and_reason(
+def test_a_broken_line_is_refused_with_its_number_and_reason(
     line: bytes, path: tuple[Any, ...], type_: str, size: int
 ) -> None:
     if len(line) > 10_000 and size < 100:
@@ -131,7 +131,7 @@ def test_a_broken_line_is_told_with_its_number_and_reason(
     assert error.details[0]["path"] == ["body", "examples", 2, *path]
 
 
-def test_a_cut_last_line_is_told_so() -> None:
+def test_a_cut_last_line_is_refused() -> None:
     reader = RowReader()
     read_all(GOOD + b"\n" + GOOD[:50], reader)
     (finding,) = reader.findings.listed
@@ -139,7 +139,7 @@ def test_a_cut_last_line_is_told_so() -> None:
     assert finding.message.endswith("The file ends there: is it whole?")
 
 
-def test_what_is_passed_over() -> None:
+def test_empty_lines_are_skipped() -> None:
     data = b"\xef\xbb\xbf" + GOOD + b"\r\n\r\n  \t\n" + GOOD
     for sizes in ([1], [2], [3, 1], [len(data)]):
         reader = RowReader()
@@ -149,7 +149,7 @@ def test_what_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf_16_is_told_once(encoding: str) -> None:
+def test_utf_16_is_reported_once(encoding: str) -> None:
     reader = RowReader()
     data = (GOOD + b"\n" + GOOD + b"\n").decode().encode(encoding)
     assert list(reader.read_ndjson([data])) == []
@@ -179,7 +179,7 @@ def test_the_first_findings_are_listed_and_all_are_counted() -> None:
     assert "400 problems were found in all (the first 100 are listed)" in error.message
 
 
-def test_a_line_over_the_bound_is_told_and_not_held() -> None:
+def test_a_line_over_the_bound_is_refused_and_not_held() -> None:
     reader = RowReader(max_line_bytes=len(GOOD))
     endless = iter([GOOD + b"\n", *[b"x" * 1000] * 500, b"\n", GOOD + b"\n"])
     rows = [row for batch in reader.read_ndjson(endless) for row in batch]
@@ -268,7 +268,7 @@ edits = st.lists(
 
 @settings(max_examples=300, deadline=None)
 @given(target_rows(), edits, st.booleans())
-def test_fast_reading_takes_what_slow_reading_takes(
+def test_fast_reading_equals_slow_reading(
     row: dict[str, Any], changes: list[Any], is_compact: bool
 ) -> None:
     separators = (",", ":") if is_compact else None

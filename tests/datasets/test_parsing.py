@@ -41,7 +41,7 @@ def test_one_upload_of_an_account_at_a_time_beside_those_of_others():
     assert len([one for one in threading.enumerate() if "parsing" in one.name]) <= N_THREADS
 
 
-def test_what_fails_is_told_to_whoever_waits_and_the_next_goes_on():
+def test_a_failure_reaches_its_caller_and_the_next_goes_on():
     async def upload():
         failing = asyncio.create_task(parse("a", int, "no number"))
         next_ = asyncio.create_task(parse("a", int, "7"))

@@ -109,7 +109,7 @@ class TestCreate:
         made = create([*make_rows(5), *make_rows(5)])
         assert (made["rows"], made["duplicates_removed"]) == (5, 5)
 
-    def test_every_wrong_line_is_told_and_nothing_is_stored(self, client, server):
+    def test_every_wrong_line_is_reported_and_nothing_is_stored(self, client, server):
         before = stored_files(server), client.get(PATH).json()["data"]
         rows = make_rows(4)
         lines = [
@@ -330,7 +330,7 @@ class TestForms:
 
 
 class TestKeys:
-    def test_a_repeated_key_makes_one_dataset_whatever_the_boundary(self, client):
+    def test_a_repeated_key_makes_one_dataset_with_any_boundary(self, client):
         rows = make_rows(5)
         headers = {"Idempotency-Key": "ds-1"}
         answers = [
@@ -376,7 +376,7 @@ class TestKeys:
 
 
 class TestCatalogue:
-    def test_get_has_what_can_be_tuned(self, client, create):
+    def test_get_has_the_tunable_decisions(self, client, create):
         made = create(make_rows(100))
         found = client.get(f"{PATH}/{made['id']}").json()
         assert found["storage_window"] is None
@@ -508,7 +508,9 @@ class TestVersions:
     @pytest.mark.parametrize(
         ("field", "word"), [("targets", "more than one"), ("rewards", "has re")]
     )
-    def test_a_table_of_what_csv_cannot_have_says_why(self, client, create, field, word):
+    def test_a_table_that_csv_cannot_have_is_refused_with_a_reason(
+        self, client, create, field, word
+    ):
         rows = [json.loads(line) for line in to_ndjson(make_rows(10)).splitlines()]
         if field == "targets":
             rows[0]["decisions"][1]["question"] = "Worded otherwise?"

@@ -90,7 +90,7 @@ class TestPages:
 
 
 class TestDownloads:
-    def test_what_is_downloaded_makes_the_same_dataset(self, client, dataset):
+    def test_a_download_makes_the_same_dataset(self, client, dataset):
         lines = client.get(f"{dataset}/download", params={"version": 1}).content
         made = client.post(
             PATH,
@@ -147,7 +147,7 @@ class TestSearches:
         assert found["facets"]["expected"]["refund"] == {"yes": 15}
         assert sum(found["facets"]["sides"].values()) == 15
 
-    def test_everything_wrong_is_told(self, client, dataset):
+    def test_every_problem_is_reported(self, client, dataset):
         search = {
             "where": {"type": "any", "filters": [{"type": "contains"}]},
             "order": {"by": "label"},
@@ -187,7 +187,7 @@ class TestSearches:
 
 
 class TestDifferences:
-    def test_what_a_version_adds(self, client, dataset):
+    def test_the_additions_of_a_version_are_listed(self, client, dataset):
         found = client.get(f"{dataset}/diff").json()
         assert (found["from"], found["to"], found["rows"], found["first"]) == (1, 2, 10, 30)
         assert found["contexts"] == 9

@@ -71,7 +71,7 @@ def opened(tmp_path):
         yield opened
 
 
-def test_rows_are_embedded_once_for_all_who_ask_and_hold_up_nobody_else(opened):
+def test_rows_are_embedded_once_for_all_callers_and_block_no_others(opened):
     dataset_id = opened.dataset()
 
     async def ask():
@@ -116,7 +116,7 @@ def test_who_leaves_takes_nothing_from_others_and_leaves_no_work(opened):
     assert asyncio.run(opened.similar(second, context="Invoice 107"))[0] == 7
 
 
-def test_what_is_embedded_for_nobody_is_there_for_the_next(opened):
+def test_vectors_of_a_gone_caller_serve_the_next(opened):
     dataset_id = opened.dataset()
 
     async def leave():

@@ -139,7 +139,7 @@ def test_fields_beside_the_row_are_kept_and_no_part_of_it() -> None:
         ({"decisions": [ROUTE, {**REFUND, "id": "money"}], "targets": {"route": "billing"}}, False),
     ],
 )
-def test_what_makes_two_rows_one(other: dict[str, Any], is_same: bool) -> None:
+def test_equal_rows_have_one_hash(other: dict[str, Any], is_same: bool) -> None:
     assert (read(**other).row_sha256 == read().row_sha256) == is_same
 
 

@@ -18,14 +18,14 @@ SPLIT = Split(training=8, evaluation=2, training_contexts=7, evaluation_contexts
 
 
 @pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
-def test_what_callers_send_has_no_unknown_fields(struct: type[msgspec.Struct]) -> None:
+def test_requests_have_no_unknown_fields(struct: type[msgspec.Struct]) -> None:
     requests = {"RowDecisionInput", "RowInput", "CreateDataset", "AddRows"}
     requests |= {"RenameDataset", "ArchiveDataset", "RestoreDataset"}
     is_sent = struct.__name__ in requests or struct.__name__.endswith("Query")
     assert struct.__struct_config__.forbid_unknown_fields == is_sent
 
 
-def test_what_is_not_known_of_a_dataset_is_left_out() -> None:
+def test_unknown_facts_of_a_dataset_are_left_out() -> None:
     told = Dataset(
         id="ds_1",
         name="mail",

@@ -157,7 +157,7 @@ def test_feedback_brings_a_decision_back(state: State, files: ArchiveFiles):
     assert moved in ids_in_state(state)
 
 
-def test_what_refers_to_decisions_is_what_keeps_them():
+def test_referenced_decisions_stay():
     referring = {
         key.parent
         for table in metadata.sorted_tables

@@ -154,7 +154,7 @@ def test_the_sweep_removes_decisions_whose_time_is_over_and_their_feedback(desk:
     assert desk.state.read_now(lambda c: feedback_of_answers(c, [old])) == {}
 
 
-def test_what_is_not_stored_leaves_nothing(desk: Desk) -> None:
+def test_unstored_decisions_leave_nothing(desk: Desk) -> None:
     decided = id_of(desk.ask(store=False))
     with pytest.raises(errors.NotFoundError):
         desk.report(decided)

@@ -75,7 +75,7 @@ def ids(client: httpx.Client, **params: object) -> list[str]:
     return [entry["id"] for entry in response.json()["data"]]
 
 
-def test_stored_answers_are_listed_newest_first_with_what_came_true(client):
+def test_stored_answers_are_listed_newest_first_with_feedback(client):
     first = decide(client, REFUND, URGENCY)
     second = decide(client, REFUND, n=1)
     decide(client, REFUND, n=2, store=False)
@@ -156,7 +156,7 @@ def test_a_page_that_a_filter_leaves_short_goes_on(client, monkeypatch):
     assert ids(client, abstained=True, cursor=page["next_cursor"]) == [wanted]
 
 
-def test_one_answer_has_what_was_asked_answered_and_observed(client):
+def test_one_answer_has_request_answer_and_feedback(client):
     answer = decide(client, REFUND, URGENCY, metadata={"queue": "tickets"})
     tell(client, answer, {"refund": "no"})
     stored = client.get(f"{LOG}/{answer['id']}").json()
@@ -189,7 +189,7 @@ def test_an_unknown_answer_is_not_found(client):
         (SERIES, {"since": 2, "until": 1}, ["until"]),
     ],
 )
-def test_queries_that_cannot_be_used_say_what_is_wrong(client, path, params, wrong):
+def test_invalid_queries_are_refused_with_their_problems(client, path, params, wrong):
     error = assert_canonical_error(client.get(path, params=params), 422, "invalid_request")
     assert [detail["path"] for detail in error["details"]] == [["query", name] for name in wrong]
 
@@ -335,7 +335,7 @@ def test_a_long_window_is_sampled_by_how_much_was_asked(own, client, monkeypatch
     assert last["accuracy"]["n"] == 3
 
 
-def test_decisions_over_time_have_what_they_cost_and_what_escalated():
+def test_decisions_over_time_have_costs_and_escalations():
     stored, _ = answers(1, SHARES, at=time.time() - 10)[0]
     results = msgspec.json.decode(stored.results)
     results["team"]["route"] = [{"model": "a"}, {"model": "b"}]

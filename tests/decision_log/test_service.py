@@ -72,7 +72,7 @@ def test_summaries_leave_readers_to_others(log, sums):
     assert (sums.n_begun, sums.most_at_once) == (N_SUMMARIES, 1)
 
 
-def test_a_summary_that_nobody_waits_for_has_its_turn_to_its_end(log, sums):
+def test_a_summary_of_a_gone_caller_ends_its_turn(log, sums):
     async def ask():
         first, second, third = (
             asyncio.create_task(log.summary(ME, DecisionSummaryQuery())) for _ in range(3)

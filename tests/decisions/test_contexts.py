@@ -47,12 +47,12 @@ def test_quoted_mail_is_not_read(text) -> None:
         "",
     ],
 )
-def test_what_is_no_quoted_mail_or_markup_is_read_as_it_is(text) -> None:
+def test_text_without_quotes_or_markup_is_read_as_it_is(text) -> None:
     read = read_context(text)
     assert (read.text, read.quoted, read.markup) == (text, 0, 0)
 
 
-def test_markup_is_not_read_and_what_a_page_quotes_neither() -> None:
+def test_markup_and_quotes_of_a_page_are_not_read() -> None:
     page = (
         "<html><head><style>p { color: red }</style></head><body><p>My <b>parcel</b> is\nlost</p>"
         "<div>Tom &amp; Ann</div><blockquote>We shipped it</blockquote></body></html>"
@@ -109,7 +109,7 @@ def test_hostile_texts_cost_no_more_than_their_length(text) -> None:
     assert time.process_time() - started < 1.0
 
 
-def test_warnings_name_what_to_do() -> None:
+def test_warnings_name_a_remedy() -> None:
     def codes(text: str) -> list[str]:
         return [one.code for one in context_warnings(read_context(text), WordCounter())]
 
@@ -121,7 +121,7 @@ def test_warnings_name_what_to_do() -> None:
     assert warning.message.endswith("measured on up to 512. Send the part that decides.")
 
 
-def test_words_that_fall_to_pieces_are_told() -> None:
+def test_words_of_many_pieces_are_reported() -> None:
     class Pieces(WordCounter):
         def least(self, text: str) -> int:
             return len(text.split())

@@ -40,7 +40,9 @@ def test_abstaining_is_strictly_below_the_threshold(threshold: float, action: st
 @pytest.mark.parametrize(
     ("unstated", "action"), [(None, "billing"), (0.4, "billing"), (0.41, "abstain")]
 )
-def test_abstaining_is_strictly_above_what_is_unstated(unstated: float | None, action: str) -> None:
+def test_abstaining_is_strictly_above_the_unstated_bound(
+    unstated: float | None, action: str
+) -> None:
     policy = Policy(max_unstated=0.4)
     assert choose_action(policy, NAMES, PROBABILITIES, unstated).action == action
 

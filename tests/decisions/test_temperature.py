@@ -50,7 +50,7 @@ def test_a_probability_of_zero_stays() -> None:
     assert tempered([1.0, 0.0], 5).tolist() == [1.0, 0.0]
 
 
-def test_probabilities_too_small_for_a_number_are_told_apart_when_softened() -> None:
+def test_tiny_probabilities_differ_when_softened() -> None:
     softened = temper_log_probabilities([0.0, -1000.0, -1001.0], 5)
     assert softened[1] > softened[2] > 0
 

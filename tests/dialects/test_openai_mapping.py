@@ -210,7 +210,7 @@ def score(*labels: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_violations_are_told_in_the_callers_dialect(question, path, type_):
+def test_violations_are_in_the_callers_dialect(question, path, type_):
     assert violations(request_with(question)) == {("body", "questions", 0, *path): type_}
 
 

@@ -68,7 +68,7 @@ def test_unknown_model():
         ask(StubDecisions(), model="gpt-6-luna")
 
 
-def test_warnings_are_told_where_there_are_any():
+def test_answers_have_their_warnings():
     assert "warnings" not in ask(StubDecisions())
     [warning] = ask(StubDecisions(), input="<p>My <b>card</b> was charged twice.</p>")["warnings"]
     assert warning["code"] == "markup"

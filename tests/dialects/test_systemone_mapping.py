@@ -154,11 +154,11 @@ def test_tie_goes_to_the_first_label():
         ({"type": "score", "criteria": ["a"], "legend": 1}, ("legend",), "unknown_field"),
     ],
 )
-def test_violations_are_told_in_the_callers_dialect(question, path, type_):
+def test_violations_are_in_the_callers_dialect(question, path, type_):
     assert violations(request_with(**question)) == {("body", "questions", "q", *path): type_}
 
 
-def test_every_violation_is_told():
+def test_every_violation_is_reported():
     payload = {
         "model": " ",
         "questions": {"": {"type": "box"}, "b": {"type": "score"}, "c": 1, "d" * 129: {}},
@@ -261,7 +261,7 @@ def test_notes_give_the_threshold_of_each_question():
         ),
     ],
 )
-def test_translation_refuses_what_decide_refuses(question, path, type_):
+def test_translation_refuses_as_decide_does(question, path, type_):
     found = violations(request_with(**question), translate_systemone)
     assert list(found) == [("body", "questions", "q", *path)]
     assert found["body", "questions", "q", *path] == (type_ or "wrong_type")

@@ -61,7 +61,7 @@ def test_the_same_probabilities_as_decide(client: httpx.Client, ask):
     assert answers["urgency"]["probabilities"] == native["urgency"]["probabilities"]
 
 
-def test_what_is_not_theirs_begins_with_x_unless_it_is_asked_for(ask):
+def test_own_fields_begin_with_x_unless_requested(ask):
     ours = {"id", "charge", "timing_ms", "fallback"}
     theirs = {"model", "answers", "usage"}
     assert ask().json().keys() == theirs | {f"x_{name}" for name in ours}

@@ -106,7 +106,7 @@ def test_estimate_and_translation_run_nothing():
     assert len(decisions.ran) == 1
 
 
-def test_warnings_are_told_where_there_are_any():
+def test_answers_have_their_warnings():
     assert "x_warnings" not in ask(make()[0])
     answer = ask(make()[0], state={"body": "<p>It came <b>late</b>.</p>"})
     assert [warning["code"] for warning in answer["x_warnings"]] == ["markup"]

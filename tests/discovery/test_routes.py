@@ -13,7 +13,7 @@ from support.servers.live_server import live_server
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 
 
-def test_it_says_what_the_server_can_do():
+def test_it_lists_the_servers_functions():
     # A server of its own: fine-tunes of other tests change what the shared one says.
     with live_server() as server, httpx.Client(base_url=server.url, timeout=30) as http:
         for path in ("/v1/capabilities", "/v1/onehot"):
@@ -52,7 +52,7 @@ def test_limits_are_whole_numbers_and_follow_the_settings(client, server):
     assert {name: limits[name] for name in shared} == {name: told[name] for name in shared}
 
 
-def test_full_queues_of_fine_tunes_are_told():
+def test_full_queues_of_fine_tunes_are_reported():
     with (
         live_server(jobs="off", fine_tune_queue=1, fine_tune_queue_per_account=1) as server,
         httpx.Client(base_url=server.url, timeout=30) as http,

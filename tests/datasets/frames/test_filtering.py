@@ -170,7 +170,7 @@ def plain_rows(store: FrameStore, manifest: Manifest) -> list[dict[str, Any]]:
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(sent_rows, min_size=1, max_size=10), st.lists(conditions, min_size=1, max_size=4))
-def test_a_filter_means_what_plain_python_says(
+def test_a_filter_equals_plain_python(
     tmp_path: Any, items: list[dict[str, Any]], wheres: list[dict[str, Any]]
 ) -> None:
     store = open_store(tmp_path)

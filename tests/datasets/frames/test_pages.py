@@ -120,7 +120,7 @@ def test_rows_by_their_places(grown: tuple[RowStore, Manifest]) -> None:
 
 
 @pytest.mark.parametrize("damage", [None, b"PAR1 and nothing PAR1", b""])
-def test_a_part_that_is_gone_or_damaged_is_told(tmp_path: Any, damage: bytes | None) -> None:
+def test_a_missing_or_damaged_part_is_reported(tmp_path: Any, damage: bytes | None) -> None:
     store = open_store(tmp_path)
     rows = RowStore(store)
     manifest = write_version(store, make_rows(3))

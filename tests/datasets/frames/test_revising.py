@@ -100,7 +100,7 @@ def test_definitions_are_counted_as_the_rows_are(store):
         assert one.expected == dict(counted.rows())
 
 
-def test_the_hash_tells_what_was_left_out_and_from_where(store):
+def test_the_hash_covers_exclusions_and_their_places(store):
     first = write_version(store, make_rows(20))
     made = {revise(store, first, excluded=[n]).sha256 for n in range(3)}
     assert len({first.sha256, *made}) == 4
@@ -130,7 +130,7 @@ def test_a_row_that_becomes_another_is_left_out_as_a_duplicate(store):
     assert (second.rows, second.added, second.duplicates_removed) == (10, 0, 1)
 
 
-def test_what_is_new_and_what_was_judged_on_is_counted_over_gaps(store):
+def test_new_and_judged_rows_are_counted_over_gaps(store):
     first = write_version(store, make_rows(50))
     judged = [row.index for row in RowStore(store).iterate(first, "evaluation")]
     trained = [row.index for row in RowStore(store).iterate(first, "training")]

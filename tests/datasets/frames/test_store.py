@@ -39,14 +39,14 @@ def test_bytes_that_changed_are_noticed(tmp_path: Path) -> None:
     assert store.damage_of("absent.json") is not None
 
 
-def test_a_sweep_takes_what_nobody_refers_to_and_what_is_old(store: FrameStore) -> None:
+def test_a_sweep_takes_unreferenced_and_old_files(store: FrameStore) -> None:
     kept, gone = store.put(b"kept", ".json"), store.put(b"gone", ".json")
     assert store.sweep([kept]) == []
     assert store.sweep([kept], older_than_s=0) == [f"{gone}.json"]
     assert store.names() == [f"{kept}.json"]
 
 
-def test_a_sweep_leaves_what_was_written_again_after_it_had_listed_the_files(
+def test_a_sweep_leaves_files_rewritten_after_its_listing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(tmp_path)
@@ -113,7 +113,7 @@ def test_a_file_is_on_the_disk_before_its_name_is(
     assert steps == ["flush", "rename", "flush directory"]
 
 
-def test_a_disk_that_fails_is_told_without_its_path(
+def test_a_failing_disk_is_reported_without_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(tmp_path)
@@ -144,7 +144,7 @@ def test_an_address_that_is_refused_keeps_its_secret(url: str) -> None:
     assert "hush" not in "".join(traceback.format_exception(raised.value))
 
 
-def test_what_is_made_of_a_file_goes_with_it(store):
+def test_files_derived_from_a_file_go_with_it(store):
     kept, gone = store.put(b"kept", ".parquet"), store.put(b"gone", ".parquet")
     for sha256 in (kept, gone):
         store.put_beside(f"{sha256}.vectors.npy", b"made")

@@ -41,7 +41,7 @@ def rows_of_two_kinds(n_rows, wrong=()):
     ]
 
 
-def test_a_label_against_what_the_other_rows_predict_is_suspect(store):
+def test_a_label_against_the_prediction_of_other_rows_is_suspect(store):
     version = write_version(store, rows_of_two_kinds(40, wrong=[6, 21]))
     found = find_suspects(store, version, Words(), scorer="words")
     assert np.flatnonzero(found.score > 0).tolist() == [6, 21]
@@ -55,7 +55,7 @@ def test_a_label_against_what_the_other_rows_predict_is_suspect(store):
         )
 
 
-def test_what_was_found_is_kept_and_goes_with_the_version(store):
+def test_suspects_are_stored_and_go_with_the_version(store):
     version = write_version(store, rows_of_two_kinds(30, wrong=[3]))
     embed, steps = Words(), []
     assert load_suspects(store, version, "words") is None
@@ -70,7 +70,7 @@ def test_what_was_found_is_kept_and_goes_with_the_version(store):
 
 
 @pytest.mark.parametrize("left", [b"", b"PAR1 half of a file"])
-def test_what_was_kept_and_is_damaged_is_made_again(store, left, caplog):
+def test_damaged_suspects_are_made_again(store, left, caplog):
     version = write_version(store, rows_of_two_kinds(30, wrong=[3]))
     embed = Words()
     found = find_suspects(store, version, embed, scorer="words")

@@ -39,7 +39,7 @@ def test_a_context_with_several_labels_is_warned_of(store):
     ],
     ids=["another decision", "written otherwise", "asked alone", "another question"],
 )
-def test_what_does_not_contradict_is_not(store, other):
+def test_rows_without_contradiction_have_no_warning(store, other):
     assert warned(store, labelled("billing"), other) == []
 
 

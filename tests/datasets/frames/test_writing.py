@@ -224,7 +224,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert list((tmp_path / "drafts").iterdir()) == []
 
 
-def test_an_error_of_the_caller_removes_what_was_staged(tmp_path: Path) -> None:
+def test_an_error_of_the_caller_removes_staged_files(tmp_path: Path) -> None:
     store = open_store(tmp_path)
 
     def fail() -> None:

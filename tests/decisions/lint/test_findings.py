@@ -50,7 +50,7 @@ def test_the_rules_and_their_order():
     ]
 
 
-def test_every_rule_says_what_it_finds_and_why_it_hurts():
+def test_every_rule_has_a_finding_and_a_reason():
     for rule in RULES:
         first, _, reason = (rule.check.__doc__ or "").partition("\n\n")
         assert first.startswith("Find "), rule.name

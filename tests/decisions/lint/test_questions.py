@@ -158,7 +158,7 @@ def test_every_rule_of_the_theme_has_cases(cases):
     assert {rule for rule, _ in cases} == rules_of("questions")
 
 
-def test_a_double_negation_is_told_as_one():
+def test_a_double_negation_is_one_finding():
     from steelyard.decisions.lint.service import lint_request
 
     decision = {"id": "d", **binary("Is it not unlikely that she pays?")}

@@ -68,7 +68,7 @@ def test_every_rule_of_the_theme_has_cases(cases):
     assert {case[0] for case in cases} == rules_of("requests")
 
 
-def test_each_set_of_equal_questions_is_told_once_and_names_the_others():
+def test_equal_questions_are_one_finding_that_names_the_others():
     asked = [binary("Is it late?"), binary("Is it urgent?")] * 3
     warnings = lint_request({"context": CONTEXT, "decisions": with_ids(asked)}).warnings
     assert [warning.decision for warning in warnings] == ["d0", "d1"]

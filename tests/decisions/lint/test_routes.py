@@ -37,7 +37,7 @@ def test_warnings_have_the_four_fields(client, make_request):
     assert (warning["rule"], warning["severity"]) == ("negation", "warning")
 
 
-def test_the_wire_gives_what_the_process_gives(client, make_request):
+def test_the_wire_equals_the_process(client, make_request):
     request = make_request(context="")
     assert client.post(PATH, json=request).json() == lint_dict(request)
 
