@@ -218,7 +218,7 @@ def test_a_version_that_is_not_there(services, scored):
     ],
     ids=["costs-elsewhere", "no-costs", "both", "no-json", "unknown-decision", "missing-cost"],
 )
-def test_what_does_not_fit_is_refused_where_it_is(services, scored, given, paths):
+def test_wrong_fields_are_refused_with_their_place(services, scored, given, paths):
     with pytest.raises(errors.InvalidRequestError) as refused:
         frontier_of(services, scored[0], **given)
     found = [".".join(map(str, one.path)) for one in refused.value.violations]

@@ -41,7 +41,7 @@ def of_row(row, *, latency_ms, input_tokens=10, n_decisions=2):
     ]
 
 
-def test_what_requests_took_is_counted_once_a_row_over_all_parts(store):
+def test_times_of_requests_are_counted_once_a_row_over_all_parts(store):
     first = predictions.write_predictions(store, [*of_row(2, latency_ms=7.0, input_tokens=5)])
     resumed = [*of_row(0, latency_ms=3.0), *of_row(1, latency_ms=None, n_decisions=3)]
     second = predictions.write_predictions(store, resumed)

@@ -178,7 +178,7 @@ def test_the_same_key_gives_the_same_answer(services):
         ({"dataset_id": "ds_1", "models": ["a"], "n": 1}, [["body", "n"]]),
     ],
 )
-def test_every_wrong_field_is_told(services, payload, paths):
+def test_every_wrong_field_is_reported(services, payload, paths):
     with pytest.raises(errors.InvalidRequestError) as raised:
         ask(services, payload)
     assert [detail["path"] for detail in raised.value.details] == paths
@@ -298,7 +298,7 @@ def test_pages_and_statuses(services):
         listed(services, dataset.id, cursor="eval_none")
 
 
-def test_cancelling_what_waits_ends_it_and_retrying_queues_it(services):
+def test_cancelling_a_queued_evaluation_ends_it_and_retrying_queues_it(services):
     (evaluation,) = submit(services, make_dataset(services).id).data
     with pytest.raises(errors.EvaluationNotRetryableError):
         act(services, "retry", evaluation.id)
@@ -397,7 +397,7 @@ def test_rows_are_scored_window_by_window_and_kept_between_two_runs(tmp_path, n_
         assert (ended.status, ended.metrics.n) == ("succeeded", 2 * n_rows)
 
 
-def test_only_what_is_referred_to_is_kept(tmp_path):
+def test_only_referenced_files_are_kept(tmp_path):
     with open_home(tmp_path) as services:
         (evaluation,) = submit(services, make_dataset(services).id).data
         with open_worker(settings_of(tmp_path)):
@@ -410,7 +410,7 @@ def test_only_what_is_referred_to_is_kept(tmp_path):
         assert asyncio.run(services.get(EvaluationFigures).detail(ME, evaluation.id))
 
 
-def test_what_was_scored_of_rows_goes_with_their_dataset(services):
+def test_scores_of_rows_go_with_their_dataset(services):
     figures = services.get(EvaluationFigures)
     store = open_frames(services.settings, "evaluations")
 
@@ -515,7 +515,7 @@ def test_rewards_and_rows_that_ask_less(tmp_path):
     assert 0 <= metrics.expected_reward <= 4
 
 
-def test_a_running_evaluation_stops_and_goes_on_from_what_it_scored(tmp_path):
+def test_a_running_evaluation_stops_and_continues_from_its_scores(tmp_path):
     file = tmp_path / "scored.txt"
     rows = make_rows(400)
     with open_home(tmp_path) as services:

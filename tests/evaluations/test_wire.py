@@ -73,7 +73,7 @@ def test_an_evaluation_has_every_required_member_and_named_only_when_named():
     assert named.keys() - REQUIRED == {"named"}
 
 
-def test_metrics_leave_out_what_was_not_measured():
+def test_metrics_leave_out_missing_measures():
     metrics = EvaluationMetrics(n=3, expected_reward=0.5)
     wire = msgspec.to_builtins(make_evaluation(status="succeeded", metrics=metrics))
     assert wire["metrics"] == {"n": 3, "expected_reward": 0.5}
@@ -115,7 +115,7 @@ def test_pages_and_submissions_have_the_contracts_members():
         b'{"dataset_id": "' + b"d" * 65 + b'", "models": ["a"]}',
     ],
 )
-def test_what_no_request_may_say_is_refused(body):
+def test_invalid_requests_are_refused(body):
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(body, type=CreateEvaluation)
 

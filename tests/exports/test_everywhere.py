@@ -221,7 +221,7 @@ def test_commands(server, dataset, evaluation, answers, tmp_path, monkeypatch):
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
 
-def test_what_cannot_be_exported(server, dataset):
+def test_exports_that_are_refused(server, dataset):
     for path in (f"datasets/{dataset.id}", "decisions/log"):
         response = httpx.get(f"{server.url}/v1/{path}/export", params={"format": "xml"})
         assert_canonical_error(response, 422, "invalid_request")

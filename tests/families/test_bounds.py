@@ -99,9 +99,7 @@ def test_nothing_is_kept_that_is_not_certified(bounds, kept):
     assert kept.get().bound is UNSET
 
 
-def test_what_a_family_does_with_unlike_texts_is_kept_where_its_model_can_tell(
-    bounds, kept, tmp_path
-):
+def test_a_bound_for_unlike_texts_is_kept_where_the_model_can_measure(bounds, kept, tmp_path):
     def put(**fields):
         request = AbstainOnNovel(**fields)
         return asyncio.run(bounds.abstain_on_novel(WRITE, "router", request)).novelty

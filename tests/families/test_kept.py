@@ -120,20 +120,20 @@ class TestMoney:
         assert kept.desk.books()["revenue"] == self.PRICE
         kept.desk.check_ledger()
 
-    def test_accounts_off_pay_what_is_priced_and_are_not_bounded(self, make_kept):
+    def test_without_accounts_prices_are_paid_and_not_bounded(self, make_kept):
         kept = make_kept(tariff=Tariff(minimum_nano=50, token_nano=0))
         job_id = kept.start()
         assert Desk(kept.state).books()["paid"] == -50
         assert kept.job(job_id).charge == "reserved"
 
-    def test_what_is_free_touches_no_books(self, make_kept):
+    def test_free_work_touches_no_books(self, make_kept):
         kept = make_kept()
         kept.grow()
         kept.post("keep_warm", "router", enabled=True)
         count = select(func.count()).select_from(operations)
         assert kept.state.read_now(lambda c: c.execute(count).scalar_one()) == 0
 
-    def test_a_keys_cap_bounds_what_it_asks_for(self, kept):
+    def test_a_keys_cap_bounds_its_requests(self, kept):
         kept.desk.accounts.add_credit("local", 100 * self.PRICE)
         key = kept.desk.accounts.create_key(scope="inference", monthly_cap_nano=self.PRICE + 700)
         caller = Caller("local", key.key.id, "inference", "")
@@ -162,7 +162,7 @@ class TestMoney:
         assert kept.desk.books()["paid"] == 0
         assert kept.desk.books()["held"] == 0
 
-    def test_a_sweep_of_operations_leaves_what_fine_tunes_hold(self, kept):
+    def test_a_sweep_of_operations_leaves_holds_of_fine_tunes(self, kept):
         kept.desk.accounts.add_credit("local", self.PRICE)
         job_id = kept.start()
         kept.clock.at += 10 * DAY
@@ -255,7 +255,7 @@ class TestKeeper:
         finally:
             states[1].close()
 
-    def test_what_a_dead_process_left_is_brought_into_effect(self, kept, state, bases):
+    def test_writes_of_a_dead_process_are_brought_into_effect(self, kept, state, bases):
         kept.grow()
         adapter = kept.models()[0]
         kept.post("switch", "router", on=False)
@@ -379,6 +379,6 @@ class TestRows:
         assert kept.state.read_now(job_rows.live_records) == set()
         assert kept.state.read_now(lambda c: job_rows.deleted_datasets(c, ["ds_1"])) == {"ds_1"}
 
-    def test_a_job_is_told(self, kept):
+    def test_a_job_is_returned_by_the_wire(self, kept):
         told = msgspec.convert(kept.told("start", family="router", dataset_id="ds_1"), Job)
         assert (told.status, told.charge, told.model) == ("queued", "free", BASE)

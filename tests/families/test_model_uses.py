@@ -92,7 +92,7 @@ def roll_back(kept):
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_a_rollback_spares_what_a_job_uses(grown, use):
+def test_a_rollback_spares_models_of_jobs(grown, use):
     grown.state.write_now(use(grown.models()[1], "router@2"))
     with pytest.raises(VersionInUseError, match="job_1"):
         roll_back(grown)
@@ -102,7 +102,7 @@ def test_a_rollback_spares_what_a_job_uses(grown, use):
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_a_rollback_discards_what_no_job_uses(grown, use):
+def test_a_rollback_discards_models_without_jobs(grown, use):
     grown.state.write_now(use(grown.models()[0], "router@1"))
     roll_back(grown)
     assert grown.get().latest.ref == "router@1"
@@ -117,7 +117,7 @@ def test_a_rollback_cancels_evaluations(grown):
     assert status == "cancelled"
 
 
-def test_what_has_ended_uses_no_model(grown):
+def test_an_ended_job_uses_no_model(grown):
     model = grown.models()[1]
     grown.state.write_now(running(labeling_jobs, teachers=teachers(model), status="review_ready"))
     roll_back(grown)

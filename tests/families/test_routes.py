@@ -51,7 +51,7 @@ def dataset_id(session_client):
 
 
 @pytest.mark.slow
-def test_one_family_has_its_jobs_and_what_continuing_would_do(client, family):
+def test_one_family_has_its_jobs_and_its_continuation(client, family):
     told = client.get("/v1/families/router").json()
     assert [model["ref"] for model in told["models"]] == ["router@1", "router@2"]
     assert [job["outcome"] for job in told["jobs"]] == ["joined", "joined"]
@@ -93,7 +93,7 @@ def test_a_bound_certifies_answers_or_they_abstain(client, family):
     assert "certified" not in answer()
 
 
-def test_a_model_without_vectors_of_its_rows_cannot_tell_what_is_unlike_them(client, family):
+def test_a_model_without_vectors_cannot_measure_unlikeness(client, family):
     path = "/v1/families/router/novelty"
     refused = client.post(path, json={"false_alarms": 0.05})
     assert_canonical_error(refused, 409, "novelty_unknown", message="keeps no vectors")
@@ -107,7 +107,7 @@ def test_the_list_leaves_jobs_out(client, family):
     assert listed["continue"]["price_usd"] is None
 
 
-def test_models_by_number_are_listed_and_told(client, family):
+def test_models_by_number_are_listed_and_returned(client, family):
     body = client.get("/v1/models").json()
     assert {"hashing", "router@1", "router@2"} <= {model["id"] for model in body["data"]}
     assert {"router@1", "router@2"} <= {model["name"] for model in body["models"]}
@@ -303,7 +303,7 @@ BAD = {"hyperparameters": {"steps": 1, "lora_rank": 99}, "max_price_usd": "a lot
         ("/v1/models/router%401/keep-warm", {}, {("enabled",)}),
     ],
 )
-def test_everything_wrong_is_told_at_once(client, family, path, body, paths):
+def test_every_problem_is_reported_at_once(client, family, path, body, paths):
     answer = client.post(path, json=body)
     assert_canonical_error(answer, 422, "invalid_request")
     found = {tuple(one["path"][1:]) for one in answer.json()["error"]["details"]}
@@ -349,7 +349,7 @@ def test_versions_that_are_not_there(client, dataset_id, version):
 
 
 @pytest.mark.slow
-def test_rolling_back_discards_what_is_named(client, worker):
+def test_rolling_back_discards_the_named_models(client, worker):
     family = grow(client, "ant", 2)
     path = "/v1/families/ant/rollback"
     unnamed = client.post(path, json={"to": "ant@1", "discard": []})

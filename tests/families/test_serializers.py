@@ -173,6 +173,6 @@ def test_a_fine_tune_from_queue_to_end():
     assert done.output_model == adapter("ant", 1)
 
 
-def test_what_is_stored_comes_back(lineage):
+def test_stored_records_come_back(lineage):
     assert msgspec.json.decode(msgspec.json.encode(lineage), type=Lineage) == lineage
     assert latest_of(lineage, lineage.families["ant"]).ref == "ant@1"

@@ -31,7 +31,7 @@ OTHER = Caller("acct_other", None, "full", "")
 
 
 class TestLife:
-    def test_a_family_grows_moves_and_is_told(self, kept):
+    def test_a_family_grows_moves_and_is_returned(self, kept):
         job_id = kept.start()
         told = kept.get()
         assert (told.switched_on, told.served, told.models) == (True, None, [])
@@ -137,7 +137,7 @@ class TestLife:
             with pytest.raises(errors.NoNewDataError):
                 kept.resume(dataset_version=version)
 
-    def test_what_can_be_started_from(self, kept):
+    def test_bases_that_a_family_may_start_from(self, kept):
         kept.grow()
         assert kept.job(kept.start("second", **{"from": "router@1"})).parent == kept.models()[0]
         for origin in ("nothing", "router@9"):
@@ -236,7 +236,7 @@ class TestLife:
             # Where it is already, it goes on.
             assert kept.job(kept.resume(base=BASE)).base == BASE
 
-    def test_every_field_that_is_wrong_is_told(self, kept):
+    def test_every_wrong_field_is_listed(self, kept):
         with pytest.raises(errors.InvalidRequestError) as caught:
             kept.start(max_price_usd="much", hyperparameters={"steps": 1}, colour="red")
         paths = {".".join(map(str, one.path)) for one in caught.value.violations}
@@ -353,7 +353,7 @@ class TestSwitching:
             kept.post("keep_warm", "router", enabled=True, served=None)
         kept.post("switch", "router", on=False, served=second)
 
-    def test_models_are_told(self, kept):
+    def test_models_are_returned(self, kept):
         kept.grow(n_models=2)
         kept.post("switch", "router", on=False)
         kept.post("roll_back", "router", to="router@1", discard=["router@2"])
@@ -404,7 +404,7 @@ class TestRollback:
         kept.grow(n_models=4)
         assert kept.served() == "router@4"
 
-    def test_its_fine_tune_and_evaluations_of_what_goes_are_cancelled(self, kept):
+    def test_fine_tunes_and_evaluations_of_deleted_models_are_cancelled(self, kept):
         kept.grow(n_models=2)
         kept.evaluate(kept.models()[1], "eval_1")
         kept.evaluate(kept.models()[1], "eval_2", status="running")
@@ -467,7 +467,7 @@ class TestDeletion:
 
 
 class TestTime:
-    def test_a_family_nobody_calls_switches_itself_off(self, kept):
+    def test_an_unused_family_switches_itself_off(self, kept):
         kept.grow()
         kept.clock.at += 6 * DAY
         kept.family_models.note_use("local", "router")
@@ -500,7 +500,7 @@ class TestTime:
         kept.service.tick()
         assert kept.get().switched_on
 
-    def test_a_use_of_what_is_gone_is_dropped(self, kept):
+    def test_a_use_of_a_deleted_family_is_dropped(self, kept):
         kept.family_models.note_use("local", "nothing")
         kept.state.write_now(lambda connection: None)
         assert kept.lineage().families == {}

@@ -52,7 +52,7 @@ def test_what_was_written_is_read(state, grown):
     assert state.read_now(rows.all_revisions) == {ACCOUNT: 1}
 
 
-def test_only_what_changed_is_written_and_counted(state, grown):
+def test_only_changes_are_written_and_counted(state, grown):
     first = save(state, load(state), grown)
     assert save(state, first, grown) is first
     [held] = grown.windows

@@ -164,7 +164,7 @@ def test_a_model_that_the_server_lost_runs_here_and_is_loaded_again(world):
     wait_until(lambda: one in world.in_server)
 
 
-def test_a_cold_model_is_waited_for_and_then_told_to_be_warming(world):
+def test_a_cold_model_is_waited_for_and_then_reported_as_warming(world):
     one = ADAPTERS[0]
     model = world.triton.models[one]
     model.load_gate.clear()

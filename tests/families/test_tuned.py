@@ -133,7 +133,7 @@ def test_a_model_is_loaded_and_probed_and_then_answers(world: World) -> None:
     assert model.evaluation_key != tuned_evaluation_key("sha-2", world.base.evaluation_key)
 
 
-def test_who_waits_too_short_is_told_while_loading_goes_on(world: World) -> None:
+def test_a_caller_with_a_short_deadline_is_refused_while_loading_goes_on(world: World) -> None:
     world.loader.may_load.clear()
     with pytest.raises(ModelWarmingError, match="still loading") as caught:
         asyncio.run(ensure(world, wait_s=0.01))
@@ -161,7 +161,7 @@ def test_first_calls_at_the_same_time_load_once(world: World) -> None:
     assert world.loader.fetched == ["sha-1"]
 
 
-def test_a_caller_that_goes_away_spoils_it_for_nobody(world: World) -> None:
+def test_a_caller_that_goes_away_disturbs_no_others(world: World) -> None:
     async def leave() -> None:
         world.loader.may_load.clear()
         leaving = asyncio.ensure_future(ensure(world))
@@ -233,7 +233,7 @@ def test_past_the_bound_the_one_used_longest_ago_goes(world: World) -> None:
     assert world.models.states() == {"2": "loaded", "3": "loaded"}
 
 
-def test_what_is_kept_warm_or_in_use_stays(world: World) -> None:
+def test_warm_or_used_models_stay(world: World) -> None:
     assert world.models.warm_room() == {"base": 2}
     world.hold("1")
     world.models.pin({"1"})
@@ -253,7 +253,7 @@ def test_what_is_kept_warm_or_in_use_stays(world: World) -> None:
     assert set(world.models.states()) == {"5", "6"}
 
 
-def test_a_model_that_is_forgotten_ends_what_it_began(world: World) -> None:
+def test_a_forgotten_model_ends_its_requests(world: World) -> None:
     async def answer() -> str:
         async with world.models.using(ONE, ONE.artifact, PATIENCE_S) as model:
             scorer = world.loader.scorers["sha-1"]
@@ -286,7 +286,7 @@ def test_a_model_that_is_forgotten_while_it_loads_is_closed_when_it_has(world: W
     wait_until(lambda: world.loader.closed == {"sha-1"})
 
 
-def test_closing_answers_what_waits_and_takes_nothing_more(world: World) -> None:
+def test_closing_answers_waiting_requests_and_takes_no_more(world: World) -> None:
     world.hold("1")
     model = world.models.loaded("1")
     assert model is not None

@@ -133,7 +133,7 @@ def test_members_that_are_null_are_there():
     assert msgspec.to_builtins(DeletedModel(id="router@1")) == {"id": "router@1", "deleted": True}
 
 
-def test_a_model_that_was_deleted_is_told_by_its_status():
+def test_a_deleted_model_has_its_own_status():
     gone = DeletedModelVersion(
         version=1, ref="router@1", adapter="ft-ftj_1", parent=None, deleted_at=1.0
     )

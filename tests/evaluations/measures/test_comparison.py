@@ -133,7 +133,7 @@ def test_permuting_records_changes_nothing_at_all(supervision):
     assert msgspec.json.encode(one) == msgspec.json.encode(two)
 
 
-def test_what_only_one_model_scored_is_counted_and_left_out():
+def test_rows_of_one_model_are_counted_and_left_out():
     before = make_rows(7, 10)
     after = rescore(before, 8)
     found = compare(before[:20], after[5:])
@@ -160,7 +160,7 @@ def test_the_calibration_error_needs_fifty_decisions():
     assert compare(rows[:50], rescore(rows[:50], 1)).overall.ece.n == 50
 
 
-def test_groups_cut_the_pairs_by_decision_and_by_what_is_given():
+def test_groups_cut_the_pairs_by_decision_and_by_labels():
     before = make_rows(11, 12)
     after = rescore(before, 12)
     side = ["new" if index < 9 else None for index in range(len(after))]
@@ -174,7 +174,7 @@ def test_groups_cut_the_pairs_by_decision_and_by_what_is_given():
         compare(before, after, groups={"side": ["new"]})
 
 
-def test_flipped_records_say_what_each_model_answered():
+def test_flipped_records_have_both_answers():
     before = make_rows(13, 20)
     found = compare(before, sharpen(before, 0.9), max_flipped=3)
     assert found.overall.flips.broken == 0

@@ -87,7 +87,7 @@ def test_the_cost_of_a_threshold_by_hand():
     assert curve.calibrated_threshold == pytest.approx(0.2)
 
 
-def test_thresholds_resampled_in_parts_give_what_all_at_once_give(monkeypatch):
+def test_thresholds_resampled_in_parts_equal_all_at_once(monkeypatch):
     rng = np.random.default_rng(5)
     chances = rng.random(60)
     rows = [yes(index, float(p), is_yes=bool(rng.random() < p)) for index, p in enumerate(chances)]

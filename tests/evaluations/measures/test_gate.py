@@ -239,7 +239,7 @@ def test_rule_3_earlier_rows_worse_surely():
         ),
     ],
 )
-def test_rule_3_a_worsening_that_nobody_would_notice_is_none(before, after, reasons):
+def test_rule_3_an_unnoticeable_fall_is_none(before, after, reasons):
     old, new = answers(0.6, 25), answers(0.9, 25)
     verdict = judged(old + before, new + after, contexts(old))
     earlier = verdict.gate.groups["earlier"].loss

@@ -262,7 +262,7 @@ def test_a_baseline_without_some_decision_never_passes():
 
 @given(st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=10)
-def test_what_did_not_change_is_never_worse(seed):
+def test_an_unchanged_slice_is_never_worse(seed):
     before = make_rows(seed, 40)
     found = slices_of(before, before)
     assert not any(one.worse for one in (*found.by_decision, *found.by_outcome))

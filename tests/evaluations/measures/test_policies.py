@@ -102,7 +102,7 @@ def test_costs_that_tie_on_paper_and_not_in_a_matrix_product_go_to_the_first():
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=5), st.data())
 @settings(deadline=None, max_examples=80)
-def test_what_ties_on_paper_goes_to_the_action_a_decide_call_takes(shares, data):
+def test_exact_ties_go_to_the_action_of_a_decide_call(shares, data):
     names = tuple("abcde"[: len(shares)])
     p = tuple(share / sum(shares) for share in shares)
     row = st.lists(st.sampled_from([0.0, 0.1, 0.3, 1.0]), min_size=len(p), max_size=len(p))
@@ -142,7 +142,7 @@ def test_the_curve_of_a_policy_counts_the_cost_of_abstaining():
     assert best.cost_in_all.value == pytest.approx(lowest)
 
 
-def test_records_with_rewards_tell_what_is_earned_and_take_no_costs():
+def test_records_with_rewards_have_earnings_and_take_no_costs():
     records = make_records(3, supervision="rewards")
     report = policy_report(records, "topic", abstain_below=0.5, bootstrap=QUICK)
     assert report.expected_reward.n == round(report.coverage.value * report.n)
@@ -196,7 +196,7 @@ def test_every_action_has_the_figures_that_it_has_alone():
         assert one.share.value == pytest.approx(((acted.chosen == index) & did).mean())
 
 
-def test_of_more_outcomes_than_a_decision_can_have_those_answered_most_are_told():
+def test_of_too_many_outcomes_the_most_answered_are_listed():
     def answered(index, name):
         names = (name, f"only in {index}")
         return ScoredRecord(f"c{index}", "which", "single", names, (0.6, 0.4), (1.0, 0.0))

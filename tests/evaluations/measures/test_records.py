@@ -77,7 +77,7 @@ def test_measures_of_rewards_by_hand():
     assert tied["picked_best"] == 1.0
 
 
-def test_equal_rewards_are_left_out_of_what_they_cannot_tell():
+def test_equal_rewards_are_left_out_of_accuracy():
     assert measured(record((0.9, 0.1), rewards=(2.0, 2.0))) == {"expected_reward": 2.0}
 
 
@@ -88,7 +88,7 @@ def test_rewards_at_the_ends_of_numbers_measure_finite(rewards):
     assert 0 <= found.get("scaled_reward", 0) <= 1
 
 
-def test_records_keep_their_order_whatever_their_outcome_counts():
+def test_records_keep_their_order_with_any_outcome_counts():
     rows = make_rows(1, 5)
     records = records_from_rows(rows)
     assert [records.outcomes_of(i) for i in range(len(records))] == [row.outcomes for row in rows]
@@ -133,7 +133,7 @@ def test_columns_that_do_not_fit_are_refused():
         )
 
 
-def test_job_records_carry_what_the_contract_names():
+def test_job_records_have_the_fields_of_the_contract():
     row = record((0.25, 0.75), targets=(0.0, 1.0))
     (shown,) = msgspec.to_builtins(job_records(records_from_rows([row])))
     assert shown == {

@@ -65,7 +65,7 @@ def test_metrics_of_rewards_and_the_median_latency():
         metrics_of(records_from_rows(rows), latencies_ms=[math.nan])
 
 
-def test_a_detail_says_what_its_requests_took():
+def test_a_detail_has_the_times_of_its_requests():
     records = records_from_rows(make_rows(2))
     detail = evaluation_detail(
         records, latencies_ms=[float(n) for n in range(101)], input_tokens=7, bootstrap=QUICK
@@ -141,7 +141,7 @@ def test_reliability_bins_sum_up_to_the_accuracy_and_the_calibration_error():
     assert all(row.accuracy is None and row.mean_top_probability is None for row in empty)
 
 
-def test_outcomes_that_every_row_has_of_its_own_are_not_told_against_each_other():
+def test_outcomes_of_single_rows_have_no_confusion():
     def records(n_rows):
         rows = [
             ScoredRecord(
@@ -217,7 +217,7 @@ def test_clustering_by_context_widens_the_intervals_of_duplicated_rows():
         assert width["together"] > 2.5 * width["naive"]
 
 
-def test_a_mean_has_the_interval_of_what_its_answers_could_have_lost():
+def test_a_mean_has_the_interval_of_possible_losses():
     rows = make_rows(9)
     measures = measure_records(records := records_from_rows(rows))
     found = measures_of(measures, records.context_codes, Bootstrap(seed=5)).loss

@@ -126,7 +126,7 @@ def test_a_killed_worker_asks_nothing_again_that_was_answered(tmp_path):
         assert sum(asked.values()) - len(asked) <= _AT_ONCE
 
 
-def test_what_cannot_be_trained_is_refused_at_once(tmp_path):
+def test_untrainable_requests_are_refused_at_once(tmp_path):
     with remote_model(team_answer) as far, connected(tmp_path / "home", far) as (_, client):
         dataset = make_dataset(client, 20)
         with pytest.raises(InvalidRequestError) as refused:

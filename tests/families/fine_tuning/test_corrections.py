@@ -87,7 +87,7 @@ def opened(tmp_path):
         (4, 3, 7, "new", "not_enough_evaluation_data"),
     ],
 )
-def test_corrections_count_by_what_changed(
+def test_corrections_count_by_their_changes(
     opened, n_training, n_evaluation, n_added, judged_on, state
 ):
     sides = opened.places

@@ -36,7 +36,7 @@ def test_a_line_is_read_once_and_when_it_is_whole(tmp_path):
 
 
 @pytest.mark.parametrize("with_lora", [False, True])
-def test_a_training_is_told_in_steps_of_five_percent_and_once(with_lora):
+def test_a_training_reports_each_five_percent_once(with_lora):
     phases = ["lora", "features", "heads"] if with_lora else ["features", "heads"]
     reports = [report(phase, step, 200) for phase in phases for step in range(201)]
     telling = Telling([], with_lora=with_lora)
@@ -55,7 +55,7 @@ def test_a_step_says_its_loss():
     assert (type_, message) == ("step", "80 %: Doing heads. The loss is 0.1235.")
 
 
-def test_the_end_of_the_training_is_told_once_and_no_step_after_it():
+def test_the_end_of_the_training_is_reported_once_and_last():
     telling = Telling([], with_lora=False)
     told = [event for step in range(3) for event in telling.events_of(report("scoring", step))]
     assert [type_ for type_, _ in told] == ["trained", "scoring"]
@@ -66,7 +66,7 @@ def test_the_end_of_the_training_is_told_once_and_no_step_after_it():
     assert again.events_of(report("scoring", 1)) == []
 
 
-def test_tokens_are_told_once():
+def test_tokens_are_reported_once():
     telling = Telling([], with_lora=False)
     told = telling.count_tokens(12_345, 678)
     assert told == [("tokens_counted", "678 rows to train on; 12,345 tokens are trained.")]

@@ -143,7 +143,7 @@ def test_a_first_fine_tune_takes_every_row(opened):
     assert plan.passes == pytest.approx(20 * 16 / 24)
 
 
-def test_what_is_asked_for_is_taken_and_the_rest_is_the_same_again(opened):
+def test_requested_settings_are_taken_and_the_rest_is_the_same_again(opened):
     dataset_id = opened.create(make_rows(24), make_rows(6, 1000))
     asked = Hyperparameters(steps=40, learning_rate=0.5, lora_rank=3, seed=2**62)
     plan = opened.plan(dataset_id, hyperparameters=asked)
@@ -156,7 +156,7 @@ def test_what_is_asked_for_is_taken_and_the_rest_is_the_same_again(opened):
     assert other.hyperparameters.seed < 2**31
 
 
-def test_what_heads_read_is_kept_where_it_is_not_as_ever(opened):
+def test_features_of_heads_are_stored_unless_default(opened):
     dataset_id = opened.create(make_rows(24), make_rows(6, 1000))
     for heads, kept in ((None, UNSET), ("auto", UNSET), ("words", "words")):
         plan = opened.plan(dataset_id, hyperparameters=Hyperparameters(heads=heads))
@@ -334,7 +334,7 @@ def test_a_model_trained_to_ask_other_decisions_is_no_start(opened):
     assert opened.plan(dataset_id, learned=[("ds_gone", 1)]) == opened.plan(dataset_id)
 
 
-def test_what_the_model_to_start_from_was_trained_on_is_no_news_to_it(opened):
+def test_rows_of_the_parents_training_are_seen(opened):
     # The same rows sent again have other sides: of what the first trained on, some judge here.
     first = opened.create(make_rows(24), make_rows(6, 1000))
     second = opened.create(make_rows(30, 12), [*make_rows(5), *make_rows(7, 1000)])
@@ -369,7 +369,7 @@ def test_a_relabelled_context_is_none_that_the_parent_has_not_seen(opened):
     assert {told[place] for place in told if place < 24} == {("earlier", True)}
 
 
-def test_lora_without_what_trains_it_says_what_to_install(tmp_path):
+def test_lora_without_its_packages_names_them(tmp_path):
     opened = Opened(tmp_path, lacking_for_lora=lambda: "Install steelyard[train].")
     dataset_id = opened.create(make_rows(24), make_rows(6, 1000))
     assert opened.plan(dataset_id).hyperparameters.lora_rank == 0
@@ -378,7 +378,7 @@ def test_lora_without_what_trains_it_says_what_to_install(tmp_path):
     opened.state.close()
 
 
-def test_evidence_without_a_reader_says_what_to_install(tmp_path):
+def test_evidence_without_a_reader_names_the_package(tmp_path):
     opened = Opened(tmp_path, has_reader=lambda: False)
     dataset_id = opened.create(make_rows(24), make_rows(6, 1000))
     with pytest.raises(errors.TrainingUnavailableError, match="steelyard-reader-1"):
@@ -431,7 +431,7 @@ def test_tokens_are_counted_once_and_a_long_count_is_not_waited_for(opened):
     assert opened.store.names() == []
 
 
-def test_a_count_that_fails_is_told_to_whoever_asks_next(opened):
+def test_a_failed_count_reaches_the_next_caller(opened):
     dataset_id = opened.create(make_rows(24), make_rows(6, 1000))
     at = asyncio.run(opened.datasets.dataset_at(ME, dataset_id))
     parts = at.manifest.parts_of("training")

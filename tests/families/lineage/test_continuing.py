@@ -55,7 +55,7 @@ def queue(lineage: Lineage, version: int) -> Lineage:
     return continue_family(lineage, "ant", order, make_growth(version), at()).lineage
 
 
-def test_the_first_that_holds_is_told(lineage):
+def test_the_first_reason_is_reported(lineage):
     """Each line lifts the first refusal of the line before it."""
     queued = queue(lineage, 2)
     running = start_job(queued, "ftj_ant_2", at()).lineage
@@ -111,7 +111,7 @@ def test_a_list_counts_nothing(lineage):
     assert (told.evaluation_decisions, told.price_usd) == (None, None)
 
 
-def test_counts_are_told_where_the_data_decide(lineage):
+def test_counts_are_reported_where_the_data_decide(lineage):
     growth = make_growth(2, price_nano=0)
     told = continue_to_wire(lineage, lineage.families["ant"], growth, at())
     assert (told.evaluation_decisions, told.needed, told.price_usd) == (30, 20, "0")

@@ -62,7 +62,7 @@ def test_one_that_had_models_goes_with_its_line_for_ever(lineage):
         start_family(lineage, "ant", BASE, make_order("ftj_2"), at())
 
 
-def test_what_answers_trains_or_is_used_stays(lineage):
+def test_models_in_use_stay(lineage):
     on = switch_family(lineage, "ant", at(), on=True).lineage
     with pytest.raises(errors.FamilyAnswersError):
         delete_family(on, "ant", at())

@@ -94,7 +94,7 @@ def test_never_more_than_the_hour_is_charged(reserved, seconds):
     assert 0 <= charge_minutes(reserved, seconds) <= reserved
 
 
-def test_a_price_is_held_against_what_the_caller_would_pay():
+def test_a_price_is_compared_with_the_callers_limit():
     check_price(2_000, None, "It")
     check_price(2_000, "0.000002", "It")
     with pytest.raises(

@@ -67,7 +67,7 @@ def test_a_start_holds_the_fee_and_queues():
     assert events(change) == ["queued"]
 
 
-def test_what_is_free_says_so_to_the_end(queued):
+def test_a_free_fine_tune_stays_free(queued):
     lineage = start(Lineage(), "bee")
     assert lineage.jobs["ftj_bee_1"].charge == "free"
     change = cancel_job(lineage, "ftj_bee_1", at())
@@ -88,7 +88,7 @@ def test_a_taken_name(queued):
 
 
 @pytest.mark.parametrize("origin", ["base-2", "base-3", "ant@9", "fox@1", "ant", "ft-ftj_ant_1"])
-def test_what_nothing_starts_from(origin):
+def test_bases_that_are_refused(origin):
     with pytest.raises(errors.InvalidReferenceError):
         start_family(grow(Lineage(), "ant", 1), "bee", origin, make_order("ftj_2"), at())
 
@@ -117,7 +117,7 @@ def test_refusals_hold_nothing(queued):
     assert start_family(queued, "bee", BASE, order, allowed, max_price_usd="0.00000007")
 
 
-def test_a_queue_counts_what_waits(running):
+def test_a_queue_counts_waiting_jobs(running):
     start_family(running, "bee", BASE, make_order("ftj_2"), at(account_queue=1))
 
 
@@ -177,7 +177,7 @@ def test_a_running_one_is_cancelled_when_its_trainer_stops(running):
 
 
 @pytest.mark.parametrize("end", ["joined", "failed", "cancelled"])
-def test_what_has_ended_stays_as_it_ended(running, end):
+def test_ended_jobs_stay_as_they_ended(running, end):
     lineage = {
         "joined": lambda: finish_job(running, "ftj_1", make_gate(), {}, at()),
         "failed": lambda: fail_job(running, "ftj_1", FAILURE, at()),

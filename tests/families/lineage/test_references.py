@@ -22,7 +22,7 @@ def lineage() -> Lineage:
     return grow(Lineage(), "ant", 2)
 
 
-def test_a_family_means_what_it_serves_and_a_number_one_model(lineage):
+def test_a_family_means_its_served_model_and_a_number_one_model(lineage):
     assert resolve_call(lineage, "ant").ref == "ant@2"
     with pytest.raises(errors.ModelOffError):
         resolve_call(lineage, "ant@2")
@@ -63,7 +63,7 @@ def test_a_use_moves_the_clock_of_the_switch_that_was_named(lineage):
 
 
 @pytest.mark.parametrize("name", ["jev", "jev-latest", "jevons", "base-1"])
-def test_what_names_a_base_model_names_no_family(name):
+def test_a_base_models_name_names_no_family(name):
     with pytest.raises(errors.InvalidNameError, match="another name"):
         check_name(name, frozenset({"base-1"}))
     check_name("je", frozenset({"base-1"}))

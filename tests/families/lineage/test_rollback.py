@@ -70,7 +70,7 @@ def test_the_next_model_gets_the_next_number(lineage):
 
 
 @pytest.mark.parametrize("discard", [[], ["ant@3"], ["ant@2", "ant@3", "ant@1"], ["bee@1"]])
-def test_another_list_is_refused_with_what_it_would_do(lineage, discard):
+def test_another_list_is_refused_with_its_effect(lineage, discard):
     order = make_order("ftj_ant_4", dataset_version=4)
     lineage = continue_family(lineage, "ant", order, make_growth(4), at()).lineage
     work = (ModelUse(id="evl_1", adapter=adapter("ant", 3), yields=True),)

@@ -55,7 +55,7 @@ def test_on_again_is_a_use_and_nothing_else(lineage):
     assert after.moved == before.moved
 
 
-def test_past_the_limit_the_details_list_what_answers_least_used_first(lineage):
+def test_past_the_limit_the_details_list_models_least_used_first(lineage):
     lineage = switch_model(lineage, "ant@2", at(START + 1), on=True).lineage
     lineage = record_use(lineage, "bee", START + 2)
     lineage = record_use(lineage, "ant", START + 3)
@@ -95,7 +95,7 @@ def test_places_are_freed_in_the_same_step_or_not_at_all(lineage):
         switch_model(lineage, "ant@1", limited, on=True, switch_off=["bee", "fox"])
 
 
-def test_switch_off_names_neither_what_is_switched_on_nor_anything_when_off(lineage):
+def test_switch_off_excludes_the_switched_model_and_is_empty_when_off(lineage):
     with pytest.raises(errors.InvalidReferenceError, match="take it out"):
         switch_family(lineage, "ant", at(), on=True, switch_off=["ant"])
     with pytest.raises(errors.InvalidReferenceError, match="on: true"):
@@ -122,7 +122,7 @@ def test_one_that_cannot_be_loaded_is_refused_for_good(lineage):
     assert not isinstance(refused.value, NotLoadedError)
 
 
-def test_guards_hold_what_the_caller_saw(lineage):
+def test_guards_hold_the_state_that_the_caller_saw(lineage):
     with pytest.raises(errors.ServedChangedError):
         switch_family(lineage, "ant", at(), on=False, served=adapter("ant", 1))
     with pytest.raises(errors.ServedChangedError):
@@ -133,7 +133,7 @@ def test_guards_hold_what_the_caller_saw(lineage):
         switch_model(lineage, "ant@1", at(), on=True, adapter=adapter("ant", 2))
 
 
-def test_what_is_gone_is_not_switched(lineage):
+def test_deleted_models_are_not_switched(lineage):
     gone = roll_back(lineage, "ant", "ant@1", ["ant@2"], at()).lineage
     with pytest.raises(errors.ModelDiscardedError):
         switch_model(gone, "ant@2", at(), on=True)
@@ -146,7 +146,7 @@ def test_what_is_gone_is_not_switched(lineage):
 
 
 class TestIdle:
-    def test_nobody_used_it_for_the_period(self, lineage):
+    def test_it_was_unused_for_the_period(self, lineage):
         lineage = switch_model(lineage, "ant@1", at(START + 9), on=True).lineage
         lineage = record_use(lineage, "bee", START + DAY)
         assert next_due(lineage, at()) == START + 7 * DAY
@@ -188,7 +188,7 @@ class TestIdle:
         assert model_idle_at(lineage.models[adapter("ant", 2)], at()) == START + 9 * DAY
 
 
-def test_what_answers_newly_is_loaded_when_no_engine_holds_it(lineage):
+def test_a_newly_served_model_is_loaded_when_no_engine_holds_it(lineage):
     states = AllLoaded({adapter("ant", 1): "unloaded"})
     change = roll_back(lineage, "ant", "ant@1", ["ant@2"], at(states=states))
     assert LoadModel(adapter("ant", 1)) in change.effects

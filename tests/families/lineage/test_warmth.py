@@ -117,7 +117,7 @@ def test_a_model_warm_twice_is_billed_once(warm):
     assert money(none) == [Settle("keep_warm_1", PRICE, 30)]
 
 
-def test_it_is_refused_in_the_order_of_what_it_needs(lineage):
+def test_refusals_come_in_the_order_of_requirements(lineage):
     with pytest.raises(errors.ServedChangedError):
         keep_family_warm(lineage, "ant", priced(), enabled=True, served=None)
     with pytest.raises(errors.FamilyEmptyError):
@@ -136,7 +136,7 @@ def test_it_is_refused_in_the_order_of_what_it_needs(lineage):
         keep_family_warm(lineage, "ant", priced(available_nano=599), enabled=True)
 
 
-def test_past_the_limit_the_details_list_what_is_warm(warm):
+def test_past_the_limit_the_details_list_warm_models(warm):
     with pytest.raises(errors.WarmLimitError) as refused:
         keep_family_warm(warm, "bee", priced(START + 5), enabled=True)
     assert refused.value.details == [
@@ -179,7 +179,7 @@ def test_a_move_that_needs_an_hour_of_its_own_stops_it_without_credit(warm):
     assert lineage.windows.keys() == {adapter("ant", 2)}
 
 
-def test_what_is_free_holds_nothing(lineage):
+def test_free_models_hold_no_money(lineage):
     change = keep_family_warm(lineage, "ant", at(available_nano=0), enabled=True)
     assert money(change) == []
     assert change.lineage.windows[adapter("ant", 2)].reserved_nano == 0
