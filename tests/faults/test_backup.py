@@ -146,7 +146,7 @@ def test_a_backup_is_for_its_user_alone_and_shares_nothing_with_the_home(
     assert {Path(name).parts[0] for name in files} == {"state.sqlite", "frames", "samples"}
 
 
-def test_a_later_backup_stores_only_what_is_new(
+def test_a_later_backup_stores_only_new_files(
     home: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [part] = (copy / "frames" / "datasets").glob("*.parquet")
@@ -216,7 +216,7 @@ def test_a_damaged_backup_is_refused_and_nothing_is_written(
     assert not list(home.parent.glob("home.*"))
 
 
-def test_a_manifest_that_leaves_out_what_the_state_names_is_refused(home: Path, copy: Path) -> None:
+def test_a_manifest_without_a_named_file_is_refused(home: Path, copy: Path) -> None:
     manifest = json.loads((copy / backup.MANIFEST).read_bytes())
     [gone] = [name for name in manifest["files"] if name.endswith(".parquet")]
     del manifest["files"][gone]
@@ -249,7 +249,7 @@ def test_a_home_with_damage_is_not_copied(home: Path, tmp_path: Path) -> None:
     assert list((tmp_path / "kept").iterdir()) == []
 
 
-def test_what_is_deleted_while_it_is_copied_is_left_out(
+def test_files_deleted_during_the_copy_are_left_out(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy_state = backup._copy_state
@@ -293,7 +293,7 @@ def test_every_file_of_a_tuned_model_is_copied(tmp_path: Path) -> None:
         ("STEELYARD_FRAMES_URL", "s3://bucket/frames", "the store's own versioning"),
     ],
 )
-def test_what_is_elsewhere_is_copied_by_its_own_means(
+def test_external_stores_are_copied_by_their_own_means(
     home: Path, copy: Path, tmp_path: Path, variable: str, value: str, words: str
 ) -> None:
     elsewhere = {variable: value}

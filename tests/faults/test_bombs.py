@@ -78,7 +78,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
 }
 
 
-def test_the_bombs_are_what_they_say() -> None:
+def test_the_bombs_unpack_to_their_sizes() -> None:
     from backports.zstd import ZstdDecompressor
 
     n_bytes = 32 * MIB - 1  # short of the checksum

@@ -180,7 +180,7 @@ def spoil_page_of(path: Path, table: str) -> None:
         file.write(random.Random(3).randbytes(len(content)))
 
 
-def test_damaged_pages_of_the_state_are_told(home: Home) -> None:
+def test_damaged_pages_of_the_state_are_reported(home: Home) -> None:
     spoil_page_of(home.state, "dataset_versions")
     with home.server() as server:
         assert_damaged(get(f"{server.url}/v1/datasets/{home.dataset}"), "state's database")
@@ -204,7 +204,7 @@ def test_a_write_that_meets_damage_fails_alone(home: Home) -> None:
 
 
 @pytest.mark.parametrize("value", [b"{", "CAST(x'80' AS TEXT)"], ids=["json", "text"])
-def test_a_row_of_the_state_that_cannot_be_read_is_told(home: Home, value: bytes | str) -> None:
+def test_an_unreadable_row_of_the_state_is_reported(home: Home, value: bytes | str) -> None:
     with closing(sqlite3.connect(home.state)) as connection, connection:
         if isinstance(value, bytes):
             connection.execute("UPDATE dataset_versions SET manifest = ?", (value,))
@@ -274,7 +274,7 @@ def test_the_counters_of_requests_are_checked_too(home: Home) -> None:
     assert "rates.sqlite is damaged" in line
 
 
-def test_what_one_process_found_is_known_to_all_of_the_home(tmp_path: Path) -> None:
+def test_damage_is_known_to_all_processes_of_the_home(tmp_path: Path) -> None:
     one, other = DamageNotes(tmp_path), DamageNotes(tmp_path)
     assert one.found() == {}
     one.note("frames/datasets/a.parquet", DataDamagedError("It is missing."))
@@ -306,7 +306,7 @@ def test_no_state_is_made_beside_the_files_of_another(home: Home, how: str) -> N
 
 
 @pytest.mark.parametrize("met", ["use", "upload", "stream"])
-def test_what_a_route_cannot_read_of_the_state_makes_the_server_unready(
+def test_state_that_a_route_cannot_read_makes_the_server_unready(
     home: Home, monkeypatch: pytest.MonkeyPatch, met: str
 ) -> None:
     async def decode(*_: object) -> object:
@@ -332,7 +332,7 @@ def test_what_a_route_cannot_read_of_the_state_makes_the_server_unready(
         assert get(f"{server.url}/v1/ready").status_code == 500
 
 
-def test_what_a_sweep_cannot_read_makes_the_server_unready(
+def test_state_that_a_sweep_cannot_read_makes_the_server_unready(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     notes = DamageNotes(tmp_path)

@@ -45,7 +45,7 @@ def fallback_of(response: httpx.Response) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_told_once_for_each_key_and_then_is_over(
+def test_a_fault_is_reported_once_for_each_key_and_then_is_over(
     server: FaultyServer, fault: str
 ) -> None:
     engine = server.engines[FIRST]
@@ -88,7 +88,7 @@ def test_another_model_steps_in_and_the_failed_one_is_left_alone_for_a_while(
     assert server.wallet()["reserved_usd"] == "0"
 
 
-def test_when_every_engine_fails_the_first_failure_is_told(server: FaultyServer) -> None:
+def test_when_every_engine_fails_the_first_failure_is_reported(server: FaultyServer) -> None:
     for engine in server.engines.values():
         engine.behave = FAULTS["raises"]
     told = server.ask("all-fail")

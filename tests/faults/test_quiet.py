@@ -159,7 +159,7 @@ pathlib.Path("~/.cache/maker/deviceid").expanduser().touch()
 """
 
 
-def test_what_a_program_does_beyond_its_machine_is_seen(tmp_path):
+def test_outgoing_traffic_of_a_program_is_seen(tmp_path):
     seen, printed = run_without_route(tmp_path, *PYTHON, LOUD)
     looked_up, seen.looked_up[:] = set(seen.looked_up), []
     assert looked_up == {"telemetry.example"}, printed

@@ -61,7 +61,7 @@ def wait_for_the_end(connection: socket.socket) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"P", HEAD[:30], HEAD, FULL_HEAD, FULL_HEAD + BODY[:20]])
-def test_a_client_that_stalls_is_told_and_cut_off(server: FaultyServer, sent: bytes) -> None:
+def test_a_stalling_client_is_refused_and_cut_off(server: FaultyServer, sent: bytes) -> None:
     with connected(server) as connection:
         connection.sendall(sent)
         received = b""

@@ -144,7 +144,7 @@ def test_it_moves_to_another_server_and_back_to_this_process(service, triton, ex
     wait_until(lambda: is_there(service))
 
 
-def test_without_fallback_the_contracts_errors_are_told(tmp_path, expected):
+def test_without_fallback_the_contracts_errors_are_raised(tmp_path, expected):
     name, model = shipped_model()
     with serving((name, model)) as triton:
         model.load_gate.clear()

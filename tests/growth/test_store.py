@@ -10,7 +10,7 @@ from steelyard.named.tables import named_decisions
 from steelyard.storage import open_state
 
 
-def test_a_claim_gives_what_the_process_before_left(tmp_path):
+def test_a_claim_returns_the_work_of_the_process_before(tmp_path):
     state = open_state(f"sqlite:///{tmp_path / 'state.sqlite'}")
     account = AccountService(state, accounts_enabled=True).create_account("acme").id
     named = {"id": "nd_1", "account_id": account, "name": "triage", "created_at": 1.0}

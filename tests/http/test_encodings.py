@@ -62,7 +62,7 @@ ENCODED = [
 
 
 @pytest.mark.parametrize(("encoding", "body"), ENCODED)
-def test_the_handler_gets_what_was_compressed(running, encoding, body):
+def test_the_handler_gets_the_uncompressed_body(running, encoding, body):
     assert post(running, body, encoding).status_code == 200
     assert running.decisions.requests[0].context == CONTEXT
 

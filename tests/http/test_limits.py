@@ -58,7 +58,7 @@ def test_guessing_keys_is_limited():
         assert ask(server, "full").status_code == 200
 
 
-def test_what_is_no_http_is_limited():
+def test_bytes_that_are_no_http_are_limited():
     with stand_in_server(public_requests_per_minute=2) as server:
         answers = [exchange(server.host, server.port, b"GET ?a HTTP/1.1\r\n\r\n") for _ in range(3)]
         assert [answer.split()[1] for answer in answers] == [b"400", b"400", b"429"]

@@ -54,7 +54,7 @@ def test_requests_decisions_and_tokens_are_counted(client):
 @pytest.mark.parametrize(
     ("name", "store"), [("question", QUESTION_STATES), ("context", CONTEXT_STATES)]
 )
-def test_what_is_kept_is_counted(client, name, store):
+def test_cached_states_are_counted(client, name, store):
     before = figures(client)
     model, states = -1, np.ones((2, 384), np.float32)
     try:

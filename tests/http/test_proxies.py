@@ -66,7 +66,7 @@ def test_by_default_no_proxy_is_trusted():
 
 
 @pytest.mark.parametrize("wrong", ["proxy.example", "10.0.0.1/24", "10.0.0.0/33", "::/0", "*"])
-def test_what_names_no_proxy_is_refused(wrong):
+def test_invalid_proxies_are_refused(wrong):
     with pytest.raises(InvalidSettingError, match="trusted_proxies"):
         TrustedProxies(f"10.0.0.1, {wrong}")
 
@@ -87,7 +87,7 @@ def test_callers_of_a_trusted_proxy_have_minutes_of_their_own():
         assert [lint(server, f"junk{n}") for n in range(3)] == [422, 422, 429]
 
 
-def test_whoever_is_not_trusted_cannot_change_its_address():
+def test_untrusted_senders_cannot_change_their_address():
     with stand_in_server(public_requests_per_minute=2, trusted_proxies="127.0.0.2") as server:
         assert [lint(server, f"198.51.100.{n}") for n in range(3)] == [422, 422, 429]
 

@@ -86,7 +86,7 @@ def test_a_query_is_read(text, query):
         ),
     ],
 )
-def test_every_violation_is_told(text, messages):
+def test_every_violation_is_reported(text, messages):
     with pytest.raises(InvalidRequestError) as refused:
         read(text)
     found = refused.value.violations

@@ -76,7 +76,7 @@ def test_a_server_that_leaves_tells_its_probes_and_answers_the_rest():
     [({"shutdown_s": 0.1}, ()), ({"shutdown_s": 300, "leaving_s": 300}, (0.1,))],
     ids=["by its setting", "at a terminal"],
 )
-def test_what_takes_too_long_is_refused(pool, settings, within_s):
+def test_slow_requests_are_refused(pool, settings, within_s):
     with stand_in_server(**settings) as server:
         running = begin(server, pool)
         server.thread.ask_to_stop(*within_s)

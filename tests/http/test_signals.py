@@ -25,7 +25,7 @@ def test_a_request_looks_for_no_listener(monkeypatch):
     assert not [event for event in looked_up if event.startswith("http.")]
 
 
-def test_a_listener_is_told():
+def test_a_listener_is_notified():
     heard = []
 
     def listen(app):

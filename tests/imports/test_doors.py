@@ -196,7 +196,7 @@ def test_the_quotation_mark_is_found_whichever_it_is(mark, separator, has_header
     assert any("--header" in note for note in table.notes) == (not has_header)
 
 
-def test_what_is_not_found_of_a_file_is_given():
+def test_undetected_options_of_a_file_are_taken():
     data = b"short,a\nmore,b\nlast,a\n"
     assert "--no-header" in read_table(b"my text,a\nmore,b\nlast,a\n").notes[0]
     table = read_table(data, has_header=False)
@@ -230,7 +230,7 @@ def test_a_cell_that_swallowed_rows_is_left_out(n_lines):
     assert opened.notes == ["Line 2 begins a row of 32 lines; look whether it is one."]
 
 
-def test_names_are_each_there_once_and_told():
+def test_names_are_unique_and_reported():
     names, notes = unique_names(["text", "team 4", "team", "team", "", "team 2"])
     assert names == ("text", "team 4", "team", "team 3", "column 5", "team 2")
     assert notes == [
@@ -260,7 +260,7 @@ def test_no_title_is_made_of_names_and_rows():
         assert (table.rows[0][0], len(table.rows)) == (2, 2)
 
 
-def test_a_row_that_is_taken_for_names_is_told():
+def test_a_row_taken_for_names_is_reported():
     table = read_table(b"My order is late,billing\nA bill is wrong,billing\nA box came,shipping\n")
     [note] = table.notes
     assert note.startswith(
@@ -297,7 +297,7 @@ TABLE = b"text,y\na b,x\nc d,z\n"
         ("a.csv", b"text,y\n\xed\xa0\xbd\xed\xb8\x80 a,x\nc d,z\n", "--encoding"),
     ],
 )
-def test_what_is_not_read_exactly_is_told(tmp_path, name, data, told):
+def test_inexact_cells_are_reported(tmp_path, name, data, told):
     (tmp_path / name).write_bytes(data)
     assert told.lower() in reasons_of(tmp_path / name).lower()
 
@@ -313,7 +313,7 @@ def reasons_of(path):
     return " ".join([*table.notes, *(row.sentence for row in made.refused)])
 
 
-def test_columns_of_bytes_and_rows_without_names_are_told():
+def test_columns_of_bytes_and_rows_without_names_are_reported():
     file = io.BytesIO()
     columns = {"picture": [b"\xff", b"\x00"], "text": ["a b", "c d"], "raw": [b"x", b"y"]}
     pq.write_table(pa.table(columns), file)
@@ -480,7 +480,7 @@ def test_rows_with_decisions_are_read_in_every_encoding(tmp_path, codec):
     assert codec != "utf-16" or are_rows((tmp_path / "a.jsonl").read_bytes())
 
 
-def test_whatever_is_imported_can_be_answered(tmp_path):
+def test_imported_rows_can_be_answered(tmp_path):
     (tmp_path / "a.json").write_text(f"[{','.join(RAW[:1] + RAW[2:])}]")
     [batch] = RowFile(tmp_path / "a.json").batches(["text"], 10)
     assert batch.contexts == ["x", "z"]

@@ -36,7 +36,7 @@ def test_excel_rows_have_the_numbers_that_excel_shows(tmp_path):
     assert [row.line for row in made.refused] == [11]
 
 
-def test_numbers_that_a_spreadsheet_rounds_are_told(tmp_path):
+def test_numbers_that_a_spreadsheet_rounds_are_reported(tmp_path):
     pytest.importorskip("fastexcel", reason="needs the excel extra")
     xlsxwriter = pytest.importorskip("xlsxwriter")
     with xlsxwriter.Workbook(tmp_path / "ids.xlsx") as book:
@@ -47,7 +47,7 @@ def test_numbers_that_a_spreadsheet_rounds_are_told(tmp_path):
     assert note.startswith("id has numbers of more than 15 digits")
 
 
-def test_errors_of_a_spreadsheet_are_told(tmp_path):
+def test_errors_of_a_spreadsheet_are_reported(tmp_path):
     pytest.importorskip("fastexcel", reason="needs the excel extra")
     xlsxwriter = pytest.importorskip("xlsxwriter")
     with xlsxwriter.Workbook(tmp_path / "a.xlsx") as book:
@@ -83,7 +83,7 @@ def saved_by(program, path, rows, code="00000"):
 
 
 @pytest.mark.parametrize("program", ["openpyxl", "xlsxwriter"])
-def test_formulas_without_values_are_told(tmp_path, program):
+def test_formulas_without_values_are_reported(tmp_path, program):
     pytest.importorskip("fastexcel", reason="needs the excel extra")
     rows = [("text", "team"), ('="a "&"b"', "x"), ("c d", "y"), ("=B3", "=C3"), ("e f", "=C3")]
     saved_by(program, tmp_path / "a.xlsx", rows)

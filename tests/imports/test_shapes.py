@@ -39,7 +39,7 @@ def argilla(n, *answers):
     }
 
 
-def test_argilla_keeps_who_said_what_and_disagreement():
+def test_argilla_keeps_annotators_answers_and_disagreement():
     rows = [argilla(1, "billing", "shipping"), argilla(2, "shipping", "shipping"), argilla(3)]
     table, made, found = converted(rows)
     assert table.read_as.endswith("an export of Argilla")
@@ -387,7 +387,7 @@ def test_label_studio_has_several_choices_in_a_cell():
     assert (label.kind, label.outcomes) == ("several", ("a", "b", "c"))
 
 
-def test_what_a_project_calls_its_truth_is_the_label():
+def test_a_projects_truth_is_the_label():
     tasks = json.loads(json.dumps(LABEL_STUDIO))
     others = json.loads(json.dumps(tasks[1]["annotations"][0]))
     tasks[0]["annotations"] = [{**others, "ground_truth": False}] + [
@@ -398,7 +398,7 @@ def test_what_a_project_calls_its_truth_is_the_label():
 
 
 @pytest.mark.parametrize("form", ["lines", ","])
-def test_what_annotators_discarded_is_left_out(form):
+def test_discarded_answers_are_left_out(form):
     rows = [{**row, "status": "Validated"} for row in BEFORE]
     rows.append({**BEFORE[0], "text": "three text", "status": "Discarded"})
     data = exported(rows, form) if form == "," else "\n".join(map(json.dumps, rows)).encode()

@@ -151,7 +151,7 @@ def test_odd_files_are_read_too(form):
         (bytes(range(256)) * 9, "is not text that can be read"),
     ],
 )
-def test_what_is_no_table_says_what_to_do(data, told):
+def test_files_without_a_table_are_refused_with_a_remedy(data, told):
     with pytest.raises(ValueError, match=told):
         read_table(data)
 
@@ -202,7 +202,7 @@ def test_parquet_with_a_name_twice(tmp_path):
     assert read_table(tmp_path / "a.parquet").columns == ("text", "team", "team 2")
 
 
-def test_rows_that_cannot_be_used_are_told_with_their_lines():
+def test_unusable_rows_are_reported_with_their_lines():
     data = (
         b"text,urgent,stars\n"
         b"one,yes,1\n"
@@ -246,7 +246,7 @@ def test_a_column_is_asked_as_its_values_say(cells, kind, outcomes, question):
     assert not found
 
 
-def test_rows_for_a_dataset_ask_what_it_asks():
+def test_rows_for_a_dataset_ask_its_decisions():
     known = {"id": "y", "question": "Which?", "outcomes": {"a": "first", "b": None}}
     table = read_table(b"text,y,other\nlong enough,A,1\nshort,c,2\n")
     made = convert(table, guess_mapping(table, [known]))
@@ -266,7 +266,7 @@ def test_rows_for_a_dataset_ask_what_it_asks():
     ],
     ids=["empty", "broken Parquet", "no text"],
 )
-def test_what_cannot_be_read_says_what_to_do(data, told):
+def test_unreadable_files_are_refused_with_a_remedy(data, told):
     with pytest.raises(ValueError, match=told):
         read_table(data, "rows")
 
@@ -276,7 +276,7 @@ QUERIES = [("sofa", "Furniture, carpets and decoration")] * 2 + [("tv", "Electro
 
 @pytest.mark.parametrize("names", [("query", "category"), ("q", "department"), ("department", "q")])
 @pytest.mark.parametrize("role", ["labels", "metadata", "split"])
-def test_what_a_person_named_is_never_something_else_too(names, role):
+def test_a_named_column_has_one_role(names, role):
     rows = [(f"{word} {n}", aisle, "ab"[n % 2]) for n, (word, aisle) in enumerate(QUERIES)]
     frame = pl.DataFrame(rows, schema=[*names, "side"], orient="row")
     for columns in ([*names, "side"], ["side", *reversed(names)]):
@@ -428,7 +428,7 @@ def test_a_column_that_is_named_label_is_one_in_a_file_of_few_rows():
         (["returns, refunds", "shipping", "billing"], []),
     ],
 )
-def test_labels_joined_in_one_cell_are_told(cells, joined):
+def test_labels_joined_in_one_cell_are_reported(cells, joined):
     table = read_table(
         "\n".join(["text\tteam", *(f"row {n}\t{c}" for n, c in enumerate(cells))]).encode()
     )

@@ -82,7 +82,7 @@ COPIES = pytest.mark.parametrize(
 
 
 @COPIES
-def test_a_near_copy_of_an_evaluation_row_is_told_as_an_exact_one_is(copy):
+def test_a_near_copy_of_an_evaluation_row_is_reported_as_an_exact_one_is(copy):
     rows = [(OWN, "a", "test"), (copy, "a", "train"), (OWN, "a", "train"), ("Fine", "b", "train")]
     records = [dict(zip(("text", "label", "split"), row, strict=True)) for row in rows]
     read = read_table(json.dumps(records).encode())
@@ -96,7 +96,7 @@ def test_a_near_copy_of_an_evaluation_row_is_told_as_an_exact_one_is(copy):
 
 @COPIES
 @pytest.mark.parametrize("form", ["table", "lines"])
-def test_near_copies_are_told_where_a_server_picks_the_sides(copy, form):
+def test_near_copies_are_reported_where_a_server_picks_the_sides(copy, form):
     rows = [(OWN, "a"), (copy, "a"), (OWN, "a"), ("Fine", "b")]
     read = read_table(json.dumps([{"text": text, "label": label} for text, label in rows]).encode())
     made = convert(read, guess_mapping(read))
@@ -110,7 +110,7 @@ def test_near_copies_are_told_where_a_server_picks_the_sides(copy, form):
 
 
 @COPIES
-def test_near_copies_of_a_dataset_are_told(copy):
+def test_near_copies_of_a_dataset_are_reported(copy):
     with steelyard.embed(engine="hashing") as server:
         client = server.client
 

@@ -84,7 +84,7 @@ def test_parquet_in_other_places(tmp_path):
     assert next(batches).contexts == [TEXT] * 10
 
 
-def test_what_fits_is_as_it_was():
+def test_files_under_the_bound_are_unchanged():
     table = pa.table(
         {
             "list": pa.array([["y" * 3_000, "a"], [], ["a"]] * 100),
@@ -101,7 +101,7 @@ def test_what_fits_is_as_it_was():
     assert pa.Table.from_batches(batches).equals(table)
 
 
-def test_a_zip_is_counted_whatever_it_states():
+def test_a_zip_is_counted_despite_its_stated_size():
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a", b"0" * 50_000)

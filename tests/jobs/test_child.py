@@ -69,7 +69,7 @@ def test_a_server_runs_its_evaluations_and_takes_its_process_along(tmp_path, sta
 
 
 @pytest.mark.slow
-def test_a_killed_process_is_replaced_and_what_was_queued_before_a_restart_runs(
+def test_a_killed_process_is_replaced_and_jobs_queued_before_a_restart_run(
     tmp_path, started, monkeypatch
 ):
     monkeypatch.setattr("steelyard.jobs.child._LOOK_S", 0.2)

@@ -199,7 +199,7 @@ def test_a_gate_that_does_not_pass_makes_no_model_and_is_charged(tmp_path, monke
 
 
 @pytest.mark.slow
-def test_a_continuation_is_trained_from_the_latest_on_what_is_new(tmp_path, monkeypatch):
+def test_a_continuation_is_trained_from_the_latest_on_new_rows(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path)
     with open_home(tmp_path) as services, working(tmp_path):
         dataset = make_tuning_dataset(services)
@@ -250,7 +250,7 @@ def test_cancelling_a_running_one_kills_its_trainer(tmp_path, monkeypatch):
         assert not (tmp_path / "fine_tunes" / job.id).exists()
 
 
-def test_what_no_living_worker_runs_is_cancelled_at_once(tmp_path, monkeypatch):
+def test_a_job_without_a_living_worker_is_cancelled_at_once(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path, pause_s=0.5)
     with open_home(tmp_path) as services:
         job = start(services, make_tuning_dataset(services).id)
@@ -358,7 +358,7 @@ class UnsteadyKeeper:
 
 
 @pytest.mark.slow
-def test_what_could_not_be_written_is_told_once_all_the_same(tmp_path, monkeypatch):
+def test_a_failed_write_is_reported_once_all_the_same(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path)
     told = []
     with open_home(tmp_path) as services:
@@ -398,7 +398,7 @@ def test_a_folder_that_is_gone_is_written_anew(tmp_path, monkeypatch):
             assert wait_for_job(services, job.id).outcome == "joined"
 
 
-def test_a_sweep_removes_what_nobody_refers_to(tmp_path, monkeypatch):
+def test_a_sweep_removes_unreferenced_files(tmp_path, monkeypatch):
     monkeypatch.setitem(sweep_owned.__kwdefaults__, "older_than_s", 0.0)
     stand_in(monkeypatch, tmp_path)
     with open_home(tmp_path) as services, working(tmp_path) as runs:
@@ -418,7 +418,7 @@ def test_a_sweep_removes_what_nobody_refers_to(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_server_sweeps_what_jobs_left_beside_a_worker_that_works(tmp_path, monkeypatch):
+def test_a_server_sweeps_leftovers_of_jobs_beside_a_working_worker(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path)
     with open_home(tmp_path) as services, working(tmp_path) as runs:
         gone, kept = (
@@ -467,7 +467,7 @@ def test_one_that_ends_too_often_without_a_result_has_failed(tmp_path, monkeypat
         check_charged_once(services, ended)
 
 
-def test_what_another_living_process_runs_is_left_to_it(tmp_path):
+def test_a_job_of_another_living_process_is_left_to_it(tmp_path):
     with open_home(tmp_path) as services:
         job = start(services, make_tuning_dataset(services).id)
         mine = runs_of(services, tmp_path)

@@ -142,7 +142,7 @@ def test_the_oldest_goes_first_and_accounts_take_turns(tmp_path):
     assert ended == ["first", "theirs", "late", "later"]
 
 
-def test_what_a_dead_process_left_is_taken_up_where_it_was(tmp_path):
+def test_a_job_of_a_dead_process_is_continued(tmp_path):
     first = CountedWork(job("a"))
     first.left["a"] = 2
     first.may_go_on.clear()
@@ -171,7 +171,7 @@ def test_deaths_soon_after_a_start_fail_no_job(tmp_path, monkeypatch):
         assert work.listed[0].attempt == 3
 
 
-def test_what_a_living_process_runs_is_left_to_it(tmp_path):
+def test_a_job_of_a_living_process_is_left_to_it(tmp_path):
     first = CountedWork(job("a"))
     first.may_go_on.clear()
     with running(tmp_path, first):
@@ -296,7 +296,7 @@ def test_a_failure_that_stays_ends_the_job(tmp_path, error, told):
     assert work.done == {"a": told}
 
 
-def test_what_is_to_stop_is_stopped_and_not_begun(tmp_path):
+def test_cancelled_jobs_are_stopped_and_not_begun(tmp_path):
     work = CountedWork(job("a", status="cancelling"))
     with running(tmp_path, work):
         wait_until(lambda: work.done)
@@ -304,7 +304,7 @@ def test_what_is_to_stop_is_stopped_and_not_begun(tmp_path):
     assert work.calls["claim", "a"] == 0
 
 
-def test_what_runs_has_a_moment_to_stop(tmp_path):
+def test_running_jobs_have_a_moment_to_stop(tmp_path):
     work = CountedWork(job("a"), job("b", "acct_2", created_at=2.0))
     work.may_go_on.clear()
     with running(tmp_path, work) as runtime:

@@ -173,7 +173,7 @@ class TestSources:
         ],
         ids=["empty", "no-json", "targets", "no-decisions", "unknown-field", "images"],
     )
-    def test_what_is_wrong_is_told_by_line(self, http, content, code, message):
+    def test_problems_are_reported_by_line(self, http, content, code, message):
         assert_canonical_error(upload(http, content), 422, code, message=message)
 
     def test_bounds(self, http):
@@ -187,7 +187,7 @@ class TestSources:
         )
         assert_canonical_error(unnamed, 422, "invalid_request", message="name is missing")
 
-    def test_deleting_one_takes_what_teachers_said_along(self, http, ready):
+    def test_deleting_one_deletes_the_teachers_answers(self, http, ready):
         dataset = finalize(http, ready, row_indices=[0, 1, 2]).json()
         path = f"/v1/labeling/sources/{ready['source_id']}"
         assert http.delete(path).json() == {"id": ready["source_id"], "deleted": True}
@@ -255,7 +255,7 @@ class TestJobs:
             ({"teachers": ["even"]}, ["teachers"]),
         ],
     )
-    def test_what_cannot_be_started(self, http, given, path):
+    def test_jobs_that_cannot_be_started_are_refused(self, http, given, path):
         refused = start(http, upload(http).json()["id"], **given)
         assert refused.status_code == 422
         assert refused.json()["error"]["details"][0]["path"] == ["body", *path]

@@ -177,7 +177,7 @@ def test_without_any_label_it_fails_and_says_why(tmp_path):
         assert ended["charge"] == "released"
 
 
-def test_a_context_that_is_too_long_for_a_teacher_is_told_at_its_row(tmp_path, monkeypatch):
+def test_a_context_too_long_for_a_teacher_is_reported_at_its_row(tmp_path, monkeypatch):
     with taught(tmp_path) as (services, http, _):
         long = {"context": "Invoice 1 " + "word " * 70_000}
         content = queries(1) + httpx.Request("POST", "http://x", json=long).content
@@ -251,7 +251,7 @@ class TestMoney:
         assert get(http, job)["charge"] == "released"
         assert float(balance(http)["available_usd"]) == 0.1
 
-    def test_what_is_too_dear_is_refused_and_holds_nothing(self, paid):
+    def test_a_job_over_the_price_limit_is_refused_and_holds_nothing(self, paid):
         _, http, _ = paid
         refused = start(http, max_price_usd="0.00001")
         assert (refused.status_code, refused.json()["error"]["code"]) == (409, "price_changed")

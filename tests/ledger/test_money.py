@@ -64,7 +64,7 @@ def test_needless_zeros_are_read(text: str, nano: int):
         "9223372036.854775808",
     ],
 )
-def test_what_is_no_exact_amount_is_refused(text: str):
+def test_inexact_amounts_are_refused(text: str):
     with pytest.raises(InvalidAmountError):
         from_usd(text, may_be_negative=True)
 

@@ -199,7 +199,7 @@ def is_over(http, evaluation):
     return http.get(f"/v1/evaluations/{evaluation['id']}").json()["status"] == "succeeded"
 
 
-def test_what_cannot_be_laid_out_is_refused(http):
+def test_rows_that_cannot_be_laid_out_are_refused(http):
     assert_canonical_error(start(http, "ds_nowhere"), 404, "not_found")
     dataset_id = upload(http, 4, 4)
     assert_canonical_error(start(http, dataset_id, version=7), 404, "not_found")
@@ -239,7 +239,7 @@ def test_of_many_rows_an_even_sample_is_laid_out(served, http, monkeypatch):
     assert sum(points["is_evaluation"]) == pytest.approx(25 / 4, abs=1)
 
 
-def test_a_cancelled_map_goes_on_from_what_it_has(served, http):
+def test_a_cancelled_map_continues(served, http):
     services, _ = served
     found = start(http, upload(http, 30, 10)).json()
     run_ = claim(services.state, runs_of(services), found["id"])

@@ -123,7 +123,7 @@ def test_a_resource_that_is_not_there_is_said_without_a_traceback(server, caplog
     assert not [record for record in caplog.records if record.exc_info]
 
 
-def test_refusals_name_the_field_and_what_to_do(server):
+def test_refusals_name_the_field_and_a_remedy(server):
     async def say(client):
         calls = (
             ("decide", {**ASKED, "decisions": [{"id": "team", "question": "Which?"}]}),
@@ -276,7 +276,7 @@ def test_a_server_has_the_tools_at_its_own_address(paid):
     assert httpx.get(url).status_code == 405
 
 
-def test_without_the_package_it_says_what_is_missing(paid, monkeypatch):
+def test_without_the_package_it_names_it(paid, monkeypatch):
     import httpx
 
     def load():

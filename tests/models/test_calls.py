@@ -164,7 +164,7 @@ def test_the_price_is_the_bases_and_no_dearer_model_stands_in(world: World) -> N
         (errors.InvalidReferenceError("It is no name."), errors.NotFoundError),
     ],
 )
-def test_what_answers_no_calls_is_told(
+def test_a_name_without_a_model_is_refused(
     world: World, refusal: errors.SteelyardError, raised: type[errors.SteelyardError]
 ) -> None:
     world.meanings["other"] = refusal
@@ -178,7 +178,7 @@ def test_a_model_whose_base_is_not_here_cannot_be_called(world: World) -> None:
         world.find("other@2")
 
 
-def test_while_it_loads_a_base_model_stands_in_or_it_is_told(world: World) -> None:
+def test_while_it_loads_a_base_model_stands_in_or_it_is_refused(world: World) -> None:
     world.may_load.clear()
     answer = world.ask("router")
     assert (answer.model, answer.fallback.reason) == ("base", "model_warming")
@@ -199,7 +199,7 @@ def test_it_waits_no_longer_than_the_request_may(world: World) -> None:
     assert isinstance(caught.value.error, errors.ModelWarmingError)
 
 
-def test_the_call_that_finds_it_cannot_be_loaded_is_told_so(world: World) -> None:
+def test_the_call_that_cannot_load_it_is_refused(world: World) -> None:
     world.calls.warm_wait_s = PATIENCE_S
     world.failure = errors.EngineUnavailableError("A file was altered.")
     attempts, _ = world.attempts("router", fallback="auto")

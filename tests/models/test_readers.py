@@ -108,7 +108,7 @@ def test_the_route_auto_asks_it_for_a_yes_no(server):
     assert "parts" in long.decisions["happy"].doubt
 
 
-def test_figures_of_live_decisions_have_what_contexts_leave_unsaid(server):
+def test_figures_of_live_decisions_have_the_unstated_rate(server):
     server.client.judges.download("reader")
     settled(server)
     wait_until(

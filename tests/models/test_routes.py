@@ -49,7 +49,7 @@ def test_names_that_no_model_has(client, suffix):
     assert_canonical_error(malformed, 422, "invalid_reference", path=["path", "model"])
 
 
-def test_readiness_is_told_without_loading_anything(client, server):
+def test_readiness_is_reported_without_loading_anything(client, server):
     assert client.get("/v1/models/hashing/ready").json() == {"model": "hashing", "ready": True}
     assert server.scorer.n_requests == 0
 

@@ -49,7 +49,7 @@ def test_a_model_that_heeds_nothing_flips_nothing():
     assert lines["harmless wording"].beyond_noise is None
 
 
-def test_what_obeys_the_text_flips_under_instructions_alone():
+def test_a_model_that_obeys_the_text_flips_under_instructions_alone():
     def obey(text, names):
         demanded = [name for name in names if f'"{name}"' in text]
         return demanded[0] if demanded else names[0]
@@ -95,7 +95,7 @@ def test_rows_that_are_not_answered_count_for_none():
     assert N_REQUESTS == 13
 
 
-def test_reports_are_kept_by_what_decides_the_answers(tmp_path):
+def test_reports_are_kept_by_the_identity_of_the_model(tmp_path):
     report = StressReport(model="m", dataset_version=1, contexts=4, tested_at=1.0, lines=[])
     assert read_stress(tmp_path) == {}
     keep_stress(tmp_path, "key", report)
