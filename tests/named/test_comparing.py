@@ -45,7 +45,7 @@ def run(services, comparison):
         pass
 
 
-def test_production_moves_to_what_passes_and_to_nothing_else(served):
+def test_production_moves_to_a_passing_version_only(served):
     services, client = served
     named = client.named_decisions
     dataset = client.datasets.create("tickets", training=rows(6), evaluation=rows(42, start=6))
@@ -94,7 +94,7 @@ def test_production_moves_to_what_passes_and_to_nothing_else(served):
     assert list(named.comparisons("other")) == []
 
 
-def test_a_comparison_can_be_stopped_and_says_what_is_not_there(served):
+def test_a_comparison_can_be_stopped_and_refuses_unknown_ids(served):
     _, client = served
     named = client.named_decisions
     named.create("short", **VAGUE)

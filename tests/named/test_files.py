@@ -155,7 +155,7 @@ def test_a_file_with_something_wrong_in_it_is_refused(text, message):
         read_file(text)
 
 
-def test_a_file_says_what_the_version_says_with_descriptions_that_are_empty(server):
+def test_a_file_equals_the_version_with_empty_descriptions(server):
     decision = {
         "id": "team",
         "question": "Who?",

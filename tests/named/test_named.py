@@ -80,7 +80,7 @@ def test_an_alias_points_to_the_version_that_it_was_moved_to(client):
         named.roll_back("route", "staging")
 
 
-def test_what_is_archived_answers_no_requests_until_it_is_back(client):
+def test_an_archived_decision_answers_no_requests_until_it_is_back(client):
     named = client.named_decisions
     named.create("old", [TEAM])
     before = client.decision("old").decide(TEXT, idempotency_key="once")
@@ -103,7 +103,7 @@ def test_what_is_archived_answers_no_requests_until_it_is_back(client):
         ({"decision": ["triage"]}, "decision", "give a text"),
     ],
 )
-def test_what_cannot_stand_beside_a_named_decision_is_refused(client, body, path, message):
+def test_fields_beside_a_named_decision_are_refused(client, body, path, message):
     answer = httpx.post(f"{client.url}/v1/decide", json={"context": TEXT, **body})
     assert answer.status_code == 422
     (violation,) = answer.json()["error"]["details"]
@@ -122,7 +122,7 @@ def test_what_cannot_stand_beside_a_named_decision_is_refused(client, body, path
         ({"fallback": ["hashing", "decision:triage"]}, ["fallback", 1]),
     ],
 )
-def test_what_no_version_can_have_is_refused_with_its_place(client, changed, path):
+def test_invalid_versions_are_refused_with_the_place(client, changed, path):
     body = {"name": "refused", "decisions": [TEAM], **changed}
     answer = httpx.post(f"{client.url}/v1/named-decisions", json=body)
     assert_canonical_error(answer, 422, "invalid_request", path=["body", *path])
@@ -148,7 +148,7 @@ def test_a_move_that_cannot_be_says_where_it_is_wrong(client, alias, body, path)
     assert_canonical_error(answer, 422, answer.json()["error"]["code"], path=path)
 
 
-def test_what_is_not_there_or_not_valid_is_refused_by_name(client):
+def test_unknown_or_invalid_names_are_refused(client):
     named = client.named_decisions
     named.create("sound", [TEAM])
     for reference, problem in (

@@ -89,7 +89,9 @@ def ask_everywhere(client, key, rows):
     return ids
 
 
-def test_every_place_agrees_on_what_a_decision_did(server, client, key, tmp_path, monkeypatch):
+def test_every_place_agrees_on_the_figures_of_a_decision(
+    server, client, key, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     path = Path("decisions/desk.toml")
     path.parent.mkdir()

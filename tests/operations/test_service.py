@@ -140,7 +140,7 @@ def test_those_who_wait_run_afresh_when_the_first_is_refused_after_all(desk: Des
     assert desk.states() == {first.operation_id: "released", second.operation_id: "pending"}
 
 
-def test_a_caller_that_gives_up_waiting_disturbs_nobody(desk: Desk):
+def test_a_caller_that_gives_up_waiting_disturbs_no_others(desk: Desk):
     async def call_all() -> Sent:
         first = await desk.accept("k")
         assert isinstance(first, Accepted)
@@ -249,7 +249,7 @@ def test_the_sweep_drops_answers_then_keys_then_operations(desk: Desk):
 # settling and releasing
 
 
-def test_a_free_operation_without_a_key_leaves_what_is_kept_of_it_alone(desk: Desk):
+def test_a_free_operation_without_a_key_leaves_its_record_alone(desk: Desk):
     accepted = desk.accepted()
     reply = desk.settle(accepted, body=b"[1]")
     assert (reply.body, reply.operation_id) == (b"[1]", accepted.operation_id)
@@ -318,7 +318,7 @@ def test_no_more_is_charged_than_was_held(desk: Desk, amount: int):
 # caps
 
 
-def test_a_cap_counts_what_is_spent_and_held_in_the_utc_month(desk: Desk):
+def test_a_cap_counts_spending_and_holds_of_the_utc_month(desk: Desk):
     key = desk.accounts.create_key(scope="inference", monthly_cap_nano=100).key
     caller = Caller("local", key.id, "inference", "127.0.0.1")
     first = desk.accepted(reserved=60, caller=caller)
@@ -411,7 +411,7 @@ def test_a_release_that_cannot_be_written_is_made_later(
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_an_acceptance_that_cannot_be_told_holds_nothing_for_long(
+def test_an_unreported_acceptance_holds_nothing_for_long(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, after: bool
 ):
     broken = Broken(monkeypatch, desk.state, after=after)
@@ -481,7 +481,7 @@ def test_a_state_that_was_closed_leaves_dead_operations(desk: Desk, state_url: s
         again.accepted("k")
 
 
-def test_the_sweep_spares_what_runs(desk: Desk, state_url: str):
+def test_the_sweep_spares_running_operations(desk: Desk, state_url: str):
     accepted = desk.accepted("k", reserved=10)
     with closing(open_state(state_url)) as other_state:
         Desk(other_state, desk.clock).log.sweep()
@@ -501,7 +501,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_what_a_killed_process_was_doing_is_freed_at_once(desk: Desk, state_url: str):
+def test_operations_of_a_killed_process_are_freed_at_once(desk: Desk, state_url: str):
     tests = str(Path(__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {tests!r})\n{KILLED}", state_url],

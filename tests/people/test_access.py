@@ -126,7 +126,7 @@ def test_a_cookie_without_the_header_of_own_pages_opens_nothing(world):
             assert told(world.call(route, headers)) == "cross_site_request", route
 
 
-def test_things_of_another_account_are_as_things_that_nobody_has(world):
+def test_things_of_another_account_are_not_found(world):
     """Neither a session nor a key of another account reads or names the first's things."""
     owner = world.headers_of("owner")
     bought = world.http.post("/v1/billing/purchases", json={"amount_usd": "5"}, headers=owner)
@@ -169,6 +169,6 @@ def test_things_of_another_account_are_as_things_that_nobody_has(world):
             assert not refusals or refusals[0][0] in {403, 404}, route
 
 
-def test_the_page_of_the_documents_is_what_the_routes_say():
+def test_the_page_of_the_documents_agrees_with_the_routes():
     committed = (ROOT / "docs" / "operators" / "access-table.md").read_text(encoding="utf-8")
     assert committed == page(ROUTES), "run: python scripts/access_table.py"

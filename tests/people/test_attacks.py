@@ -100,7 +100,7 @@ def test_a_code_given_twice_at_once_opens_one_session(servers):
     assert servers.states[0].read_now(lambda connection: connection.scalar(count)) == 1
 
 
-def test_an_hour_has_few_guesses_whoever_makes_them(servers):
+def test_an_hour_has_few_guesses_from_any_sender(servers):
     """A hundred of 24 to the eighth: one in a milliard."""
 
     async def ask_from(n):
@@ -142,7 +142,7 @@ def test_a_code_is_for_the_address_and_the_browser_that_asked(console):
         assert signed_in.json()["user"]["email"] == MIA
 
 
-def test_whoever_signs_in_keeps_no_session_that_was_there_before(console):
+def test_signing_in_replaces_an_earlier_session(console):
     """A session that an attacker put into the browser is neither adopted nor ended."""
     with console.sign_in(EVE) as eve, console.browser() as browser:
         planted = eve.cookies["steelyard_session"]

@@ -152,7 +152,7 @@ def test_operators_alone_make_a_key_that_sees_the_whole_server(console):
         ({"extra": 1}, "extra"),
     ],
 )
-def test_what_is_no_key(console, change, path):
+def test_invalid_keys_are_refused(console, change, path):
     with console.sign_in(MIA) as mia:
         refused = mia.post(KEYS, json={**CI, **change})
         assert_canonical_error(refused, 422, "invalid_request", path=["body", path])

@@ -71,7 +71,7 @@ def end(browser, identity, begun, back=BACK, **changed):
     return browser.post(VERIFY, json=body)
 
 
-def test_whoever_the_provider_knows_is_signed_in(console, identity):
+def test_users_of_the_provider_are_signed_in(console, identity):
     identity.email = "MIA@example.org"
     with console.browser() as browser:
         begun = begin(browser)

@@ -81,7 +81,7 @@ def test_an_account_is_renamed_and_its_deletion_taken_back(console):
         assert_canonical_error(refused, 409, "account_needed")
 
 
-def test_after_the_days_of_grace_nobody_gets_in(console):
+def test_after_the_days_of_grace_no_user_gets_in(console):
     secret = console.accounts.create_key(account="acme").secret
     remover = AccountRemoval(console.state, now=console.clock)
     with console.sign_in(MIA) as mia, console.browser() as program:

@@ -132,7 +132,7 @@ def test_a_sign_in_ends_the_browsers_session_before(console):
     ],
     ids=str,
 )
-def test_what_a_passkey_says_otherwise_signs_nobody_in(console, wrong):
+def test_an_altered_passkey_signs_no_user_in(console, wrong):
     passkey = added(console)
     with console.browser() as browser:
         options = begin(browser)
@@ -202,7 +202,7 @@ def test_a_challenge_lives_as_long_as_is_stored(console, passed):
     ],
     ids=str,
 )
-def test_what_is_no_new_passkey_is_not_added(console, wrong):
+def test_invalid_or_known_passkeys_are_not_added(console, wrong):
     with console.sign_in(MIA) as browser:
         refused, _ = add(browser, **wrong)
         assert_canonical_error(refused, 422, "invalid_request", path=["body", "credential"])
@@ -224,7 +224,7 @@ def test_a_new_passkey_is_added_once_by_whom_it_was_begun(console):
         assert_canonical_error(refused, 422, "invalid_request")
 
 
-def test_what_is_sensitive_needs_a_code_given_lately(console):
+def test_sensitive_actions_need_a_recent_code(console):
     passkey = added(console)
     with console.sign_in(MIA) as browser:
         [own] = browser.get(OWN).json()["data"]

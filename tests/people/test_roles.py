@@ -75,7 +75,7 @@ OPENED = {
 }
 
 
-def test_roles_open_what_they_are_for():
+def test_roles_open_their_routes():
     found = {f"{route.method} {route.path}": set(route.session_roles) for route in ROUTES}
     assert {route: found[route] for route in OPENED} == OPENED
     # Probes, and what nobody needs a key for, take no session.
@@ -98,7 +98,7 @@ def test_a_role_is_held_to_its_routes(server, state, role):
         assert_canonical_error(refused, 403, "cross_site_request")
 
 
-def test_edits_are_of_whoever_is_signed_in_whatever_name_is_typed(signed_in):
+def test_edits_are_of_the_signed_in_user_whichever_name_is_typed(signed_in):
     owner = signed_in("olga@example.org")
     reviewer = signed_in("rita@example.org", "reviewer")
     dataset = owner.datasets.create("tickets", make_rows(4))

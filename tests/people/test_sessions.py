@@ -220,7 +220,7 @@ def test_an_invitation_runs_out_and_is_made_anew(console):
         assert mia.post("/v1/account/members", json=wanted).json()["state"] == "invited"
 
 
-def test_somebody_in_two_accounts_names_one(console):
+def test_a_user_of_two_accounts_names_one(console):
     other = console.account("other", billing=MIA)
     with console.sign_in(MIA) as mia:
         named = mia.get(WHO, headers={"X-Steelyard-Account": other}).json()
@@ -229,7 +229,7 @@ def test_somebody_in_two_accounts_names_one(console):
         assert_canonical_error(nobodys, 404, "not_found")
 
 
-def test_what_is_over_is_swept(console):
+def test_expired_sessions_are_swept(console):
     sessions = console.services.sessions
     with console.sign_in(MIA) as mia:
         n_entries = len(mia.get("/v1/account/audit").json()["data"])

@@ -219,7 +219,7 @@ def test_many_networks_use_up_no_codes_of_those_that_signed_in(console):
 @pytest.mark.parametrize(
     "email", ["mia", "a@b@c", "a\nb@c.org", "a b@c.org", "@c.org", "mïa@c.org"]
 )
-def test_what_is_no_address(console, email):
+def test_invalid_addresses_are_refused(console, email):
     with console.browser() as browser:
         response = browser.post("/v1/auth/email", json={"email": email})
     assert_canonical_error(response, 422, "invalid_request", path=["body", "email"])
@@ -260,13 +260,13 @@ def test_who_may_sign_up(console, settings, email, status):
 @pytest.mark.parametrize(
     "wrong", [{"operators": "sam"}, {"sign_up_domains": "@b.org"}, {"sign_up_domains": "b org"}]
 )
-def test_a_setting_that_names_nobody_is_refused(console, wrong):
+def test_a_setting_without_users_is_refused(console, wrong):
     given = read_settings({"accounts": "on", **wrong}, environ={})
     with pytest.raises(InvalidSettingError, match="STEELYARD_"):
         SignIns(console.state, console.mail, given)
 
 
-def test_without_accounts_nobody_signs_in(tmp_path):
+def test_without_accounts_no_user_signs_in(tmp_path):
     with open_console(tmp_path, accounts="off") as console, console.browser() as browser:
         for response in (
             browser.post("/v1/auth/email", json={"email": MIA}),
@@ -277,7 +277,7 @@ def test_without_accounts_nobody_signs_in(tmp_path):
         assert browser.get("/v1/account").status_code == 200
 
 
-def test_a_server_that_cannot_send_mail_lets_nobody_begin(console, monkeypatch):
+def test_a_server_without_mail_refuses_to_begin(console, monkeypatch):
     monkeypatch.setattr(console.mail, "send", None)  # as off loopback, without SMTP
     with console.browser() as browser:
         response = browser.post("/v1/auth/email", json={"email": MIA})

@@ -32,7 +32,7 @@ DECIDE = {
 
 
 @pytest.mark.usefixtures("every_response_is_checked")
-def test_what_calls_cost_is_what_the_ledger_says():
+def test_costs_of_calls_agree_with_the_ledger():
     with live_server(accounts="on", prices="hashing=7") as server:
         accounts = server.services.accounts
         acme = accounts.create_account("acme").id

@@ -154,7 +154,7 @@ def test_the_proxy_goes_on_without_a_server(tmp_path: Path) -> None:
         assert {answer.text for answer in answers} == {"0", "2"}
 
 
-def test_the_compose_file_is_what_an_engine_takes() -> None:
+def test_the_compose_file_is_valid() -> None:
     composed = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
     allowed = {"image", "build", "restart", "environment", "depends_on", "command", "volumes"}
     allowed |= {"ports", "healthcheck", "profiles", "entrypoint", "stop_grace_period"}

@@ -197,7 +197,7 @@ def test_the_examples_of_a_page_run(desk, name):
     assert re.match(PRINTED.get(name, ""), printed), printed
 
 
-def test_the_first_decision_prints_what_its_page_shows(tmp_path):
+def test_the_first_decision_prints_the_output_of_its_page(tmp_path):
     """With the shipped model, whose engines differ in the third digit or so."""
     blocks = {language: code for language, _, code in all_blocks(page("start/first-decision.md"))}
     (tmp_path / "request.json").write_text(blocks["json"], encoding="utf-8")

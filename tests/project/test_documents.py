@@ -135,7 +135,7 @@ def test_every_lint_rule_is_in_its_table(text_of):
     )
 
 
-def test_the_loop_shows_and_tells_what_its_test_saw():
+def test_the_page_of_the_loop_agrees_with_its_test():
     folder = DOCS / "pictures" / "loop"
     text = " ".join((DOCS / "start" / "the-loop.md").read_text(encoding="utf-8").split())
     measured = json.loads((folder / "figures.json").read_text(encoding="utf-8"))
@@ -151,7 +151,7 @@ def test_the_loop_shows_and_tells_what_its_test_saw():
     assert sum(path.stat().st_size for path in folder.iterdir()) < _MOST_PICTURES
 
 
-def test_the_first_pages_tell_what_was_measured():
+def test_the_first_pages_have_the_measured_figures():
     dataset, family = (
         (DOCS / "start" / f"first-{name}.md").read_text(encoding="utf-8")
         for name in ("dataset", "family")
@@ -209,7 +209,7 @@ def test_the_answer_and_an_error_have_the_fields_that_are_described():
     assert error == refused.value.body(error["error"]["request_id"])
 
 
-def test_the_first_decision_says_what_linting_it_finds():
+def test_the_first_decision_has_its_lint_findings():
     text = page("start/first-decision.md")
     [request] = (json.loads(block) for block in blocks(text, "json"))
     [warning] = lint_dict(request)["warnings"]
@@ -258,7 +258,7 @@ def test_the_answer_of_the_readme_is_the_shipped_models(shipped):
     [ROOT / "CONTRIBUTING.md", *sorted((DOCS / "contributors").rglob("*.md"))],
     ids=lambda path: path.name,
 )
-def test_the_paths_that_contributors_are_told_exist(path):
+def test_the_paths_for_contributors_exist(path):
     text = path.read_text(encoding="utf-8")
     named = set(re.findall(r"\b(?:server|workbench|tests|deploy|scripts)/[\w./-]*[\w/]", text))
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
@@ -285,7 +285,7 @@ def test_no_page_speaks_of_a_place_outside_the_repository():
 
 
 @pytest.mark.parametrize("source", sorted((DOCS / "pictures").glob("*.txt")), ids=lambda p: p.stem)
-def test_a_picture_is_what_its_text_draws(source):
+def test_a_picture_agrees_with_its_text(source):
     drawn = tool("pictures").draw(source.read_text(encoding="utf-8"))
     assert source.with_suffix(".svg").read_text(encoding="utf-8") == drawn
 

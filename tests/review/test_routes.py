@@ -129,7 +129,7 @@ def test_writes_replay(client, draft):
         assert again.headers["Idempotency-Replayed"] == "true"
 
 
-def test_every_field_that_is_wrong_is_told(client, draft):
+def test_every_wrong_field_is_listed(client, draft):
     edits = [{"row": -1, "action": "drop"}, {"row": 0, "action": "relabel", "colour": 1}]
     refused = client.post(f"/v1/drafts/{draft['id']}/edits", json={"edits": edits, "reviewer": ""})
     assert refused.status_code == 422

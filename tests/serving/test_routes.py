@@ -59,7 +59,7 @@ def in_process_answer():
         yield deployment.answers.answer_dict
 
 
-def test_the_wire_gives_what_the_process_gives(client, in_process_answer, make_request):
+def test_the_wire_equals_the_process(client, in_process_answer, make_request):
     request = make_request(temperature=2)
     over_http = client.post("/v1/decide", json=request).json()
     in_process = in_process_answer(request)
