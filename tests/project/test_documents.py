@@ -296,7 +296,7 @@ def shipped():
         yield deployment
 
 
-def test_the_plots_are_drawn_from_what_the_model_answers(shipped, monkeypatch):
+def test_the_plots_are_drawn_from_the_models_answers(shipped, monkeypatch):
     monkeypatch.syspath_prepend(str(TOOLS))
     plots = tool("plots")
     for name, svg in plots.draw().items():

@@ -151,7 +151,7 @@ def check(desk: Desk, *, is_shipped: bool) -> None:
                 assert float(ours) == pytest.approx(float(theirs), abs=least), (code, printed)
 
 
-def test_the_examples_print_what_the_page_says(tmp_path, monkeypatch):
+def test_the_examples_print_the_figures_of_the_page(tmp_path, monkeypatch):
     with desk(tmp_path, monkeypatch, engine="hashing", n_rows=300) as opened:
         check(opened, is_shipped=False)
     # The line that another page shows is of this run.

@@ -45,7 +45,7 @@ def test_every_hook_is_tried():
 
 
 @pytest.mark.parametrize("id_", REFUSED)
-def test_a_hook_refuses_what_is_wrong(id_, tmp_path):
+def test_a_hook_refuses_wrong_files(id_, tmp_path):
     file = tmp_path / "__init__.py"
     for text, is_refused in zip(REFUSED[id_], (False, True), strict=True):
         file.write_text(text, encoding="utf-8")
@@ -75,7 +75,7 @@ layers = {layers}
 
 
 @pytest.mark.parametrize("id_", WRITTEN)
-def test_a_hook_rewrites_what_is_stale(id_, tmp_path):
+def test_a_hook_rewrites_stale_files(id_, tmp_path):
     made = copied_tree(tmp_path, "scripts", "docs/contributors") / WRITTEN[id_]
     text = made.read_text(encoding="utf-8")
     made.write_text(text.replace("labeling", "stale"), encoding="utf-8")
@@ -85,7 +85,7 @@ def test_a_hook_rewrites_what_is_stale(id_, tmp_path):
     assert made.read_text(encoding="utf-8") == text
 
 
-def test_subjects_say_what_to_do():
+def test_subjects_are_imperative():
     wrong = {
         f"datasets: {'x' * 72}": "has 82 characters",
         "datasets: refused empty rows": "tells what was done",

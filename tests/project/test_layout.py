@@ -24,7 +24,7 @@ NAMELESS = {"common", "helpers", "manager", "misc", "processor", "util", "utils"
 SOURCES = [PACKAGE, RECIPE, ROOT / "tests"]
 
 
-def test_modules_are_named_for_what_they_hold():
+def test_modules_are_named_for_their_contents():
     assert [path for path in python_files(*SOURCES) if path.stem in NAMELESS] == []
 
 
@@ -110,7 +110,7 @@ def is_private_of_another(node: ast.Attribute) -> bool:
     )
 
 
-def test_what_tests_share_is_imported_from_where_it_is():
+def test_shared_helpers_are_imported_from_their_place():
     """A test that no run here has, for want of a program, would not say so itself."""
     shared = {module for source in sources().values() for module in source.shared}
     files = {ROOT.joinpath("tests", *module.split(".")) for module in shared}

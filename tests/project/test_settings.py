@@ -29,7 +29,7 @@ def test_defaults_are_the_tables():
     assert [s.name for s in SETTINGS] == list(Settings.__dataclass_fields__)
 
 
-def test_what_may_hold_a_secret_is_not_shown():
+def test_settings_with_secrets_are_not_shown():
     url = "postgresql+psycopg://steelyard:hunter2@db/state"
     settings = read_settings({"state_url": url, "api_key": "hunter2"}, environ={})
     assert settings.state_url == url

@@ -56,7 +56,7 @@ def test_many_telling_words_are_tried_for_an_outcome():
     assert {3, 6, 12, 24} <= counts
 
 
-def test_words_are_the_same_whatever_the_order_of_rows(words):
+def test_words_are_the_same_in_any_order_of_rows(words):
     turned = TellingWords((MATCHES + MARKETS)[::-1], [1] * 3 + [0] * 3, 2)
     assert [turned.of(place, 6) for place in (0, 1)] == [words.of(place, 6) for place in (0, 1)]
     assert turned.examples(0, 2) == words.examples(0, 2)

@@ -200,7 +200,9 @@ FEW = [row for row in rows(60) if row["targets"] != {"team": {"t3": 1.0}}] + row
         "no model",
     ],
 )
-def test_what_cannot_be_tuned_is_refused(http, training, evaluation, given, status, code):
+def test_decisions_that_cannot_be_tuned_are_refused(
+    http, training, evaluation, given, status, code
+):
     dataset_id = upload(http, training, evaluation)
     assert_canonical_error(start(http, dataset_id, **given), status, code)
 

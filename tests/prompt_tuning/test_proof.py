@@ -44,7 +44,7 @@ def test_a_gain_beyond_the_noise_is_proven():
     ],
     ids=["worse", "few contexts", "still knows nothing"],
 )
-def test_what_is_not_proven_says_why(made, verdict, why):
+def test_an_unproven_gain_has_a_reason(made, verdict, why):
     proof = judge(*made)
     assert proof.verdict == verdict
     assert why in " ".join(proof.reasons)

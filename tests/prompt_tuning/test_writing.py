@@ -36,7 +36,7 @@ def writer_of(remote, **given):
     return WordingWriter("pen", ConnectedModel(wire="chat", url=remote.url, writer=True, **given))
 
 
-def test_what_it_writes_is_read_and_what_it_is_shown_is_told():
+def test_wordings_are_read_and_the_prompt_has_the_rows():
     with remote_model(says(f"The names say nothing.\n```json\n{json.dumps([WROTE])}\n```")) as pen:
         found = writer_of(pen).write(DECISION, BEST, WRONG)
     assert found == [

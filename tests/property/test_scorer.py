@@ -137,7 +137,7 @@ def test_other_decisions_change_nothing(model: BaseModel, request_: RenderedRequ
 
 @fewer
 @given(st.lists(rendered, min_size=2, max_size=3))
-def test_what_shares_a_batch_changes_nothing(
+def test_the_rest_of_a_batch_changes_nothing(
     model: BaseModel, asked: list[RenderedRequest]
 ) -> None:
     for request_, batched in zip(asked, probabilities(model, *asked), strict=True):

@@ -115,7 +115,7 @@ def test_reviewers_get_their_rows_and_go_on_by_queue(opened, draft):
         opened.assign(draft, "dan")
 
 
-def test_a_filter_a_limit_and_names_say_what_is_assigned(opened, draft):
+def test_a_filter_a_limit_and_names_select_assigned_rows(opened, draft):
     made = opened.assign(draft, "ann", limit=5, filter={**INDEX, "below": 10})
     assert (made["rows"], made["left_out"]) == (5, 5)
     assert set(queue(opened, draft, "assigned", "ann")) < set(range(10))
@@ -154,7 +154,7 @@ def test_neither_sees_the_other_before_both_answered(opened, apart):
     assert opened.bulk(apart, "accept", N_ROWS - 4, queue="to_review")["edits"] == N_ROWS - 4
 
 
-def test_what_both_say_becomes_the_label(opened, apart):
+def test_equal_answers_become_the_label(opened, apart):
     opened.answer(apart, 0, "ann", route="support")
     opened.answer(apart, 0, "ann", route="other")  # the later one holds
     first = opened.answer(apart, 0, "bob", route="other", key="once")
@@ -186,7 +186,7 @@ def test_what_both_say_becomes_the_label(opened, apart):
     assert sealed["states"]["excluded"] == 1
 
 
-def test_what_they_dispute_is_adjudicated_by_an_edit(opened, apart):
+def test_disputed_rows_are_adjudicated_by_an_edit(opened, apart):
     for row, other in ((0, "other"), (1, "billing"), (2, "other")):
         opened.answer(apart, row, "ann", route="other")
         opened.answer(apart, row, "bob", route=other)
@@ -250,7 +250,7 @@ def test_agreement_is_measured_decision_by_decision(opened):
     assert opened.agreement(draft, by="expert").decisions == []
 
 
-def test_what_is_not_done_is_handed_over(opened, apart):
+def test_undone_rows_are_handed_over(opened, apart):
     opened.answer(apart, 0, "ann")
     opened.answer(apart, 1, "bob")
     # Nobody's: Bob's row of which Ann said nothing would lose his answer, and stays hers.
@@ -318,7 +318,7 @@ def test_a_deleted_dataset_takes_the_answers_along(opened):
     assert opened.state.read_now(lambda connection: connection.scalar(count)) == 0
 
 
-def test_what_was_said_elsewhere_is_recorded_with_who_said_it(opened, draft):
+def test_answers_from_elsewhere_are_recorded_with_their_authors(opened, draft):
     known = {row.row: row.targets for row in opened.page(draft, limit=4).data}
     stored = {id_: max(one, key=one.get) for id_, one in known[0].items()}
     other = "billing" if stored["route"] != "billing" else "other"
@@ -379,7 +379,7 @@ def test_what_was_said_elsewhere_is_recorded_with_who_said_it(opened, draft):
         ({"row": 0, "outcomes": {"route": "other"}, "exclude": True}, ["outcomes"]),
     ],
 )
-def test_an_answer_that_cannot_be_recorded_is_told(opened, draft, answer, place):
+def test_an_answer_that_cannot_be_recorded_is_reported(opened, draft, answer, place):
     with pytest.raises(errors.InvalidRequestError) as refusal:
         opened.call("/{draft}/answers/import", {"answers": [answer]}, draft=draft)
     assert [one["path"] for one in refusal.value.details] == [["body", "answers", 0, *place]]

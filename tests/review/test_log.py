@@ -82,7 +82,7 @@ def test_many_rows_at_once_leave_out_those_that_are_so_already():
     assert review.fold(2).labels == {}
 
 
-def test_undoing_takes_one_entry_out_and_leaves_what_others_did_after():
+def test_undoing_takes_one_entry_out_and_leaves_later_ones_of_others():
     review = review_of(
         entry(1, "relabel", decision="d", labels=NO),
         entry(2, "note", reviewer="bob", note="why?"),
@@ -109,7 +109,7 @@ def test_who_edited_last_and_since_when():
     assert np.flatnonzero(review.edited_since(1, "ann")).tolist() == [2]
 
 
-def test_what_is_undone_is_held_by_who_edited_before():
+def test_an_undone_row_has_the_edit_before():
     review = review_of(
         entry(1, "accept", 1),
         entry(2, "accept", 2, "bob"),

@@ -334,7 +334,7 @@ def test_the_client_reviews(server, dataset_id):
             ours.drafts.get(draft.id)
 
 
-def test_who_said_what_of_an_import_is_in_a_draft(server):
+def test_answers_of_an_import_are_in_a_draft(server):
     """Records of Argilla: the second one is disputed, and the fourth is the first again."""
     said = [["a"], ["a", "b"], ["b", "b", "b"], ["a"]]
     records = [

@@ -63,7 +63,7 @@ def test_orders_of_no_rows_are_dropped_too(rows, orders):
     assert rows.n_asked == n_kept + 2
 
 
-def test_orders_are_dropped_by_their_rows_and_the_last_one_is_kept_whatever_its_size(orders):
+def test_orders_are_dropped_by_their_rows_and_the_last_one_is_kept_at_any_size(orders):
     orders.cached.bound(10)
     for text, sizes in (("4", [4]), ("5", [4, 5]), ("3", [5, 3]), ("30", [30]), ("10", [10])):
         orders.of(MANIFEST, ContainsFilter(text=text), None)

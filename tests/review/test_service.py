@@ -29,7 +29,7 @@ def draft(opened):
     return opened.draft()
 
 
-def test_an_edit_of_what_another_edited_since_is_refused_whole_and_told(opened, draft):
+def test_an_edit_over_a_newer_one_is_refused_whole(opened, draft):
     opened.edit(draft, relabel(3, seen=0), reviewer="ann")
     with pytest.raises(errors.DraftConflictError) as refusal:
         opened.edit(draft, exclude(4, seen=0), exclude(3, seen=0), reviewer="bob")
@@ -125,7 +125,7 @@ def test_undo_and_redo_are_the_reviewers_own(opened, draft):
     assert ([entry.number for entry in page.data], page.has_more) == ([3, 2], True)
 
 
-def test_redo_takes_what_was_undone_last_whichever_was_named(opened, draft):
+def test_redo_takes_the_last_undone_entry(opened, draft):
     for row in range(3):
         opened.edit(draft, exclude(row))
     assert opened.undo(draft, last=1)["undone"] == 1
@@ -137,7 +137,7 @@ def test_redo_takes_what_was_undone_last_whichever_was_named(opened, draft):
     assert [opened.redo(draft)["undone"] for _ in range(3)] == [1, 2, 3]
 
 
-def test_one_call_undoes_what_one_call_did(opened, draft):
+def test_one_call_undoes_one_call(opened, draft):
     opened.edit(draft, exclude(0))
     receipt = opened.edit(draft, *({"row": row, "action": "accept"} for row in range(1, 5)))
     named = {"first": receipt["revision"] - 3, "last": receipt["revision"]}
@@ -156,7 +156,7 @@ def test_one_call_undoes_what_one_call_did(opened, draft):
     assert opened.undo(draft, **named)["edits"] == 3
 
 
-def test_entries_are_undone_by_their_number_where_nobody_gives_a_name(opened, draft):
+def test_entries_are_undone_by_number_without_a_reviewer(opened, draft):
     mine = opened.edit(draft, exclude(1), reviewer=None)["revision"]
     opened.edit(draft, exclude(2), reviewer=None)
     assert opened.undo(draft, None, last=mine)["rows"][0]["row"] == 1
@@ -391,7 +391,7 @@ def test_a_dataset_of_a_draft_keeps_sides(opened):
     assert rows["Invoice 1 was paid twice."].targets["route"] == {"other": 1.0}
 
 
-def test_what_cannot_be_a_version_says_why_and_offers_a_dataset(opened):
+def test_a_draft_that_cannot_be_a_version_names_the_reason_and_a_dataset(opened):
     dataset = opened.dataset()
     first, second, third = (opened.draft(dataset) for _ in range(3))
     with pytest.raises(errors.NoNewRowsError, match="dataset"):

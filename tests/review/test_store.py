@@ -77,7 +77,7 @@ def test_the_log_of_one_row_has_the_entries_about_many(drafted):
     assert page(None, 3, 5) == ([2, 1], False)
 
 
-def test_what_can_be_undone_and_redone_is_the_reviewers_own(drafted):
+def test_undo_and_redo_are_of_the_reviewers_own_entries(drafted):
     append(drafted, entry(1, 1), entry(2, 2, reviewer=None), entry(3, 3), entry(4, 4))
 
     def number(find, reviewer="ann"):

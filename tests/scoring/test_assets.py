@@ -57,7 +57,7 @@ def engines_that_read(file: str) -> list[str]:
 
 
 @pytest.mark.parametrize("engine", list(ENGINES))
-def test_a_model_is_loaded_with_what_its_manifest_says(folder, engine):
+def test_a_model_is_loaded_as_its_manifest_says(folder, engine):
     model = load_base_model(engine, folder=folder)
     assert (model.scorer.name, model.scorer.engine) == (NAME, engine)
     assert model.manifest == json.loads((folder / MANIFEST).read_bytes())
@@ -200,7 +200,7 @@ class TestShipped:
         assert any("validation" in json.loads(line) for line in lines)
 
 
-def test_what_a_text_states_is_truer_than_its_opposite():
+def test_a_stated_fact_is_truer_than_its_opposite():
     stated = {
         "The ticket was closed on Monday.": ("closed", "open"),
         "The request was denied.": ("denied", "approved"),

@@ -123,7 +123,7 @@ def test_an_idle_engine_does_not_wait_for_company(batcher, scorer):
     assert scorer.calls == [["one"], ["two"]]
 
 
-def test_what_arrives_while_the_engine_works_shares_its_next_call(batcher, scorer):
+def test_requests_during_a_call_share_the_next_one(batcher, scorer):
     first = occupy(batcher, scorer)
     requests = [make_request(context, n) for n, context in enumerate(("x", "y", "z"), start=1)]
     answers = [batcher.submit(request) for request in requests]
@@ -191,7 +191,7 @@ def test_a_queue_full_of_characters_refuses(batcher, scorer, monkeypatch):
     assert_scored(batcher.submit(make_request("small")), make_request("small"))
 
 
-def test_a_longer_queue_is_told_to_wait_longer():
+def test_a_longer_queue_has_a_longer_retry_after():
     waits = []
     for n_characters in (10, 200_000, 2_000_000):
         scorer = GatedScorer()
@@ -335,7 +335,7 @@ class TestShares:
         assert scorer.order.index("paid") < scorer.order.index("free 0")
         assert scorer.order.index("free") < scorer.order.index("later")
 
-    def test_a_full_queue_takes_a_place_from_whoever_has_most(self, batcher, scorer):
+    def test_a_full_queue_takes_a_place_from_the_largest_account(self, batcher, scorer):
         occupy(batcher, scorer)
         noisy = [batcher.submit(make_request(f"noisy {n}"), None, NOISY) for n in range(4)]
         quiet = [batcher.submit(make_request(f"quiet {n}"), None, QUIET) for n in range(2)]
@@ -450,7 +450,7 @@ def test_an_engine_that_answers_too_few_is_a_fault_and_not_the_end(batcher, scor
     [SystemExit(3), KeyboardInterrupt(), StopIteration(), TimeoutError(), CancelledError()],
     ids=lambda raised: type(raised).__name__,
 )
-def test_what_ends_a_call_does_not_end_the_thread_or_the_waiting(batcher, scorer, raised):
+def test_a_failed_call_ends_neither_the_thread_nor_waiting_requests(batcher, scorer, raised):
     scorer.fails = lambda requests: raised if requests[0].context == "bad" else None
     scorer.let_through(10)
     failure = batcher.submit(make_request("bad")).exception(timeout=PATIENCE_S)
@@ -460,7 +460,7 @@ def test_what_ends_a_call_does_not_end_the_thread_or_the_waiting(batcher, scorer
     assert_scored(batcher.submit(make_request("next")), make_request("next"))
 
 
-def test_closing_answers_what_is_queued_and_refuses_the_rest(scorer):
+def test_closing_answers_queued_requests_and_refuses_the_rest(scorer):
     batcher = Batcher(scorer)
     first = occupy(batcher, scorer)
     queued = submit_all(batcher, "012")

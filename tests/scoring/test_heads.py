@@ -141,7 +141,7 @@ def test_answers_are_log_probabilities():
         assert np.exp(logs.astype(float)).sum() == pytest.approx(1, abs=1e-6)
 
 
-def test_a_head_says_what_it_needs():
+def test_a_head_names_its_inputs():
     linear, reading = linear_head(), base_head()
     assert (linear.needs_base, linear.needs_markers, linear.needs_embedding) == (False, False, True)
     assert (reading.needs_base, reading.needs_markers, reading.needs_embedding) == (
@@ -170,7 +170,7 @@ def parent_head(parent):
     return Head(spec, tensors, parent.tables)
 
 
-def test_a_parent_alone_says_what_it_said():
+def test_a_parent_alone_has_its_own_logits():
     np.testing.assert_allclose(ask(parent_head(linear_head())), ask(linear_head()), atol=1e-6)
 
 

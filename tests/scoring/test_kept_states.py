@@ -16,7 +16,7 @@ def states(n_tokens: int, value: float = 0.0) -> np.ndarray:
 ENTRY = 384 * 4 + 401
 
 
-def test_what_is_put_is_found_by_its_model_alone():
+def test_states_are_found_by_their_model_alone():
     kept = KeptStates()
     kept.put(1, {b"a": states(2, 1.0)})
     assert np.array_equal(kept.get(1, [b"a", b"b"])[b"a"], states(2, 1.0))
@@ -36,14 +36,14 @@ def test_the_least_recently_used_leaves_first():
     assert kept.figures().n_bytes == 2 * ENTRY
 
 
-def test_what_is_put_again_counts_once():
+def test_states_stored_again_count_once():
     kept = KeptStates()
     kept.put(0, {b"a": states(1)})
     kept.put(0, {b"a": states(1)})
     assert kept.figures().n_bytes == ENTRY
 
 
-def test_what_is_larger_than_the_bound_pushes_nothing_out():
+def test_states_over_the_bound_push_nothing_out():
     kept = KeptStates(2 * ENTRY)
     kept.put(0, {b"a": states(1)})
     kept.put(0, {b"b": states(9)})

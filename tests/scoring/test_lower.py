@@ -127,7 +127,7 @@ def test_a_known_question_has_the_bits_of_one_that_is_not(model, fresh):
 
 
 @pytest.mark.slow
-def test_the_bits_do_not_depend_on_what_a_question_was_first_read_with(model, fresh):
+def test_the_bits_do_not_depend_on_the_first_pass_of_a_question(model, fresh):
     fresh(model, 0)
     asked = [REQUESTS[name] for name in ("short", "outcomes", "many")]
     expected = [model.scorer.score([one])[0] for one in asked]

@@ -168,7 +168,7 @@ def test_both_engines_answer_alike_and_otherwise_than_the_base(adapter, random_f
         (ADAPTER_FACTS, b'{"base": 1}', "cannot be read"),
     ],
 )
-def test_a_file_that_is_missing_or_another_is_told(adapter, file, content, message):
+def test_a_missing_or_altered_file_is_refused(adapter, file, content, message):
     if content is None:
         (adapter / file).unlink()
     else:

@@ -73,7 +73,7 @@ def test_a_long_text_is_read_to_its_end():
         assert set(told[0].tolist()) > set(plain[0].tolist())
 
 
-def test_a_table_keeps_what_most_texts_have():
+def test_a_table_keeps_the_commonest_ngrams():
     table = fit_table(TEXTS, 5)
     assert len(table) == 5
     assert (np.diff(table.columns.astype(np.int64)) > 0).all()

@@ -145,7 +145,7 @@ def test_nothing_is_left_out(request_):
 
 @few
 @given(tokenized())
-def test_positions_and_roles_say_what_a_block_is(request_):
+def test_positions_and_roles_identify_a_block(request_):
     layout = lay_out(request_)
     owner = owners(layout)
     bounds = {
@@ -208,7 +208,7 @@ def test_a_token_sees_its_own_outcome_its_question_and_the_context(request_):
 @pytest.mark.slow
 @few
 @given(tokenized())
-def test_what_a_token_sees_outside_its_block_is_of_an_earlier_stage(request_):
+def test_a_token_sees_only_earlier_stages_outside_its_block(request_):
     layout = lay_out(request_)
     seer, seen = np.nonzero(visibility(layout))
     other = layout.blocks[seer, 0] != layout.blocks[seen, 0]

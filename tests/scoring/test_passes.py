@@ -93,7 +93,7 @@ def test_given_marker_vectors_are_passed_on():
     assert np.array_equal(inputs["marker_past"][0], given)
 
 
-def test_what_earlier_passes_pooled_is_passed_on():
+def test_pooled_vectors_of_earlier_passes_are_passed_on():
     pooled = vectors(1)
     inputs = pass_inputs(make_rows(2), [NO_DECISION], [1], pooled_past=pooled)
     assert np.array_equal(inputs["pooled_past"], pooled)
@@ -122,7 +122,7 @@ def test_the_inputs_are_those_that_the_graph_declares(random_engine):
             assert isinstance(wanted, str) or size == wanted, name
 
 
-def test_no_past_is_one_token_that_nobody_hears():
+def test_no_past_is_one_unheard_token():
     tensors = NO_PAST.tensors()
     assert tensors["past_channels"].tolist() == [0]
     assert len(tensors) == 1 + 2 * N_LAYERS

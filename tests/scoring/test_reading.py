@@ -102,7 +102,7 @@ def scorer(load, request: pytest.FixtureRequest) -> OnnxScorer:
     return load("random", request.param).scorer
 
 
-def test_what_surrounds_the_sentence_that_decides_takes_no_similarity_from_it(scorer, monkeypatch):
+def test_surrounding_sentences_take_no_similarity_from_the_deciding_one(scorer, monkeypatch):
     given = []
     run = type(scorer.pass_engine).run
 

@@ -158,7 +158,7 @@ def test_a_unit_that_is_summed_lies_between_two_places_where_sums_begin(sizes):
 
 
 @given(st.lists(st.integers(1, SUMMED), min_size=1, max_size=20))
-def test_what_is_summed_in_the_last_layer_lies_so_there_alone(sizes):
+def test_units_summed_in_the_last_layer_lie_so_there_alone(sizes):
     units = [
         replace(unit, states=np.zeros((len(unit), 4), np.float32)) for unit in make_units(sizes)
     ]
@@ -193,7 +193,7 @@ def test_units_that_see_much_begin_rows_of_their_own():
 
 @few
 @given(st.integers(0, 300), st.integers(1, 20))
-def test_padding_is_heard_by_nobody(n_context, n_question):
+def test_padding_is_not_heard(n_context, n_question):
     decision = TokenizedDecision("single", list(range(n_question)), [[1], [2, 3]])
     layout = lay_out(TokenizedRequest(list(range(n_context)), [decision]))
     rows = fill_rows([tokens_of(layout), tokens_of(layout, layout.n_ids)], 2 * ROW_LENGTH)

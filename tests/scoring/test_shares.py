@@ -48,7 +48,7 @@ def test_everything_is_taken_once_within_the_bound(items, bound):
 
 
 @pytest.mark.parametrize(("a", "b"), [(80, 80), (80, 8_000), (100_000, 80), (300, 2_000)])
-def test_accounts_get_the_same_whatever_they_send(a, b):
+def test_accounts_get_the_same_share(a, b):
     queue = filled(*(Item(A, a) for _ in range(4_000)), *(Item(B, b) for _ in range(4_000)))
     got = {A: 0, B: 0}
     while got[A] + got[B] < 40 * MOST_CHARACTERS // 10:
@@ -66,7 +66,7 @@ def test_short_ones_of_an_account_go_first_and_a_long_one_is_not_put_off_for_eve
     assert order.index(-1) == 9
 
 
-def test_what_goes_before_an_entry_is_its_own_line_and_as_much_of_others():
+def test_an_entry_waits_for_its_own_line_and_as_much_of_others():
     long, short = Item(A, 200_000), Item(A, 3_000)
     queue = filled(long, Item(A, 1_000), Item(A, 4_000), Item(B, 9_000), long)
     assert queue.characters_before(short) == 2 * 5_000
@@ -75,7 +75,7 @@ def test_what_goes_before_an_entry_is_its_own_line_and_as_much_of_others():
     assert queue.characters_before(long, 9_000) == 5_000
 
 
-def test_what_may_not_go_keeps_its_place():
+def test_a_blocked_entry_keeps_its_place():
     queue = filled(Item(A, 1, 1), Item(B, 1, 2), Item(A, 1, 3))
     assert queue.take(10, lambda item: item.share == B) == [Item(B, 1, 2)]
     assert queue.take(10, lambda item: item.share == B) == []

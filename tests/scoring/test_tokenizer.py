@@ -32,7 +32,7 @@ def words() -> Tokenizer:
     return Tokenizer(make_tokenizer_json(), name="words", revision="1")
 
 
-def test_what_is_kept_is_what_was_encoded(tokenizer, monkeypatch):
+def test_cached_ids_equal_encoded_ones(tokenizer, monkeypatch):
     texts = ["", "card", "pay the bank", "Größe 木水 가각 😀", make_words(60), make_words(600)]
     first = tokenizer.encode_many(texts)
     assert all(isinstance(ids, tuple) for ids in first)
@@ -70,7 +70,7 @@ def test_a_text_has_at_least_its_words(text):
     assert words().least(text) <= words().count(text)
 
 
-def test_the_bound_is_far_below_what_a_process_has():
+def test_the_bound_is_far_below_a_processs_memory():
     assert module.CACHE_BYTES <= 32 * 1024 * 1024
 
 
@@ -99,7 +99,7 @@ def test_texts_take_no_more_memory_than_they_may(tokenizer, make):
     assert taken <= 1.1 * 256 * 1024
 
 
-def test_what_was_used_last_is_kept(tokenizer):
+def test_the_last_used_text_is_kept(tokenizer):
     tokenizer.cached.bound(8 * 1024)
     for i in range(100):
         tokenizer.encode(f"outcome {i}")

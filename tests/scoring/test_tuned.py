@@ -113,7 +113,7 @@ def test_a_decision_with_a_head_goes_through_it_and_any_other_through_the_base()
     assert plain.marker_vectors.shape == (2, 0)
 
 
-def test_the_base_reads_only_what_heads_and_other_decisions_need():
+def test_the_base_reads_only_inputs_of_heads_and_other_decisions():
     base = WatchedScorer()
     requests = [
         RenderedRequest("one", (PLAIN,)),
@@ -128,7 +128,7 @@ def test_the_base_reads_only_what_heads_and_other_decisions_need():
     assert base.embedded == ["three"]
 
 
-def test_what_shares_a_call_changes_nothing():
+def test_other_requests_of_a_call_change_nothing():
     model = tuned_on(WatchedScorer())
     requests = [
         RenderedRequest(f"Text {n}", (READING, OTHER, PLAIN)[: 1 + n % 3]) for n in range(7)
@@ -155,7 +155,7 @@ def test_a_closed_model_answers_no_more_and_its_shared_base_does():
         base.score([RenderedRequest("text", (OTHER,))])
 
 
-def test_a_model_has_the_name_the_engine_and_the_vectors_of_what_is_below():
+def test_a_model_has_the_name_engine_and_vectors_of_its_base():
     model = tuned_on(WatchedScorer())
     assert (model.name, model.engine) == ("hashing", "hashing")
     assert model.embed(["a", "b"]).shape == (2, 4)
@@ -163,7 +163,7 @@ def test_a_model_has_the_name_the_engine_and_the_vectors_of_what_is_below():
         tuned_on(HashingScorer()).embed(["a"])
 
 
-def test_what_a_head_answers_is_not_tempered_again():
+def test_answers_of_a_head_are_not_tempered_again():
     decide = DecideService(
         model_name="m",
         temperatures=TemperatureTable({"binary": {"2": 5.0}}),
@@ -229,7 +229,7 @@ def test_an_artifact_is_checked_file_by_file(tmp_path):
     "content",
     [b"", b"{", b"[]", b'{"format": "another-1"}', b'{"format": "steelyard-model-1"}'],
 )
-def test_a_manifest_that_cannot_be_read_is_told(tmp_path, content):
+def test_an_unreadable_manifest_is_refused(tmp_path, content):
     with pytest.raises(EngineUnavailableError, match=r"has no manifest\.json") as caught:
         read_artifact(tmp_path)
     assert reason_of(caught.value) == "files_missing"
@@ -246,7 +246,7 @@ def test_a_manifest_that_leads_outside_is_refused(tmp_path, path):
         read_artifact(tmp_path)
 
 
-def test_another_base_or_engine_is_told_apart(tmp_path):
+def test_another_base_or_engine_is_recognised(tmp_path):
     manifest = write_manifest(tmp_path, origin_of(HashingScorer("trained")))
     check_base(manifest, HashingScorer("trained", name="renamed"))
     with pytest.raises(EngineUnavailableError, match="other weights") as caught:

@@ -119,7 +119,7 @@ def test_control_tokens_in_a_text_are_text(tmp_path):
         ({"model_type": "bert", "max_position_embeddings": None}, 512),
     ],
 )
-def test_the_most_tokens_are_what_an_encoder_has_positions_for(tmp_path, config, most):
+def test_the_most_tokens_are_the_encoders_positions(tmp_path, config, most):
     assert read_folder(write_encoder(tmp_path, config=config)).max_tokens == most
 
 
@@ -154,7 +154,7 @@ def test_an_outcome_is_as_likely_as_its_statement_follows(tmp_path):
         ("model.onnx", "<html>", "cannot be loaded"),
     ],
 )
-def test_what_is_no_encoder_is_refused_in_a_sentence(tmp_path, name, content, message):
+def test_other_folders_are_refused_in_a_sentence(tmp_path, name, content, message):
     write_encoder(tmp_path)
     (tmp_path / name).unlink(missing_ok=True)
     if content is not None:

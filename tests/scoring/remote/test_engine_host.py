@@ -113,7 +113,7 @@ def test_one_that_cannot_follows_the_next_address_and_is_tried_while_the_file_is
     assert world.look("no address") == dict.fromkeys("abc", TWO)
 
 
-def test_a_reason_is_told_when_it_is_another(world, caplog):
+def test_a_new_reason_is_reported(world, caplog):
     for text in ("one", "one", "another"):
         world.failing["b"] = fail(EngineUnavailableError(text))
         world.look(TWO)

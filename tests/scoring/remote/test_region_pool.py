@@ -68,7 +68,7 @@ def let_go(pool: RegionPool, n_regions: int) -> None:
         pool.discard(region)
 
 
-def test_what_was_refused_is_asked_again_until_it_is_done(pool, server):
+def test_refused_unmappings_are_repeated_until_done(pool, server):
     server.fault = in_use()
     let_go(pool, 3)
     pool.ask_again()

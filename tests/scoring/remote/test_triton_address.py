@@ -47,7 +47,7 @@ def test_nothing_is_this_process():
         "file:scorer",
     ],
 )
-def test_refusals_say_what_to_give(text):
+def test_refusals_have_a_valid_example(text):
     with pytest.raises(InvalidSettingError, match=r"STEELYARD_SCORER.*triton://HOST:PORT"):
         parse_scorer(text)
 

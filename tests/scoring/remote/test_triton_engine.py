@@ -83,7 +83,7 @@ def check(engine: TritonEngine, inputs: dict[str, np.ndarray], outputs=SMALL) ->
         assert found[name].dtype == np.float32
 
 
-def test_a_pass_is_what_the_model_gives(engine, server):
+def test_a_pass_returns_the_outputs_of_the_model(engine, server):
     check(engine, probe_inputs())
     check(engine, probe_inputs(), ("pooled", *PAST_OUTPUTS))
     assert server.calls["register"] == 0
@@ -177,7 +177,7 @@ def test_a_server_started_again_knows_no_region(engine, server, model):
     assert server.calls["register"] == 2
 
 
-def test_a_server_that_lacks_what_it_just_mapped_is_sent_tensors(model, caplog):
+def test_a_server_that_lost_a_region_is_sent_tensors(model, caplog):
     with serving(("base", model), loses_memory=True) as server, opened(server) as engine:
         check(engine, large_inputs())
         check(engine, large_inputs())
@@ -248,7 +248,7 @@ def test_every_status_of_grpc_is_foreseen():
     assert failure_of(InferenceServerException("no status"), "triton://h:1", "m").retryable
 
 
-def test_what_passes_by_itself_is_tried_again(engine, model):
+def test_passing_failures_are_tried_again(engine, model):
     model.fault, model.n_faults = grpc.StatusCode.UNAVAILABLE, 2
     check(engine, probe_inputs())
 
@@ -425,9 +425,7 @@ def _until_reached(engine: TritonEngine) -> None:
         ),
     ],
 )
-def test_what_cannot_be_used_is_refused_when_it_is_opened(
-    server, model, spoil, message, least_wait_s
-):
+def test_unusable_servers_are_refused_when_opened(server, model, spoil, message, least_wait_s):
     spoil(model, server)
     engine = connect(server)
     with pytest.raises(errors.EngineUnavailableError, match=message) as failure:
@@ -478,7 +476,7 @@ def test_passes_leave_a_model_that_becomes_another_until_it_is_theirs_again(
     routed.close()
 
 
-def test_loading_is_told_and_has_a_deadline(server, model):
+def test_loading_is_reported_and_has_a_deadline(server, model):
     model.load_gate.clear()
     engine = connect(server, load_s=0.2)
     seen = threading.Event()
@@ -499,7 +497,7 @@ def test_loading_is_told_and_has_a_deadline(server, model):
 
 
 @pytest.mark.parametrize("was_loaded", [False, True], ids=["by it", "by one that was killed"])
-def test_whoever_used_it_last_lets_go_of_it_whoever_loaded_it(server, model, was_loaded):
+def test_the_last_user_unloads_a_model(server, model, was_loaded):
     model.is_loaded = was_loaded
     with opened(server, unloads=True) as engine:
         check(engine, probe_inputs())
@@ -511,7 +509,7 @@ def test_whoever_used_it_last_lets_go_of_it_whoever_loaded_it(server, model, was
     "who",
     ["a base model", "a base model that another loaded", "another uses it", "another used it"],
 )
-def test_what_is_not_ours_stays_loaded(server, model, who):
+def test_models_of_others_stay_loaded(server, model, who):
     is_base = who.startswith("a base model")
     model.is_loaded = who in {"a base model that another loaded", "another used it"}
     if who == "another used it":

@@ -89,7 +89,7 @@ def test_a_pass_that_fails_is_answered_here_and_the_next_is_sent_again(world):
     assert world.engine.status.passes == {"in-process": 1, "triton": 1}
 
 
-def test_a_pass_that_nobody_waits_for_is_not_sent_and_is_no_fault_of_the_server(world):
+def test_a_pass_of_a_gone_caller_is_not_sent_and_is_no_fault_of_the_server(world):
     before = (world.remote.n_passes, world.local.n_passes)
     with only_while(lambda: world.remote.n_passes < before[0] + 2):
         world.run()
@@ -128,7 +128,7 @@ def test_it_comes_back_by_itself(world):
     world.run()
 
 
-def test_what_fails_again_and_again_gets_passes_ever_more_rarely(world):
+def test_a_failing_server_gets_ever_fewer_passes(world):
     pauses = []
     for _ in range(5):
         world.remote.failing = gone
@@ -192,7 +192,7 @@ def test_other_weights_are_never_used(caplog):
     world.engine.close()
 
 
-def test_without_fallback_failures_are_told_and_nothing_is_loaded():
+def test_without_fallback_failures_are_raised_and_nothing_is_loaded():
     world = World(Remote(), falls_back=False)
     with pytest.raises(errors.EngineUnavailableError, match="not there yet"):
         world.run()
