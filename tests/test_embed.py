@@ -235,7 +235,7 @@ def test_a_port_that_is_taken_is_named_and_nothing_is_left():
         assert threading.active_count() <= threads
 
 
-def test_what_cannot_be_used_is_named(tmp_path):
+def test_unusable_arguments_are_named(tmp_path):
     with pytest.raises(InvalidSettingError, match="host"):
         steelyard.embed(host="0.0.0.0")
     with pytest.raises(InvalidSettingError, match="colour"):
@@ -262,7 +262,7 @@ def test_settings_reach_the_server():
         ({"accounts": "on"}, None, 600),
     ],
 )
-def test_without_accounts_nobody_waits_unless_told_to(monkeypatch, given, variable, expected):
+def test_without_accounts_callers_wait_only_if_configured(monkeypatch, given, variable, expected):
     if variable is None:
         monkeypatch.delenv("STEELYARD_REQUESTS_PER_MINUTE", raising=False)
     else:

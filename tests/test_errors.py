@@ -106,7 +106,7 @@ def test_violations_make_details_and_a_message() -> None:
 @pytest.mark.parametrize(
     "body", [None, "x", {}, {"error": None}, {"error": {}}, {"error": {"message": 3}}]
 )
-def test_a_body_that_is_not_ours_is_told_apart(body: object) -> None:
+def test_a_foreign_body_is_recognised(body: object) -> None:
     error = error_from_body(502, body)
     assert type(error) is SteelyardError
     assert "502" in error.message

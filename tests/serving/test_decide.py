@@ -72,7 +72,7 @@ def test_usage_names_the_tokenizer_and_counts() -> None:
     }
 
 
-def test_temperatures_are_told_when_they_are_not_one() -> None:
+def test_temperatures_other_than_one_are_reported() -> None:
     assert sent(make_request_dict(temperature=2))["temperature"] == {
         "route": 2,
         "refund": 2,
@@ -168,7 +168,7 @@ def test_a_payload_is_left_as_it_was() -> None:
     assert json.dumps(request) == before
 
 
-def test_what_is_unread_is_drawn_to_uniform_and_told() -> None:
+def test_an_unread_context_is_drawn_to_uniform_and_reported() -> None:
     service = make_service(warns=True)
     decision = {"id": "d", "kind": "binary", "question": "Is it late?"}
     plain = service.prepare({"context": "It is late.", "decisions": [decision]})
@@ -186,7 +186,7 @@ def test_what_is_unread_is_drawn_to_uniform_and_told() -> None:
     assert make_service().finish(quiet, [score]).warnings is msgspec.UNSET
 
 
-def test_an_answer_has_what_is_unstated_and_doubtful_where_the_model_knows() -> None:
+def test_an_answer_has_unstated_and_doubt_where_the_model_knows() -> None:
     decision = {"id": "d", "kind": "binary", "question": "Is it late?"}
     policies = [{"policy": {"abstain_unstated": most}} for most in (0.3, 0.5)]
     service = make_service()

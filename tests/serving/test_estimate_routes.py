@@ -32,7 +32,7 @@ def priced():
         yield client
 
 
-def test_it_says_what_the_request_costs(priced, make_request):
+def test_it_has_the_price_of_the_request(priced, make_request):
     estimate = priced.post(PATH, json=make_request()).json()
     tokens = estimate["input_tokens"]
     assert estimate.keys() == {
@@ -54,7 +54,7 @@ def test_nothing_runs(client, server, make_request):
     assert server.scorer.n_requests == 0
 
 
-def test_what_is_free_costs_nothing(client, make_request):
+def test_a_free_model_costs_nothing(client, make_request):
     estimate = client.post(PATH, json=make_request()).json()
     assert estimate["maximum_charge_usd"] == "0"
     assert [quote["quote_usd"] for quote in estimate["models"]] == ["0"]
@@ -91,14 +91,14 @@ def test_the_hold_is_the_estimate_and_the_charge_is_no_more(priced, request):
         ),
     ],
 )
-def test_it_refuses_what_decide_refuses(client, make_request, fields, status, code, field):
+def test_it_refuses_as_decide_does(client, make_request, fields, status, code, field):
     for path in (PATH, "/v1/decide"):
         refused = client.post(path, json=make_request(**fields))
         at = None if field is None else ["body", field]
         assert_canonical_error(refused, status, code, path=at)
 
 
-def test_more_tokens_than_a_minute_allows_are_told(make_request):
+def test_more_tokens_than_a_minute_allows_are_reported(make_request):
     with live_server(tokens_per_minute=10) as server:
         for path in (PATH, "/v1/decide"):
             response = httpx.post(f"{server.url}{path}", json=make_request())

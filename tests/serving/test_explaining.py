@@ -83,7 +83,7 @@ def test_each_question_is_read_as_a_statement_and_its_negation(client):
 
 
 @pytest.mark.usefixtures("every_response_is_checked")
-def test_it_is_what_the_same_request_answers_without_each_sentence(client):
+def test_it_equals_the_request_without_each_sentence(client):
     plain = client.decide(TEXT, DECISIONS)
     answer = client.decide(TEXT, DECISIONS, explain=True, store=True)
     assert {name: replace(result, read_as=UNSET) for name, result in answer.decisions.items()} == (

@@ -157,9 +157,7 @@ def test_another_model_steps_in_for_an_engine_that_fails(
 
 
 @pytest.mark.parametrize("fault", ["crash", *GARBAGE])
-def test_without_fallback_a_failing_engine_is_told_and_nothing_is_made_up(
-    models: Models, fault: str
-) -> None:
+def test_without_fallback_a_failing_engine_is_an_error(models: Models, fault: str) -> None:
     models.scorers["a"].behave = GARBAGE.get(fault, crash)
     with pytest.raises(UnansweredError) as caught:
         models.ask(fallback="none")

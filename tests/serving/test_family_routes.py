@@ -220,11 +220,11 @@ def test_a_number_answers_only_while_its_own_switch_is_on(client):
 
 
 @pytest.mark.parametrize("name", ["nobody", "router@2", "router@", "No Body", "ft-x", "@"])
-def test_what_is_nobodys_name_is_not_found(client, name):
+def test_an_unknown_name_is_not_found(client, name):
     assert_canonical_error(ask(client, model=name), 404, "not_found")
 
 
-def test_a_family_that_is_off_is_told_and_nobody_stands_in(client):
+def test_a_family_that_is_off_is_refused_without_a_fallback(client):
     key = {"Idempotency-Key": "before-it-went-off"}
     answered = ask(client, headers=key)
     switch(client, "/v1/families/router", on=False)
@@ -304,7 +304,7 @@ def test_a_call_moves_the_idle_clock(client):
     wait_for(lambda: used_at() > before)
 
 
-def test_a_model_that_loads_is_told_and_loading_goes_on(client, cold):
+def test_a_loading_model_is_reported_and_loading_goes_on(client, cold):
     key = {"Idempotency-Key": "while-it-loads"}
     refused = ask(client, fallback="none", headers=key)
     assert_canonical_error(refused, 503, "model_warming", retryable=True)
@@ -328,7 +328,7 @@ def test_a_base_model_stands_in_while_it_loads(client, cold, uses):
     assert listed["fallback"]["to"] == "second"
 
 
-def test_a_list_stands_in_for_what_is_off(client):
+def test_a_list_stands_in_for_a_family_that_is_off(client):
     for fallback in ("auto", "none", ["nobody"]):
         refused = ask(client, model="router@1", fallback=fallback)
         assert_canonical_error(refused, 409, "model_off")
@@ -375,7 +375,9 @@ def test_an_engine_that_fails_is_passed_over_for_a_while(client, engines, adapte
     assert answer["model"] == "second"
 
 
-def test_a_model_that_cannot_be_loaded_is_told_and_nobody_stands_in(client, cold, engines, adapter):
+def test_a_model_that_cannot_be_loaded_is_refused_without_a_fallback(
+    client, cold, engines, adapter
+):
     cold.failure = EngineUnavailableError("A file was altered.")
     cold.may_load.set()
     # The call that finds out, and those after it.
@@ -432,7 +434,7 @@ def test_evaluations_by_name(client, home, uses, adapter):
     assert uses == ["router"], "nothing was queued"
 
 
-def test_what_the_fine_tune_measured_is_not_scored_again(client):
+def test_rows_measured_by_the_fine_tune_are_not_scored_again(client):
     family = client.get("/v1/families/router").json()
     body = {"dataset_id": family["dataset_id"], "models": ["router"]}
     submitted = client.post("/v1/evaluations", json=body).json()

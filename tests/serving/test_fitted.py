@@ -48,7 +48,7 @@ def test_a_home_is_measured_once_on_each_processor(tmp_path, monkeypatch):
     assert stored(tmp_path / FILE) == faster
 
 
-def test_what_the_settings_name_is_not_measured(tmp_path):
+def test_an_engine_of_the_settings_is_not_measured(tmp_path):
     for overrides in ({"engine": "hashing"}, {"scorer": "triton://localhost:8001"}):
         settings = read_settings({"home": tmp_path, **overrides}, environ={})
         assert fitted(settings, lambda: pytest.fail("measured")) == settings

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 
 
 @pytest.mark.parametrize("path", ["/v1/health", "/health"])
-def test_health_says_what_runs(client, server, path):
+def test_health_names_the_running_model(client, server, path):
     response = client.get(path)
     assert response.status_code == 200
     assert response.headers["x-request-id"].startswith("req_")

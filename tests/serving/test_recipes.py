@@ -34,7 +34,7 @@ def test_the_linter_has_nothing_to_say(recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize("recipe", recipes(), ids=lambda recipe: recipe.id)
-def test_a_recipe_says_what_it_is_for(recipe: Recipe) -> None:
+def test_a_recipe_has_a_purpose(recipe: Recipe) -> None:
     for text in (recipe.title, recipe.description, recipe.example_context):
         assert text == text.strip()
         assert text

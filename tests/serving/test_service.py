@@ -158,7 +158,7 @@ def world() -> Iterator[World]:
 @pytest.mark.parametrize(
     ("fields", "price"), [({}, 12), ({"model": "b"}, 5), ({"model": "dear"}, 40)]
 )
-def test_the_estimate_is_the_hold_is_what_the_answer_says(
+def test_the_estimate_the_hold_and_the_answer_agree(
     world: World, fields: dict[str, Any], price: int
 ) -> None:
     estimate = asyncio.run(world.estimate(**fields))
@@ -193,7 +193,7 @@ def test_a_fallback_costs_its_own_price_and_never_more_than_the_hold(
     assert world.log.settled[0][0] == amount
 
 
-def test_what_is_stored_is_what_was_asked_and_answered(world: World) -> None:
+def test_the_stored_decision_equals_request_and_answer(world: World) -> None:
     answer = world.ask(metadata={"ticket": 7}, temperature=2)
     _, _, stored = world.log.settled[0]
     assert answer["stored"] is True
@@ -350,7 +350,7 @@ def test_a_request_at_fault_after_all_frees_the_key(
     assert world.log.released == [None]
 
 
-def test_a_fault_of_the_server_is_told_without_its_text_and_ends_the_operation(
+def test_a_fault_of_the_server_has_no_text_and_ends_the_operation(
     world: World,
 ) -> None:
     def encode_badly(_: object) -> object:
@@ -363,7 +363,7 @@ def test_a_fault_of_the_server_is_told_without_its_text_and_ends_the_operation(
     assert world.log.released == [caught.value]
 
 
-def test_an_end_that_cannot_be_written_is_told_as_the_log_tells_it(world: World) -> None:
+def test_an_end_that_cannot_be_written_is_reported_as_in_the_log(world: World) -> None:
     world.log.settle_failure = OutcomeUnknownError("Nobody knows.")
     with pytest.raises(OutcomeUnknownError):
         world.ask()
@@ -422,7 +422,7 @@ def test_a_caller_that_goes_away_while_it_waits(
     assert len(world.log.settled) + len(world.log.released) == 2
 
 
-def test_a_loop_that_ends_frees_what_was_accepted(world: World) -> None:
+def test_a_loop_that_ends_frees_accepted_operations(world: World) -> None:
     async def stop() -> None:
         await begin(world, "k")
 

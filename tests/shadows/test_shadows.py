@@ -25,7 +25,7 @@ def test_a_share_is_of_all_answers_and_a_larger_one_has_the_smaller():
     assert all(is_chosen(one, 1.0) for one in ids)
 
 
-def test_counts_are_of_what_both_answered_by_who_was_right():
+def test_counts_are_of_shared_answers_by_the_right_model():
     def pair(family, shadow, outcome=None):
         observed = {} if outcome is None else {"team": outcome}
         return Pair({"team": Top(family), "own": Top("x")}, {"team": Top(shadow)}, observed)
@@ -124,7 +124,7 @@ def test_the_newest_are_scored_so_many_at_a_time_and_each_once(state, shadows, m
     assert sorted(taken(state)) == [f"dec_{n:02}" for n in range(_AT_ONCE + 2)]
 
 
-def test_what_fails_is_left_out_and_asked_no_more(state, shadows, model, caplog):
+def test_failed_requests_are_left_out_and_not_repeated(state, shadows, model, caplog):
     answered(state, "dec_1", NOW - 2)
     model.failure = EngineUnavailableError("It is away.")
     shadows.tick()

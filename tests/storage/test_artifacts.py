@@ -104,7 +104,7 @@ def test_a_file_altered_in_the_store_is_never_served(
     assert not list((tmp_path / "models").iterdir())
 
 
-def test_an_altered_or_absent_manifest_is_told(artifacts: ArtifactStore, tmp_path: Path) -> None:
+def test_an_altered_or_absent_manifest_is_refused(artifacts: ArtifactStore, tmp_path: Path) -> None:
     name = make_model(tmp_path / "made")
     with pytest.raises(EngineUnavailableError, match="not in the store"):
         artifacts.fetch(name)
@@ -116,7 +116,7 @@ def test_an_altered_or_absent_manifest_is_told(artifacts: ArtifactStore, tmp_pat
     assert reason_of(caught.value) == "files_altered"
 
 
-def test_what_is_no_model_is_not_stored(artifacts: ArtifactStore, tmp_path: Path) -> None:
+def test_other_folders_are_not_stored_as_models(artifacts: ArtifactStore, tmp_path: Path) -> None:
     folder = tmp_path / "made"
     folder.mkdir()
     with pytest.raises(ValueError, match=r"has no manifest\.json"):
@@ -142,7 +142,7 @@ def test_a_manifest_cannot_name_files_outside_its_folder(
         artifacts.put(folder)
 
 
-def test_a_sweep_keeps_what_live_models_share(artifacts: ArtifactStore, tmp_path: Path) -> None:
+def test_a_sweep_keeps_files_of_live_models(artifacts: ArtifactStore, tmp_path: Path) -> None:
     kept = make_model(tmp_path / "kept", **{"heads.safetensors": b"kept"})
     gone = make_model(tmp_path / "gone", **{"heads.safetensors": b"gone"})
     for name in ("kept", "gone"):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from steelyard.recent import Recent
 
 
-def test_what_was_not_used_for_longest_goes_first():
+def test_the_least_recently_used_goes_first():
     recent = Recent[str, int](2)
     recent.note("a", 1)
     recent.note("b", 2)
@@ -29,7 +29,7 @@ def test_sizes_and_numbers_are_bounded():
     assert (len(recent), recent.size) == (0, 0)
 
 
-def test_what_is_too_large_is_not_stored_unless_the_newest_always_is():
+def test_too_large_values_are_not_stored_unless_the_newest_always_is():
     recent = Recent[str, str](2, lambda _, text: len(text))
     recent.note("a", "1")
     recent.note("b", "123")

@@ -136,7 +136,7 @@ def find(connection: Connection, name: str) -> list[str]:
     )
 
 
-def test_an_error_of_a_statement_does_not_tell_what_was_sent(state: State):
+def test_an_error_of_a_statement_hides_its_parameters(state: State):
     with pytest.raises(IntegrityError) as caught:
         state.write_now(lambda connection: [add("secret")(connection), add("secret")(connection)])
     told = str(caught.value).partition("[SQL")[2]
@@ -200,7 +200,7 @@ def test_a_lookup_that_would_have_to_wait_is_left_to_a_thread(
     assert threads[1] == threading.current_thread().name
 
 
-def test_only_what_must_outlive_the_power_is_synced(tmp_path: Path):
+def test_only_durable_writes_are_synced(tmp_path: Path):
     state = open_state(f"sqlite:///{tmp_path / 'state.sqlite'}")
 
     def level(connection: Connection) -> int:
@@ -276,7 +276,7 @@ def test_a_write_given_up_before_its_turn_is_not_written(state: State):
     assert names(state) == {"after"}
 
 
-def test_close_finishes_what_is_queued_and_refuses_the_rest(state: State, state_url: str):
+def test_close_finishes_queued_writes_and_refuses_the_rest(state: State, state_url: str):
     go_on = blocked(state)
     futures = [state.submit(add(str(index))) for index in range(5)]
     threading.Timer(0.05, go_on.set).start()
@@ -384,7 +384,7 @@ def replace_by_copy(file: Path) -> None:
 
 
 @pytest.mark.parametrize("lose", LOST.values(), ids=LOST.keys())
-def test_what_goes_to_a_file_that_is_gone_is_not_written(tmp_path: Path, monkeypatch, lose):
+def test_writes_to_a_removed_file_fail(tmp_path: Path, monkeypatch, lose):
     monkeypatch.setattr("steelyard.storage.locks._HOLDS_S", -1.0)
     home = tmp_path / "home"
     state = open_state(f"sqlite:///{home / 'state.sqlite'}")
@@ -480,7 +480,7 @@ def test_a_url_of_no_such_database_is_refused_and_not_repeated(url: str):
     assert "secret" not in str(caught.value)
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path):
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageUnavailableError, match="cannot be opened"):
         open_state(f"sqlite:///{tmp_path / 'file' / 'state.sqlite'}")

@@ -76,7 +76,7 @@ def collector():
         server.server_close()
 
 
-def test_a_request_a_remote_model_and_a_job_are_told_without_a_word_of_them(traced, tmp_path):
+def test_traces_of_requests_models_and_jobs_hold_no_texts(traced, tmp_path):
     with remote_model() as far:
         write_models(tmp_path, {"far": ConnectedModel(wire="chat", url=far.url)})
         with (
@@ -155,7 +155,7 @@ def test_an_answer_names_the_shape_that_was_asked_in(traced):
     assert [system for system in systems if system] == ["typesafe", "openai", "steelyard"]
 
 
-def test_a_failure_is_told_by_its_code_alone(traced):
+def test_a_failure_is_traced_by_its_code_alone(traced):
     with pytest.raises(ValueError, match=SAID[0]), tracing.span("part"):
         raise ValueError(SAID[0])
     [failed] = traced.get_finished_spans()
@@ -164,7 +164,7 @@ def test_a_failure_is_told_by_its_code_alone(traced):
     assert failed.events == ()
 
 
-def test_a_collector_gets_what_a_process_did(monkeypatch):
+def test_a_collector_gets_the_spans_of_a_process(monkeypatch):
     with collector() as (url, received):
         monkeypatch.setenv(tracing.ENDPOINT, url)
         monkeypatch.setenv("OTEL_SERVICE_NAME", "scale")
@@ -178,7 +178,7 @@ def test_a_collector_gets_what_a_process_did(monkeypatch):
     assert tracing.origin() is None
 
 
-def test_a_collector_that_is_away_holds_nobody(monkeypatch):
+def test_an_unreachable_collector_blocks_no_caller(monkeypatch):
     monkeypatch.setenv(tracing.ENDPOINT, "http://127.0.0.1:9")
     monkeypatch.setattr(tracing, "_FLUSH_S", 0.1)
     with tracing.exporting(), tracing.span("part"):

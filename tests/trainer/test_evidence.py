@@ -84,7 +84,7 @@ def test_evidence_is_taken_where_cross_validation_is_better(reading: Path, reade
     assert manifest.reader.sha256 in card
 
 
-def test_what_was_scored_is_what_serves(reading: Path, reader: Path) -> None:
+def test_the_scored_head_is_the_served_one(reading: Path, reader: Path) -> None:
     scorer = served(reading, reader)
     held_out = [row for row in read_rows(reading) if row.side == "evaluation"]
     requests = [RenderedRequest(row.context, (ASKED,)) for row in held_out]

@@ -50,7 +50,7 @@ def request_of(row):
     return RenderedRequest(row.context, (row.decision,))
 
 
-def test_what_is_in_the_folder_is_not_read_again(tmp_path):
+def test_stored_features_are_not_read_again(tmp_path):
     rows = team_rows(150)
     first = WordScorer()
     whole, _ = read(rows, tmp_path, first)

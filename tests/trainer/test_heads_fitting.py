@@ -58,7 +58,7 @@ def fitted(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_head_learns_what_the_words_say(fitted):
+def test_a_head_learns_from_words(fitted):
     report, heads, scorer = fitted
     rows = team_rows(200, seed=1, noise=0.0)
     shares = answers(heads, scorer, rows)
@@ -69,7 +69,7 @@ def test_a_head_learns_what_the_words_say(fitted):
     assert decision.calibrated.low < decision.calibrated.loss < decision.calibrated.high
 
 
-def test_its_loss_on_new_rows_is_what_was_promised(fitted):
+def test_its_loss_on_new_rows_is_as_promised(fitted):
     report, heads, scorer = fitted
     rows = team_rows(600, seed=2)
     loss = log_loss(answers(heads, scorer, rows), np.array([row.labels for row in rows]))
@@ -108,7 +108,7 @@ def test_a_report_survives_json(fitted):
     assert msgspec.json.decode(msgspec.json.encode(report), type=FitReport) == report
 
 
-def test_what_is_not_worth_its_cost_is_not_asked(fitted):
+def test_candidates_not_worth_their_cost_are_not_asked(fitted):
     head = fitted[1].find(TEAM)
     assert not head.needs_base
 
@@ -309,7 +309,7 @@ def as_seen(rows):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_new", "n_seen"), [(0, 100), (5, 100), (25, 25)])
-def test_a_parent_is_not_judged_by_what_it_was_trained_on(tmp_path, noisy_parent, n_new, n_seen):
+def test_a_parent_is_not_judged_by_its_training_rows(tmp_path, noisy_parent, n_new, n_seen):
     seen, parent, scorer = noisy_parent
     new = team_rows(n_new, seed=31, noise=0.4)
     report, heads, _ = fit([*new, *as_seen(seen[:n_seen])], tmp_path, parent=parent)
@@ -340,7 +340,7 @@ def test_a_parent_that_reads_other_vectors_is_not_kept(tmp_path, noisy_parent):
     assert report.decisions[0].chosen != "parent"
 
 
-def test_what_few_unseen_rows_have_of_the_base_is_not_judged_by(tmp_path):
+def test_few_unseen_rows_with_base_answers_do_not_judge(tmp_path):
     rows = [*team_rows(40, seed=35), *as_seen(team_rows(60, seed=36))]
     scorer = WordScorer()
     (tmp_path / "features").mkdir()

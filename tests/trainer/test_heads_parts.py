@@ -187,7 +187,7 @@ def test_rewards_that_differ_by_rounding_alone_are_equal():
 # Blends
 
 
-def test_weights_go_to_what_knows():
+def test_weights_go_to_the_better_member():
     _, logs, targets = draw_task(2_000)
     noise = log_softmax(np.random.default_rng(1).normal(size=logs.shape))
     known, unknown = fit_weights([logs, noise], targets, None)
@@ -204,7 +204,7 @@ def test_weights_stay_equal_where_there_are_no_rows_to_tell():
     assert fit_weights([logs, logs], told, None) == pytest.approx([0.5, 0.5], abs=0.05)
 
 
-def test_a_booster_learns_what_a_blend_missed():
+def test_a_booster_learns_from_errors_of_a_blend():
     features, logs, targets = draw_task(1_500)
     # A blend that is right about half of the contexts, which one of its members tells apart.
     is_odd = features[:, 0] > 0

@@ -77,7 +77,7 @@ def mean_right(scorer, rows: list[TuningRow]) -> float:
     return float(np.mean(shares))
 
 
-def test_what_is_missing_is_told_without_importing_it(monkeypatch, tmp_path) -> None:
+def test_missing_packages_are_named_without_an_import(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(
         util, "find_spec", lambda name: None if name in {"torch", "peft"} else object()
     )
@@ -163,7 +163,7 @@ class TestDraws:
         units = lay_out_units(tuple(pair), "sft", tokenizer, np.random.default_rng(0))
         assert [unit.item.layout.kinds for unit in units] == [("single",), ("binary",)]
 
-    def test_what_teaches_nothing_is_left_out(self, tmp_path) -> None:
+    def test_rows_without_a_lesson_are_left_out(self, tmp_path) -> None:
         from steelyard.scoring.assets import read_base_files
         from steelyard.trainer.units import usable_groups
 
@@ -280,7 +280,7 @@ class TestTraining:
             train(tmp_path, rows)
         assert not (tmp_path / "merged").exists()
 
-    def test_what_differs_from_the_trained_model_is_not_written(
+    def test_a_merge_that_differs_from_the_trained_model_is_not_written(
         self, monkeypatch, tmp_path
     ) -> None:
         from steelyard.trainer import merging

@@ -161,7 +161,7 @@ def test_the_artifact_answers_as_it_was_measured(first: Path) -> None:
             )
 
 
-def test_the_card_says_what_it_was_made_of_and_what_was_measured(first: Path) -> None:
+def test_the_card_has_its_sources_and_figures(first: Path) -> None:
     card = (first / "model" / "MODEL_CARD.md").read_text()
     for told in ("router", "ds_1, version 2", "80 new, 0 earlier", "Which team?", "log loss",
                  "the text baseline", "Passed, against its base", "n = 60"):  # fmt: skip
@@ -364,7 +364,7 @@ def _spoilt(change: Callable[[TaskRow], TaskRow]) -> list[TaskRow]:
         (None, {"against": "parent"}, "internal_error", "ValueError"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_trained_is_told_as_a_failure(
+def test_an_untrainable_task_ends_as_a_failure(
     tmp_path: Path, rows: list[TaskRow] | None, changed: dict[str, Any], code: str, told: str
 ) -> None:
     folder = write_task(tmp_path / "job", rows, **changed)

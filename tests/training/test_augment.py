@@ -277,7 +277,7 @@ def test_decisions_without_targets_are_left_out() -> None:
     assert all(len(worded(row, seed)[1]) == 1 for seed in range(10))
 
 
-def test_plain_wording_is_what_an_application_sends() -> None:
+def test_plain_wording_is_as_an_application_sends_it() -> None:
     row = make_row()
     example = plain(row.decisions[0], {"grey heron": 3.0, "red kite": 1.0})
     assert example.decision.question == QUESTION
@@ -302,7 +302,7 @@ def test_a_check_is_asked_both_ways_with_opposite_targets(monkeypatch: pytest.Mo
     assert len(worded(described, 1)[1]) == 1
 
 
-def test_what_a_row_does_not_answer_is_no_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_without_an_answer_are_no_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "UNANSWERED_SHARE", 1.0)
     stated = make_row(["yes", "no"], {"yes": 1.0}, kind="binary")
     narrow = make_row(["red kite", "black ant"], {"red kite": 1.0})

@@ -91,7 +91,7 @@ def test_only_the_encoder_is_in_int8() -> None:
     assert not any(name.startswith("set_layer.") for name in taken)
 
 
-def test_no_activation_is_quantised_by_what_shares_its_pass() -> None:
+def test_quantisation_does_not_depend_on_the_rest_of_a_pass() -> None:
     kinds = {node.op_type for node in build(SHAPE, SCALES).graph.node}
     assert "DynamicQuantizeLinear" not in kinds
     assert not {kind for kind in kinds if kind.startswith("Dynamic")}
@@ -109,7 +109,7 @@ def test_probes_give_the_inputs_of_the_linear_layers() -> None:
     assert added == {f"probe.{name}" for name in NAMES}
 
 
-def test_what_is_masked_weighs_nothing_and_is_no_denormal_number() -> None:
+def test_masked_tokens_weigh_nothing_and_are_not_denormal() -> None:
     lowest = np.exp(np.float32(LOWEST_SCORE))
     assert np.finfo(np.float32).tiny < lowest < LEAST_WEIGHT
     nodes = build(Shape()).graph.node

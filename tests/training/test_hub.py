@@ -118,7 +118,7 @@ def test_a_classifier_of_entailment_is_asked_for_each_outcome(tmp_path):
     assert paid[1] == pytest.approx(logits[2] - logits[0], abs=1e-3)
 
 
-def test_an_export_is_named_by_what_it_holds_and_checked_when_it_is_loaded(tmp_path):
+def test_an_export_is_named_by_its_hash_and_checked_when_loaded(tmp_path):
     save(tmp_path / "model", BertForSequenceClassification, num_labels=1)
     first, again = (export(str(tmp_path / "model"), tmp_path / "hub") for _ in range(2))
     assert first == again
@@ -130,7 +130,7 @@ def test_an_export_is_named_by_what_it_holds_and_checked_when_it_is_loaded(tmp_p
         ExportedModel("far", first)
 
 
-def test_what_cannot_answer_for_other_outcomes_is_refused(tmp_path):
+def test_models_of_fixed_outcomes_are_refused(tmp_path):
     save(tmp_path / "topics", BertForSequenceClassification, num_labels=4)
     with pytest.raises(HubExportError, match="its own labels"):
         export(str(tmp_path / "topics"), tmp_path / "hub")

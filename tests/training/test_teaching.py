@@ -86,7 +86,7 @@ def test_made_up_texts_say_one_thing_or_the_other_equally_often(make) -> None:
     assert 90 < right[0] < 210
 
 
-def test_a_record_is_answered_by_what_it_states(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_is_answered_by_its_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     from steelyard_base_recipe import records
 
     monkeypatch.setattr(records, "_STATED", ("The {n} is {a}.",))
@@ -162,7 +162,7 @@ def test_levels_are_equally_frequent_and_in_their_order() -> None:
                 assert not any(level.casefold() == phrase.casefold() for phrase in phrases)
 
 
-def test_a_message_is_asked_in_two_wordings_for_what_it_is_about() -> None:
+def test_a_message_is_asked_for_its_subject_in_two_wordings() -> None:
     messages = [
         text for about in organisations().values() for one in about.values() for text in one
     ]
@@ -254,7 +254,7 @@ def test_a_context_stays_whole_among_plain_texts(mixture: Mixture) -> None:
     assert surround("It is mine.", "x", alone, rng) == "It is mine."
 
 
-def test_what_a_context_does_not_answer_comes_from_other_sources(mixture: Mixture) -> None:
+def test_unanswerable_questions_come_from_other_sources(mixture: Mixture) -> None:
     rng = np.random.default_rng(5)
     assert unanswered("dbpedia", mixture, rng) == "Does it follow: X?"
     assert unanswered("snli", mixture, rng) is None

@@ -328,7 +328,7 @@ def test_a_start_gives_its_layers_and_segments(monkeypatch) -> None:
         load_encoder(PackedScorer(n_layers=2), weights, (0, 1, 2))
 
 
-def test_starts_are_compared_on_questions_of_nobody(make_trainer, data) -> None:
+def test_starts_are_compared_on_unseen_questions(make_trainer, data) -> None:
     rows = [row for row in read_rows(data / "train.jsonl.gz") if row.source == "tickets"][:3]
     mixture, validation = load_mixture(data, ("clear",))
     judge = StartJudge({"tickets": rows}, calibration_set(validation, mixture))

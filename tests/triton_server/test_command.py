@@ -43,14 +43,14 @@ def test_export_writes_once_and_then_leaves_alone(run, tmp_path):
     assert second.output.startswith("small: unchanged (float32, ")
 
 
-def test_export_for_a_gpu_says_what_the_service_needs(run, tmp_path):
+def test_export_for_a_gpu_names_the_settings_of_the_service(run, tmp_path):
     done = run("export", str(tmp_path / "models"), "--model", "small", "--target", "gpu")
     assert done.exit_code == 0, done.output
     assert "STEELYARD_ENGINE=onnxruntime-float32" in done.output
     assert (tmp_path / "models" / "small" / "1" / "model.onnx").is_file()
 
 
-def test_prune_removes_what_is_no_longer_in_use(run, tmp_path, base, monkeypatch):
+def test_prune_removes_unused_models(run, tmp_path, base, monkeypatch):
     folder = tmp_path / "models"
     write_model(folder, write_lora_artifact(tmp_path / "artifact", base), ExportOptions())
     monkeypatch.setenv("STEELYARD_BASE_MODELS", "")
@@ -59,7 +59,7 @@ def test_prune_removes_what_is_no_longer_in_use(run, tmp_path, base, monkeypatch
     assert [path.name for path in folder.iterdir()] == ["steelyard-base-2"]
 
 
-def test_prune_keeps_what_is_in_use_and_cannot_be_made_now(run, tmp_path, base, monkeypatch):
+def test_prune_keeps_used_models_that_cannot_be_made_now(run, tmp_path, base, monkeypatch):
     folder = tmp_path / "models"
     write_model(folder, write_lora_artifact(tmp_path / "artifact", base), ExportOptions())
     monkeypatch.setattr(sources, "tuned_models", lambda _: [ORPHAN])
@@ -107,7 +107,7 @@ def test_a_model_that_is_asked_for_and_not_written_is_a_failure(
         (["up", "--tls-clients", "/nowhere"], 2, "does not exist"),
     ],
 )
-def test_what_cannot_be_done_is_told(run, tmp_path, arguments, status, said):
+def test_impossible_commands_are_refused(run, tmp_path, arguments, status, said):
     done = run(*(argument.format(tmp_path / "models") for argument in arguments))
     assert (done.exit_code, said in done.output) == (status, True), done.output
 
@@ -116,7 +116,7 @@ def test_what_cannot_be_done_is_told(run, tmp_path, arguments, status, said):
     ("option", "path"),
     [("--home", "my home"), ("--repository", "a&b"), ("--environment", "$HOME")],
 )
-def test_a_path_that_a_shell_would_change_is_told_before_anything_is_installed(
+def test_a_path_that_a_shell_would_change_is_refused_before_an_installation(
     run, tmp_path, monkeypatch, option, path
 ):
     built: list[object] = []
@@ -128,7 +128,7 @@ def test_a_path_that_a_shell_would_change_is_told_before_anything_is_installed(
     assert not list(tmp_path.iterdir())
 
 
-def test_check_tells_that_nobody_answers(run):
+def test_check_reports_an_absent_server(run):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         done = run("check", f"triton://127.0.0.1:{unused.getsockname()[1]}")
@@ -177,7 +177,7 @@ def written(monkeypatch) -> list[None]:
     return written
 
 
-def test_models_that_come_into_use_are_written_and_trouble_is_told_once(
+def test_models_that_come_into_use_are_written_and_trouble_is_reported_once(
     in_use, follow, written, monkeypatch, capsys
 ):
     follow()
@@ -197,7 +197,7 @@ def test_models_that_come_into_use_are_written_and_trouble_is_told_once(
     assert capsys.readouterr().err.count("the disk is full") == 1
 
 
-def test_what_comes_into_use_while_models_are_written_is_written_too(
+def test_models_that_come_into_use_during_a_write_are_written_too(
     in_use, follow, written, monkeypatch
 ):
     def find(_: object) -> Exportable:
@@ -211,7 +211,7 @@ def test_what_comes_into_use_while_models_are_written_is_written_too(
     assert len(written) == 2
 
 
-def test_what_is_left_out_is_told_once(in_use, follow, monkeypatch, capsys):
+def test_left_out_models_are_reported_once(in_use, follow, monkeypatch, capsys):
     in_use.add("ft-ftj_1")
     left_out = {"ft-ftj_1": "It is of another engine."}
     monkeypatch.setattr(sources, "find_sources", lambda _: Exportable(left_out=dict(left_out)))

@@ -45,7 +45,7 @@ def steps(monkeypatch):
     return done
 
 
-def test_it_is_built_once_and_told_line_by_line(tmp_path, steps):
+def test_it_is_built_once_and_reported_line_by_line(tmp_path, steps):
     lines: list[str] = []
     built = build_environment(tmp_path, lines.append)
     assert built == find_environment(tmp_path)
@@ -97,7 +97,7 @@ def test_it_is_named_by_its_versions(monkeypatch):
         ("sys.base_prefix", "/nowhere", "libpython"),
     ],
 )
-def test_a_machine_that_cannot_run_it_is_told_why(monkeypatch, name, value, said):
+def test_an_unfit_machine_is_refused_with_a_reason(monkeypatch, name, value, said):
     monkeypatch.setattr(environment.sys, "platform", "linux")
     monkeypatch.setattr(environment.platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(environment.platform, "libc_ver", lambda: ("glibc", "2.35"))
@@ -118,11 +118,11 @@ def test_a_machine_that_cannot_run_it_is_told_why(monkeypatch, name, value, said
         *((f"/srv/a{character}b", False) for character in "\n|&;()<>'\"\\$`*?{}[]"),
     ],
 )
-def test_paths_that_a_shell_would_change_are_told_apart(path, plain):
+def test_paths_that_a_shell_would_change_are_recognised(path, plain):
     assert is_plain(Path(path)) is plain
 
 
-def test_an_installation_that_fails_repeats_what_was_said(tmp_path, monkeypatch):
+def test_a_failed_installation_repeats_its_output(tmp_path, monkeypatch):
     lines: list[str] = []
     failing = [sys.executable, "-c", "print('no such package'); raise SystemExit(1)"]
     with pytest.raises(EngineUnavailableError, match="no such package; see that"):

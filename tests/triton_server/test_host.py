@@ -105,13 +105,13 @@ def test_one_that_hangs_is_killed(tmp_path):
     assert not host.is_running
 
 
-def test_a_program_that_is_not_there_is_told(tmp_path):
+def test_a_missing_program_is_reported(tmp_path):
     host = TritonHost(tmp_path, StandIn(tmp_path))
     with pytest.raises(EngineUnavailableError, match="ended while it started"):
         host.start()
 
 
-def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path, answering):
+def test_a_taken_port_is_refused_before_anything_starts(tmp_path, answering):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -165,7 +165,7 @@ def left(tmp_path, monkeypatch) -> Path:
     return left
 
 
-def test_what_dead_hosts_left_is_swept_and_nothing_else(tmp_path, left):
+def test_leftovers_of_dead_hosts_are_swept_and_nothing_else(tmp_path, left):
     _, _, pid = left.name.partition(mark().partition("-")[0])
     others = [
         f"steelyard-triton-{mark()}-0-b",  # a host's that runs
@@ -179,7 +179,7 @@ def test_what_dead_hosts_left_is_swept_and_nothing_else(tmp_path, left):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
 
 
-def test_what_is_another_users_or_cannot_be_removed_is_left(left, monkeypatch):
+def test_files_of_others_or_in_use_are_left(left, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "geteuid", lambda: left.stat().st_uid + 1)
         assert sweep_shared_memory() == []
@@ -198,7 +198,7 @@ def test_what_is_another_users_or_cannot_be_removed_is_left(left, monkeypatch):
     ("address", "is_own"),
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False)],
 )
-def test_loopback_is_told_apart(address, is_own):
+def test_loopback_is_recognised(address, is_own):
     assert is_loopback(address) is is_own
 
 

@@ -76,9 +76,7 @@ def load(model: Path, monkeypatch):
 @pytest.mark.parametrize("labels", [THREE, TWO])
 @pytest.mark.parametrize("length", [None, 48])
 @pytest.mark.parametrize("has_types", [False, True])
-def test_the_program_gives_what_an_encoder_here_gives(
-    tmp_path, monkeypatch, labels, length, has_types
-):
+def test_the_program_equals_an_encoder_here(tmp_path, monkeypatch, labels, length, has_types):
     folder = write_encoder(tmp_path / "nli", labels, length=length, has_types=has_types)
     encoder = Encoder(read_folder(folder))
     source = reader_source("nli", encoder.facts)

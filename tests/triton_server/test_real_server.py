@@ -64,7 +64,7 @@ def host(environment: Environment, repository: Path) -> Iterator[TritonHost]:
         yield host
 
 
-def test_it_is_ready_with_what_it_was_to_load_and_nothing_else(host):
+def test_it_is_ready_with_its_models_and_nothing_else(host):
     assert host.is_ready()
     loaded = {name for name, state in host.models().items() if state == "READY"}
     assert loaded == {"random"}

@@ -81,7 +81,7 @@ def test_the_configuration_has_the_inputs_of_a_pass(folder, inputs):
             assert told in {-1, size}
 
 
-def test_what_is_there_and_unchanged_is_left_alone(folder, base):
+def test_unchanged_models_are_left_alone(folder, base):
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     assert is_current(folder, base, CPU)
     assert not write_model(folder, base, CPU)
@@ -111,7 +111,7 @@ def test_other_options_or_an_altered_file_are_written_anew(tmp_path, base):
     assert [path.name for path in tmp_path.iterdir()] == ["random"]
 
 
-def test_a_write_that_fails_leaves_what_was_there(tmp_path, base, monkeypatch):
+def test_a_failed_write_leaves_the_earlier_model(tmp_path, base, monkeypatch):
     write_model(tmp_path, base, CPU)
     before = (tmp_path / "random" / EXPORT).read_bytes()
 
@@ -189,7 +189,7 @@ def start(monkeypatch):
     return start
 
 
-def test_the_program_gives_what_an_engine_here_gives(folder, base, inputs, start):
+def test_the_program_equals_an_engine_here(folder, base, inputs, start):
     program = start(folder / "random")
     engine = base.engine()
     for wanted in (["logits", "marker_vectors"], ["pooled", *PAST_OUTPUTS]):

@@ -35,7 +35,7 @@ def test_base_models_are_found_under_the_names_that_requests_give(settings, base
     assert not settings.home.exists()
 
 
-def test_some_are_found_by_name_and_an_unknown_name_is_told(settings):
+def test_some_are_found_by_name_and_an_unknown_name_is_refused(settings):
     found = find_sources(settings, names=["small"])
     assert ([one.name for one in found.sources], found.left_out) == (["small"], {})
     with pytest.raises(NotFoundError, match="no model 'smal' in use here; there are double, small"):
@@ -109,7 +109,7 @@ def test_one_of_heads_alone_has_no_model_of_its_own(settings, base, tmp_path, in
     }
 
 
-def test_one_of_another_engine_is_left_out_and_told(settings, base, tmp_path, in_use):
+def test_one_of_another_engine_is_left_out_and_reported(settings, base, tmp_path, in_use):
     in_use(write_lora_artifact(tmp_path / "artifact", base))
     found = find_sources(settings, engine="onnxruntime-int8")
     assert len(found.sources) == 2

@@ -32,7 +32,7 @@ def test_a_view_is_kept_under_a_name_that_no_other_has(client):
     assert client.views.save("doubtful refunds", "page=home", idempotency_key="k") == again
 
 
-def test_what_is_too_long_and_what_are_too_many_is_refused(client):
+def test_long_names_and_too_many_views_are_refused(client):
     for name, address in (("", "page=home"), ("n" * 81, "page=home"), ("long", "a" * 4001)):
         with pytest.raises(errors.InvalidRequestError):
             client.views.save(name, address)

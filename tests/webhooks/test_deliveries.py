@@ -150,7 +150,7 @@ def test_the_slow_endpoints_of_one_account_hold_up_no_other_account(home):
             one.may_answer.set()
 
 
-def test_what_fails_takes_no_place_of_its_account_from_what_does_not(home):
+def test_failing_deliveries_take_no_place_from_others(home):
     endpoint = home.enter(webhook_endpoint())
     for n in range(rows.AT_ONCE_OF_ACCOUNT):
         add(home, endpoint, f"wh_bad_{n}")
@@ -164,7 +164,7 @@ def test_what_fails_takes_no_place_of_its_account_from_what_does_not(home):
     assert taken.webhook_id == "wh_good"
 
 
-def test_several_servers_send_each_once_and_take_up_what_a_dead_one_left(home):
+def test_several_servers_send_each_once_and_take_over_from_a_dead_one(home):
     endpoint = add(home, home.enter(webhook_endpoint()))
     dead = open_state(home.url)
     tell(home, "left", *[f"ft_{n}" for n in range(10)])

@@ -40,7 +40,7 @@ def grown():
     return grow(Lineage(), "ant", 3)
 
 
-def test_nothing_is_told_of_what_stays_or_is_new(grown):
+def test_unchanged_or_new_families_send_no_event(grown):
     assert told(grown, grown) == told(Lineage(), grown) == []
 
 
@@ -49,7 +49,7 @@ def training():
 
 
 @pytest.mark.parametrize("passed", [True, False])
-def test_a_fine_tunes_end_tells_its_gate_and_then_what_the_family_does(passed):
+def test_a_fine_tunes_end_sends_its_gate_and_then_the_familys_state(passed):
     before = training()
     after = finish_job(before, "ftj_ant_1", make_gate(passed), {}, at()).lineage
     after = move_ready(after, at()).lineage
@@ -71,7 +71,7 @@ def test_a_failed_fine_tune_tells_why():
     assert data["error"] == {"code": "invalid_rows", "message": "No rows."}
 
 
-def test_a_rollback_and_a_switch_are_told(grown):
+def test_a_rollback_and_a_switch_send_events(grown):
     back = roll_back(grown, "ant", "ant@1", ["ant@3", "ant@2"], at(START + 9)).lineage
     data = {"family": "ant", "serves": "ant@1", "discarded": ["ant@2", "ant@3"]}
     assert told(grown, back) == [("family.rolled_back", "ant", data)]
@@ -103,7 +103,7 @@ def published(state):
     return [(one.event, one.subject, json.loads(one.body)["data"]) for one in found]
 
 
-def test_little_credit_is_told_when_it_becomes_so_and_once_a_day(state):
+def test_low_credit_sends_an_event_at_once_and_once_a_day(state):
     low = LOW_BALANCE_NANO
     for before, after in ((low + 9, low), (low, low - 1), (low + 1, low - 5), (low - 5, low - 9)):
         state.write_now(
@@ -191,7 +191,7 @@ FURTHER = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_job_that_succeeds_is_told_once_with_its_status(state, kind):
+def test_a_succeeded_job_sends_one_event_with_its_status(state, kind):
     add, finish, values = KINDS[kind]
 
     def work(connection):
@@ -207,7 +207,7 @@ def test_a_job_that_succeeds_is_told_once_with_its_status(state, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_job_that_fails_is_told_once_with_why(state, kind):
+def test_a_failed_job_sends_one_event_with_its_reason(state, kind):
     add = KINDS[kind][0]
     stores = {
         "prompt_tuning": prompt_tuning.JOBS,

@@ -83,7 +83,7 @@ def test_an_address_that_a_webhook_may_not_have_is_refused(url, why):
         read_target(url, ())
 
 
-def test_what_the_operator_lists_may_be_private_and_without_tls():
+def test_listed_hosts_may_be_private_and_without_tls():
     target = read_target("http://Hooks.internal:8080/in?a=1", {"hooks.internal"})
     assert (target.authority, target.url_at("10.0.0.7")) == (
         "hooks.internal:8080",

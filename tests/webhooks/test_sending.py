@@ -95,7 +95,7 @@ def test_little_is_kept_of_a_long_answer(endpoint):
     ("fault", "why"),
     [("hangs", "within 0.2 s"), ("closed", "cannot be reached"), ("nowhere", "be resolved")],
 )
-def test_what_does_not_answer_is_told_in_words(endpoint, monkeypatch, fault, why):
+def test_an_endpoint_without_an_answer_is_reported_in_words(endpoint, monkeypatch, fault, why):
     with ExitStack() as closing:
         endpoint.hangs = fault == "hangs"
         url, names = endpoint.url, None

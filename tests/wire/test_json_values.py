@@ -30,7 +30,7 @@ def refusal(body: bytes) -> str:
 
 @few
 @given(json_values)
-def test_what_json_writes_is_read_back(value: Any) -> None:
+def test_json_is_read_back(value: Any) -> None:
     assert decode_json(json.dumps(value).encode()) == value
     assert decode_json(json.dumps(value, ensure_ascii=False, indent=1).encode()) == value
     assert found_in(value) == {}

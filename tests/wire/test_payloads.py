@@ -34,7 +34,7 @@ def messages(value: object, struct: type[msgspec.Struct] = Outer) -> list[str]:
 
 @few
 @given(mutated(json_values))
-def test_whatever_msgspec_refuses_is_described(value: Any) -> None:
+def test_every_refusal_of_msgspec_is_described(value: Any) -> None:
     try:
         msgspec.convert(value, DecideRequest)
     except msgspec.ValidationError:
@@ -76,7 +76,7 @@ def test_everything_is_found_in_one_go() -> None:
         ({"name": "o k"}, "name does not match ^[a-z]+$; correct it."),
     ],
 )
-def test_messages_say_what_is_there_and_what_to_give(value: object, message: str) -> None:
+def test_messages_have_the_value_and_a_valid_one(value: object, message: str) -> None:
     assert messages(value) == [message]
 
 

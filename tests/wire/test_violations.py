@@ -24,14 +24,14 @@ def test_long_names_are_listed_within_a_bound_of_bytes() -> None:
     assert (*BODY, *names, MAX_DETAILS - 1) in found.paths
 
 
-def test_the_first_violation_at_a_place_is_the_one_told() -> None:
+def test_the_first_violation_at_a_place_is_reported() -> None:
     found = Violations()
     found.add(("body", "a"), "is wrong.", "one")
     found.add(("body", "a"), "follows from it.", "two")
     assert [violation.type for violation in found.listed] == ["one"]
 
 
-def test_a_place_is_touched_by_what_is_below_it() -> None:
+def test_a_place_is_touched_by_places_below_it() -> None:
     found = Violations()
     found.add(("body", "a", 0, "b"), "is wrong.", "one")
     assert ("body", "a") in found.touched
@@ -54,7 +54,7 @@ def test_nothing_found_refuses_nothing() -> None:
     Violations().raise_if_any()
 
 
-def test_places_are_told_in_words() -> None:
+def test_places_are_put_in_words() -> None:
     assert label(("body", "decisions", 0, "costs", "a b")) == 'decisions[0].costs["a b"]'
 
 

@@ -58,7 +58,7 @@ def test_what_is_written_is_read(tmp_path):
         ("a", {"wire": "hub", "folder": "hub/1"}),
     ],
 )
-def test_what_cannot_be_asked_is_refused(name, given):
+def test_unusable_models_are_refused(name, given):
     with pytest.raises(InvalidSettingError) as caught:
         model(**given).check(name)
     assert "secret" not in str(caught.value)
@@ -104,5 +104,5 @@ def test_a_key_comes_from_a_variable_or_a_file(tmp_path, monkeypatch):
         ({"wire": "chat", "url": "http://x"}, 65_536),
     ],
 )
-def test_a_judge_reads_what_its_context_has_room_for(given, reads):
+def test_a_judge_reads_as_much_as_fits_its_context(given, reads):
     assert ConnectedModel(**given).reads_tokens == reads

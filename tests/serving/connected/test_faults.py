@@ -101,7 +101,7 @@ def test_an_answer_that_is_none_is_a_failure(open_far, lie):
         assert len(far.asked) == 1  # asking again would answer the same
 
 
-def test_what_is_asked_after_the_end_is_refused():
+def test_requests_after_the_end_are_refused():
     loop = Loop()
     model = ConnectedModel(wire="systemone", url="http://127.0.0.1:1")
     queue = open_queue("far", model, loop, max_queue=8)
@@ -125,7 +125,7 @@ def test_an_exported_model_that_gives_no_number_or_is_gone_is_a_failure(tmp_path
         loop.close()
 
 
-def test_an_exported_model_works_for_nobody_who_is_gone(tmp_path):
+def test_an_exported_model_stops_for_gone_callers(tmp_path):
     model = ExportedModel("far", write_exported(tmp_path / "far", "relevance"))
     assert model.score(REQUEST)
     with only_while(lambda: False), pytest.raises(DeadlineExceededError):
@@ -292,7 +292,7 @@ def test_a_job_waits_half_a_minute_for_a_server_that_fails():
     assert resting.check("far")
 
 
-def test_what_has_no_deadline_waits_a_rest_out(open_far, monkeypatch):
+def test_requests_without_a_deadline_wait_a_rest_out(open_far, monkeypatch):
     monkeypatch.setattr(breaker, "REST_S", 0.2)
     with remote_model(systemone, "status 500") as far:
         queue = open_far(far.url)
@@ -409,7 +409,7 @@ class TestServed:
             listed = CLIENT.post(url, json={**own, "fallback": ["far"]}).json()
             assert listed["model"] == "far"
 
-    def test_one_that_hangs_holds_nobody_else(self, serve):
+    def test_a_hanging_request_holds_no_others(self, serve):
         with remote_model(systemone, "hangs") as far, serve(far.url) as server:
             url = f"{server.url}/v1/decide"
             alone = {**BODY, "fallback": "none"}
@@ -464,7 +464,7 @@ class TestServed:
                 assert own.input_tokens == answered.input_tokens > 0
             assert far.asked
 
-    def test_a_job_asks_at_once_whatever_failed_before_it(self, tmp_path, monkeypatch):
+    def test_a_job_asks_at_once_after_earlier_failures(self, tmp_path, monkeypatch):
         monkeypatch.setattr(breaker, "REST_S", 60.0)
         monkeypatch.setattr(runtime, "_PAUSES_S", (0.0,) * (FAILURES - 1))
         home = str(tmp_path / "home")

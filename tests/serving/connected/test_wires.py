@@ -160,7 +160,7 @@ class TestChat:
         assert len({prompt.partition("</text>")[0] for prompt in prompts}) == 1
         assert all(prompt.startswith("<text>\nA long text.\n</text>") for prompt in prompts)
 
-    def test_rotations_undo_what_the_place_does(self, ask):
+    def test_rotations_undo_the_effect_of_the_place(self, ask):
         names = ("refund", "exchange", "other")
         request = RenderedRequest("x", (decision("single", names),))
         turned = RenderedRequest("x", (decision("single", ("exchange", "other", "refund")),))
@@ -187,7 +187,7 @@ class TestChat:
         last = chat.asked[-1][1]["messages"][-1]["content"].splitlines()[-1]
         assert last == f"Answer with one of {', '.join(labels)}."
 
-    def test_spellings_are_added_and_what_is_missing_gets_the_rest(self):
+    def test_spellings_are_added_and_missing_outcomes_get_the_rest(self):
         shares = {" a": 0.4, "A": 0.2, "(B)": 0.2, "The": 0.1}
         top = [{"token": token, "logprob": float(np.log(p))} for token, p in shares.items()]
         found = read_top(["A", "B", "C", "D"], top)
@@ -215,15 +215,13 @@ class TestChat:
         ],
         ids=["stays", "likelier", "refuses the switch"],
     )
-    def test_shares_of_what_is_left_over_are_no_answer(
-        self, ask, chat, monkeypatch, answer, n_outcomes
-    ):
+    def test_shares_of_other_tokens_are_no_answer(self, ask, chat, monkeypatch, answer, n_outcomes):
         monkeypatch.setattr(chat, "answer", answer)
         asked = decision("single", [f"outcome {n}" for n in range(n_outcomes)])
         with pytest.raises(EngineUnavailableError, match="lies on the labels"):
             ask("chat", RenderedRequest("x", (asked,)))
 
-    def test_a_check_measures_what_lies_on_the_labels(self, open_chat, chat, monkeypatch):
+    def test_a_check_measures_the_share_on_labels(self, open_chat, chat, monkeypatch):
         for answer, mass, answered in (
             (chat_answer, 0.9, 32),
             (partial(thinking_answer, mass=0.4), 0.36, 32),
@@ -248,7 +246,7 @@ class TestChat:
         "top",
         [[], None, [{"token": "The", "logprob": -0.1}], [{"token": "A", "logprob": "x"}], [{}]],
     )
-    def test_what_no_option_can_be_read_from_is_refused(self, top):
+    def test_answers_without_an_option_are_refused(self, top):
         with pytest.raises(EngineUnavailableError, match="cannot be used"):
             read_top(["A", "B"], top)
 
@@ -266,7 +264,7 @@ class TestChat:
         None,
     ],
 )
-def test_what_is_no_distribution_is_no_answer(found):
+def test_an_invalid_distribution_is_no_answer(found):
     with pytest.raises(EngineUnavailableError, match="cannot be used"):
         checked(["a", "b"], found)
 

@@ -82,7 +82,7 @@ def test_a_file_with_another_hash_is_not_kept(hub, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_hub_that_has_no_such_file_is_told_apart(hub, tmp_path):
+def test_a_hub_without_the_file_has_its_own_error(hub, tmp_path):
     missing = CatalogueEntry(repository="a/b", file="*.bin", licence="MIT")
     with pytest.raises(EngineUnavailableError, match="0 files"):
         pull(missing, tmp_path, hub.url)

@@ -10,7 +10,7 @@ from steelyard.settings import InvalidSettingError
 from support.models.judges import smollm2
 
 
-def test_a_header_has_what_memory_is_estimated_from():
+def test_a_header_has_the_figures_of_the_memory_estimate():
     header = read_header(smollm2())
     assert header.architecture == "llama"
     # 30 layers of 3 heads, keys and values of 64 numbers, 2 bytes each

@@ -70,7 +70,7 @@ def test_the_order_of_outcomes_hardly_matters(judge):
     assert first == pytest.approx(second[[2, 0, 1]], abs=0.05)
 
 
-def test_it_says_what_corrected_an_answer(judge):
+def test_it_names_the_corrections_of_an_answer(judge):
     queue, _ = judge
     both = replace(YES_NO, opposite="Was nothing paid twice?")
     request = RenderedRequest(CONTEXT, (YES_NO, both))

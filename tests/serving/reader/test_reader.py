@@ -82,7 +82,7 @@ def test_a_yes_no_and_a_choice_are_read(open_reader):
     assert abs(np.exp(silent.logits[0]) - 0.5) < 0.05
 
 
-def test_two_logits_do_not_know_what_is_unstated(open_reader):
+def test_two_logits_have_no_unstated_probability(open_reader):
     [score] = ask(open_reader(TWO), HAPPY, yes_no())
     assert score.unstated is None
     assert score.logits[0] > score.logits[1]
@@ -193,7 +193,7 @@ def test_a_given_opposite_is_the_negation():
     assert hypotheses_of(opposite) == ("The customer is happy.", "The customer is angry.")
 
 
-def test_what_is_declined_goes_as_it_was_typed():
+def test_declined_questions_go_as_they_were_typed():
     typed = hypotheses_of(yes_no("Urgent so?"))
     assert typed == ('The answer to "Urgent so?" is yes.', 'The answer to "Urgent so?" is no.')
     outcomes = ("yes: The parcel is very late.", "no: The parcel came on Monday.")

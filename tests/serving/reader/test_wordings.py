@@ -119,7 +119,7 @@ def test_a_request_waits_once_for_all_its_questions(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "text", ["", "Yes: A.", "No: B.\nYes: A.", "Yes: A.\nNo: a.", f"Yes: {'a' * 700}\nNo: B."]
 )
-def test_what_is_no_pair_of_statements_is_not_taken(text):
+def test_invalid_pairs_of_statements_are_not_taken(text):
     assert read_written(text) is None
 
 

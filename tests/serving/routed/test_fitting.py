@@ -124,7 +124,7 @@ def test_a_probability_on_the_threshold_stays():
     ],
     ids=["few decisions", "accuracy", "price"],
 )
-def test_a_bound_that_cannot_be_kept_is_told(side, bound, match):
+def test_a_bound_that_cannot_be_kept_is_reported(side, bound, match):
     with pytest.raises(InvalidRequestError, match=match):
         fit_thresholds(side, bound)
 

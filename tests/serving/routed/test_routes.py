@@ -96,7 +96,7 @@ def ask(server, path="/v1/decide", headers=None, **changes):
     return CLIENT.post(f"{server.url}{path}", json={**BODY, **changes}, headers=headers)
 
 
-def test_what_the_first_model_is_not_sure_of_goes_on_in_one_request(serve, far):
+def test_unsure_decisions_of_the_first_model_go_on_in_one_request(serve, far):
     with serve() as server:
         alone = ask(server, model="hashing").json()["decisions"]
         sure = {one for one, result in alone.items() if result["p_top"] >= THRESHOLD}
@@ -116,7 +116,7 @@ def test_what_the_first_model_is_not_sure_of_goes_on_in_one_request(serve, far):
         assert "route" not in alone["d0"]
 
 
-def test_a_request_costs_what_each_model_was_asked(serve, far):
+def test_a_request_costs_the_sum_of_its_models(serve, far):
     with serve() as server:
         answer = ask(server).json()
         escalated = [one for one in DECISIONS if len(answer["decisions"][one["id"]]["route"]) == 2]
@@ -192,7 +192,7 @@ def test_an_account_pays_the_sum_and_nothing_stays_held(serve, tmp_path):
         assert from_usd(account["wallet"]["balance_usd"]) == CREDIT - from_usd(charge)
 
 
-def test_a_repeated_key_asks_and_charges_nobody_again(serve, far):
+def test_a_repeated_key_asks_and_charges_no_second_time(serve, far):
     with serve() as server:
         key = {"Idempotency-Key": "route-1"}
         first = ask(server, headers=key)
@@ -242,7 +242,7 @@ def test_a_model_that_carries_weighs_the_answer_before_in(serve):
             assert result["route"][-1] == {"model": "far", "p_top": pytest.approx(result["p_top"])}
 
 
-def test_what_a_text_likely_does_not_say_goes_on(serve, far, tmp_path):
+def test_likely_unstated_decisions_go_on(serve, far, tmp_path):
     steps = (RouteStep(model="nli", max_unstated=0.4), RouteStep(model="hashing"))
     with serve() as server:
         home = tmp_path / "home"
@@ -277,7 +277,7 @@ def test_the_callers_temperature_changes_no_way(serve):
     ],
     ids=["unsure", "dear", "to the end"],
 )
-def test_what_a_policy_abstains_on_goes_on(serve, policy, least):
+def test_abstentions_of_a_policy_go_on(serve, policy, least):
     with serve() as server:
         decisions = [{**one, **policy} for one in DECISIONS]
         answers = ask(server, decisions=decisions).json()["decisions"].values()
@@ -331,7 +331,7 @@ def test_who_goes_away_is_given_up_at_the_model_that_is_asked(serve, far):
         wait_until(lambda: model.queue.n_waiting == 0)
 
 
-def test_it_is_listed_told_ready_and_played_with_like_a_model(serve):
+def test_it_is_listed_ready_and_in_the_playground_like_a_model(serve):
     with serve() as server:
         listed = {one["id"]: one for one in CLIENT.get(f"{server.url}/v1/models").json()["data"]}
         assert listed["both"]["engine"] == "route"
@@ -419,7 +419,7 @@ def test_it_is_evaluated_beside_its_models(serve, tmp_path):
 class TestDeclared:
     """``models.toml`` on routes."""
 
-    def test_what_is_written_is_read_and_each_kind_leaves_the_other(self, tmp_path):
+    def test_written_files_are_read_and_each_kind_leaves_the_other(self, tmp_path):
         models = {"far": ConnectedModel(wire="chat", url="http://127.0.0.1:1")}
         routes = {
             "both": through(
@@ -452,7 +452,7 @@ class TestDeclared:
             ({"both": BOTH, "more": through("both", 0.5, "far")}, "route itself"),
         ],
     )
-    def test_what_cannot_be_walked_is_refused(self, tmp_path, routes, match):
+    def test_routes_that_cannot_be_walked_are_refused(self, tmp_path, routes, match):
         write_models(tmp_path, {"far": ConnectedModel(wire="chat", url="http://127.0.0.1:1")})
         with pytest.raises(InvalidSettingError, match=match):
             write_routes(tmp_path, routes)
@@ -472,7 +472,7 @@ class TestDeclared:
         with pytest.raises(InvalidSettingError, match=FILE):
             read_file(tmp_path)
 
-    def test_a_model_that_is_not_here_is_told_and_keeps_what_runs(self, serve, tmp_path):
+    def test_a_missing_model_is_reported_and_keeps_the_running_route(self, serve, tmp_path):
         home = tmp_path / "home"
         with serve() as server:
             write_routes(home, {"both": through("hashing", 0.5, "gone")})
@@ -482,7 +482,7 @@ class TestDeclared:
         with pytest.raises(InvalidSettingError, match="gone"):
             open_home(home)
 
-    def test_a_name_of_the_servers_own_is_told(self, tmp_path):
+    def test_a_name_of_the_servers_own_is_refused(self, tmp_path):
         write_routes(tmp_path, {"hashing": through("a", 0.5, "b")})
         with pytest.raises(InvalidSettingError, match="'hashing' names a model of this server"):
             open_home(tmp_path)
