@@ -43,7 +43,7 @@ KINDS: dict[FlipKind, str] = {
 }
 _PAGE_ROWS = 10
 _SHORT = 160
-_SCHEMA = {
+_SCHEMA: dict[str, Any] = {
     "place": pl.Int64,
     "decision": pl.String,
     "right": CHIPS,
