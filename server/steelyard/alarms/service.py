@@ -58,7 +58,7 @@ class Alarms:
 
     async def rules(self, caller: Caller) -> wire.AlarmRules:
         """Return an account's rules, and the models that they watch."""
-        now = self._now()
+        now = time.time()
         return await self._state.read(lambda connection: _rules(connection, caller.account_id, now))
 
     async def put_rule(self, write: Write, request: wire.PutAlarmRule) -> wire.AlarmRules:

@@ -55,7 +55,9 @@ def _several_labels(store: FrameStore, manifest: Manifest) -> DatasetWarning | N
         for task, text in tasks.iter_rows()
         for decision in json.loads(text)
     ]
-    schema = {"task": tasks.schema["task"], "decision": pl.String, "question": pl.String}
+    schema = pl.Schema(
+        {"task": tasks.schema["task"], "decision": pl.String(), "question": pl.String()}
+    )
     questions = pl.DataFrame(wordings, schema, orient="row")
     share = pl.concat_str("outcome", "value", separator="\t")
     truths = (

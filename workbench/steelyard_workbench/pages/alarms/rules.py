@@ -22,7 +22,8 @@ from steelyard_workbench.kit.components.numbers import ago, change_text
 from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
-from steelyard_workbench.kit.states import Status, empty, verdict
+from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.parts.datasets.names import dataset_options
 from steelyard_workbench.parts.live.alarms import WATCH_WORDS
 
