@@ -13,13 +13,15 @@ import pytest
 from scoring.reference import Reference, read_stored, tokenize
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring import lower, onnx, similarity
+from steelyard.scoring import lower, onnx, similarity, word_vectors
 from steelyard.scoring.assets import LOWER_GRAPHS, BaseModel, load_base_model, read_base_files
 from steelyard.scoring.engine import FLOAT32, Engine
 from steelyard.scoring.lower import QUESTION_STATES, KeptFigures, KeptStates
 from steelyard.scoring.onnx import OnnxScorer
+from steelyard.scoring.packing import TokenizedDecision, TokenizedRequest
 from steelyard.scoring.passes import CHUNK, N_LAYERS, WIDTH
 from steelyard.scoring.protocol import ScoredDecision
+from steelyard.scoring.word_vectors import WordVectors
 from support.models.random_model import make_words, write_random_model
 
 APART = 3
@@ -242,6 +244,45 @@ def test_a_sentence_that_comes_again_is_read_once(model, monkeypatch):
         model.scorer.score([RenderedRequest(". ".join(sentences * times) + ".", (TEAMS,))])
     once, again = read
     assert once == again > 50
+
+
+def test_of_a_very_long_context_each_choice_reads_sentences_of_its_own(model, monkeypatch):
+    context = ". ".join(make_words(20, place) for place in range(40)) + "."
+    every = model.scorer.lay_out(RenderedRequest(context, (TEAMS, MANY))).tokenized
+    monkeypatch.setattr(word_vectors, "READ_TOKENS", 200)
+    assert not model.scorer.lay_out(RenderedRequest(context, (TEAMS,))).selected, (
+        "it is not so long"
+    )
+    monkeypatch.setattr(onnx, "LONG_CONTEXT", len(every.context) - 1)
+    item = model.scorer.lay_out(RenderedRequest(context, (PAID, TEAMS, MANY)))
+    read = item.tokenized.sentences
+    assert list(read) == [one for one in every.sentences if one in read] != list(every.sentences)
+    assert list(item.selected) == [1, 2]
+    for places in item.selected.values():
+        assert 100 < sum(len(read[place]) for place in places) <= 200
+    together = model.scorer.score([RenderedRequest(context, (PAID, TEAMS, MANY))])[0]
+    turned = RenderedDecision("single", TEAMS.question, TEAMS.outcomes[::-1])
+    alone = model.scorer.score([RenderedRequest(context, (turned,))])[0][0]
+    close = CLOSE[model.scorer.engine]
+    assert abs(alone.logits[::-1] - together[1].logits).max() <= close
+
+
+def test_the_sentences_of_an_outcomes_words_are_read_and_some_at_equal_distances():
+    generator = np.random.default_rng(1)
+    words = WordVectors(
+        generator.integers(-9, 9, (99, WIDTH), np.int8), np.full(99, 0.1, np.float32)
+    )
+    sentences = [tuple(map(int, generator.integers(20, 99, 64))) for _ in range(200)]
+    for place in (77, 155):
+        sentences[place] = tuple(range(place % 10, place % 10 + 6))
+    outcomes = [(5, 6, 7), (8, 9, 10, 11)]
+    request = TokenizedRequest((), [TokenizedDecision("single", (1,), outcomes)], sentences)
+    read, places = words.select(request)
+    assert {sentences[0], sentences[77], sentences[155]} <= set(read.sentences)
+    assert sum(map(len, read.sentences)) <= word_vectors.READ_TOKENS
+    assert places[0].tolist() == list(range(len(read.sentences)))
+    few = replace(request, sentences=sentences[:60])
+    assert words.select(few)[0] == few
 
 
 @pytest.mark.parametrize("longest", [onnx.WHOLE_DECISION_TOKENS, 0], ids=["whole", "in stages"])

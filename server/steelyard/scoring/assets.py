@@ -24,6 +24,7 @@ from steelyard.scoring.reading import FIRST_READING
 from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.scoring.shipped import BASE
 from steelyard.scoring.tokenizer import Tokenizer, shared_tokenizer
+from steelyard.scoring.word_vectors import WordVectors
 from steelyard.wire.decoding import convert, decode
 
 MANIFEST = "manifest.json"
@@ -115,6 +116,7 @@ class BaseFiles:
             reading=self.reading,
             lower=lower,
             long=long,
+            words=WordVectors(weights["word_embeddings.weight"], weights["word_embeddings.scale"]),
         )
 
     def _engines(

@@ -51,13 +51,15 @@ from steelyard.scoring.rows import (
 )
 from steelyard.scoring.similarity import PASS_TOKENS, OutcomeVectors
 from steelyard.scoring.tokenizer import Tokenizer
+from steelyard.scoring.word_vectors import WordVectors
 
 #: A request of up to this many tokens is one unit of one pass; a longer one goes in stages.
 PACKED_TOKENS = 512
 #: Tokens of a context from which on it has a pass of its own, where the layers below are apart: what
 #: reads it needs no row of its windows, which see themselves alone.
 APART_CONTEXT = 192
-#: Tokens of a context, with its overlaps, from which on its past is read in chunks.
+#: Tokens of a context, with its overlaps, from which on its past is read in chunks, and without from
+#: which on not every sentence is compared.
 LONG_CONTEXT = 8_192
 #: A decision of up to this many tokens stays whole in a staged pass.
 WHOLE_DECISION_TOKENS = 512
@@ -76,6 +78,8 @@ class LaidOut:
 
     layout: Layout
     tokenized: TokenizedRequest
+    #: Places of the sentences that a decision is compared with, by its index; all where it is left out.
+    selected: Mapping[int, NDArray[np.intp]] = field(default_factory=dict)
     #: Similarity of the outcomes of decisions that are compared with sentences, by their index.
     similarities: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)
     #: What the lowest layers made of its tokens, where those are read apart; of its last ones, where the
@@ -120,8 +124,10 @@ class OnnxScorer:
         reading: int = READING,
         lower: LowerLayers | None = None,
         long: LongLayers | None = None,
+        words: WordVectors | None = None,
     ) -> None:
         self.pass_engine, self._lower, self._long = engine, lower, long
+        self._words = words
         self._tokenizer = tokenizer
         self._vectors = OutcomeVectors(engine, lower=lower)
         self._past = no_past(lower.apart if lower else 0)
@@ -203,7 +209,11 @@ class OnnxScorer:
     def lay_out(self, request: RenderedRequest) -> LaidOut:
         """Tokenise a request and lay it out."""
         tokenized = read_request(request, self._tokenizer, self.reading)
-        return LaidOut(lay_out(tokenized), tokenized, owner=request.owner)
+        selected: Mapping[int, NDArray[np.intp]] = {}
+        is_long = len(tokenized.context) > LONG_CONTEXT
+        if self._words is not None and is_long and tokenized.sentences:
+            tokenized, selected = self._words.select(tokenized)
+        return LaidOut(lay_out(tokenized), tokenized, selected=selected, owner=request.owner)
 
     def plan(self, items: Sequence[LaidOut], vectors: Vectors | None) -> Tensors:
         """Return the inputs of the one pass that answers short requests.
@@ -460,15 +470,23 @@ def _similarities(
     if not n_sentences:
         return {}
     sentences = sentences[-n_sentences:]
-    whole = sentences.sum(axis=0, keepdims=True)
-    whole /= np.maximum(np.linalg.norm(whole), 1e-12)
-    compared = np.concatenate([sentences, whole])
+    every = None if item.selected else _with_mean(sentences)
     # Not a matrix product: of these sums no term depends on how many texts are compared.
     return {
-        index: np.einsum("sw,ow->so", compared, _alone(item, index, vectors)).max(axis=0)
+        index: np.einsum(
+            "sw,ow->so",
+            _with_mean(sentences[item.selected[index]]) if every is None else every,
+            _alone(item, index, vectors),
+        ).max(axis=0)
         for index, kind in enumerate(item.layout.kinds)
         if kind == "single"
     }
+
+
+def _with_mean(sentences: NDArray[np.float32]) -> NDArray[np.float32]:
+    whole = sentences.sum(axis=0, keepdims=True)
+    whole /= np.maximum(np.linalg.norm(whole), 1e-12)
+    return np.concatenate([sentences, whole])
 
 
 def _split(inputs: Tensors, outputs: Tensors) -> Iterator[ScoredDecision]:
