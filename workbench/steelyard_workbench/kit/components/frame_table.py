@@ -46,7 +46,8 @@ _CELL_CSS = CELL_CSS + with_tokens("""
 .chips { display: flex; flex-wrap: wrap; gap: 2px 4px; }
 @media (max-width: 599px) {
   .tabulator .tabulator-header { height: 1px; clip-path: inset(50%); }
-  .tabulator.tabulator { border: 0; background: none; }
+  .tabulator.tabulator { border: 0; }
+  .tabulator.tabulator, .tabulator.tabulator :is(.tabulator-tableholder, .tabulator-table) { background: none; }
   .tabulator .tabulator-tableholder .tabulator-table { width: 100% !important; min-width: 100% !important; }
   .tabulator .tabulator-row {
     display: block; height: auto !important; min-width: 0 !important; width: auto !important;

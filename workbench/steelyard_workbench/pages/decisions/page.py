@@ -50,7 +50,7 @@ from steelyard_workbench.parts.named.naming import CODE, NEW
 from steelyard_workbench.parts.named.starting import StartCards
 
 _NONE = (
-    "**No named decisions yet.** A named decision has questions, policies and a model. Applications ask it by "
+    "**No named decisions yet.** A named decision has questions, rules and a model. Programs ask it by "
     "name, so a better wording is a new version here and needs no release there. Press *New decision*, or "
     "start from a template."
 )
@@ -61,7 +61,7 @@ class DecisionsPage(OnePartPage):
 
     slug = "decisions"
     title = "Decisions"
-    summary = "Questions, policies and a model under a name, which applications ask."
+    summary = "Questions, rules and a model under a name, which programs ask."
     watched = ("named",)
     look_ms = 2000
 

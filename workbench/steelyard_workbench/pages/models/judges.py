@@ -258,7 +258,7 @@ def show_qualifications(listed: QualificationList) -> Viewable:
     title = heading("Agreement with people", 3)
     if not listed.data:
         text = (
-            "Qualify asks it held-out rows that people labelled, 50 or more, and keeps how far it agrees "
+            "Qualify asks it rows for the check that people labelled, 50 or more, and keeps how far it agrees "
             "with them."
         )
         return pn.Column(title, verdict("off", "Not qualified.", text))
