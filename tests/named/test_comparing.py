@@ -13,7 +13,13 @@ from steelyard.decisions.wire import DecisionResult
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.ledger.money import from_usd
 from steelyard.named.compare_run import ComparisonRuns
-from steelyard.named.comparing import VersionAnswer, compare_answers, compare_sides
+from steelyard.named.comparing import (
+    Compared,
+    VersionAnswer,
+    compare_answers,
+    compare_sides,
+)
+from steelyard.named.switching import switches_of
 from support.decisions.wordings import SAID, TEAM, rows, tuned_server
 from support.models.evaluated import claim
 
@@ -66,6 +72,10 @@ def test_production_moves_to_a_passing_version_only(served):
     result = comparison.result
     assert (result.verdict, result.reasons, result.left_out) == ("passed", [], 0)
     assert result.changes == ["decisions.team.outcomes"]
+    [switch] = result.switches
+    assert (switch.decision, switch.threshold, switch.agree.n) == ("team", None, 5)
+    assert len(switch.to_label) == 5 - round(switch.agree.value * 5)
+    assert "No threshold keeps team within 2% of differing answers on 5" in switch.advice
     assert (result.rows.contexts, result.rows.labelled, result.stored.labelled) == (42, 42, 4)
     (team,) = result.rows.decisions
     assert team.right.low > 0
@@ -75,7 +85,8 @@ def test_production_moves_to_a_passing_version_only(served):
     named.move("desk", "production", 2, reason="reads the tickets")
     assert client.decision("desk").decide("x").decision.version == 2
 
-    back = named.compare("desk", 1)
+    back = named.compare("desk", 1, traffic_s=1e-6)
+    assert back.contexts == 42, "nothing is so new"
     run(services, back)
     with pytest.raises(
         errors.MoveRefusedError, match=r"refused\). On held-out rows it takes more wrong"
@@ -92,6 +103,37 @@ def test_production_moves_to_a_passing_version_only(served):
     assert (passed.comparison_id, passed.verdict) == (comparison.id, "passed")
     assert [listed.id for listed in named.comparisons("desk")] == [back.id, comparison.id]
     assert list(named.comparisons("other")) == []
+
+
+@pytest.mark.parametrize(("budget", "threshold", "alone"), [(0.02, 0.9, 0.75), (0.001, None, 0.0)])
+def test_a_switch_is_judged_without_labels(budget, threshold, alone):
+    """Of 800 texts both agree on the surer three quarters; of the others they differ in half."""
+    compared = []
+    for place in range(800):
+        is_sure, differs = place % 4 > 0, place % 8 == 0
+        compared.append(
+            Compared(
+                context=f"{place}",
+                decision="paid",
+                kind="binary",
+                outcomes=["yes", "no"],
+                probabilities=(
+                    [0.1, 0.9] if differs else [0.8, 0.2],
+                    [0.9 if is_sure else 0.6, 0.1],
+                ),
+                actions=("", ""),
+                source=f"dec_{place}",
+            )
+        )
+    [switch] = switches_of(compared, budget)
+    assert (switch.threshold, switch.alone) == (threshold, alone)
+    assert [(band.low, band.high, band.agree.value) for band in switch.bands] == [
+        (0.5, 0.6, 0.5),
+        (0.8, 0.9, 1.0),
+    ]
+    assert (switch.agree.value, len(switch.to_label)) == (0.875, 20)
+    expected = "75% of 800 answers" if threshold else "more would"
+    assert expected in switch.advice
 
 
 def test_a_comparison_can_be_stopped_and_refuses_unknown_ids(served):

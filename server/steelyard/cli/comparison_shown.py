@@ -13,6 +13,7 @@ from steelyard.cli.terminal import printable
 if TYPE_CHECKING:
     from steelyard.evaluations.wire import Change
     from steelyard.named.comparison_wire import ComparedSide, NamedComparison
+    from steelyard.wire.measures import Measure
 
 
 def show_comparison(comparison: NamedComparison) -> None:
@@ -30,6 +31,17 @@ def show_comparison(comparison: NamedComparison) -> None:
     lines = [line for name, side in sides if side is not None for line in _lines(name, side)]
     if lines:
         show_table(("ON", "DECISION", "N", "OTHER ACTION", "ABSTAINED", "RIGHT", "WRONG"), lines)
+    for switch in result.switches:
+        bands = [
+            (f"{band.low:g} to {band.high:g}", band.agree.n, measure_line(band.agree))
+            for band in switch.bands
+        ]
+        show_table((f"{switch.decision.upper()}, PROBABILITY", "N", "SAME ANSWER"), bands)
+        click.echo(printable(switch.advice))
+        if switch.to_label:
+            click.echo(f"Labels that would settle it: {', '.join(switch.to_label)}")
+    for warning in result.warnings:
+        click.echo(printable(warning))
     price = result.price
     if price is not None:
         click.echo(
@@ -38,6 +50,11 @@ def show_comparison(comparison: NamedComparison) -> None:
         )
     if result.left_out:
         click.echo(f"{result.left_out} contexts are longer than one of the models reads.")
+
+
+def measure_line(measure: Measure) -> str:
+    """Return a share with its interval."""
+    return f"{measure.value:.1%}{_ends(measure.low, measure.high)}"
 
 
 def _lines(name: str, side: ComparedSide) -> Iterator[list[object]]:

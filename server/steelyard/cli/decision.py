@@ -19,6 +19,7 @@ from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_rows, show_table, show_time
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.shares_shown import WEEK_S, describe_share, show_shares, show_true_shares
+from steelyard.cli.stored_queries import read_window
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from steelyard.named.files import DecisionFile
     from steelyard.named.wire import AliasMove, NamedDecision, NamedVersion
 
+#: Stored decisions of a comparison on traffic, where nothing else is said.
+_MOST_STORED = 1_000
 _EPILOG = """\b
 Examples:
   steelyard decision new support_triage --question "Which team should own this?" \\
@@ -39,6 +42,7 @@ Examples:
   steelyard decision push --alias staging --note "shorter question"
   steelyard decision diff support_triage.toml --at staging
   steelyard decision compare support_triage staging
+  steelyard decision compare support_triage --with qwen3-4b --traffic 7d
   steelyard decision move support_triage production 2 --reason "right more often"
   steelyard decision share support_triage staging --share 0.1
   steelyard decision rollback support_triage
@@ -220,8 +224,24 @@ def test(
 
 @command.command("compare", epilog=_EPILOG)
 @click.argument("name")
-@click.argument("version")
+@click.argument("version", required=False)
 @click.argument("against", default="production")
+@click.option(
+    "--with", "model", help="In place of VERSION: AGAINST's questions, answered by this model."
+)
+@click.option(
+    "--traffic",
+    "traffic_s",
+    callback=read_window,
+    metavar="TIME",
+    help="Stored decisions of this time alone, such as 7d; up to 1,000 of them.",
+)
+@click.option(
+    "--disagreement",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Share of answers that may differ where the candidate answers alone. [default: 0.02]",
+)
+@click.option("--max-price", "max_price_usd", metavar="USD", help="Refuse when it is dearer.")
 @click.option(
     "--rows", type=click.IntRange(0, 1_000), help="Held-out rows, at most. [default: 300]"
 )
@@ -235,22 +255,29 @@ def compare(
     /,
     *,
     name: str,
-    version: str,
+    version: str | None,
     against: str,
-    rows: int | None,
-    stored: int | None,
+    model: str | None,
     server: Server,
+    **options: Any,
 ) -> None:
     """Compare VERSION of NAME with AGAINST, production by default; nothing is moved.
 
-    Both may be an alias or a number. Exit status 1 unless VERSION passes, or is AGAINST.
+    Both may be an alias or a number. Where nothing is labelled, the recorded texts say how far
+    the candidate may answer alone. Exit status 1 unless VERSION passes, or is AGAINST.
     """
+    if (version is None) == (model is None):
+        raise click.UsageError("Give a VERSION, or a model with --with.")
+    if options["traffic_s"] is not None:
+        options["stored"] = options["stored"] or _MOST_STORED
     with server.connected() as client:
+        if version is None:
+            version = _with_model(client, name, against, str(model))
         numbers = {client.named_decisions.version(name, at).version for at in (version, against)}
         if len(numbers) == 1:
             click.echo(f"Both are version {numbers.pop()}: there is nothing to compare.", err=True)
             return
-        comparison = _compare(client, name, _at_of(version), _at_of(against), rows, stored)
+        comparison = _compare(client, name, _at_of(version), _at_of(against), **options)
     server.show(comparison, show_comparison)
     ctx.exit(0 if _is_passed(comparison) else FAILED)
 
@@ -284,7 +311,7 @@ def move(
         try:
             moved = named.move(name, alias, version, reason=reason, overrule=overrule)
         except ComparisonNeededError:
-            comparison = _compare(client, name, version, alias, None, None)
+            comparison = _compare(client, name, version, alias)
             if not server.as_json:
                 show_comparison(comparison)
             moved = named.move(name, alias, version, reason=reason)
@@ -387,13 +414,21 @@ def _compare(
     name: str,
     version: int | str,
     against: int | str,
-    rows: int | None,
-    stored: int | None,
+    **options: Any,
 ) -> NamedComparison:
-    comparison = client.named_decisions.compare(
-        name, version, against=against, rows=rows, stored=stored
-    )
+    comparison = client.named_decisions.compare(name, version, against=against, **options)
     return client.named_decisions.wait(comparison)
+
+
+def _with_model(client: Client, name: str, at: str, model: str) -> str:
+    """Return the version that asks what another one does, of another model; it is made where it is not there."""
+    from steelyard.named.wire import NamedContent
+
+    version = client.named_decisions.version(name, _at_of(at))
+    content = {field: getattr(version, field) for field in NamedContent.__struct_fields__}
+    content = {field: value for field, value in content.items() if value} | {"model": model}
+    note = f"version {version.version}, answered by {model}"
+    return str(client.named_decisions.add_version(name, **content, note=note).version)
 
 
 def _at_of(text: str) -> int | str:

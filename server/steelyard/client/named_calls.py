@@ -239,6 +239,8 @@ def compare(
     against: int | str = "production",
     rows: int | None = None,
     stored: int | None = None,
+    traffic_s: float | None = None,
+    disagreement: float | None = None,
     max_price_usd: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[NamedComparison]:
@@ -251,6 +253,10 @@ def compare(
     rows, stored : int, optional
         Held-out rows and stored decisions that both are asked about, at most 1,000 each; 300 and 200
         when left out.
+    traffic_s : float, optional
+        Take stored decisions of the last so many seconds alone.
+    disagreement : float, optional
+        How often the candidate may answer otherwise where it answers alone, for ``switches``; .02.
     max_price_usd : str, optional
         Refuse, and hold nothing, when it is dearer.
     """
@@ -260,6 +266,8 @@ def compare(
         "against": against,
         "rows": rows,
         "stored": stored,
+        "traffic_s": traffic_s,
+        "disagreement": disagreement,
         "max_price_usd": max_price_usd,
     }
     return write(_COMPARISONS, NamedComparison, fields, key=idempotency_key)

@@ -29,6 +29,8 @@ class Case:
     key: str
     context: Any
     labels: Labels
+    #: The stored decision that it is of.
+    source: str = ""
 
 
 def cases_of_rows(
@@ -50,13 +52,15 @@ def cases_of_rows(
 
 
 def cases_of_stored(
-    state: State, account_id: str, name: str, *, until: float, most: int
+    state: State, account_id: str, name: str, *, until: float, most: int, since: float = 0.0
 ) -> list[Case]:
     """Return the newest stored decisions of every version, with their outcomes."""
     cases: list[Case] = []
     after = None
     while len(cases) < most:
-        query = AnswerCriteria(account_id=account_id, named=name, until=until, after=after)
+        query = AnswerCriteria(
+            account_id=account_id, named=name, since=since, until=until, after=after
+        )
         limit = min(_PAGE, most - len(cases))
         page = state.read_now(lambda connection: page_answers(connection, query, limit))  # noqa: B023
         cases += [_case(stored) for stored in page if has_text(stored.decision.request)]
@@ -88,4 +92,4 @@ def _case(stored: ObservedDecision) -> Case:
         name: {outcome: 1.0} if isinstance(outcome, str) else outcome
         for name, outcome in stored.outcomes.items()
     }
-    return Case(hash_context(context).hex(), context, labels)
+    return Case(hash_context(context).hex(), context, labels, stored.decision.id)

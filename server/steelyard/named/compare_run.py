@@ -33,6 +33,7 @@ from steelyard.named.cases import Case, cases_of_rows, cases_of_stored, without_
 from steelyard.named.comparing import Compared, VersionAnswer, compare_answers, compare_sides
 from steelyard.named.comparison_wire import ComparedPrice, ComparisonResult
 from steelyard.named.content import read_stored
+from steelyard.named.switching import switches_of
 from steelyard.named.tables import named_comparisons
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.decide import Prepared
@@ -57,6 +58,9 @@ class ComparisonProgress(msgspec.Struct, frozen=True, kw_only=True):
     stored: list[Compared] = []
     #: What speaks against the models whose labels settle it.
     warnings: list[str] = []
+    #: When the first stored decision that counts came, and how often answers may differ.
+    since: float = 0.0
+    disagreement: float = 0.02
 
 
 decode_progress = decoder_of(ComparisonProgress).decode
@@ -129,7 +133,7 @@ class ComparisonRun(Run):
     def advance(self) -> bool:
         """Ask about a window of contexts, or judge and end the job."""
         row = self._work.find(self.job)
-        progress = ComparisonProgress() if row.progress is None else decode_progress(row.progress)
+        progress = _progress_of(row)
         try:
             comparison = self._comparison = self._comparison or self._open(row)
             if progress.done < len(comparison.cases):
@@ -172,7 +176,12 @@ class ComparisonRun(Run):
             decisions = {decision.id for decision in after.questions.decisions}
             labelled: list[Case] = []
             stored = cases_of_stored(
-                work.state, row.account_id, name, until=row.created_at, most=row.stored
+                work.state,
+                row.account_id,
+                name,
+                until=row.created_at,
+                most=row.stored,
+                since=_progress_of(row).since,
             )
             if row.dataset_id is not None:
                 caller = Caller(row.account_id, None, "full", "worker")
@@ -244,6 +253,10 @@ class ComparisonRun(Run):
             raise LostRunError
 
 
+def _progress_of(row: Row[Any]) -> ComparisonProgress:
+    return ComparisonProgress() if row.progress is None else decode_progress(row.progress)
+
+
 @dataclass(frozen=True, slots=True)
 class _Answer:
     """A version's answer, with its tokens and cost."""
@@ -285,7 +298,8 @@ def _progress(
         sides[id(case) not in is_of_rows].extend(_compared(comparison, case, answers))
     tokens = [sum(pair[place].tokens for _, pair in answered) for place in (0, 1)]
     cost = [sum(pair[place].cost_nano for _, pair in answered) for place in (0, 1)]
-    return ComparisonProgress(
+    return msgspec.structs.replace(
+        progress,
         done=progress.done + n_cases,
         left_out=progress.left_out + n_cases - len(answered),
         requests=progress.requests + len(answered),
@@ -293,7 +307,6 @@ def _progress(
         cost_nano=(progress.cost_nano[0] + cost[0], progress.cost_nano[1] + cost[1]),
         rows=[*progress.rows, *sides[0]],
         stored=[*progress.stored, *sides[1]],
-        warnings=progress.warnings,
     )
 
 
@@ -308,6 +321,7 @@ def _compared(
             VersionAnswer(old[decision.id], results[0][decision.id]),
             VersionAnswer(decision, results[1][decision.id]),
             case.labels.get(decision.id),
+            case.source,
         )
         for decision in comparison.after.questions.decisions
         if decision.id in old
@@ -325,7 +339,7 @@ def _result(comparison: _Comparison, progress: ComparisonProgress) -> Comparison
             usd_after=usd[1],
         )
     try:
-        return compare_sides(
+        result = compare_sides(
             comparison.before.questions,
             comparison.after.questions,
             progress.rows,
@@ -334,6 +348,10 @@ def _result(comparison: _Comparison, progress: ComparisonProgress) -> Comparison
             left_out=progress.left_out,
             warnings=progress.warnings,
             contents=(comparison.before.content, comparison.after.content),
+        )
+        compared = progress.stored or progress.rows
+        return msgspec.structs.replace(
+            result, switches=switches_of(compared, progress.disagreement)
         )
     except UnmeasurableError as error:
         raise errors.NotMeasurableError(str(error)) from error

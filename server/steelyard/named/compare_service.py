@@ -95,7 +95,10 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
         n_decisions = len(read_stored(after.content).decisions)
         most = max(1, _MOST_DECISIONS // n_decisions)
         limits = (min(request.rows, most), min(request.stored, most))
-        cases = await asyncio.to_thread(self._cases, caller, decision.name, after, at, limits, now)
+        since = 0.0 if request.traffic_s is None else now - request.traffic_s
+        cases = await asyncio.to_thread(
+            self._cases, caller, decision.name, after, at, limits, (since, now)
+        )
         price_nano = await self._price(caller, cases, (before, after), models)
 
         def work(connection: Connection) -> NamedComparison:
@@ -124,7 +127,9 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
                 "contexts": len(cases),
                 "completed_contexts": 0,
                 "price_nano": price_nano,
-                "progress": msgspec.json.encode({"warnings": warnings}) if warnings else None,
+                "progress": msgspec.json.encode(
+                    {"warnings": warnings, "since": since, "disagreement": request.disagreement}
+                ),
             }
             self.jobs.add(connection, values, key_id=caller.key_id, route=write.route)
             if at is not None:
@@ -178,11 +183,14 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
         version: Row[Any],
         at: DatasetAt | None,
         limits: tuple[int, int],
-        until: float,
+        window: tuple[float, float],
     ) -> list[Case]:
         decisions = {decision.id for decision in read_stored(version.content).decisions}
         labelled = [] if at is None else cases_of_rows(self._datasets, at, decisions, limits[0])
-        stored = cases_of_stored(self._state, caller.account_id, name, until=until, most=limits[1])
+        since, until = window
+        stored = cases_of_stored(
+            self._state, caller.account_id, name, since=since, until=until, most=limits[1]
+        )
         return [*labelled, *stored]
 
     async def _model(self, caller: Caller, version: Row[Any]) -> EvaluatedModel:

@@ -57,6 +57,8 @@ class Compared(msgspec.Struct, frozen=True, array_like=True):
     actions: tuple[str, str]
     right: tuple[str, str] | None = None
     target: list[float] | None = None
+    #: The stored decision that it is of.
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,11 @@ class VersionAnswer:
 
 
 def compare_answers(
-    context: str, before: VersionAnswer, after: VersionAnswer, label: Mapping[str, float] | None
+    context: str,
+    before: VersionAnswer,
+    after: VersionAnswer,
+    label: Mapping[str, float] | None,
+    source: str = "",
 ) -> Compared:
     """Return two answers on the outcomes of either version; one that lacks an outcome gives it 0."""
     names = list(dict.fromkeys((*before.decision.outcomes.names, *after.decision.outcomes.names)))
@@ -89,6 +95,7 @@ def compare_answers(
             else None
         ),
         target=target if is_labelled else None,
+        source=source,
     )
 
 

@@ -35,6 +35,18 @@ class CompareVersions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     against: Annotated[_At, Meta(description="What it would replace.")] = "production"
     rows: Annotated[_Most, Meta(description="Held-out rows of its dataset, at most.")] = 300
     stored: Annotated[_Most, Meta(description="Stored decisions asked again, at most.")] = 200
+    traffic_s: Annotated[
+        Annotated[float, Meta(gt=0, le=1e9)] | None,
+        Meta(description="Those of the last so many seconds alone."),
+    ] = None
+    disagreement: Annotated[
+        float,
+        Meta(
+            gt=0,
+            lt=1,
+            description="How often the candidate may answer otherwise where it answers alone, for `switches`.",
+        ),
+    ] = 0.02
     max_price_usd: Annotated[
         str | None, Meta(description="Refuse with `price_changed`, and hold nothing, when dearer.")
     ] = None
@@ -85,6 +97,38 @@ class ComparedPrice(Struct, frozen=True, kw_only=True):
     usd_after: str
 
 
+class AgreementBand(Struct, frozen=True, kw_only=True):
+    """How often both versions gave the same answer where the candidate was so sure."""
+
+    low: float
+    high: Annotated[float, Meta(description="Its top probability, with this end.")]
+    agree: Measure
+
+
+class Switch(Struct, frozen=True, kw_only=True):
+    """How far the candidate may answer a decision alone, judged without labels."""
+
+    decision: str
+    budget: Annotated[float, Meta(description="Share of its answers that may differ.")]
+    threshold: Annotated[
+        float | None,
+        Meta(
+            description="Top probability from which they differ no more often, with 95 % confidence; null: "
+            "none does on so few."
+        ),
+    ]
+    alone: Annotated[float, Meta(description="Share of the answers from it on.")]
+    agree: Annotated[Measure, Meta(description="Of all answers.")]
+    bands: list[AgreementBand]
+    to_label: Annotated[
+        list[str],
+        Meta(
+            description="Stored decisions whose labels say whose answers are to stand, 20 at most."
+        ),
+    ]
+    advice: str
+
+
 class ComparisonResult(Struct, frozen=True, kw_only=True):
     """Whether the candidate may replace the other version, the reasons against it, and its changes."""
 
@@ -96,6 +140,9 @@ class ComparisonResult(Struct, frozen=True, kw_only=True):
     stored: Annotated[ComparedSide | None, Meta(description="On stored decisions.")]
     price: ComparedPrice | None
     left_out: Annotated[int, Meta(description="Contexts that one of the models cannot read.")]
+    switches: Annotated[
+        list[Switch], Meta(description="By decision, on stored decisions; else on held-out rows.")
+    ] = []
     warnings: Annotated[
         list[str],
         Meta(

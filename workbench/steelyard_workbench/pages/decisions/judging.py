@@ -112,6 +112,20 @@ def comparison_figures(result: ComparisonResult) -> Viewable:
     if moves:
         counts = ("on", "decision", "action", "how often")
         tables.append(table(counts, moves, label="Actions that changed", numbers=(3,)))
+    for switch in result.switches:
+        bands = [
+            (f"{band.low:g} to {band.high:g}", f"{band.agree.n:,}", measure_text(band.agree))
+            for band in switch.bands
+        ]
+        tables += [
+            pmui.Typography(escape_markdown(switch.advice)),
+            table(
+                ("how sure the other version is", "answers", "same answer"),
+                bands,
+                label=f"How far {switch.decision} agrees",
+                numbers=(1,),
+            ),
+        ]
     return pn.Column(*reasons, *tables, sizing_mode="stretch_width")
 
 
