@@ -17,7 +17,7 @@ Role = Literal["owner", "developer", "billing"]
 
 
 class AccountUser(Struct, frozen=True, kw_only=True):
-    """Whose account it is."""
+    """An account, by its id and name."""
 
     id: Annotated[str, Meta(description="The account's id.")]
     name: str

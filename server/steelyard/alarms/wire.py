@@ -62,7 +62,7 @@ class PutAlarmRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class RemoveRuleQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Whose rule is removed."""
+    """The model whose rule is removed."""
 
     model: Annotated[
         _Model | None,

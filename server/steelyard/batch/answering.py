@@ -1,4 +1,4 @@
-"""Who answers rows: the model of this process, or a server."""
+"""The source of answers to rows: the model of this process, or a server."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def named_questions(reference: str, client: Client | None) -> Questions:
 
 
 class Elsewhere(Protocol):
-    """Who answers parts beside this process: its own workers, or those of a state."""
+    """The processes that answer parts beside this one: its own workers, or those of a state."""
 
     def answer(
         self, parts: Iterable[WorkerPart], request: dict[str, Any], stored: Parts, note: Note

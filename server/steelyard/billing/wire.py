@@ -140,7 +140,7 @@ class Referral(Struct, frozen=True, kw_only=True):
 
 
 class RedeemReferral(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Whose code to redeem."""
+    """The referral code to redeem."""
 
     code: Annotated[str, Meta(min_length=1, max_length=32)]
 

@@ -1,4 +1,4 @@
-"""Whose dataset it is, and whether it may be read or added to."""
+"""Access to a dataset: its owner, and whether it may be read or added to."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """True shares of a window's answers, by those that were checked in the order that chance made.
 
-Who checks from the beginning of that order on, without a gap, has a fair sample. So has who does it in
-each stratum of an outcome's probability: there the order is the same, with the other strata left out.
+Checks from the beginning of that order, without a gap, are a fair sample. So are checks in each stratum
+of an outcome's probability: there the order is the same, with the other strata left out.
 """
 
 from __future__ import annotations

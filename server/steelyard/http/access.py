@@ -1,4 +1,4 @@
-"""Who may go on: the address and the caller behind a request, its scope, and its share of the minute.
+"""Access to routes: the address and the caller behind a request, its scope, and its share of the minute.
 
 To a server every request comes from the last proxy's address, so the word of proxies that a setting
 names is taken. Each adds to ``X-Forwarded-For``, at its right end, whom it got the request from; the

@@ -1,4 +1,4 @@
-"""Who may call the routes of the console, as their rows say: a table, and its page of the documents.
+"""The callers that routes of the console allow, as a table and as a page of the documents.
 
 A test calls every route as everybody and holds the answers to this table.
 """

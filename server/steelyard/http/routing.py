@@ -37,7 +37,7 @@ REVIEWERS = (*WORKERS, "reviewer")
 
 
 class Access(Enum):
-    """Who may call a route."""
+    """The callers that a route allows."""
 
     PUBLIC = "public"
     #: An API key, or a session of one of the route's roles.
@@ -80,7 +80,7 @@ class Call:
 
     @property
     def caller(self) -> Caller:
-        """Who calls; on a public route the address alone, whatever the bearer."""
+        """The caller; on a public route the address alone, whatever the bearer."""
         return self.write.caller
 
     @contextmanager
@@ -267,15 +267,15 @@ class Services(Protocol):
 
     @property
     def accounts(self) -> KeyFinder:
-        """Who knows callers."""
+        """The service that finds callers."""
 
     @property
     def sessions(self) -> SessionFinder:
-        """Who knows people."""
+        """The service that finds sessions."""
 
     @property
     def limits(self) -> Limits:
-        """Who counts requests."""
+        """The service that counts requests."""
 
     def get(self, kind: type[T]) -> T:
         """Return the service of a class."""

@@ -1,4 +1,4 @@
-"""Which unlabelled rows would teach most: those that a model doubts, and that differ from each other.
+"""The unlabelled rows to label first: those that a model doubts, and that differ from each other.
 
 Doubt is the entropy of the answer and, of several models, how far they disagree (Lewis and Gale,
 1994; Seung et al., 1992). Differing is the greedy k-center of the contexts' vectors (Sener and

@@ -1,4 +1,4 @@
-"""Who may label rows: connected models that an operator marked, and the account's families."""
+"""Teachers: connected models that an operator marked, and the account's families."""
 
 from __future__ import annotations
 

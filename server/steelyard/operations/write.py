@@ -23,7 +23,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Who writes, and the key under which it is done once."""
+    """The writer, and the key under which a write happens once."""
 
     caller: Caller
     route: str = ""

@@ -1,4 +1,4 @@
-"""Addresses and domains that the settings name: who operates, and who may sign up."""
+"""Addresses and domains of the settings: operators, and users who may sign up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pages are this server's own: those that people are led back to, and that passkeys are of."""
+"""The server's own pages, to which people are led back, and to which passkeys belong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions: who a cookie is, which sessions a user has, and how they end."""
+"""Sessions: the user of a cookie, a user's sessions, and their end."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ class RemovedPasskey(Struct, frozen=True, kw_only=True):
 
 
 class User(Struct, frozen=True, kw_only=True):
-    """Who is signed in."""
+    """The signed-in user."""
 
     id: str
     email: str
@@ -230,7 +230,7 @@ class SignedInUser(Struct, frozen=True, kw_only=True):
 
 
 class CurrentSession(Struct, frozen=True, kw_only=True):
-    """Who is signed in, and in which accounts."""
+    """The signed-in user, with the accounts."""
 
     session: Session
     user: User

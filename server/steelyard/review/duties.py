@@ -53,7 +53,7 @@ class Duty:
 
 
 class Duties:
-    """Whose rows are whose, and their answers, of some rows; for one thread at a time.
+    """The reviewers of some rows, and their answers; for one thread at a time.
 
     A row has a place for each who labels it, the first filled first: ``_who`` has their codes and
     ``_has_answered`` who of them answered, a line a place.

@@ -1,4 +1,4 @@
-"""Who labels which rows of a draft, and how far two agree, on the wire.
+"""The reviewers of a draft's rows, and how far two agree, on the wire.
 
 Not here: requests (``steelyard.review.requests``), rows (``steelyard.review.wire``).
 """
@@ -81,7 +81,7 @@ class ReviewerProgress(Struct, frozen=True, kw_only=True):
 
 
 class Assignments(Struct, frozen=True, kw_only=True):
-    """Who is to label which share of a draft's rows."""
+    """The reviewers of a draft's rows, with their shares."""
 
     data: list[ReviewerProgress]
     unassigned: Annotated[int, Meta(description="Undecided rows that nobody is to label.")]

@@ -169,8 +169,8 @@ class LowerLayers:
         """Return the states of all tokens of each request, (n_tokens, width).
 
         Each request comes with its owner; the states of its context are stored for that owner. Those of
-        a context that is too long to be stored are left out, the first: who needs them reads its windows
-        one by one.
+        a context that is too long to be stored are left out, the first: callers that need them read its
+        windows one by one.
         """
         by_request = [
             [_KeyedDecision.of(decision) for decision in tokenized.decisions]

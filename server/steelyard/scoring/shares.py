@@ -1,10 +1,10 @@
-"""Whose turn it is: a queue that accounts share fairly, whatever each of them sends.
+"""A queue that accounts share fairly, whatever each of them sends.
 
 Deficit round robin (M. Shreedhar and G. Varghese, 1995) over characters: each account's line gets the
-same number in turn, so that one long text counts as much as many short ones. Who had nothing waiting
-goes first, once: a line keeps its place in the round until its turn has come and it is still empty, so
-that no account is new again and again. Within a line short requests go first; a long one lets a bounded
-number of later ones pass.
+same number in turn, so that one long text counts as much as many short ones. An account that had
+nothing waiting goes first, once: a line keeps its place in the round until its turn has come and it is
+still empty, so that no account is new again and again. Within a line short requests go first; a long
+one lets a bounded number of later ones pass.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHARACTERS_A_PLACE = 512
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Who a request is scored for: an account, or the public, who come after all accounts."""
+    """The account that a request is scored for, or the public, which comes after all accounts."""
 
     account: str = ""
     is_public: bool = False
@@ -38,7 +38,7 @@ class Sized(Protocol):
 
     @property
     def share(self) -> Share:
-        """Whose it is."""
+        """Its account."""
 
     @property
     def characters(self) -> int:
@@ -95,7 +95,7 @@ class FairQueue(Generic[Entry]):
 
     @property
     def shares(self) -> tuple[Share, ...]:
-        """Who waits."""
+        """The accounts that wait."""
         return tuple(share for share, line in self._lines.items() if line.placed)
 
     def characters_before(self, entry: Entry, bound: float = inf) -> int:

@@ -137,7 +137,7 @@ class OffCall:
 
 
 class Resolver(Protocol):
-    """Who answers calls to names that are no base model's; the families fill it."""
+    """The finder of models whose names are no base model's; the families fill it."""
 
     async def find(self, caller: Caller, name: str) -> TunedAnswerer:
         """Return who answers calls to a name, or refuse the call; nothing is loaded."""

@@ -1,12 +1,11 @@
 """The paid decide use case: hold, score with fallback, settle and store, exactly once per key.
 
-The compatibility routes decide here too. The order: who may answer, where that
-is not a base model, then the token allowance, then
-acceptance (one transaction: the key, the credit, the hold), then scoring, then settlement (one
-transaction: the charge, the stored decision, the answer kept for the key). A refusal up to and with
-acceptance leaves the key free; so does one by a full queue or by an engine that could not be reached,
-since nothing ran. Any other failure after acceptance is terminal: the hold is released, and the key
-answers with that failure from then on.
+The compatibility routes decide here too. The order: the models that may answer, where they are no base
+models, then the token allowance, then acceptance (one transaction: the key, the credit, the hold), then
+scoring, then settlement (one transaction: the charge, the stored decision, the answer kept for the
+key). A refusal up to and with acceptance leaves the key free; so does one by a full queue or by an
+engine that could not be reached, since nothing ran. Any other failure after acceptance is terminal: the
+hold is released, and the key answers with that failure from then on.
 
 From acceptance on the work is a task of its own. A caller that goes away cannot stop it half-way:
 without a key it is given up while it waits, with one it ends and its answer is kept.

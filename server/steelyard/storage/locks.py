@@ -1,4 +1,4 @@
-"""Between processes: whose turn it is to write, which of them live, and whether the file is still theirs.
+"""Between processes: the turn to write, which of them live, and whether the file is still theirs.
 
 On SQLite turns and lives are files beside the database, locked with ``flock``: the kernel frees the
 locks of a process that dies, however it dies. On PostgreSQL both are advisory locks, freed with the

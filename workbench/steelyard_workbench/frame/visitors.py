@@ -1,4 +1,4 @@
-"""Who opens the workbench: where accounts are on, every browser calls with a session of its own.
+"""Visitors of the workbench: where accounts are on, every browser calls with a session of its own.
 
 The session's token is in a cookie that no script reads, and in this process while a page is open.
 Bokeh writes a page's cookies and headers into the page itself, so that these are kept out of it.

@@ -1,4 +1,4 @@
-"""Who takes payments: an operator who confirms bank transfers, or Stripe."""
+"""Providers of payments: an operator who confirms bank transfers, or Stripe."""
 
 from __future__ import annotations
 

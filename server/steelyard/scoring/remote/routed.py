@@ -134,7 +134,7 @@ class RoutedEngine:
 
     @property
     def model(self) -> str:
-        """Whose passes."""
+        """The model of the passes."""
         return self._model
 
     @property

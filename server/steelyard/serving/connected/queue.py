@@ -1,4 +1,4 @@
-"""Requests to a connected model: who waits, how many are under way, and when one is given up."""
+"""Requests to a connected model: their queue, how many run at once, and when one is given up."""
 
 from __future__ import annotations
 
