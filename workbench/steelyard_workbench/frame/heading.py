@@ -16,6 +16,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
 from steelyard_workbench.frame.navigation import DATASETS, entry_of, first_page, tabs_for
+from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Task
@@ -189,11 +190,11 @@ class Heading(Viewer):
         session = self._session
         entry = entry_of(session.page)
         title = name or ("Steelyard" if entry is None else entry.title)
-        cut = title if len(title) <= _MOST else f"{title[:_MOST]}…"
+        title = cut(title, _MOST)
         tabs = tabs_for(session.who, session.page)
         with pn.io.hold():
-            self.in_browser = "" if entry is None and not name else cut
-            self.title.object = f'<h1 style="{_TITLE}">{escape(cut)}</h1>'
+            self.in_browser = "" if entry is None and not name else title
+            self.title.object = f'<h1 style="{_TITLE}">{escape(title)}</h1>'
             self.summary.visible = bool(self.summary.object) and thing is None
             self.up.visible = thing is not None and bool(thing.all_title)
             if thing is not None and thing.all_title:

@@ -1,4 +1,4 @@
-"""Texts of people, data and the address, escaped so that they are not read as Markdown."""
+"""Texts of people, data and the address, cut short, and escaped so that they are not read as Markdown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ _MARKS = {mark: f"\\{mark}" for mark in "\\`*_[]#|~"} | {"<": "&lt;", "&": "&amp
 _ESCAPES = str.maketrans(_MARKS)
 #: What makes a list, a quotation or a heading of the line that it begins.
 _BEGINS = re.compile(r"^(\d*)([-+=>:.)])")
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text of at most some characters; one that is longer ends with an ellipsis.
+
+    >>> cut("abcdef", 6), cut("abcdefg", 6)
+    ('abcdef', 'abcde…')
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def escape_markdown(text: str) -> str:

@@ -27,7 +27,7 @@ from steelyard_workbench.kit.components.frame_table import (
     TablePage,
 )
 from steelyard_workbench.kit.components.numbers import percent_text
-from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.escaping import cut, escape_markdown
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.kit.theme import outcome_colours
@@ -205,7 +205,7 @@ class FlipBrowser(Viewer):
                 [self._chip(flip, name, name) for name in flip.right],
                 [self._chip(flip, flip.before, f"{flip.before} {percent_text(flip.p_before)}")],
                 [self._chip(flip, flip.after, f"{flip.after} {percent_text(flip.p_after)}")],
-                _cut(self._context_of(flip)),
+                cut(" ".join(self._context_of(flip).split()), _SHORT),
             )
             for place, flip in zip(page, flips, strict=True)
         ]
@@ -249,8 +249,3 @@ class FlipBrowser(Viewer):
             notes.append(clear)
         self._notes[:] = notes
         self._table_box.visible = n > 0
-
-
-def _cut(text: str) -> str:
-    short = " ".join(text.split())
-    return short if len(short) <= _SHORT else f"{short[: _SHORT - 1]}…"

@@ -20,6 +20,7 @@ from steelyard.evaluations.wire import Evaluation, EvaluationRecord, JobRecord
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, ModelVersion
 from steelyard_workbench.kit.components.numbers import moment, percent_text
+from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.kit.look import CARD_CSS, TABLE_CSS, beam, chip, pill, verdict_card
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.pages.families.held_out import is_right, right_outcome
@@ -261,7 +262,7 @@ def show_changed(result: HeldOutResult) -> Viewable:
     """Show some of the answers that changed: the text, the right outcome, and both answers in colour."""
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Text", "Right", "Before", "Now"))
     rows = "".join(
-        f'<tr><td data-label="Text" class="long" dir="auto">{escape(_cut(each.text))}'
+        f'<tr><td data-label="Text" class="long" dir="auto">{escape(cut(each.text, _SHOWN_TEXT))}'
         f'<div class="note">{escape(each.decision)}</div></td>'
         + "".join(
             f'<td data-label="{name}">{chip(outcome, each.outcomes)}{note}</td>'
@@ -281,7 +282,3 @@ def show_changed(result: HeldOutResult) -> Viewable:
         sizing_mode="stretch_width",
         margin=(6, 10),
     )
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _SHOWN_TEXT else f"{line[:_SHOWN_TEXT]}…"

@@ -22,7 +22,7 @@ from steelyard.review.wire import Draft, DraftRow, History, LogEntry
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.escaping import cut, escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.theme import SERIES, outcome_places
@@ -264,8 +264,7 @@ class Beside(Viewer):
             pmui.Typography(text, variant="body2") for text in agreement(similar, self._row)
         ]
         for row in similar.data:
-            text = as_text(row.row.context)
-            snippet = text if len(text) <= _SNIPPET else f"{text[:_SNIPPET]}…"
+            snippet = cut(as_text(row.row.context), _SNIPPET)
             button = pmui.Button(label=f"Open row {row.index}", variant="text", size="small")
             button.on_click(lambda _, index=row.index: self._on_row(index))
             views.append(

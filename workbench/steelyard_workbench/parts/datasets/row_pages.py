@@ -13,6 +13,7 @@ from steelyard.client.answers import labels_of
 from steelyard.datasets.wire import MAX_PAGE_ROWS, Example
 from steelyard.wire.decoding import decode
 from steelyard_workbench.kit.components.frame_table import CHIPS, PageRequest, TablePage
+from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.parts.datasets.questions import as_line, as_text, label_chips
 
 #: Columns of a page that can be shown, with their titles and widths in pixels.
@@ -125,10 +126,9 @@ def _held_out(client: Client, dataset_id: str, version: int, indexes: Sequence[i
 
 def _record(index: int, row: Example, side: str) -> dict[str, Any]:
     text, line = as_text(row.context), as_line(row.context)
-    cut = f"{line[:_SHOWN_CONTEXT]}…" if len(line) > _SHOWN_CONTEXT else line
     return {
         "row": index,
-        "context": cut,
+        "context": cut(line, _SHOWN_CONTEXT),
         "labels": label_chips(labels_of(row), row.decisions),
         "side": side,
         "characters": len(text),

@@ -24,6 +24,7 @@ from steelyard.evaluations.wire import (
 from steelyard.wire.measures import Measure, ReliabilityRow, interval_text
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.numbers import measure_text, named_text
+from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.kit.theme import BLUE, GREEN, GREY, ORANGE
 
 Open = Callable[[int], None]
@@ -318,7 +319,7 @@ def forest_chart(
     ticker = FixedTicker(ticks=places)
     chart.yaxis.ticker = ticker
     chart.yaxis.major_label_overrides = {
-        place: _cut(row.name) for place, row in zip(places, rows, strict=True)
+        place: cut(row.name, _LONGEST_NAME) for place, row in zip(places, rows, strict=True)
     }
     counts = LinearAxis(
         ticker=ticker,
@@ -435,10 +436,6 @@ def _span(ends: Sequence[float], reference: float | None) -> tuple[float, float]
     low, high = min(numbers), max(numbers)
     room = 0.05 * (high - low) or 0.05
     return low - room, high + room
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def headline_of(detail: EvaluationDetail) -> list[tuple[str, str]]:
