@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -26,6 +25,7 @@ from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.theme import SERIES
 from steelyard_workbench.parts.evaluations.charts import TITLES
 from steelyard_workbench.parts.evaluations.listing import succeeded
+from steelyard_workbench.parts.evaluations.report import utc_text
 
 #: The newest runs that are looked through and drawn, and the models that get a line.
 MOST_RUNS, MOST_MODELS = 60, 12
@@ -155,7 +155,7 @@ def runs_chart(
             "model": [run.evaluation.model_label for run in runs],
             "told": [named_text(measure, estimate) for estimate in estimates],
             "version": [run.evaluation.dataset_version for run in runs],
-            "when": [_when(run.evaluation.created_at) for run in runs],
+            "when": [utc_text(run.evaluation.created_at) for run in runs],
             "marker": [_MARKERS[place % len(_MARKERS)] for place in look],
             "color": [SERIES[place % len(SERIES)] for place in look],
         }
@@ -212,7 +212,3 @@ def places_of(runs: Sequence[FinishedRun], series: Sequence[str]) -> list[float]
 
 def _rows_of(run: FinishedRun) -> str:
     return run.evaluation.evaluation_sha256
-
-
-def _when(at: float) -> str:
-    return datetime.fromtimestamp(at, tz=UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -60,13 +60,10 @@ class _Section:
     note: str = ""
 
 
-def report_html(
-    scored: Scored, worst: EvaluationRecordPage, *, made_at: float | None = None
-) -> str:
+def report_html(scored: Scored, worst: EvaluationRecordPage) -> str:
     """Return an evaluation as one HTML page that opens offline and asks for nothing.
 
-    It has about 1.3 MB: Bokeh's script is in it. ``made_at`` is in Unix seconds, the present when
-    left out.
+    It has about 1.3 MB: Bokeh's script is in it.
     """
     sections = _sections(scored.detail)
     charts = {name: chart for section in sections for name, chart in section.charts.items()}
@@ -86,7 +83,7 @@ def report_html(
             "Model": evaluation.model_label,
             "Dataset": f"{scored.dataset_name}, version {evaluation.dataset_version}",
             "Evaluation": evaluation.id,
-            "Scored": _when(evaluation.updated_at),
+            "Scored": utc_text(evaluation.updated_at),
             "Rows": f"{evaluation.evaluation_rows:,}, {scored.detail.overall.n:,} decisions",
             "Model SHA-256": evaluation.model_sha256,
             "Evaluation rows SHA-256": evaluation.evaluation_sha256,
@@ -108,7 +105,7 @@ def report_html(
             for record in worst.data
         ],
         n_worst=worst.total,
-        made=_when(time.time() if made_at is None else made_at),
+        made=utc_text(time.time()),
         version=__version__,
     )
 
@@ -211,5 +208,6 @@ def _slices(detail: EvaluationDetail) -> list[_Section]:
     return [_Section("Slices", {"slices": chart}, _Table(("slice", TITLES[measure]), values), note)]
 
 
-def _when(at: float) -> str:
+def utc_text(at: float) -> str:
+    """Return a time in Unix seconds as UTC text, to the minute."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
