@@ -30,7 +30,7 @@ from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.export_buttons import ExportButtons
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
-from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.escaping import cut, escape_markdown
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Scope, Task
 from steelyard_workbench.kit.theme import token
@@ -104,7 +104,13 @@ class RecordBrowser(Viewer):
         self._said = pn.pane.HTML("", sizing_mode="stretch_width")
         self._notes = pn.Column(sizing_mode="stretch_width")
         self._read = pn.Column(sizing_mode="stretch_width")
-        self.table = FrameTable(
+        self.table = self._make_table()
+        self._table_box = pn.Column(self.table, sizing_mode="stretch_width")
+        self.exports = ExportButtons(self._export, lambda ending: f"{evaluation.id}.{ending}")
+        self._box = self._make_box()
+
+    def _make_table(self) -> FrameTable:
+        return FrameTable(
             self._fetch,
             what="The scored decisions",
             id_column="place",
@@ -129,9 +135,9 @@ class RecordBrowser(Viewer):
             page_size=_PAGE_ROWS,
             on_open=lambda row: self.read(str(row["place"])),
         )
-        self._table_box = pn.Column(self.table, sizing_mode="stretch_width")
-        self.exports = ExportButtons(self._export, lambda ending: f"{evaluation.id}.{ending}")
-        self._box = pn.Column(
+
+    def _make_box(self) -> pn.Column:
+        return pn.Column(
             heading("Rows"),
             pmui.FlexBox(
                 self.decision,
@@ -402,7 +408,6 @@ def show_text(text: str, label: str) -> Viewable:
 def _table_row(record: EvaluationRecord) -> tuple[Any, ...]:
     top = max(record.probabilities, key=record.probabilities.__getitem__)
     measure = record.loss if isinstance(record.loss, float) else record.scaled_reward
-    short = " ".join(context_text(record).split())
     return (
         _place(record),
         record.row,
@@ -411,7 +416,7 @@ def _table_row(record: EvaluationRecord) -> tuple[Any, ...]:
         top,
         f"{record.probabilities[top]:.3f}",
         f"{measure:.3f}" if isinstance(measure, float) else "—",
-        short if len(short) <= _SHORT else f"{short[: _SHORT - 1]}…",
+        cut(" ".join(context_text(record).split()), _SHORT),
     )
 
 

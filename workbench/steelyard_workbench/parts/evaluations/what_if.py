@@ -48,7 +48,16 @@ class WhatIf(Viewer):
         self._detail = detail
         self._on_choose = on_choose
         self._is_filling = False
-        names = [decision.decision_id for decision in detail.decisions]
+        self._has_targets = evaluation.method == "sft"
+        self.one_outcome = OneOutcome(client, evaluation.id, on_choose)
+        self.curve: wire.CostCurve | None = None
+        self._make_fields([decision.decision_id for decision in detail.decisions])
+        self._box = self._make_box()
+        super().__init__()
+        self.refresh = Task(self._refresh, "Could not try this what-if.", self.report)
+        self._fill_costs()
+
+    def _make_fields(self, names: list[str]) -> None:
         self.decision = pmui.Select(label="Decision", options=names, value=names[0], width=220)
         self.threshold = pmui.FloatSlider(
             label="Abstain when the top probability is below",
@@ -76,7 +85,6 @@ class WhatIf(Viewer):
             max_length=ANY_LENGTH,
             sizing_mode="stretch_width",
         )
-        self.curve: wire.CostCurve | None = None
         self.coverage = pn.Column(sizing_mode="stretch_width")
         self.report = pn.Column(sizing_mode="stretch_width")
         self.costs = pn.Column(sizing_mode="stretch_width")
@@ -92,8 +100,8 @@ class WhatIf(Viewer):
             ),
             sizing_mode="stretch_width",
         )
-        self._has_targets = evaluation.method == "sft"
-        self.one_outcome = OneOutcome(client, evaluation.id, on_choose)
+
+    def _make_box(self) -> pn.Column:
         cost_box: list[Viewable] = (
             [
                 heading("Costs"),
@@ -109,7 +117,7 @@ class WhatIf(Viewer):
                 empty("Costs need targets, and this evaluation has rewards."),
             ]
         )
-        self._box = pn.Column(
+        return pn.Column(
             verdict("running", "What if.", "Tried on decisions already scored; nothing changes."),
             heading("Abstaining"),
             self.coverage,
@@ -118,9 +126,6 @@ class WhatIf(Viewer):
             *cost_box,
             sizing_mode="stretch_width",
         )
-        super().__init__()
-        self.refresh = Task(self._refresh, "Could not try this what-if.", self.report)
-        self._fill_costs()
 
     def __panel__(self) -> Viewable:
         return self._box
