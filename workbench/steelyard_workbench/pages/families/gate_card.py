@@ -18,6 +18,7 @@ from steelyard.evaluations.gate_wire import (
     GateSlice,
     labels_of,
     measure_of,
+    paired_change,
     unchanged_of,
     words_of,
 )
@@ -33,7 +34,7 @@ from steelyard.evaluations.measures.gate_rules import (
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.pages.families.number_line import Line, number_line
-from steelyard_workbench.parts.families.verdicts import change_of, is_fall_good, verdict_of
+from steelyard_workbench.parts.families.verdicts import is_fall_good, verdict_of
 
 #: Decisions, and outcomes, that the number line of each shows; the worst come first.
 _SHOWN_SLICES = 15
@@ -146,7 +147,7 @@ def _limit(name: str, group: GateGroup) -> float | None:
 def _line(
     label: str, group: GateGroup | GateSlice, limit: float | None = None, *, is_worse: bool = False
 ) -> Line | None:
-    change = change_of(group)
+    change = paired_change(group)
     if change is None:
         return None
     return Line(label, change.change, change.low, change.high, group.decisions, limit, is_worse)
@@ -271,7 +272,7 @@ def _chance(p_value: float | None) -> str:
 
 
 def _badness(gate_slice: GateSlice) -> tuple[bool, float]:
-    change = change_of(gate_slice)
+    change = paired_change(gate_slice)
     if change is None:
         return (gate_slice.worse, float("-inf"))
     return (gate_slice.worse, change.change if is_fall_good(gate_slice) else -change.change)

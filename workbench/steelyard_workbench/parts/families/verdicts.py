@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from steelyard.evaluations.gate_wire import Gate, GateChange, GateGroup, GateSlice
+from steelyard.evaluations.gate_wire import Gate, GateGroup, GateSlice, paired_change
 from steelyard.evaluations.measures.gate_rules import (
     EARLIER_INCONCLUSIVE,
     INCONCLUSIVE,
@@ -41,14 +41,6 @@ def verdict_of(gate: Gate, *, needed: int = NEEDED) -> GateVerdict:
     return GateVerdict("unsure", "inconclusive", _what_settles(gate, needed))
 
 
-def change_of(group: GateGroup | GateSlice) -> GateChange | None:
-    """Return the change that a gate judged, of the loss or of the scaled reward."""
-    for change in (group.loss, group.scaled_reward):
-        if change is not UNSET:
-            return change
-    return None
-
-
 def is_fall_good(group: GateGroup | GateSlice) -> bool:
     """Whether less is better, as of a loss."""
     return group.loss is not UNSET
@@ -62,7 +54,7 @@ def decisions_to_settle(group: GateGroup) -> int | None:
 
     It is 0 when the gain is proven, and ``None`` when there is none, which no number would prove.
     """
-    change = change_of(group)
+    change = paired_change(group)
     if change is None:
         return None
     gain, reach = -change.change, change.high - change.change
