@@ -35,7 +35,7 @@ def main() -> int:
         received += chunk
     settings = json.loads(received.partition(b"\n")[0])
     server = open_server(settings.pop("server"), **settings)
-    # Panel collects garbage after each page that ends: what was imported is no part of it.
+    # Panel collects garbage after each page that ends: imported modules are no part of it.
     gc.freeze()
 
     def watch() -> None:

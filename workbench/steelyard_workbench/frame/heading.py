@@ -181,7 +181,7 @@ class Heading(Viewer):
         try:
             name = await asyncio.to_thread(thing.name, session.client, id_)
         except SteelyardError:
-            name = id_  # the page itself says what is wrong
+            name = id_  # the page itself reports the problem
         self._names[key] = name
         await until_shown()
         self._write(name, thing)

@@ -45,9 +45,9 @@ class PageEntry:
     place: str
     #: The roles whose members see it, of those who are signed in to an account.
     roles: frozenset[Role]
-    #: Whether it is in no menu of a browser in which nobody signs in.
+    #: Whether it is in no menu of a browser without a signed-in user.
     needs_sign_in: bool = False
-    #: Whether operators see it, whatever their role, and nobody else does.
+    #: Whether only operators see it, whatever their role.
     is_for_operators: bool = False
 
     def is_for(self, who: CurrentSession | None) -> bool:
@@ -59,7 +59,7 @@ class PageEntry:
         return role_of(who) in self.roles or self.slug == ACCOUNT
 
 
-#: The page of whoever is signed in, also without an account.
+#: The page of the signed-in user, also without an account.
 ACCOUNT = "account"
 #: The page that is both the list of datasets and the rows of one.
 DATASETS = "datasets"
@@ -112,7 +112,7 @@ def sections_for(who: CurrentSession | None) -> list[MenuSection]:
     titles: dict[str, list[str]] = {}
     for entry in entries_for(who):
         titles.setdefault(entry.section, []).append(entry.title)
-    # A section of one page is called what that is: it has no tabs.
+    # A section of one page has its name: it has no tabs.
     return [
         replace(section, title=titles[section.name][0])
         if len(titles[section.name]) == 1

@@ -70,7 +70,7 @@ class Frame:
         slug, theme = (handler.get_query_argument(key, "").strip('"') for key in ("page", "theme"))
         cookies = {name: cookie.value for name, cookie in handler.request.cookies.items()}
         entry = entry_of(slug or "home")
-        # Whose menu it is, and what the page is called for them, is not known before they signed in.
+        # The user's menu, and the page's name in it, are not known before they sign in.
         menu = [] if self._visitors.may_sign_in else [part.title for part in sections_for(None)]
         begins_dark = is_dark(theme, cookies)
         return self._template.render(
@@ -117,7 +117,7 @@ class PageHandler(DocHandler):
         self.write(frame.render(self, self.application.resources()))
         try:
             await self.flush()
-        except StreamClosedError:  # nobody waits for the rest
+        except StreamClosedError:  # no client waits for the rest
             return
         if WIDTH not in self.request.cookies:  # a browser that was here before has the scripts
             await frame.scripts.wait()

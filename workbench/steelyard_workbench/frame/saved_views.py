@@ -87,7 +87,7 @@ class SavedViews(Viewer):
         return pn.Column(*map(self._line, views), sizing_mode="stretch_width")
 
     def _line(self, view: View) -> Viewable:
-        # Whoever saved it may have written anything: what the workbench knows of it is left.
+        # Its author may have written anything: only fields that the workbench knows are kept.
         address = escape(f"?{checked_address(view.address)}", quote=True)
         link = pn.pane.HTML(
             f'<div style="{_LINK}"><a href="{address}">{escape(view.name)}</a> · '

@@ -265,7 +265,7 @@ def _options(host: str, port: int, hosts: str, visitors: Visitors) -> dict[str, 
             (SCRIPTS_PATH, ScriptsHandler, {"scripts": frame.scripts}),
             (IDENTITY_PATH, IdentityHandler, {"visitors": visitors, "visits": Visits()}),
         ],
-        # Bokeh writes what it is let have of a request into the page, where scripts read it.
+        # Bokeh writes the allowed parts of a request into the page, where scripts read them.
         "exclude_cookies": [visitors.cookie, state_cookie(visitors), SERVER_COOKIE],
         "exclude_headers": ["Cookie", "Authorization"],
         "check_unused_sessions_milliseconds": _LOOK_MS,

@@ -82,7 +82,7 @@ class Loaded(Viewer, Generic[T]):
             self.state = "loading"
             self._box[:] = [loading(self._n_lines, self._what)]
         data = await asyncio.to_thread(self._fetch)
-        # Before it is shown, so that what is within knows whether the browser has drawn the page.
+        # Before it is shown, so that the parts within know whether the browser has drawn the page.
         await (until_drawn() if self._is_late else until_shown())
         view = self._show(data)
         if isinstance(view, Awaitable):

@@ -100,7 +100,7 @@ CHIP_CSS = with_tokens(f"""
 }}
 """)
 
-#: Of what stands in the cells of a table: chips, pills and bars.
+#: Of the contents of table cells: chips, pills and bars.
 CELL_CSS = CHIP_CSS + with_tokens(f"""
 .pill {{
   display: inline-block; padding: 0 10px; border-radius: 12px; font-size: {SMALL}; font-weight: 600;
@@ -115,7 +115,7 @@ CELL_CSS = CHIP_CSS + with_tokens(f"""
 .bar b {{ position: absolute; top: -4px; width: 2px; height: 18px; background: var(--brass); }}
 """)
 
-#: Of cards, and of what stands on them.
+#: Of cards, and of their contents.
 CARD_CSS = CELL_CSS + with_tokens(f"""
 :host {{ color: var(--ink); font: {TEXT}/1.5 {FONT}; }}
 .card {{

@@ -19,7 +19,7 @@ _DRAWN_S = 30.0
 def schedule(work: Callable[[], Awaitable[Any]]) -> None:
     """Start work on the loop of the page; without a loop, do it now with all that it starts."""
     if pn.state.curdoc is not None:
-        # Panel awaits what it can see is a coroutine function, and nothing else.
+        # Panel awaits only a recognisable coroutine function.
         pn.state.execute(partial(_do, work))
         return
     try:
@@ -69,7 +69,7 @@ async def until_drawn() -> None:
     """Wait until the browser has drawn the page as it first came, if it has not yet."""
     if is_drawn():
         return
-    # A page that nobody draws is dropped with its session; what waits for it must end by itself.
+    # A page that is never drawn is dropped with its session; tasks that wait for it must end by themselves.
     with suppress(TimeoutError):
         await asyncio.wait_for(_on_load().wait(), _DRAWN_S)
 

@@ -213,7 +213,7 @@ class _WhileWanted(Generic[T]):
             except GeneratorExit:
                 self._work.close()
                 raise
-            except BaseException as raised:  # noqa: BLE001  what was awaited failed: the work's to handle
+            except BaseException as raised:  # noqa: BLE001  the awaited call failed: the work handles it
                 error = raised
             # A cancellation may be that of a timeout within the work.
             if not self._is_wanted() and not isinstance(error, asyncio.CancelledError):

@@ -28,7 +28,7 @@ from steelyard_workbench.parts.named.naming import CODE, name_family, open_new
 from steelyard_workbench.parts.review.sending import SEAL, draft_of
 
 _REVIEW = "Review the sample"
-#: Seconds in which somebody may have asked.
+#: Seconds of the window of recent answers.
 _LATELY_S = 30 * 86_400.0
 #: Rows that are looked at before a first fine-tune.
 N_REVIEWED = 10
@@ -80,7 +80,7 @@ def find_beginning(
     trained = [family for family in families if family.latest is not None]
     continued = ((family, continue_of(family)) for family in families)
     in_training = (family for family, now in continued if now is not None and now.state in TRAINING)
-    # The sample, as long as there is nothing of somebody's own.
+    # The sample, as long as there is no other dataset.
     own = [dataset for dataset in datasets if dataset.name not in SAMPLES]
     samples = [dataset for dataset in datasets if dataset.name == SAMPLES[0]]
     dataset = next(iter(own or samples), None)
@@ -198,7 +198,7 @@ class Steps(Viewer):
             ),
             ("Use it", Choice("Copy the code", use, text="a line in your program"), is_used),
         ]
-        # What comes later could not be done without what comes before.
+        # Later steps could not be done without earlier ones.
         last = max(
             (place for place, (*_, done) in enumerate(steps) if done and place > 1), default=-1
         )

@@ -12,7 +12,7 @@ from steelyard_workbench.kit.components.unseen import Unseen
 class BrowserSession(Unseen):
     """Sends the ticket of ``asked``, and ``{"is_stored"}`` to ``on_msg`` where it does not reload."""
 
-    # One value: what is set apart need not come to the browser in that order.
+    # One value: separate ones need not come to the browser in that order.
     asked = param.List(default=[], doc="A ticket, and whether to load the page again after it.")
 
     _esm = Path(__file__).with_suffix(".js")

@@ -66,7 +66,7 @@ class BrowserWindow(Unseen):
 
     theme = param.Selector(default="", objects=["", "dark", "light"])
 
-    # Panel loses what is sent from a page that is still being drawn.
+    # Panel loses messages from a page that is still being drawn.
     is_ready = param.Boolean(default=False)
 
     _esm = _LOOK

@@ -182,7 +182,7 @@ class FrameTable(Viewer):
         self._on_open, self._on_note = on_open, on_note
         self._is_filling = False
         self._rows = pl.DataFrame()
-        #: Rows by the text of their id; of the page before too: what a person saw may be overtaken
+        #: Rows by the text of their id; of the page before too: visible rows may be overtaken
         #: before it is heard of here.
         self._known: dict[str, dict[str, Any]] = {}
         self._chosen: dict[Any, None] = {}

@@ -13,7 +13,7 @@ class KeyCapture(Unseen):
     """Sends which keys are pressed: each is a message to ``on_msg``, ``{"key"}``."""
 
     watched = param.List(default=[], item_type=str)
-    # Panel loses what a key changes on a page that is still being drawn.
+    # Panel loses changes by a key on a page that is still being drawn.
     is_ready = param.Boolean(default=False)
 
     _esm = Path(__file__).with_suffix(".js")

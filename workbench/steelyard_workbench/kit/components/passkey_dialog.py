@@ -14,7 +14,7 @@ import param
 from steelyard.wire.hosts import is_address, is_loopback
 from steelyard_workbench.kit.components.unseen import Unseen
 
-#: Seconds that a dialog may stay open: longer than what it asks for works.
+#: Seconds that a dialog may stay open: longer than its challenge is valid.
 _OPEN_S = 660.0
 _ANSWER_S, _DRAWN_S = 30.0, 10.0
 
@@ -26,7 +26,7 @@ class DialogRefusedError(Exception):
 class PasskeyDialog(Unseen):
     """Asks the browser; one question at a time."""
 
-    # One value: what is set apart need not come to the browser in that order.
+    # One value: separate ones need not come to the browser in that order.
     asked = param.Dict(default={}, doc="The number of a question, what to do, and its options.")
 
     _esm = Path(__file__).with_suffix(".js")

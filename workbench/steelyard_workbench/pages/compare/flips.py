@@ -35,7 +35,7 @@ from steelyard_workbench.parts.evaluations.record_browser import show_text
 from steelyard_workbench.parts.evaluations.records import context_text
 from steelyard_workbench.parts.review.sending import RowReview
 
-#: What each kind of flip is called, and what it says.
+#: The name and the meaning of each kind of flip.
 KINDS: dict[FlipKind, str] = {
     "fixed": "wrong before, right after",
     "broken": "right before, wrong after",

@@ -98,7 +98,7 @@ class ComparePage(Page):
         self.flips: FlipBrowser | None = None
         self.comparison: Loaded[EvaluationComparison] | None = None
         self._measure = ""
-        #: The dataset and the pair that were shown last, and whether nobody had chosen that pair.
+        #: The dataset and the pair that were shown last, and whether that pair was the default.
         self._shown = ("", "", "")
         self._is_newest = False
         self._is_keeping = False
@@ -108,7 +108,7 @@ class ComparePage(Page):
         """Leave the page; running fetches are not shown, nor written into the address."""
         super().close()
         if self._is_newest and self._shown[1:] == (self.session.before, self.session.after):
-            # There may be newer ones when somebody comes back.
+            # There may be newer ones when the user comes back.
             self.session.param.update(before="", after="")
 
     def build(self) -> list[Viewable]:

@@ -334,7 +334,7 @@ class ImportPanel(Viewer):
         name = self._dataset.name if self._dataset else ""
         self.button.label = f"Add to {name}" if self.is_next_version else "Import"
 
-    # The value comes last of what the browser sends together, and may be the same twice.
+    # The value comes last of the fields that the browser sends together, and may be the same twice.
     @param.depends("file.value", "file.filename", watch=True)
     def _on_file(self) -> None:
         if self.file.value and self.file.filename:

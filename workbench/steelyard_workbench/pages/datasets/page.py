@@ -381,7 +381,7 @@ class DatasetsPage(Page):
     def _on_imported(self, dataset: Dataset, done: str, visit: Scope) -> None:
         if self.session.page == self.slug and dataset.id == self.shown:
             corner.say(done)
-            self.open()  # in another visit too: what it shows is older
+            self.open()  # in another visit too: the page is older
         elif not visit.say_if_ended(f"{done} It is on the Datasets page."):
             corner.say(done)
             self._choose_dataset(dataset.id)

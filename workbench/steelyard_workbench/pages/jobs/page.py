@@ -35,7 +35,7 @@ from steelyard_workbench.parts.datasets.names import dataset_name
 from steelyard_workbench.parts.families.labels import ACTIVE
 from steelyard_workbench.parts.named.filtering import filter_row, name_of
 
-#: Looks at what runs between two looks at everything: what began meanwhile is seen then.
+#: Looks at running jobs between two looks at all, which find new ones.
 _LOOKS_A_LIST = 5
 _MOST_JOBS = 200
 _SHOWN_ENDED = 20
@@ -43,11 +43,11 @@ _SHOWN_ENDED = 20
 _MOST_REASON = 140
 _EVERY = "jobs of all kinds"
 
-#: A fine-tune, what happened, and the name of its dataset.
+#: A fine-tune, its events, and the name of its dataset.
 _Opened = tuple[Job, list[JobEvent], str]
 
 
-#: The page that shows a job of a kind, and what is chosen there; a fine-tune is shown here.
+#: The page that shows a job of a kind, and its field there; a fine-tune is shown here.
 _PAGES: dict[str, Callable[[JobSummary], dict[str, Any]]] = {
     "evaluation": lambda job: {
         "page": "evaluations",

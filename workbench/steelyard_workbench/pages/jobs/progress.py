@@ -6,7 +6,7 @@ from collections import deque
 
 from steelyard.wire.jobs import JobSummary
 
-#: Seconds that a rate is of: the last half minute predicts what is left better than the whole.
+#: Seconds that a rate is of: the last half minute predicts the rest better than the whole.
 WINDOW_S = 30.0
 
 

@@ -81,7 +81,7 @@ class LabelingPage(OnePartPage):
                 lambda job: self.session.param.update(labeling=job.id),
                 self.visit,
             )
-            # What somebody is filling in stays while the jobs below it are looked at again.
+            # A form that is being filled in stays while the jobs below it are fetched again.
             self._starting = behind_button("Label rows", self.form) if jobs else [self.form]
         view = self._table(jobs) if jobs else empty(_NONE)
         return pn.Column(*self._starting, view, sizing_mode="stretch_width")

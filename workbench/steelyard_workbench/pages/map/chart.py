@@ -85,7 +85,7 @@ class MapChart(Viewer):
         )
         # BokehJS would draw a tenth of the points while the figure is moved, in grey.
         chart.lod_threshold = None
-        # The axes have no meaning: only what is near what has.
+        # The axes have no meaning: only nearness has.
         chart.axis.visible = chart.grid.visible = False
         size = float(np.clip(600 / np.sqrt(max(len(points.x), 1)), _LEAST, _MOST))
         marks = {

@@ -154,7 +154,7 @@ class Beside(Viewer):
         else:
             self._place[:] = list(self.parts)
         for part in self.parts:
-            # The models that are shown already stay, with what was chosen.
+            # The models that are shown already stay, with their choice.
             if self.choice.value != _SUGGEST or part.state != "shown":
                 part.start()
 

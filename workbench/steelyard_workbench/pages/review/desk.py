@@ -41,7 +41,7 @@ from steelyard_workbench.parts.review.filter_bar import FilterBar
 from steelyard_workbench.parts.review.row_filter import RowFilter, read_query, write_query
 from steelyard_workbench.parts.review.sending import SEAL
 
-#: The text and its answers are in the first screen of a phone, and what is rarer comes under them.
+#: The text and its answers are in the first screen of a phone, and rarer parts come under them.
 _ON_PHONE = "@media (max-width: 599px) { .after-row { order: 1; } }"
 _HIDDEN = "Audit: what the model suggests is hidden until you decide."
 
@@ -258,7 +258,7 @@ class Desk(Viewer):
         """Look at another queue."""
         self.reader.queue = queue
         self.tabs.choose(queue)
-        self.tell("")  # what was done in another queue
+        self.tell("")  # the message of another queue
         self._keep_choice()
         self.stop()
         self.reload()

@@ -84,14 +84,14 @@ class QueueReader:
     async def _fill(self) -> bool:
         rows = self.rows
         if not rows.rows:
-            # A row may be in this queue by what was done a moment ago.
+            # A row may be in this queue by an edit of a moment ago.
             await self._settled()
         offset = rows.offset
         while True:
             page = await asyncio.to_thread(self._fetch, offset, PAGE_ROWS)
             self._take(page)
             new = rows.take(page)
-            # A row that is here already stays as it is shown, and what was seen of it too.
+            # A row that is here already stays as it is shown, with the edits that were seen.
             self._on_seen(new)
             if new or not page.has_more:
                 return True

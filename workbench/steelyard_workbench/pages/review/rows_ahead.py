@@ -23,7 +23,7 @@ _IS_IN: dict[str, Callable[[DraftRow], bool]] = {
     "changed": lambda row: row.now.state in ("relabelled", "excluded"),
     "noted": lambda row: bool(row.now.note),
 }
-#: Whether it also keeps its place: a skipped row goes to the end of what is to be done.
+#: Whether it also keeps its place: a skipped row goes to the end of the undone ones.
 _STAYS = _IS_IN | {
     "to_review": lambda row: row.now.state == "untouched",
     "assigned": lambda row: is_to_do(row) and row.now.state != "skipped",

@@ -209,7 +209,7 @@ class DraftSteps:
         is_gone = problem.code == "nothing_to_undo"
         self._forget(entry if entry.of is None else entry.of)
         if entry.of is not None and not is_gone:
-            # What was to be undone holds still, and what was to be redone does not.
+            # The edit to undo still holds, and the one to redo does not.
             (self._done if entry.kind == "undo" else self._undone).append(entry.of)
         if problem.is_forbidden:
             self.forbid(problem.message)

@@ -30,7 +30,7 @@ from steelyard_workbench.pages.review.suggestions import Suggestions
 N_ROWS = (100, 500, 2000)
 #: Calls under way at once, and the most rows of an audit.
 _AT_ONCE, _MOST_AUDITED = 4, 200
-#: Seconds from an edit to what it says of agreement: the row that it shows is drawn before.
+#: Seconds from an edit to the text on agreement: the next row is drawn before.
 _AFTER_EDIT_S = 0.2
 _WHAT = (
     "A model answers the next rows of the queue. Its probabilities stand on the answers, the least "

@@ -35,7 +35,7 @@ from steelyard_workbench.parts.datasets.row_table import RowTable
 #: Datasets that are offered, and transitions that have a button.
 _MOST_DATASETS, MOST_TRANSITIONS = 200, 40
 _ADDED, _REMOVED = "added", "removed"
-#: What a review adds are its relabelled rows, and what it removes these as they were, and others.
+#: A review adds its relabelled rows, and removes these as they were, and others.
 _OF_REVIEW = {_ADDED: "Rows relabelled", _REMOVED: "Rows excluded, or relabelled as they were"}
 _VIA = {"api": "the API", "jsonl": "JSON Lines", "csv": "CSV", "labeling": "labeling"}
 

@@ -25,7 +25,7 @@ TITLES = {
     "characters": "Length",
 }
 WIDTHS = {"row": 64, "context": 380, "labels": 190, "side": 84, "characters": 84}
-#: Columns by which the server sorts, and what it calls them.
+#: Columns by which the server sorts, and its names for them.
 _ORDERS = {"row": "index", "characters": "context_characters"}
 SORTABLE = tuple(_ORDERS)
 #: Characters of a context in a table.

@@ -16,7 +16,7 @@ from steelyard_workbench.kit.states import loading
 from steelyard_workbench.parts.datasets.row_detail import show_row
 from steelyard_workbench.parts.datasets.row_pages import SORTABLE, TITLES, WIDTHS, read_row
 
-#: Pixels of what is beside the table.
+#: Pixels of the parts beside the table.
 _DETAIL_WIDTH = 400
 
 

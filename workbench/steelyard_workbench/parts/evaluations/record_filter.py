@@ -11,7 +11,7 @@ from steelyard.client.evaluation_calls import RecordFilters
 from steelyard.evaluations.queries_wire import RecordOrder
 from steelyard.wire.decoding import convert
 
-#: Under which name it is in the address, beside what other pages keep there.
+#: Its name in the address, beside the fields of other pages.
 _KEY = "records"
 
 

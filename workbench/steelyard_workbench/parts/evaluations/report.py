@@ -91,7 +91,7 @@ def report_html(scored: Scored, worst: EvaluationRecordPage) -> str:
         headline=headline_of(scored.detail),
         sections=sections,
         items=items,
-        # Not render(): Panel adds to it, and what it adds is elsewhere.
+        # Not render(): Panel adds files to it that are elsewhere.
         bokeh=Resources(mode="inline", components=["bokeh"]).js_raw,
         worst=[
             (

@@ -42,7 +42,7 @@ _ALARM_WORDS |= {"golden": "golden rows", "golden_stale": "unchecked golden rows
 #: Alarms that are shown, the newest first.
 MOST_ALARMS = 10
 _SHARES = frozenset({"abstained", "right", "slow", "failed", "escalated", "new_words", "moved"})
-#: Log of the odds that are told at most.
+#: The greatest log of odds that is shown.
 _MOST_LOG = math.log(1e9)
 _WIDTH, _HEIGHT, _EDGE = 420, 34, 8
 

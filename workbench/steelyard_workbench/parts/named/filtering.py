@@ -10,7 +10,7 @@ from panel.viewable import Viewable
 
 from steelyard_workbench.kit.session import Session
 
-#: The view of a page that shows what belongs to the named decision alone.
+#: The view of a page that shows only things of the named decision.
 OF_NAMED = "of-decision"
 
 
