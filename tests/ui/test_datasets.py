@@ -68,7 +68,7 @@ def test_a_file_is_refused_with_every_mistake_then_imported_and_its_version_open
 
 
 @pytest.mark.slow
-def test_what_rows_hold_is_shown_and_not_run(quiet_page, server):
+def test_contents_of_rows_are_shown_and_not_run(quiet_page, server):
     image = "<img src=x onerror=\"document.title='hit'\">"
     rows = [json.loads(line) for line in lines(["billing", "shipping"] * 4).splitlines()]
     rows[0]["context"] = image

@@ -77,7 +77,7 @@ def test_a_view_is_saved_under_a_name_and_its_link_opens_it(quiet_page):
 
 
 @pytest.mark.slow
-def test_the_browser_is_told_what_the_page_may_do(quiet_page):
+def test_the_browser_gets_the_policy_of_the_page(quiet_page):
     answers = []
 
     def note(answer):
@@ -127,7 +127,7 @@ def test_the_way_back_shows_the_page_before(quiet_page):
 
 
 @pytest.mark.slow
-def test_what_is_chosen_on_a_page_is_no_entry_of_the_history(quiet_page):
+def test_a_choice_on_a_page_is_no_entry_of_the_history(quiet_page):
     visit(quiet_page, "page=settings")
     before = quiet_page.evaluate("history.length")
     quiet_page.get_by_role("button", name="Toggle theme").click()
@@ -143,7 +143,7 @@ def test_a_page_that_is_not_there_shows_the_way_home(quiet_page):
 
 
 @pytest.mark.slow
-def test_a_part_that_listens_late_is_told_what_changed_before(quiet_page):
+def test_a_part_that_listens_late_gets_earlier_changes(quiet_page):
     visit(quiet_page)
     told = quiet_page.evaluate(
         """() => {

@@ -50,7 +50,7 @@ def test_a_server_that_goes_away_and_comes_back(quiet_page, server, home):
 
 
 @pytest.mark.slow
-def test_a_workbench_that_is_restarted_offers_to_load_again_with_what_was_typed(browser, home):
+def test_a_restarted_workbench_offers_to_load_again_with_typed_texts(browser, home):
     from steelyard_workbench.frame.serving import Served
 
     with steelyard.embed(home, engine="hashing") as server:

@@ -148,7 +148,7 @@ def choose(page, number):
     shown(page).get_by_text(f"ticket {number} came in").first.click()
 
 
-def test_a_cell_draws_it_and_gives_back_what_is_chosen(open_notebook):
+def test_a_cell_draws_it_and_returns_the_selection(open_notebook):
     page = open_notebook(
         "own",
         "from steelyard_workbench import Workbench\nwb = Workbench(page='datasets')\n"

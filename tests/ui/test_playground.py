@@ -24,7 +24,7 @@ def server():
         yield running
 
 
-def test_what_was_asked_is_answered_and_its_curl_command_works(quiet_page):
+def test_a_request_is_answered_and_its_curl_command_works(quiet_page):
     visit(quiet_page, "page=playground")
     expect(quiet_page.get_by_role("heading", name="Playground")).to_be_visible()
     quiet_page.get_by_label("Text", exact=True).fill(LONG)
@@ -50,7 +50,7 @@ def test_what_was_asked_is_answered_and_its_curl_command_works(quiet_page):
 
 
 @pytest.mark.slow
-def test_a_request_that_cannot_be_sent_says_what_is_wrong_as_it_is_written(quiet_page):
+def test_an_invalid_request_shows_its_problem_while_typing(quiet_page):
     visit(quiet_page, "page=playground")
     outcomes = quiet_page.get_by_label("Answers, one a line")
     outcomes.fill("only one")

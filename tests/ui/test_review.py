@@ -150,7 +150,7 @@ def test_a_model_suggests_and_the_surest_rows_are_accepted_with_an_audit(
 
 
 @pytest.mark.slow
-def test_two_label_apart_and_what_they_dispute_is_adjudicated(quiet_page, dataset, server):
+def test_two_label_apart_and_disputes_are_adjudicated(quiet_page, dataset, server):
     draft = server.client.drafts.create(dataset.id)
     page = quiet_page
     visit(page, f"page=review&draft={draft.id}")

@@ -145,7 +145,7 @@ def test_two_browsers_are_two_people(browser, quiet_page, server, letters, workb
 
 
 @pytest.mark.slow
-def test_a_role_that_changed_signs_nobody_out(quiet_page, server, workbench):
+def test_a_changed_role_signs_no_user_out(quiet_page, server, workbench):
     state = open_state(f"sqlite:///{server.home / 'state.sqlite'}")
     token = begin_session(state, MIA, at=time.time())
     state.write_now(lambda connection: must_rotate(connection, MIA))
@@ -170,9 +170,7 @@ def test_a_role_that_changed_signs_nobody_out(quiet_page, server, workbench):
 
 
 @pytest.mark.slow
-def test_a_key_is_made_with_a_code_and_what_it_spends_leads_to_its_calls(
-    quiet_page, server, letters
-):
+def test_a_key_is_made_with_a_code_and_its_spending_leads_to_its_calls(quiet_page, server, letters):
     page = quiet_page
     page.goto(f"{page.home}/?page=account&view=keys&account=local")
     sign_in(page, letters, SAM)
@@ -289,7 +287,7 @@ def test_an_identity_provider_leads_back_signed_in(quiet_page, identity, server,
 
 
 @pytest.mark.slow
-def test_what_comes_back_is_taken_from_the_browser_that_began(identity, server, workbench):
+def test_an_identity_is_taken_only_from_the_browser_that_began(identity, server, workbench):
     own = {"Origin": workbench.url, "X-Steelyard-Console": "1"}
     back = {"back": f"{workbench.url}/oidc", "address": "page=home"}
     with httpx.Client(base_url=workbench.url) as browser, httpx.Client() as other:

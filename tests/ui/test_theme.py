@@ -111,7 +111,7 @@ def test_the_theme_is_kept_over_a_reload_and_in_an_address(quiet_page):
     expect(quiet_page).not_to_have_url(re.compile(r"theme=dark"))
 
 
-def test_an_address_names_no_dark_theme_once_another_is_chosen_whatever_the_server_does(quiet_page):
+def test_an_address_names_no_dark_theme_once_another_is_chosen(quiet_page):
     """Parts that are drawn meanwhile read it there."""
     held = []
 

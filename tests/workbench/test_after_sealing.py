@@ -23,7 +23,7 @@ from support.families.told_families import (
 from support.review.desks import make_desk
 
 
-def test_what_is_sealed_is_evaluated_again_and_grows_its_family() -> None:
+def test_a_sealed_dataset_is_evaluated_again_and_grows_its_family() -> None:
     desk, client = make_desk(page="review")
     newest = [told_evaluation(named="router"), told_evaluation()]
     scored = [*newest, told_evaluation(model_id="old", dataset_version=2)]
@@ -43,7 +43,7 @@ def test_what_is_sealed_is_evaluated_again_and_grows_its_family() -> None:
     assert desk.session.view == "continue"
 
 
-def test_what_is_sealed_is_trained_on_where_no_family_grows_on_it() -> None:
+def test_a_sealed_dataset_without_a_family_is_trained_on() -> None:
     desk, client = make_desk(page="review")
     client.evaluations.list = lambda dataset_id: iter(())
     client.families.list = lambda: SimpleNamespace(data=[told_family(dataset_id="ds_9")])

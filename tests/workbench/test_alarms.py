@@ -62,7 +62,7 @@ def test_live_shows_an_alarm_with_its_evidence_and_leads_to_its_decisions(client
     assert fetch_alarms(client, "another") == []
 
 
-def test_the_evidence_on_contexts_is_told_with_its_chance(client):
+def test_the_evidence_on_contexts_is_shown_with_its_chance(client):
     alarm = fetch_alarms(client)[0]
     evidence = structs.replace(
         alarm.evidence,

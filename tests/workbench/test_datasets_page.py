@@ -117,7 +117,7 @@ def buttons_of(rows):
         ("Train on it", ("families", "start", "ev_1", "")),
     ],
 )
-def test_what_comes_next_begins_afresh_whatever_was_looked_at_before(client, dataset, label, where):
+def test_next_steps_begin_afresh_after_other_pages(client, dataset, label, where):
     page = opened(client, dataset=dataset.id, view="bulk", evaluation="ev_1", family="ant")
     choose(page.__panel__(), label)
     session = page.session
@@ -125,7 +125,7 @@ def test_what_comes_next_begins_afresh_whatever_was_looked_at_before(client, dat
     assert session.dataset == dataset.id
 
 
-def test_what_a_dataset_is_not_ready_for_says_why(client):
+def test_unready_steps_of_a_dataset_have_reasons(client):
     held = client.datasets.create("held out", evaluation=[row(f"held {n}") for n in range(3)])
     page = opened(client, dataset=held.id)
     steps = choices(page.__panel__())
@@ -160,12 +160,12 @@ def test_rows_come_with_their_sides_and_in_the_order_asked(client, dataset):
     }
 
 
-def test_places_are_told_as_runs():
+def test_places_are_written_as_runs():
     ranges = at_places([9, 4, 5, 5])["filters"]
     assert [(one["at_least"], one["below"]) for one in ranges] == [(4, 6), (9, 10)]
 
 
-def test_rows_with_mistakes_are_told_and_left_out(client):
+def test_rows_with_mistakes_are_reported_and_left_out(client):
     page = opened(client)
     before = len(client.datasets.list().data)
     good = [row(f"fine {n}") for n in range(12)]
@@ -218,7 +218,7 @@ def test_rows_and_tables_become_the_next_version_of_an_open_dataset(client):
     client.datasets.delete(made.id)
 
 
-def test_an_import_says_which_versions_its_parts_made_and_what_was_left_out(client, dataset):
+def test_an_import_lists_its_versions_and_rows_left_out(client, dataset):
     panel = opened(client).importing
     made = msgspec.structs.replace(dataset, version=2, rows=12, duplicates_removed=1)
     assert panel._what_came(made) == (
@@ -274,7 +274,7 @@ def test_without_datasets_it_says_how_to_get_some_and_offers_the_import():
     assert "No dataset is archived" in texts_of(page.__panel__())
 
 
-def test_a_missing_permission_is_told_and_not_offered_again(client, dataset):
+def test_a_missing_permission_is_named_and_not_offered_again(client, dataset):
     page = opened(fake_client())
     asyncio.run(page.importing.take("rows.jsonl", lines(row("one"))))
     assert "Not allowed" in texts_of(page.importing.found)
@@ -325,7 +325,7 @@ def is_reviewed(page, dataset):
     return chosen == ("review", dataset.id, 1, '{"words": "a"}')
 
 
-def test_an_import_that_ends_once_the_page_was_left_is_told_and_no_more(client, dataset, told):
+def test_an_import_that_ends_after_its_page_was_left_is_only_reported(client, dataset, told):
     create = HeldCall(client.datasets.create)
 
     async def leave():
@@ -369,7 +369,7 @@ def test_an_import_that_ends_beside_another_dataset_leaves_that_open(client, dat
 
 
 @pytest.mark.parametrize("is_left", [True, False])
-def test_an_import_that_fails_once_the_page_was_left_is_told_with_what_is_in(
+def test_an_import_that_fails_after_its_page_was_left_reports_stored_rows(
     client, dataset, told, is_left
 ):
     def fail(*_, **__):
@@ -529,7 +529,7 @@ class Asked(Viewer):
         ([Asked(pmui.Select(label="Base model"))], "", False),
     ],
 )
-def test_a_question_begins_in_its_field_whatever_part_that_stands_in(content, typed, begins_in_it):
+def test_a_question_begins_in_its_field(content, typed, begins_in_it):
     question = Confirmation("Sure?", *content, action="Do it", act=lambda: None, typed=typed)
     assert bool(question.dialog.select(FirstField)) == begins_in_it
     assert list(question.dialog[-1]) == [question.button, question.cancel]
@@ -540,7 +540,7 @@ def sorted_by_name(page):
     return page.list
 
 
-def test_the_archived_ones_are_fetched_whatever_the_order_is(client, dataset):
+def test_archived_datasets_are_fetched_in_any_order(client, dataset):
     asked = []
 
     def iterate(**given):

@@ -130,7 +130,7 @@ def test_the_list_makes_decisions_and_opens_them(server):
     assert named_decisions.get("contract_clause").archived_at is None
 
 
-def test_the_form_begins_with_what_another_page_wants_named(server):
+def test_the_form_begins_with_the_decisions_of_another_page(server):
     client = server.client
     dataset = client.datasets.create("to name", examples=learnable_rows(n_rows=40))
     session = Session(client, page="families")
@@ -228,7 +228,7 @@ def test_a_decision_has_its_week_its_code_and_pages_of_its_own(server, decisions
     assert f"Of the decision {name} alone." in shown(page)
 
 
-def test_what_is_edited_becomes_a_version_that_keeps_the_rest(server, decisions):
+def test_an_edit_becomes_a_version_that_keeps_the_rest(server, decisions):
     named_decisions, name = decisions
     costs = {"billing": 1.0, "shipping": 4.0}
     named_decisions.add_version(name, [{**TEAM, "costs": costs}], model="hashing")
@@ -262,7 +262,7 @@ def test_what_is_edited_becomes_a_version_that_keeps_the_rest(server, decisions)
     assert "Version 3 made: shorter" in text
 
 
-def test_each_version_says_what_its_question_is_read_as(server, decisions):
+def test_each_version_has_the_reading_of_its_question(server, decisions):
     named_decisions, name = decisions
     happy = {"id": "happy", "kind": "binary", "question": "Is the customer satisfied?"}
     named_decisions.add_version(name, [happy], model="hashing")
@@ -523,7 +523,7 @@ def week(answers, feedback):
         (0, 100, 0.5, "Production answers every request itself."),
     ],
 )
-def test_a_share_says_what_it_would_mean(percent, answers, feedback, text):
+def test_a_share_has_its_effect_in_words(percent, answers, feedback, text):
     assert text in meaning_of(percent, week(answers, feedback))
 
 

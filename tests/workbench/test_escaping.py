@@ -115,7 +115,7 @@ def of_a_refusal():
         of_a_refusal,
     ],
 )
-def test_what_is_shown_holds_no_tag(show):
+def test_visible_texts_hold_no_tag(show):
     told = drawn(show())
     assert "&lt;img" in told
     assert "**x**" in told

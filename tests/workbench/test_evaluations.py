@@ -316,7 +316,7 @@ class TestLeaving:
         assert (page.session.dataset, page.session.version) == (scored["fresh"], 0)
         assert page.opened is None
 
-    def test_rows_that_come_late_leave_what_is_selected_elsewhere(self, server, scored):
+    def test_late_rows_leave_the_selection_elsewhere(self, server, scored):
         page = opened(server, evaluation=scored["targets"])
         page.close()
         page.session.selected = [7]
@@ -382,9 +382,7 @@ class TestOpened:
         assert page.opened.browser.table.page == 1
         assert not page.on_key("undo", 1)
 
-    def test_the_keys_go_through_the_rows_that_are_shown_whatever_was_overtaken(
-        self, server, scored
-    ):
+    def test_the_keys_go_through_the_visible_rows(self, server, scored):
         page = opened(server, evaluation=scored["targets"])
         browser = page.opened.browser
         asked = server.client.evaluations.records_page
@@ -518,7 +516,7 @@ class TestWhatIf:
         assert "from 0.30 on" in told
         assert "Precision" in told
 
-    def test_shares_have_their_intervals_and_what_they_are_of(self, server, scored, what_if):
+    def test_shares_have_their_intervals_and_totals(self, server, scored, what_if):
         for one in server.client.evaluations.detail(scored["targets"]).decisions:
             what_if.decision.value = one.decision_id
             points = one.coverage_curve

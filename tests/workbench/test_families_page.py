@@ -70,12 +70,12 @@ def run(work: Any) -> None:
     asyncio.run(work)
 
 
-def test_no_families_says_what_one_is():
+def test_no_families_explains_one():
     page = open_page(make_client(families_list=lambda: FamilyList(data=[])))
     assert "No model lines yet" in texts(page.__panel__())
 
 
-def test_the_list_tells_what_each_serves_and_waits_for():
+def test_the_list_has_served_models_and_waits():
     page = open_page(make_client())
     said = texts(page.__panel__())
     assert lines(page, "Model lines").rows[0][:2] == ["router", "router@2"]
@@ -221,7 +221,7 @@ def test_another_fine_tune_is_chosen_and_is_in_the_address():
     assert "Keep router@2 warm…" in buttons(page.__panel__())
 
 
-def test_what_cannot_be_done_says_why_beside_its_button():
+def test_disabled_buttons_have_reasons_beside_them():
     page, _ = open_router()
     said = texts(page.__panel__())
     assert "No row of its dataset was added or corrected since its last fine-tune." in said
@@ -237,7 +237,7 @@ def test_too_few_evaluation_decisions_tell_how_many_there_are():
     )
 
 
-def test_continuing_asks_with_its_fee_and_sends_what_was_shown():
+def test_continuing_asks_with_its_fee_and_sends_the_visible_state():
     page, client = open_router(**{"continue": growth("new_data")})
     run(page.one.ask_continue())
     assert "0.25 USD" in texts(page.one.dialog.dialog)
@@ -251,7 +251,7 @@ def test_continuing_asks_with_its_fee_and_sends_what_was_shown():
     }
 
 
-def test_switching_off_asks_and_sends_what_was_served():
+def test_switching_off_asks_and_sends_the_served_model():
     page, client = open_router()
     run(page.one.ask_switch_off())
     run(page.one.dialog.confirm())
@@ -260,7 +260,7 @@ def test_switching_off_asks_and_sends_what_was_served():
     assert "router is off." in texts(page.one.notes)
 
 
-def test_what_is_confirmed_is_of_the_family_that_the_question_was_about():
+def test_a_confirmation_is_for_the_family_of_its_question():
     empty_line = told_family(models=[], served=None, latest=None, move=None, jobs=[])
     joined = told_family(jobs=[family_job(3)])
 
@@ -285,7 +285,7 @@ def test_what_is_confirmed_is_of_the_family_that_the_question_was_about():
     assert sent["served"] is None
 
 
-def test_past_the_live_limit_the_person_chooses_what_gives_way():
+def test_past_the_live_limit_the_person_chooses_a_model_to_switch_off():
     held = [
         {"model": "ant@1", "on": True, "serves": ["ant"], "used_at": None},
         {"model": "bee@2", "on": False, "serves": ["bee"], "used_at": 1.0},
@@ -326,7 +326,7 @@ def test_keeping_warm_asks_at_the_price_and_holds_no_more():
     assert third["switch_off"] == ["ant@1"]
 
 
-def test_rolling_back_lists_exactly_what_goes_and_waits_for_the_name():
+def test_rolling_back_lists_the_discarded_models_and_waits_for_the_name():
     plan = RollbackChangedError(
         "Confirm.", details=[{"discard": ["router@3"], "cancel": ["ftj_4"]}]
     )
@@ -350,7 +350,7 @@ def test_rolling_back_lists_exactly_what_goes_and_waits_for_the_name():
 
 
 @pytest.mark.parametrize("error", [ServedChangedError, FamilyChangedError, RollbackChangedError])
-def test_a_family_that_changed_meanwhile_is_shown_anew_with_what_changed(error):
+def test_a_family_that_changed_meanwhile_is_shown_anew_with_the_changes(error):
     third = model(3)
     before = told_family(jobs=[family_job(3)])
     after = told_family(jobs=[family_job(3)], served=third, move=None)
@@ -365,7 +365,7 @@ def test_a_family_that_changed_meanwhile_is_shown_anew_with_what_changed(error):
     assert "it served router@2, and is now router@3" in said
 
 
-def test_a_key_that_may_only_read_disables_what_changes_anything():
+def test_a_read_key_disables_changes():
     client = make_client(
         families_get=lambda name: told_family(jobs=[family_job(3)]),
         families_keep_warm=in_turn(SCOPE),
@@ -403,7 +403,7 @@ def test_deleting_a_family_sends_its_guards_and_leads_back_to_the_list():
     assert page.one is None
 
 
-def test_an_inconclusive_gate_is_not_red_and_says_what_would_settle_it():
+def test_an_inconclusive_gate_is_not_red_and_names_the_settling_step():
     few = gate(passed=False, reasons=["too_few_evaluation_decisions"], groups={}, reader="nli")
     page = open_page(
         make_client(
@@ -580,7 +580,7 @@ def test_a_look_that_finds_only_progress_leaves_the_page_as_it_is():
     assert page.one.loaded.__panel__()[0] is not shown
 
 
-def test_looking_again_shows_what_changed_and_nothing_else():
+def test_looking_again_shows_only_changes():
     same = told_family(jobs=[family_job(3)])
     later_on = told_family(jobs=[family_job(3)], models=[deleted(1), deleted(2), model(3)])
     page = open_page(make_client(families_get=in_turn(same, same, later_on)), family="router")
@@ -591,7 +591,7 @@ def test_looking_again_shows_what_changed_and_nothing_else():
     assert page.one.loaded.__panel__()[0] is not shown
 
 
-def test_leaving_the_page_stops_what_looks_after_it():
+def test_leaving_the_page_stops_its_looks():
     page, _ = open_router()
     page.close()
     page.session.family = ""

@@ -68,7 +68,7 @@ def test_every_switch_has_its_sentence_and_a_refused_one_its_reason():
         assert sentence in shown
 
 
-def test_the_line_tells_what_happened_when_and_who_moved_it():
+def test_the_line_has_events_times_and_authors():
     family = told_family(
         moved={"at": 1_790_000_100.0, "from": None},
         switched_on=False,

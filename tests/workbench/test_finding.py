@@ -84,7 +84,7 @@ def test_the_latest_question_wins(session):
     assert finding.finder.answer["n"] == 2
 
 
-def test_what_one_search_cannot_find_leaves_the_others(session, monkeypatch):
+def test_a_failed_search_leaves_the_others(session, monkeypatch):
     def refuse(*_, **__):
         raise SteelyardError("No rows today.")
 
@@ -92,7 +92,7 @@ def test_what_one_search_cannot_find_leaves_the_others(session, monkeypatch):
     assert find(Finding(session), "invoice") == [("dataset", "invoices of May")]
 
 
-def test_the_title_names_what_is_open_and_the_way_back_goes_to_all(session, dataset):
+def test_the_title_names_the_open_thing_and_the_way_back_goes_to_all(session, dataset):
     heading = Heading(session)
     session.open("datasets", dataset=dataset.id)
     assert (heading.in_browser, heading.up.label) == ("invoices of May", "All datasets")

@@ -39,7 +39,7 @@ def test_a_gate_that_failed_says_why_in_sentences():
     assert "new_rows_worse" in said
 
 
-def test_an_inconclusive_gate_is_not_failed_and_says_what_would_settle_it():
+def test_an_inconclusive_gate_is_not_failed_and_names_the_settling_step():
     reasons = ["inconclusive_on_new_rows"]
     found = verdict_of(told(passed=False, reasons=reasons, groups={"new": near_miss()}))
     assert (found.status, found.word) == ("unsure", "inconclusive")

@@ -123,7 +123,7 @@ def test_that_there_are_more_drafts_is_said_with_the_way_to_them():
     assert (more.page, more.chosen["draft"], more.chosen["dataset"]) == ("review", "", "")
 
 
-def test_a_running_fine_tune_and_those_of_the_last_week_that_ended_badly_are_told(monkeypatch):
+def test_running_and_lately_failed_fine_tunes_are_listed(monkeypatch):
     told = SimpleNamespace(status="unsure", word="inconclusive", settles="Needs 40 more rows.")
     monkeypatch.setattr(attention, "verdict_of", lambda _: told)
     running = job(status="running", outcome=None, progress=SimpleNamespace(step=3, steps=9))
@@ -141,7 +141,7 @@ def test_a_running_fine_tune_and_those_of_the_last_week_that_ended_badly_are_tol
     assert needs[0].chosen == {"job": "ftj_1", "family": "router"}
 
 
-def test_of_a_family_the_last_fine_tune_that_ended_is_told(monkeypatch):
+def test_of_a_family_the_last_ended_fine_tune_is_listed(monkeypatch):
     told = SimpleNamespace(status="bad", word="failed", settles="")
     monkeypatch.setattr(attention, "verdict_of", lambda _: told)
     failed = job(outcome="gate_failed", gate=gate("x"))
@@ -149,7 +149,7 @@ def test_of_a_family_the_last_fine_tune_that_ended_is_told(monkeypatch):
     assert job_needs([job(), failed], NOW) == []
 
 
-def test_a_family_that_waits_says_for_what():
+def test_a_waiting_family_has_a_reason():
     waiting = SimpleNamespace(
         id="router", move=Move(to="router@5", waiting_for="place", reason="live_limit")
     )
@@ -158,7 +158,7 @@ def test_a_family_that_waits_says_for_what():
     assert need.chosen == {"family": "router"}
 
 
-def test_evaluations_that_run_or_failed_lately_are_told():
+def test_running_or_lately_failed_evaluations_are_listed():
     broken = evaluation(status="failed", error=SimpleNamespace(message="The model is gone."))
     needs = evaluation_needs([evaluation(), broken, evaluation(status="succeeded")], NOW)
     assert [need.status for need in needs] == ["running", "bad"]
@@ -180,7 +180,7 @@ def test_a_version_that_a_growth_proposed_waits_until_production_moves():
     assert proposed_needs([decision(production=3.0, proposed=2.0)]) == []
 
 
-def test_warnings_of_the_server_are_told():
+def test_warnings_of_the_server_are_listed():
     warning = SimpleNamespace(code="queue_full", message="The queue is full.")
     [need] = server_needs(SimpleNamespace(warnings=[warning]))
     assert need.title == "queue_full:"
@@ -192,7 +192,7 @@ def server():
         yield running
 
 
-def test_a_new_server_needs_nobody_and_shows_where_to_begin(server):
+def test_a_new_server_needs_no_action_and_shows_where_to_begin(server):
     page = HomePage(Session(server.client))
     page.open()
     assert [part.problem for part in page.parts] == [None] * len(page.parts)
@@ -293,7 +293,7 @@ def test_each_step_has_the_press_that_comes_next():
     assert [each["title"] for each in read.line.lines if each["state"] == "now"] == ["Name it"]
 
 
-def test_what_is_spent_is_told_where_accounts_are_on(server):
+def test_spending_is_shown_where_accounts_are_on(server):
     assert fetch_spend(server.client) is None
     wallet = SimpleNamespace(available_usd="4.5", reserved_usd="0.25")
     account = SimpleNamespace(
@@ -305,7 +305,7 @@ def test_what_is_spent_is_told_where_accounts_are_on(server):
     assert "$4.50, and $0.25 held" in told
 
 
-def test_what_is_recent_leads_to_it(server):
+def test_recent_things_are_links(server):
     made = server.client.datasets.create("recent desk", labelled_rows())
     page = HomePage(Session(server.client))
     page.open()
@@ -325,7 +325,7 @@ def test_an_evaluation_is_opened_without_the_filter_of_something_else(server):
     assert (session.query, session.view) == ("", "")
 
 
-def test_a_part_that_fails_leaves_the_others_and_nobody_says_that_all_is_well(server):
+def test_a_failed_part_leaves_the_others_and_all_is_not_well(server):
     def fail(*_, **__):
         raise SteelyardError("Drafts cannot be read now; try again.")
 

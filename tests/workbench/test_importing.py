@@ -27,7 +27,7 @@ from steelyard_workbench.parts.datasets.importing import (
     ],
     ids=["nothing", "twice", "an empty context"],
 )
-def test_what_may_be_meant_otherwise_is_mentioned(data, told):
+def test_ambiguous_columns_are_mentioned(data, told):
     assert remarks_on(data.splitlines(keepends=True)) == told
 
 

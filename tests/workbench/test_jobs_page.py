@@ -51,14 +51,14 @@ def run(work: Any) -> None:
     asyncio.run(work)
 
 
-def test_no_jobs_says_what_one_is_and_how_to_start_one():
+def test_no_jobs_explains_one_and_how_to_start_it():
     page = open_page(make_client(jobs_all=lambda **k: iter([])))
     assert "No jobs yet" in texts(page.__panel__())
     buttons(page.__panel__())["Start a model line"].clicks += 1
     assert page.session.page == "families"
 
 
-def test_what_runs_comes_with_its_progress_and_what_ended_with_its_outcome():
+def test_running_jobs_have_progress_and_ended_ones_an_outcome():
     failed = told_job(outcome="gate_failed", reason="Why.")
     page = open_page(make_client(jobs_all=listed(running(40), told_evaluation(), failed)))
     said = texts(page.__panel__())
@@ -90,7 +90,7 @@ def test_another_look_moves_the_rows_that_are_there():
     assert page.client.jobs.of("all")[-1][1]["status"] == UNFINISHED
 
 
-def test_what_ended_meanwhile_moves_to_the_ended():
+def test_jobs_that_ended_meanwhile_move_to_the_ended():
     answers = iter((running(40), [], told_job(id="ftj_4")))
     page = open_page(
         make_client(jobs_all=lambda **k: iter([one.summary] if (one := next(answers)) else []))
@@ -100,7 +100,7 @@ def test_what_ended_meanwhile_moves_to_the_ended():
     assert "joined" in texts(page.__panel__())
 
 
-def test_a_look_at_a_server_that_is_gone_leaves_what_is_shown():
+def test_a_look_at_an_absent_server_leaves_the_list():
     client = make_client(jobs_all=in_turn(listed(running(40)), ServerUnreachableError("Nobody.")))
     page = open_page(client)
     run(page.look())

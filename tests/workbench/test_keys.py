@@ -59,7 +59,7 @@ def make_table(count=60, **given):
     )
 
 
-def test_enter_on_a_row_opens_what_a_click_opens():
+def test_enter_on_a_row_opens_it_as_a_click_does():
     opened = []
     table = make_table(on_open=opened.append)
     asyncio.run(table.restart())

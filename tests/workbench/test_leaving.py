@@ -39,7 +39,7 @@ class Lines(Page):
         return pn.pane.Str(text)
 
 
-def test_what_comes_once_a_page_was_left_is_not_shown():
+def test_results_for_a_page_that_was_left_are_not_shown():
     fetch = HeldCall(lambda: "late")
 
     async def leave():
@@ -84,7 +84,7 @@ def test_nothing_stays_selected_of_a_page_that_was_left():
         ("jobs", {"job": "ftj_3"}),
     ],
 )
-def test_a_page_that_is_left_by_what_changes_more_asks_for_nothing(monkeypatch, slug, chosen):
+def test_a_page_left_by_a_larger_change_fetches_nothing(monkeypatch, slug, chosen):
     client = make_client()
     app = App(client)
     app.session.page = slug
@@ -129,7 +129,7 @@ def test_a_family_that_started_is_opened_where_it_was_asked_for(monkeypatch, is_
 
 
 @pytest.mark.parametrize("meanwhile", ["stays", "leaves", "estimates another"])
-def test_a_start_that_is_refused_is_told_where_the_person_is(monkeypatch, meanwhile):
+def test_a_refused_start_is_reported_where_the_person_is(monkeypatch, meanwhile):
     said = []
     corner = SimpleNamespace(error=lambda text, _: said.append(text))
     monkeypatch.setattr(type(pn.state), "notifications", property(lambda _: corner))
@@ -232,7 +232,7 @@ def test_a_family_that_is_deleted_closes_no_other(opened):
     assert asyncio.run(remove()).family == ("" if opened == "router" else "other")
 
 
-def test_the_frame_takes_no_part_in_what_the_process_is_busy_with():
+def test_the_frame_ignores_other_work_of_the_process():
     app = App(make_client())
     app.session.page = "jobs"
     shell = app.view()

@@ -216,7 +216,7 @@ def test_feedback_is_recorded_and_changes_the_figures(bare: Client) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_told_before_is_not_told_again(bare: Client) -> None:
+def test_feedback_given_before_is_not_sent_again(bare: Client) -> None:
     urgent = {"id": "urgent", "kind": "binary", "question": "Today?"}
     answer = bare.decide("Charged twice.", [REFUND, urgent])
     bare.feedback(answer.id, {"refund": "yes"})
@@ -232,7 +232,7 @@ def test_what_was_told_before_is_not_told_again(bare: Client) -> None:
     assert "not given yet" in page.opened.said.text
 
 
-def test_what_is_new_waits_while_rows_are_selected(bare: Client) -> None:
+def test_new_answers_wait_while_rows_are_selected(bare: Client) -> None:
     bare.decide("Charged twice.", [REFUND])
     page = opened(bare)
     page.feed.table.select([page.feed.entries[0].id])
@@ -309,7 +309,7 @@ def test_a_log_that_fails_leaves_the_figures(client: Client) -> None:
     assert "Try again" in texts(page.feed)
 
 
-def test_a_key_that_may_not_is_told_so_and_asks_no_more(client: Client) -> None:
+def test_a_key_without_the_scope_is_refused_once(client: Client) -> None:
     given = client.decision_log(limit=1).data[0].id
     page = opened(Failing(client, KeyScopeError("This key may only decide.")), decision=given)
     assert "Not allowed" in texts(page.feed)
@@ -410,7 +410,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("comes_back", [False, True])
-def test_who_left_while_rows_were_sent_stays_there_and_is_told_where_they_are(
+def test_a_user_who_left_while_rows_were_sent_stays_and_gets_a_link(
     fed: Client, told: list[str], comes_back: bool
 ) -> None:
     sent = HeldCall(fed.datasets.from_feedback)
@@ -501,7 +501,7 @@ def test_the_view_is_in_the_address_and_leaves_it(client: Client) -> None:
     assert page.session.query == ""
 
 
-def test_what_another_page_left_in_the_address_changes_nothing(client: Client) -> None:
+def test_fields_of_another_page_in_the_address_change_nothing(client: Client) -> None:
     page = opened(client)
     page.window.value = 900
     page.close()

@@ -136,7 +136,7 @@ def test_errors_confidence_and_sides_colour_it(client, mapped):
         assert np.array_equal(view.chart.source.data["color"], view.colouring.pixels())
 
 
-def test_what_cannot_be_loaded_is_told_and_tried_again(client, mapped):
+def test_a_failed_load_is_reported_and_tried_again(client, mapped):
     page = opened(client, dataset="nowhere")
     assert "There is no dataset" in texts(page.__panel__())
     assert buttons(page.__panel__())["Try again"]

@@ -133,7 +133,7 @@ def test_a_row_that_was_read_is_no_selection_once_the_page_is_left(workbench, da
     assert workbench.selection.height == 0
 
 
-def test_what_is_chosen_in_an_app_of_the_cell_is_given_back(workbench, dataset, monkeypatch):
+def test_a_selection_in_an_app_of_the_cell_is_returned(workbench, dataset, monkeypatch):
     monkeypatch.setattr("steelyard_workbench.notebook.prepare", lambda **_: None)
     workbench.inline()
     session = workbench.session
@@ -186,7 +186,7 @@ def test_places_are_those_of_the_dataset_where_rows_were_taken_out(server, workb
 
 
 @pytest.mark.slow
-def test_what_is_chosen_on_other_pages_filters_no_rows(workbench, dataset):
+def test_selections_on_other_pages_filter_no_rows(workbench, dataset):
     query = '{"words": "money"}'
     looked_at(workbench, page="live", dataset=dataset.id, query=query)
     assert workbench.filter == {}

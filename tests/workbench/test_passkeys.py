@@ -70,7 +70,7 @@ def test_a_server_that_reads_none_says_how_it_would():
     assert "Remove laptop" in buttons(shown(Auth(OWN, is_on=False)).__panel__())
 
 
-def test_what_is_sensitive_is_asked_as_the_page_says():
+def test_sensitive_actions_ask_for_a_code():
     auth, confirmed = Auth(), []
 
     async def confirm(call, *args):

@@ -151,7 +151,9 @@ def test_the_menu_has_the_pages_of_a_role(look):
 
 @pytest.mark.parametrize("n_rows", [0, 2, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("role", [*PEOPLE_ROLES, OPERATOR])
-def test_every_page_opens_for_every_role_and_asks_for_what_it_may_read(server, state, role, n_rows):
+def test_every_page_opens_for_every_role_and_fetches_only_readable_parts(
+    server, state, role, n_rows
+):
     """Every page of the workbench, those that are in no menu of the role too."""
     account_id, dataset = account_with_rows(server.url, state, n_rows)
     email = f"{role}{n_rows}@example.org"
@@ -322,7 +324,7 @@ def test_a_developer_leaves_the_keys_of_others_alone(look):
     assert "only their own keys" in texts(page.__panel__())
 
 
-def test_other_sessions_are_ended_and_what_was_done_is_in_the_audit(look):
+def test_other_sessions_are_ended_and_actions_are_in_the_audit(look):
     other, session = look(MIA), look(MIA)
     page = account_page(session, "sessions")
     rows = lines(page, "Your sessions").rows
@@ -340,7 +342,7 @@ def test_other_sessions_are_ended_and_what_was_done_is_in_the_audit(look):
     assert "sessions: ended" in texts_of(audit.__panel__())
 
 
-def test_what_is_sensitive_asks_for_a_code_and_is_then_done_once(look, letters):
+def test_a_sensitive_action_asks_for_a_code_and_is_done_once(look, letters):
     async def make():
         session = look(MIA, ago=_LONG_AGO_S)
         page = account_page(session, "keys")
@@ -377,7 +379,7 @@ def test_what_is_sensitive_asks_for_a_code_and_is_then_done_once(look, letters):
     asyncio.run(make())
 
 
-def test_who_gives_no_code_changes_nothing_and_is_told(look, letters):
+def test_without_a_code_nothing_changes_and_a_message_is_shown(look, letters):
     async def leave():
         session = look(MIA, ago=_LONG_AGO_S)
         page = account_page(session, "keys")
@@ -397,7 +399,7 @@ def test_who_gives_no_code_changes_nothing_and_is_told(look, letters):
     asyncio.run(leave())
 
 
-def test_a_secret_that_nobody_sees_any_more_is_told(look, monkeypatch):
+def test_a_lost_secret_is_reported(look, monkeypatch):
     said = []
     monkeypatch.setattr(corner, "say_failure", said.append)
     page = account_page(look(MIA), "keys")
@@ -408,7 +410,7 @@ def test_a_secret_that_nobody_sees_any_more_is_told(look, monkeypatch):
     assert "Revoke it and make another" in said[0]
 
 
-def test_somebody_with_several_accounts_goes_to_another_by_a_link(look, state, account):
+def test_a_user_of_several_accounts_goes_to_another_by_a_link(look, state, account):
     session = look(MIA, page="usage")
     begin_session(state, MIA, at=time.time(), role="owner")  # in the server's own account too
     client = VisitorClient(ClientOptions(session.client.url, session=session.client.session))
@@ -452,7 +454,7 @@ def spent(server, state, account):
         return client.account.usage().total.cost_usd
 
 
-def test_what_was_spent_is_shown_by_day_key_and_model_and_opens_its_calls(look, spent):
+def test_spending_is_shown_by_day_key_and_model_and_opens_its_calls(look, spent):
     session = look(LEO)
     page = usage_page(session)
     told = texts(page.__panel__())
@@ -490,7 +492,7 @@ def test_what_was_spent_is_shown_by_day_key_and_model_and_opens_its_calls(look, 
     assert not [one for one in page.__panel__().select(MarkTable) if one.label == "Cost by day"]
 
 
-def test_days_without_any_cost_say_so_and_roles_without_money_are_told(look, state):
+def test_days_without_cost_and_roles_without_money_have_a_text(look, state):
     assert "Not for your role, reviewer" in texts(usage_page(look(RITA)).__panel__())
     page = usage_page(look(LEO))
     nothing = page.session.client.account.usage(since=1.0, until=86_400.0)

@@ -45,7 +45,7 @@ def test_two_that_are_sensitive_at_once_have_one_dialog():
     asyncio.run(ask_twice(is_confirmed=False))
 
 
-def test_a_dialog_that_nobody_answers_is_closed(monkeypatch):
+def test_an_unanswered_dialog_is_closed(monkeypatch):
     monkeypatch.setattr(confirming, "_OPEN_S", 0.01)
     nobody = SimpleNamespace(auth=SimpleNamespace(session=lambda: raise_(NotSignedInError("No."))))
 
@@ -71,7 +71,7 @@ def test_connected_models_and_limits_say_how_they_are():
     assert "members of an account" in texts(show_limits({}))
 
 
-def test_what_is_older_goes_under_what_is_there():
+def test_older_lines_go_under_the_present_ones():
     pages = {
         None: SimpleNamespace(data=["c", "b"], next_cursor="2"),
         "2": SimpleNamespace(data=["a"], next_cursor=None),

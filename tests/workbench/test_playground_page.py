@@ -69,7 +69,7 @@ def page(monkeypatch: pytest.MonkeyPatch) -> PlaygroundPage:
     return made
 
 
-def test_sentences_are_marked_by_what_the_answer_loses_without_them():
+def test_sentences_are_marked_by_the_loss_without_them():
     text = "Paid <twice>. Thanks."
     effects = [
         SentenceEffect(text="Thanks.", start=14, end=21, change=0.001, top_without="billing"),
@@ -229,7 +229,7 @@ def test_outcomes_follow_the_kind_and_come_back(page: PlaygroundPage) -> None:
     assert "billing is neither yes nor no." in texts(page.warnings)
 
 
-def test_what_a_question_is_read_as_stands_under_its_answer_and_is_edited(page, monkeypatch):
+def test_the_reading_of_a_question_stands_under_its_answer_and_is_edited(page, monkeypatch):
     monkeypatch.setattr(PlaygroundPage, "_offer_row", lambda *_: empty("Kept."))
     monkeypatch.setattr(
         playground, "show_answer", lambda _, after, **__: pn.Column(*after.values())
@@ -264,7 +264,7 @@ def reloaded(page: PlaygroundPage, **chosen: Any) -> PlaygroundPage:
     return again
 
 
-def test_what_was_typed_survives_a_reload_and_the_way_back(page: PlaygroundPage) -> None:
+def test_typed_texts_survive_a_reload_and_the_way_back(page: PlaygroundPage) -> None:
     [kind], [question] = named(page.form_box, "Kind"), named(page.form_box, "Question")
     assert page.memory.text == ""
     page.context.value_input = "Half a sent"  # with no key that ends it
@@ -331,7 +331,7 @@ def test_warnings_of_a_request_that_was_changed_since_are_dropped(page: Playgrou
 
 
 @pytest.mark.parametrize(("do", "place"), [("ask", "answer"), ("check", "warnings")])
-def test_what_was_asked_before_the_page_was_left_does_not_come_once_it_is_back(
+def test_an_answer_from_before_the_page_was_left_does_not_come(
     page: PlaygroundPage, do: str, place: str
 ) -> None:
     async def leave_and_come_back() -> None:

@@ -41,7 +41,7 @@ def test_a_turn_that_comes_while_one_is_at_work_is_left_out():
     assert len(done) == 2
 
 
-def test_a_process_at_its_end_is_not_told_of():
+def test_a_process_at_its_end_is_not_reported():
     poller = failing("cannot schedule new futures after interpreter shutdown")
     asyncio.run(poller.turn())
     assert not poller.is_running

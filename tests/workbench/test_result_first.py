@@ -106,7 +106,7 @@ def test_a_fine_tune_that_changed_no_answer_says_so():
     assert "Your 8 new or corrected rows changed no answer of 2." in said
 
 
-def test_what_is_being_trained_leaves_the_verdict_of_the_one_before():
+def test_a_running_fine_tune_leaves_the_earlier_verdict():
     queued = family_job(4, status="queued", outcome=None, output_model=None)
     given = told_family(**{"continue": growth(), "jobs": [queued, family_job(3)]})
     client = make_client(families_get=lambda name: given)

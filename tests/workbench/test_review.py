@@ -126,7 +126,7 @@ def test_buttons_print_their_key_and_the_label_is_marked_in_words() -> None:
         assert label in shown
 
 
-def test_going_back_shows_what_was_decided() -> None:
+def test_going_back_shows_the_decision() -> None:
     desk, _ = make_desk()
     press(desk, "choose 2", "previous")
     assert "2  shipping  ✓ label" in texts(desk)
@@ -256,7 +256,7 @@ def test_rows_whose_edits_wait_are_counted_once() -> None:
     assert desk.rows.place_text == "21 of 60"
 
 
-def test_another_queue_does_not_tell_what_was_done_in_the_last() -> None:
+def test_another_queue_clears_the_message_of_the_last() -> None:
     desk, _ = make_desk()
     press(desk, "exclude")
     assert "excluded" in desk.last_message
@@ -264,7 +264,7 @@ def test_another_queue_does_not_tell_what_was_done_in_the_last() -> None:
     assert desk.last_message == ""
 
 
-def test_a_queue_is_read_once_what_was_done_before_is_sent() -> None:
+def test_a_queue_is_read_once_earlier_edits_are_sent() -> None:
     async def exclude_and_look() -> str:
         desk, client = make_desk()
         await until_done()
@@ -358,7 +358,7 @@ def test_a_filter_survives_the_address() -> None:
         assert read_query(text) == (RowFilter(), "")
 
 
-def test_what_filters_all_rows_out_is_named_and_can_be_cleared() -> None:
+def test_a_filter_without_rows_is_named_and_can_be_cleared() -> None:
     desk, _ = make_desk()
     desk.filter(RowFilter(words="nowhere"))
     assert "No rows of To review match *words: nowhere*" in texts(desk)
@@ -419,7 +419,7 @@ def test_the_selected_rows_are_changed_in_one_step() -> None:
     assert states(client) == ["relabelled", "relabelled", "untouched", "untouched"]
 
 
-def test_what_was_changed_is_selected_no_more() -> None:
+def test_changed_rows_are_no_longer_selected() -> None:
     desk, client = make_desk(view="bulk")
     press(desk, "extend 1", "extend 1", "choose 3")
     assert desk.bulk.table.selected == ()

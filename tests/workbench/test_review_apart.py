@@ -81,7 +81,7 @@ def test_labels_of_one_set_are_answered_together() -> None:
     assert desk.rows.place == 1
 
 
-def test_what_another_has_to_answer_takes_no_edit_here() -> None:
+def test_rows_of_another_reviewer_take_no_edit_here() -> None:
     row = blank(0)
     blind = msgspec.structs.replace(row.blind, is_yours=False)
     desk, client = make_desk([msgspec.structs.replace(row, blind=blind), make_row(1)])
@@ -122,7 +122,7 @@ def test_a_dispute_shows_both_answers_and_is_decided_in_one_step() -> None:
     assert [client.drafts.held[number].now.state for number in (0, 1)] == ["untouched", "untouched"]
 
 
-def test_sealing_tells_what_two_have_not_settled() -> None:
+def test_sealing_lists_unsettled_rows_of_two() -> None:
     disputed = (said("ann", team="billing"), said("bob", team="technical"))
     desk, _ = make_desk([blank(0), blank(1), make_row(2, answers=disputed, status="disagreed")])
     desk.seal.ask()
@@ -196,7 +196,7 @@ def test_reviewers_are_shown_with_their_agreement_and_rows_are_assigned() -> Non
 
 
 @pytest.mark.parametrize("candidates", [None, ["ann@example.org", "bob@example.org"]])
-def test_whoever_may_not_assign_is_told_who_may(candidates: list[str] | None) -> None:
+def test_a_role_that_may_not_assign_sees_who_may(candidates: list[str] | None) -> None:
     desk, client = make_desk(is_signed_in=True)
     known = Assignments(data=[], unassigned=4, candidates=candidates)
     none = SimpleNamespace(blind=0)

@@ -13,7 +13,7 @@ from support.review.desks import edits_sent, make_desk, press, states, texts
 from support.review.drafts_in_memory import TEAM, URGENT, make_row
 
 
-def test_a_row_that_somebody_else_edited_is_shown_beside_what_was_sent() -> None:
+def test_a_row_edited_by_another_is_shown_beside_the_own_edit() -> None:
     desk, client = make_desk()
     client.drafts.by_other(0, "technical")
     press(desk, "choose 2")
@@ -37,7 +37,7 @@ def test_theirs_can_be_kept() -> None:
     assert not desk.queue.unsent
 
 
-def test_no_edit_of_a_row_goes_over_what_somebody_else_did_to_it() -> None:
+def test_no_edit_of_a_row_overwrites_another_persons() -> None:
     desk, client = make_desk([make_row(0, decisions=(TEAM, URGENT)), make_row(1)])
     client.drafts.by_other(0, "technical")
     client.drafts.by_other(0, "yes", decision="urgent")
@@ -84,7 +84,7 @@ def test_an_undo_takes_back_the_step_that_it_shows_and_no_other() -> None:
     assert states(client)[:2] == ["relabelled", "relabelled"]
 
 
-def test_what_the_server_did_not_take_is_not_undone_there() -> None:
+def test_a_refused_edit_is_not_undone_there() -> None:
     desk, client = make_desk()
     press(desk, "accept")
     client.drafts.failing = [ServerUnreachableError("No connection.")]
@@ -142,7 +142,7 @@ def test_a_refused_undo_leaves_the_step_to_be_undone_again() -> None:
     assert states(client)[:2] == ["relabelled", "untouched"]
 
 
-def test_what_another_tab_undid_already_is_shown_as_it_is() -> None:
+def test_an_edit_undone_in_another_tab_is_shown_as_it_is() -> None:
     desk, client = make_desk()
     press(desk, "choose 2", "accept")
     client.drafts.undo("dr_1", "Bo", last=1, idempotency_key="other tab")

@@ -26,7 +26,7 @@ def show(row: DraftRow, **how: Any) -> tuple[RowView, RowCard, list[Any]]:
     return view, card, told
 
 
-def test_presses_are_told_by_name() -> None:
+def test_keys_have_names() -> None:
     view, _, told = show(make_row(0, decisions=(TEAM, URGENT)))
     view.pressed({"question": "urgent", "outcome": "no"})
     view.pressed({"action": "similar"})
@@ -57,7 +57,7 @@ def test_metadata_is_said_as_text() -> None:
     assert notes_of(msgspec.structs.replace(row, metadata=None)) == []
 
 
-def test_only_what_differs_is_sent() -> None:
+def test_only_changes_are_sent() -> None:
     view, card, _ = show(make_row(0))
     changed: list[str] = []
     card.param.watch(
@@ -87,7 +87,7 @@ def test_the_active_question_has_the_keys_and_meanings_are_given_where_there_are
     assert urgent["meanings"] == []
 
 
-def test_what_was_said_is_text_as_it_was_written() -> None:
+def test_notes_are_text_as_written() -> None:
     row = msgspec.structs.replace(
         make_row(0),
         suspect=0.75,

@@ -17,7 +17,7 @@ from steelyard_workbench.kit.session import Session
 from support.browser.shown_parts import named, texts
 
 
-def test_what_is_shown_is_saved_under_a_name_and_deleted() -> None:
+def test_a_view_is_saved_under_a_name_and_deleted() -> None:
     with steelyard.embed(engine="hashing", jobs="off") as server:
         session = Session(server.client, page="evaluations", dataset="ds_1", query='{"a": 1}')
         views = SavedViews(session)

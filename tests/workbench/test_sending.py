@@ -47,7 +47,7 @@ class _Connection:
         return events
 
 
-def test_what_comes_while_the_browser_is_written_to_is_sent(monkeypatch):
+def test_changes_during_a_write_to_the_browser_are_sent(monkeypatch):
     monkeypatch.setitem(
         of_panel.extra_socket_handlers, _Socket, lambda conn, msg: conn._socket.take(msg)
     )
@@ -70,7 +70,7 @@ def test_what_comes_while_the_browser_is_written_to_is_sent(monkeypatch):
     assert asyncio.run(write()) == [["first"], ["second"]]
 
 
-def test_what_a_slow_browser_sends_back_does_not_take_the_place_of_what_is_newer(monkeypatch):
+def test_a_slow_browsers_value_does_not_replace_a_newer_one(monkeypatch):
     monkeypatch.setattr(of_panel, "_dispatch_msgs", of_panel._dispatch_msgs)
     send_what_comes_meanwhile()
     tabs = pmui.TabMenu(items=[{"label": "Excluded (2)"}])
@@ -84,9 +84,7 @@ def test_what_a_slow_browser_sends_back_does_not_take_the_place_of_what_is_newer
 
 
 @pytest.mark.parametrize("in_thread", [False, True], ids=["on the loop", "in a thread"])
-def test_what_changes_while_the_browser_draws_the_page_that_it_took_reaches_it(
-    monkeypatch, in_thread
-):
+def test_changes_while_the_browser_draws_the_page_reach_it(monkeypatch, in_thread):
     for name in ("_dispatch_msgs", "_drain_unconnected_events"):
         monkeypatch.setattr(of_panel, name, getattr(of_panel, name))
     send_what_comes_meanwhile()

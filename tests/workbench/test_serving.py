@@ -99,7 +99,7 @@ def test_a_workbench_that_cannot_bind_is_not_waited_for(monkeypatch):
 
 
 @pytest.mark.slow
-def test_rows_are_in_the_page_before_a_browser_has_drawn_it_and_what_is_under_them_is_not(
+def test_rows_are_in_the_page_before_a_browser_has_drawn_it_and_later_parts_are_not(
     served, dataset
 ):
     address = f"{served.url}/?page=datasets&dataset={dataset.id}"
@@ -280,14 +280,14 @@ def test_of_pages_without_a_browser_the_oldest_end():
     assert [session.is_ended for session in left] == [False] * 20 + [True] * 20
 
 
-def test_a_page_is_drawn_for_nobody(served, dataset):
+def test_a_page_is_drawn_without_a_visitor(served, dataset):
     warm_up(served.url)
     page = served.apps[0].page
     wait_until(lambda: page.list.total == 1)
     assert page.list.rows["id"].to_list() == [dataset.id]
 
 
-def test_a_page_for_nobody_may_fail():
+def test_a_page_without_a_visitor_may_fail():
     warm_up(f"http://127.0.0.1:{free_port()}")
 
 

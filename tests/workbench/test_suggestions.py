@@ -102,7 +102,7 @@ def test_the_surest_are_accepted_at_once_but_an_audit_that_is_decided_unseen() -
     assert set(states(client)) == {"untouched"}
 
 
-def test_what_was_answered_before_a_failure_is_kept_and_a_sealed_draft_takes_none() -> None:
+def test_answers_before_a_failure_are_kept_and_a_sealed_draft_takes_none() -> None:
     desk, _, _ = suggesting_desk(30, failing_at=9)
     desk.suggesting.ask.start()
     assert "It is away." in texts(desk.suggesting.part)

@@ -67,7 +67,7 @@ def test_a_table_becomes_a_dataset_as_its_columns_are_said_to_mean(client):
     client.datasets.delete(made.id)
 
 
-def test_a_file_that_is_no_table_says_what_to_do(client):
+def test_a_file_without_a_table_has_a_remedy(client):
     page = opened(client)
     asyncio.run(page.importing.take("broken.parquet", b"PAR1 and no more"))
     assert "cannot be read as Parquet" in texts_of(page.importing.found)

@@ -59,7 +59,7 @@ async def held_at(task, held):
 
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("end", ["overtaken", "dropped", "scope ends"])
-def test_what_is_dropped_goes_no_further_than_where_it_waits(caplog, end, fails):
+def test_a_dropped_task_stops_where_it_waits(caplog, end, fails):
     held, place, scope = Held(fails), pn.Column(), Scope()
 
     async def drop():
@@ -119,7 +119,7 @@ def test_a_failure_that_has_no_place_is_raised(kind):
 
 
 @pytest.mark.parametrize("kind", [OneAtATime, Write])
-def test_what_runs_is_not_started_again(kind):
+def test_a_running_task_is_not_started_again(kind):
     held = Held()
 
     async def start_twice():
@@ -134,7 +134,7 @@ def test_what_runs_is_not_started_again(kind):
     assert held.done == ["first", "again"]
 
 
-def test_what_was_dropped_may_be_started_while_its_thread_is_at_work():
+def test_a_dropped_task_may_be_started_while_its_thread_works():
     held = Held()
 
     async def start_anew():
@@ -187,7 +187,7 @@ def test_a_cancelled_caller_cancels_the_work():
 
 
 @pytest.mark.parametrize("is_left", [False, True])
-def test_a_write_goes_on_once_its_page_was_left_and_is_told_in_the_corner(corner, is_left):
+def test_a_write_goes_on_after_its_page_was_left_and_is_reported_in_the_corner(corner, is_left):
     held, scope = Held(), Scope()
     opened = []
 
@@ -210,7 +210,7 @@ def test_a_write_goes_on_once_its_page_was_left_and_is_told_in_the_corner(corner
 
 
 @pytest.mark.parametrize("is_left", [False, True])
-def test_a_write_that_fails_once_its_page_was_left_is_told_in_the_corner(corner, is_left):
+def test_a_write_that_fails_after_its_page_was_left_is_reported_in_the_corner(corner, is_left):
     held, scope, place = Held(fails=True), Scope(), pn.Column()
 
     async def leave():
@@ -267,7 +267,7 @@ def test_a_write_that_is_not_allowed_has_its_button_disabled_with_the_reason():
     assert buttons(place)["Send"].disabled
 
 
-def test_who_depends_on_a_task_is_told_when_it_runs_and_when_it_has_ended():
+def test_listeners_of_a_task_hear_when_it_runs_and_has_ended():
     seen = []
 
     async def work():

@@ -51,7 +51,7 @@ def opened(client, **chosen):
     return page
 
 
-def test_a_price_is_told_before_a_job_is_started(client, improved):
+def test_a_price_is_shown_before_a_job_is_started(client, improved):
     page = opened(client, dataset=improved.dataset_id)
     assert "succeeded, improved · far" in texts(page.__panel__())
     form = page.form
@@ -76,7 +76,7 @@ def test_a_price_is_told_before_a_job_is_started(client, improved):
     assert page.form is not None
 
 
-def test_what_cannot_be_tuned_is_told(client, improved):
+def test_untunable_decisions_have_reasons(client, improved):
     page = opened(client, dataset=improved.dataset_id)
     page.form.decision.param.update(options=["nothing"], value="nothing")
     asyncio.run(page.form.begin())
@@ -98,7 +98,7 @@ def test_a_dataset_of_rewards_comes_last_and_says_that_nothing_can_be_tuned(clie
         assert (page.form.decision.disabled, page.form.start.disabled) == (True, True)
 
 
-def test_what_was_proved_is_shown_and_becomes_a_dataset(client, improved):
+def test_a_proven_wording_is_shown_and_becomes_a_dataset(client, improved):
     assert improved.result.verdict == "improved"
     page = opened(client, tuning=improved.id)
     shown = texts(page.__panel__())

@@ -71,7 +71,7 @@ def test_a_version_in_the_address_is_shown_and_another_is_gone_to(client, datase
     assert (page.newer, page.older) == (3, 2)
 
 
-def test_what_a_version_is_compared_with_is_in_the_address(client, dataset):
+def test_the_compared_version_is_in_the_address(client, dataset):
     page = opened(client, dataset=dataset.id, version=3, against=1)
     assert (page.newer, page.older) == (3, 1)
     page.choose_older(2)
@@ -82,7 +82,7 @@ def test_what_a_version_is_compared_with_is_in_the_address(client, dataset):
     assert (page.newer, page.older, page.session.against) == (2, 1, 0)
 
 
-def test_a_version_made_by_a_review_says_so_and_what_was_relabelled_and_excluded(client):
+def test_a_version_of_a_review_lists_relabelled_and_excluded_rows(client):
     made = client.datasets.create("seen", [row(f"case {n}") for n in range(30)])
     draft = client.drafts.create(made.id, name="spring")
     relabels = [
@@ -152,7 +152,7 @@ def test_a_difference_that_fails_leaves_the_versions(client, dataset):
     assert [part.state for part in page.parts] == ["shown", "failed"]
 
 
-def test_a_sealed_version_tells_what_is_gone_and_what_was_relabelled():
+def test_a_sealed_version_lists_removed_and_relabelled_rows():
     def frame(*rows):
         labels = [
             [{"decision": "team", "outcome": outcome, "value": 1.0}] if outcome else []

@@ -29,7 +29,7 @@ def request_of(peer, *told):
     )
 
 
-def test_a_browser_that_asks_too_often_is_in_nobodys_way(monkeypatch):
+def test_a_browser_that_asks_too_often_blocks_no_others(monkeypatch):
     # The client would wait for the minute to be over.
     monkeypatch.setattr(visitors, "ClientOptions", partial(ClientOptions, max_retries=0))
     given = {"accounts": "on", "public_requests_per_minute": 2}
