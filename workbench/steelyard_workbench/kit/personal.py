@@ -19,6 +19,7 @@ from steelyard.errors import (
 )
 from steelyard.people.roles import Role
 from steelyard.people.wire import CurrentSession
+from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
@@ -42,7 +43,7 @@ class Section(Viewer):
     """A part of such a page: lists, forms, and the result of an action.
 
     ``parts`` load once the page is shown. ``said``: the result of the last change. ``opened``: the view
-    opened beside a list.
+    opened beside a list. ``question``: the place of ``ask``'s dialog.
     """
 
     def __init__(self, session: Session, scope: Scope) -> None:
@@ -51,6 +52,7 @@ class Section(Viewer):
         self.parts: list[Loaded[Any]] = []
         self.said = pn.Column(sizing_mode="stretch_width")
         self.opened = pn.Column(width=420, visible=False)
+        self.question = pn.Column(sizing_mode="stretch_width")
         self._box = pn.Column(*self.build(), sizing_mode="stretch_width")
 
     def __panel__(self) -> Viewable:
@@ -96,6 +98,37 @@ class Section(Viewer):
             await work()
 
         return Write(do, title, self.said, scope=self.scope, fields=fields)
+
+    def ask(
+        self,
+        title: str,
+        text: str,
+        action: str,
+        work: Callable[[], Awaitable[None]],
+        problem: str,
+        *more: Viewable,
+        typed: str = "",
+    ) -> None:
+        """Ask before a harmful action, which starts once this dialog is closed: it may open another.
+
+        ``problem`` is said where the action fails; ``typed`` is the text to type first, if any.
+        """
+        write = self.write(work, problem)
+
+        async def start() -> bool:
+            write.start()
+            return True
+
+        self.confirmation = Confirmation(
+            title,
+            pmui.Typography(text, variant="body1"),
+            *more,
+            action=action,
+            act=start,
+            typed=typed,
+            is_harmful=True,
+        )
+        self.question[:] = [self.confirmation]
 
     async def look_who(self) -> None:
         """Find out anew who is signed in: a name or a role may have changed."""
@@ -183,5 +216,5 @@ def why_not(role: Role | None, roles: frozenset[Role]) -> str:
 
 
 def typed(field: Any) -> str:
-    """Return a text field's value, without surrounding blanks."""
+    """Return the text of a field as it stands in the browser, without surrounding blanks."""
     return str(field.value_input or "").strip()

@@ -13,7 +13,6 @@ from panel.viewable import Viewable
 
 from steelyard.accounts.wire import ApiKey
 from steelyard_workbench.kit import corner
-from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -47,7 +46,6 @@ class ApiKeys(Section):
 
     def build(self) -> list[Viewable]:
         """Return the keys and the form that makes one."""
-        self.question = pn.Column(sizing_mode="stretch_width")
         self.revoked = pmui.Switch(label="Revoked ones too", value=False)
         self.keys: Loaded[list[ApiKey]] = Loaded("The keys", self._fetch, self._show)
         pn.bind(lambda _: self.keys.start(), self.revoked, watch=True)
@@ -148,24 +146,14 @@ class ApiKeys(Section):
         return [self.new_name, self.new_cap, pn.Row(change, revoke, close)]
 
     def ask_to_revoke(self, key: ApiKey) -> None:
-        """Ask whether a key is to end for good."""
-
-        async def revoke() -> bool:
-            revoking.start()
-            return True
-
-        revoking = self.write(partial(self._revoke, key), "Not revoked.")
-        self.confirmation = Confirmation(
+        """Ask whether to revoke a key for good."""
+        self.ask(
             f"Revoke {key.name}?",
-            pmui.Typography(
-                "Programs that use it are refused at once, and it cannot be restored.",
-                variant="body1",
-            ),
-            action="Revoke",
-            act=revoke,
-            is_harmful=True,
+            "Programs that use it are refused at once, and it cannot be restored.",
+            "Revoke",
+            partial(self._revoke, key),
+            "Not revoked.",
         )
-        self.question[:] = [self.confirmation]
 
     async def _make(self) -> None:
         name = needed(self.called, "Write a name for the key, such as that of its program.")

@@ -11,7 +11,6 @@ from panel.viewable import Viewable
 
 from steelyard.people.roles import ROLES
 from steelyard.people.wire import Member
-from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import moment
@@ -32,11 +31,10 @@ _STATES = {"joined": "joined", "invited": "invited", "expired": "invitation ran 
 
 
 class MemberSection(Section):
-    """Who has a part in the account."""
+    """The members of the account."""
 
     def build(self) -> list[Viewable]:
         """Return the members, and for owners a form that invites."""
-        self.question = pn.Column(sizing_mode="stretch_width")
         self.members: Loaded[list[Member]] = Loaded(
             "The members", lambda: self.client.members.list().data, self._show
         )
@@ -94,24 +92,13 @@ class MemberSection(Section):
 
     def ask_to_remove(self, member: Member) -> None:
         """Ask whether to remove a member."""
-
-        async def remove() -> bool:
-            removing.start()
-            return True
-
-        removing = self.write(partial(self._remove, member), "Not removed.")
-        self.confirmation = Confirmation(
+        self.ask(
             f"Remove {member.email}?",
-            pmui.Typography(
-                "What they made stays. Their keys go on working: revoke them under Keys if they "
-                "should not.",
-                variant="body1",
-            ),
-            action="Remove",
-            act=remove,
-            is_harmful=True,
+            "What they made stays. Their keys go on working: revoke them under Keys if they should not.",
+            "Remove",
+            partial(self._remove, member),
+            "Not removed.",
         )
-        self.question[:] = [self.confirmation]
 
     async def _invite(self) -> None:
         email = needed(self.email, "Write an e-mail address.")

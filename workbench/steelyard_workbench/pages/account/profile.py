@@ -10,7 +10,6 @@ from panel.viewable import Viewable
 
 from steelyard.accounts.wire import AccountSummary
 from steelyard.caller import LOCAL_ACCOUNT
-from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.download import Download, bounded
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.numbers import moment
@@ -36,7 +35,6 @@ class Profile(Section):
     def build(self) -> list[Viewable]:
         """Return the facts, and for owners the name, the export and the deletion."""
         self.called = pmui.TextInput(label="Name of the account", max_length=128, width=320)
-        self.question = pn.Column(sizing_mode="stretch_width")
         if self.session.role not in {"owner", "developer", "billing"}:
             return [facts(self._who())]
         self.account = Loaded("The account", self.client.account.get, self._show)
@@ -109,24 +107,16 @@ class Profile(Section):
         self.tell(f"The account is called {renamed.user.name}.")
 
     def ask_to_delete(self, account: AccountSummary) -> None:
-        """Ask whether the account is to be deleted, with an export offered first."""
-
-        async def delete() -> bool:
-            # This dialog is closed before the one that asks for a code opens.
-            self.deleting.start()
-            return True
-
-        self.deleting = self.write(self._delete, "Not deleted.")
-        self.confirmation = Confirmation(
+        """Ask whether to delete the account, with an export offered first."""
+        self.ask(
             "Delete the account?",
-            pmui.Typography(_DELETION, variant="body1"),
+            _DELETION,
+            "Delete the account",
+            self._delete,
+            "Not deleted.",
             self._download("Export it first"),
-            action="Delete the account",
-            act=delete,
             typed=account.user.name,
-            is_harmful=True,
         )
-        self.question[:] = [self.confirmation]
 
     async def _delete(self) -> None:
         account = await self.session.confirm(self.client.account.delete)

@@ -16,7 +16,6 @@ from steelyard.alarms.golden_wire import GoldenCheck, GoldenState
 from steelyard.alarms.wire import AlarmRule, AlarmRules, WatchedModel
 from steelyard.decisions.named import MODEL_PREFIX
 from steelyard.models.wire import GONE
-from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import ago, change_text
 from steelyard_workbench.kit.components.step_names import number_fields
@@ -47,7 +46,6 @@ class Rules(Section):
         self._models: Loaded[list[str]] = Loaded(
             "The models", self._fetch_models, self._show_form, n_lines=2
         )
-        self.question = pn.Column()
         #: Called once a rule was changed, which clears alarms.
         self.on_change: Callable[[], None] = lambda: None
         return [
@@ -104,29 +102,19 @@ class Rules(Section):
         return remove
 
     def ask_to_remove(self, rule: AlarmRule) -> None:
-        """Ask whether a rule is to go."""
-
-        async def remove() -> bool:
-            removing.start()
-            return True
-
-        removing = self.write(partial(self._remove, rule), "The rule was not removed.")
+        """Ask whether to remove a rule."""
         then = (
             "Every model without a rule of its own is then watched as by default."
             if rule.model is None
             else "The model is then watched by the rule of every model without its own."
         )
-        self.confirmation = Confirmation(
+        self.ask(
             f"Remove {_name_of(rule)}?",
-            pmui.Typography(
-                f"{then} Its alarms clear and watching starts again. Past alarms stay listed.",
-                variant="body1",
-            ),
-            action="Remove it",
-            act=remove,
-            is_harmful=True,
+            f"{then} Its alarms clear and watching starts again. Past alarms stay listed.",
+            "Remove it",
+            partial(self._remove, rule),
+            "The rule was not removed.",
         )
-        self.question[:] = [self.confirmation]
 
     async def _remove(self, rule: AlarmRule) -> None:
         await asyncio.to_thread(self.client.alarms.remove_rule, rule.model)

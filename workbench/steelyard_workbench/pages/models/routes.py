@@ -14,7 +14,6 @@ from panel.viewable import Viewable
 from steelyard.datasets.wire import Dataset
 from steelyard.models.route_wire import ModelRoute, RouteFit, RouteList
 from steelyard.models.wire import Model
-from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import measure_text, percent_text
@@ -61,7 +60,6 @@ class Routes(Section):
             "The models and datasets", self._fetch_choices, self._show_form, n_lines=2
         )
         self.opened.width = 520
-        self.question = pn.Column()
         return [
             heading("Combined models"),
             pmui.Typography(_ABOUT, variant="body2"),
@@ -208,25 +206,14 @@ class Routes(Section):
         super().close()
 
     def ask_to_remove(self, route: ModelRoute) -> None:
-        """Ask whether a route is to go."""
-
-        async def remove() -> bool:
-            removing.start()
-            return True
-
-        removing = self.write(partial(self._remove, route), "Not removed.")
-        self.confirmation = Confirmation(
+        """Ask whether to remove a route."""
+        self.ask(
             f"Remove {route.name}?",
-            pmui.Typography(
-                "Requests that name it are refused from then on. Its models stay, and so do its stored "
-                "answers.",
-                variant="body1",
-            ),
-            action="Remove it",
-            act=remove,
-            is_harmful=True,
+            "Requests that name it are refused from then on. Its models stay, and so do its stored answers.",
+            "Remove it",
+            partial(self._remove, route),
+            "Not removed.",
         )
-        self.question[:] = [self.confirmation]
 
     async def _remove(self, route: ModelRoute) -> None:
         await asyncio.to_thread(self.client.models.remove_route, route.name)

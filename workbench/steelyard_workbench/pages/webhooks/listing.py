@@ -15,7 +15,6 @@ from panel.viewable import Viewable
 
 from steelyard.outbox.names import EVENTS
 from steelyard.webhooks.wire import Delivery, Webhook
-from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -53,7 +52,6 @@ class WebhookListing(Section):
             max_width=520,
         )
         self.about = pmui.TextInput(label="Note, for people", max_length=200, width=260)
-        self.question = pn.Column()
         add = self.button(
             "Add a webhook",
             self._add,
@@ -153,24 +151,14 @@ class WebhookListing(Section):
         return pn.Column(*views, sizing_mode="stretch_width")
 
     def ask_to_remove(self, webhook: Webhook) -> None:
-        """Ask whether a webhook is to go."""
-
-        async def remove() -> bool:
-            removing.start()
-            return True
-
-        removing = self.write(partial(self._remove, webhook), "Not removed.")
-        self.confirmation = Confirmation(
+        """Ask whether to remove a webhook."""
+        self.ask(
             "Remove the webhook?",
-            pmui.Typography(
-                "It gets no more events, and the list of its deliveries is deleted.",
-                variant="body1",
-            ),
-            action="Remove it",
-            act=remove,
-            is_harmful=True,
+            "It gets no more events, and the list of its deliveries is deleted.",
+            "Remove it",
+            partial(self._remove, webhook),
+            "Not removed.",
         )
-        self.question[:] = [self.confirmation]
 
     async def _add(self) -> None:
         url = needed(self.url, "Write the address of your program.")
