@@ -17,6 +17,7 @@ from steelyard_workbench.kit.components.first_field import FirstField
 from steelyard_workbench.kit.components.identity_visit import IdentityVisit
 from steelyard_workbench.kit.components.passkey_dialog import PasskeyDialog
 from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.personal import typed
 from steelyard_workbench.kit.problems import Problem
 from steelyard_workbench.kit.states import empty, verdict, with_details
 from steelyard_workbench.kit.tasks import Write
@@ -91,7 +92,7 @@ class SignIn(Viewer):
         self._steps[:] = [self.email, self._send, empty(_HINT), FirstField()]
 
     async def _ask(self) -> None:
-        email = (self.email.value_input or self.email.value or "").strip()
+        email = typed(self.email)
         if not email:
             return
         begun = await asyncio.to_thread(self._client.auth.start, email)
@@ -108,7 +109,7 @@ class SignIn(Viewer):
         ]
 
     async def _give(self) -> None:
-        code = (self.code.value_input or self.code.value or "").strip()
+        code = typed(self.code)
         if not (code and self._challenge):
             return
         signed_in = await asyncio.to_thread(self._client.auth.verify, self._challenge, code)

@@ -17,6 +17,7 @@ from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.components.passkey_dialog import DialogRefusedError, PasskeyDialog
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.personal import typed
 from steelyard_workbench.kit.problems import Problem, problem_of
 from steelyard_workbench.kit.states import empty, failed, verdict, with_details
 from steelyard_workbench.kit.tasks import Write
@@ -74,7 +75,7 @@ class PasskeyPanel(Viewer):
         return passkeys if passkeys or self._client.auth.ways().passkeys else None
 
     async def _show(self, passkeys: list[Passkey] | None) -> Viewable:
-        # A browser may lose a change of what it was sent a moment ago; so all of it comes at once.
+        # A browser may lose a change of a part that it was sent a moment ago; so all of it comes at once.
         await self.dialog.until_drawn()
         if passkeys is None:
             return empty(_OFF)
@@ -93,7 +94,7 @@ class PasskeyPanel(Viewer):
         return pn.Row(remove, pmui.Typography(text, variant="body2", align="center"))
 
     async def _add(self) -> None:
-        name = (self.called.value_input or self.called.value or "").strip() or "Passkey"
+        name = typed(self.called) or "Passkey"
         self.problem[:] = []
         origin = await self.dialog.origin()
         begun = await self._confirm(self._client.auth.start_adding_passkey, origin)

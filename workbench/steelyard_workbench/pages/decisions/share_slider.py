@@ -17,6 +17,7 @@ from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.numbers import ago, ahead, percent_text, share_text
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.personal import typed
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.parts.named.looking import Looked
 
@@ -74,7 +75,7 @@ def share_card(page: OnePartPage, looked: Looked) -> Viewable:
     place = pn.Column(sizing_mode="stretch_width")
 
     def send() -> None:
-        why = (reason.value_input or reason.value or "").strip() or None
+        why = typed(reason) or None
         steps = steps_after(percent.value) if then.value else []
         page.client.named_decisions.share(
             decision.name,

@@ -12,6 +12,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.decisions.statements import Reading, read_yes_no
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.personal import typed
 from steelyard_workbench.kit.theme import TEXT
 
 _AS_TYPED = "Read as the question itself: no rule turns it into a statement."
@@ -68,7 +69,7 @@ class ReadAsEditor(Viewer):
             "" if reading is None else reading.statement, decision.get("opposite") or ""
         )
         ask = pmui.Button(label="Ask again", variant="outlined", size="small")
-        ask.on_click(lambda _: on_edited(*(_text_of(field) for field in (self.yes, self.no))))
+        ask.on_click(lambda _: on_edited(*(typed(field) for field in (self.yes, self.no))))
         fields = pn.Column(self.yes, self.no, ask, visible=False, sizing_mode="stretch_width")
         edit = pmui.Button(label="Edit", variant="text", size="small")
         edit.on_click(lambda _: fields.param.update(visible=not fields.visible))
@@ -79,8 +80,3 @@ class ReadAsEditor(Viewer):
 
     def __panel__(self) -> Viewable:
         return self._box
-
-
-def _text_of(field: pmui.TextInput) -> str:
-    """Return a text as it stands in the browser, confirmed or not."""
-    return str(field.value_input or field.value or "").strip()
