@@ -21,11 +21,12 @@ from steelyard_workbench.kit.components.lint_warnings import show_warnings
 from steelyard_workbench.kit.components.model_fields import offer_models
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.components.side_by_side import side_by_side
+from steelyard_workbench.kit.personal import typed
 from steelyard_workbench.kit.problems import LackingError, needed, not_loaded, problem_of
 from steelyard_workbench.kit.states import failed
 from steelyard_workbench.kit.tasks import Scope, Task, Write
-from steelyard_workbench.pages.playground.decision_form import DecisionFields, DecisionForm
-from steelyard_workbench.parts.datasets.questions import questions_of
+from steelyard_workbench.pages.playground.decision_form import DecisionForm, fields_of
+from steelyard_workbench.parts.datasets.questions import threshold_of
 from steelyard_workbench.parts.named.looking import STAGING
 
 #: A text whose warnings and price stand for those of the texts to come.
@@ -143,26 +144,18 @@ class EditForm(Viewer):
         return {**self._content, "decisions": decisions, "model": self.model.value or None}
 
     def _add(self, decision: Mapping[str, Any]) -> None:
-        [question] = questions_of([decision])
-        described = zip(question.outcomes, question.descriptions, strict=True)
-        lines = [f"{name}: {text}" if text else name for name, text in described]
+        fields = fields_of(decision)
         # Yes and no are the outcomes of a question without any.
-        has_outcomes = decision.get("outcomes") or decision.get("rubric")
+        if not (decision.get("outcomes") or decision.get("rubric")):
+            fields = fields._replace(outcomes="")
         form = DecisionForm(
-            DecisionFields(
-                question.id,
-                str(decision.get("kind") or "single"),
-                question.text,
-                "\n".join(lines if has_outcomes else ()),
-                decision.get("statement") or "",
-                decision.get("opposite") or "",
-            ),
+            fields,
             on_change=self._changed,
             on_remove=self._remove,
             given=decision if decision.get("question") else None,
             has_wording=True,
         )
-        threshold = _threshold_of(decision)
+        threshold = threshold_of(decision)
         self.act_from[form] = pmui.TextInput(
             label="Sure enough to act from, 0 to 1; empty: always",
             value="" if threshold is None else f"{threshold:g}",
@@ -218,7 +211,7 @@ class EditForm(Viewer):
 
     async def _save(self) -> None:
         named, content, name = self._client.named_decisions, self.content(), self._name
-        content["note"] = (self.note.value_input or self.note.value or "").strip() or None
+        content["note"] = typed(self.note) or None
         if name:
             version = await asyncio.to_thread(lambda: named.add_version(name, **content))
             number = version.version
@@ -231,13 +224,6 @@ class EditForm(Viewer):
             await self._on_saved(name, number)
 
 
-def _threshold_of(decision: Mapping[str, Any]) -> float | None:
-    """Return the probability from which a decision acts; ``None`` where it always does."""
-    abstain, policy = decision.get("abstain") or {}, decision.get("policy") or {}
-    threshold = abstain.get("min_probability", policy.get("abstain_below"))
-    return None if threshold is None else float(threshold)
-
-
 def _acting_from(threshold_field: Any, decision: dict[str, Any]) -> dict[str, Any]:
     """Return a decision that acts from the probability of a field; empty: that always acts."""
     text = threshold_field.value
@@ -247,7 +233,7 @@ def _acting_from(threshold_field: Any, decision: dict[str, Any]) -> dict[str, An
         raise LackingError(
             threshold_field, "Write a number from 0 to 1, or leave it empty."
         ) from None
-    if threshold == _threshold_of(decision):
+    if threshold == threshold_of(decision):
         return decision
     changed = dict(decision)
     for name, field in (("abstain", "min_probability"), ("policy", "abstain_below")):

@@ -22,6 +22,7 @@ from steelyard_workbench.kit.look import CARD_CSS, bar, with_tokens
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.theme import SMALL, outcome_colours
 from steelyard_workbench.pages.playground.why import marked_context
+from steelyard_workbench.parts.datasets.questions import threshold_of
 
 #: Outcomes of a decision that are listed, the likeliest first.
 _MOST_OUTCOMES = 20
@@ -71,7 +72,7 @@ def show_answer(
     for labels in label_sets:
         parts += _show_labels(answer, labels, context, has_charts=has_charts)
     grouped = {id_ for labels in label_sets for id_ in labels.labels}
-    thresholds = {sent["id"]: _threshold_of(sent) for sent in decisions if "id" in sent}
+    thresholds = {sent["id"]: threshold_of(sent) for sent in decisions if "id" in sent}
     for name, result in answer.decisions.items():
         if name in grouped:
             continue
@@ -142,13 +143,6 @@ def _acts(result: DecisionResult, threshold: float | None) -> str:
     action = "" if result.action == result.top else f", with the action {result.action}"
     why = "no threshold is set" if threshold is None else f"it acts from {threshold:g} on"
     return f"Yes{action}: {why}."
-
-
-def _threshold_of(sent: Mapping[str, Any]) -> float | None:
-    """Return the probability from which a decision acts, in either spelling; ``None`` without one."""
-    policy, abstain = sent.get("policy") or {}, sent.get("abstain") or {}
-    threshold = policy.get("abstain_below", abstain.get("min_probability"))
-    return None if threshold is None else float(threshold)
 
 
 def _show_labels(

@@ -19,6 +19,7 @@ from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import LackingError
 from steelyard_workbench.pages.playground.read_as import read_as_text, wording_fields
 from steelyard_workbench.pages.playground.typing_memory import follow_typing
+from steelyard_workbench.parts.datasets.questions import questions_of
 
 #: No kind of a decision: each of the labels is a decision of its own.
 _SEVERAL = "several"
@@ -49,6 +50,16 @@ class DecisionFields(NamedTuple):
     opposite: str = ""
     #: Outcomes of yes/no decisions while another kind is chosen, and of the others while that is.
     other_outcomes: str = ""
+
+
+def fields_of(decision: Mapping[str, Any]) -> DecisionFields:
+    """Return the texts of a decision."""
+    [question] = questions_of([decision])
+    described = zip(question.outcomes, question.descriptions, strict=True)
+    lines = [f"{name}: {text}" if text else name for name, text in described]
+    kind = str(decision.get("kind") or "single")
+    wording = (decision.get(name) or "" for name in ("statement", "opposite"))
+    return DecisionFields(question.id, kind, question.text, "\n".join(lines), *wording)
 
 
 class DecisionForm(Viewer):

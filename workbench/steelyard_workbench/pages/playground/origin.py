@@ -13,8 +13,8 @@ from steelyard.errors import NotFoundError
 from steelyard.named.wire import NamedVersion
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.pages.playground.decision_form import DecisionFields
-from steelyard_workbench.parts.datasets.questions import labels_text, questions_of
+from steelyard_workbench.pages.playground.decision_form import DecisionFields, fields_of
+from steelyard_workbench.parts.datasets.questions import labels_text
 from steelyard_workbench.parts.datasets.row_pages import at_places
 from steelyard_workbench.parts.families.labels import ASK
 
@@ -46,7 +46,7 @@ class AskOrigin:
     fields: list[tuple[DecisionFields, Mapping[str, Any]]] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fields", [(_fields_of(sent), sent) for sent in self.decisions])
+        object.__setattr__(self, "fields", [(fields_of(sent), sent) for sent in self.decisions])
 
 
 def origin_key(session: Session) -> str:
@@ -97,12 +97,3 @@ def _fetch_row(session: Session) -> AskOrigin:
     )
     text += f", labelled {labels}" if labels else ""
     return AskOrigin(escape_markdown(text), row.decisions, row=row)
-
-
-def _fields_of(sent: Mapping[str, Any]) -> DecisionFields:
-    [question] = questions_of([sent])
-    described = zip(question.outcomes, question.descriptions, strict=True)
-    lines = [f"{name}: {text}" if text else name for name, text in described]
-    kind = str(sent.get("kind") or "single")
-    wording = (sent.get(name) or "" for name in ("statement", "opposite"))
-    return DecisionFields(question.id, kind, question.text, "\n".join(lines), *wording)

@@ -64,11 +64,62 @@ class PlaygroundPage(Page):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        #: What was typed on earlier visits, by what the page was opened with.
+        #: Texts of earlier visits, by the page's first contents.
         self._typed_before: dict[str, str] = {}
 
     def build(self) -> list[Viewable]:
         """Return the fields and the place of the answer."""
+        self._make_fields()
+        self._make_places()
+        add = pmui.Button(label="Add a question", variant="outlined")
+        add.on_click(lambda _: self._add(DecisionFields(self._free_name(), "binary")))
+        name = pmui.Button(label=NAME_IT, variant="outlined")
+        self.name_it = Write(self._name_it, "Not named:", self.answer, scope=self.visit)
+        name.on_click(self.name_it.on_event)
+        self._ask = pmui.Button(label="Ask", variant="contained")
+        self._ask.on_click(self.ask.on_event)
+        key = origin_key(self.session)
+        self._remember_typing(key)
+        self.models: Loaded[Sequence[ModelChoice]] = Loaded(
+            "The models", self.client.models.choices, self._fill_models, n_lines=1
+        )
+        self.origin = pn.Column(sizing_mode="stretch_width")
+        if key:
+            origin = Loaded(
+                "The decisions",
+                partial(fetch_origin, self.session),
+                self._fill_origin,
+                n_lines=1,
+            )
+            self.origin[:] = [self.part(origin)]
+        code = pmui.Accordion(
+            ("Use it in your program", self._code),
+            disable_gutters=True,
+            margin=(5, 10),
+            sizing_mode="stretch_width",
+        )
+        return [
+            side_by_side(
+                pn.Column(
+                    self.origin,
+                    self.memory.in_tab,
+                    self.context,
+                    self.form_box,
+                    pn.FlexBox(self._ask, add, name, self.keep, self.why, align_items="center"),
+                    self.part(self.models),
+                    sizing_mode="stretch_width",
+                ),
+                pn.Column(
+                    unseen_heading("Answer"),
+                    self.answer,
+                    self.warnings,
+                    code,
+                    sizing_mode="stretch_width",
+                ),
+            )
+        ]
+
+    def _make_fields(self) -> None:
         self.model = pmui.Select(label="Model", options={}, width=240)
         self.beside = pmui.CheckBoxGroup(
             label=f"Beside it, {MOST_MODELS - 1} at most",
@@ -96,6 +147,12 @@ class PlaygroundPage(Page):
         self.offer: ReaderOffer | None = None
         pn.bind(self._offer_beside, self.model, watch=True)
         pn.bind(self._on_model, self.model, watch=True)
+        self.keep = pmui.Switch(label="Keep this answer", value=False, align="center")
+        self.why = pmui.Switch(label="Show why", value=False, align="center")
+        pn.bind(self._changed, self.why, watch=True)
+
+    def _make_places(self) -> None:
+        """Make the places of questions and answers, and the tasks that fill them."""
         self.forms: list[DecisionForm] = []
         self.form_box = pn.Column(sizing_mode="stretch_width")
         self.answer = pn.Column(
@@ -105,23 +162,9 @@ class PlaygroundPage(Page):
         self.ask = Task(self._send, "No answer:", self.answer, scope=self.visit)
         self.check = Task(self._lint, on_failure=self._show_no_warnings, scope=self.visit)
         self._code = pn.Column(sizing_mode="stretch_width")
-        code = pmui.Accordion(
-            ("Use it in your program", self._code),
-            disable_gutters=True,
-            margin=(5, 10),
-            sizing_mode="stretch_width",
-        )
-        add = pmui.Button(label="Add a question", variant="outlined")
-        add.on_click(lambda _: self._add(DecisionFields(self._free_name(), "binary")))
-        name = pmui.Button(label=NAME_IT, variant="outlined")
-        self.name_it = Write(self._name_it, "Not named:", self.answer, scope=self.visit)
-        name.on_click(self.name_it.on_event)
-        self._ask = pmui.Button(label="Ask", variant="contained")
-        self._ask.on_click(self.ask.on_event)
-        self.keep = pmui.Switch(label="Keep this answer", value=False, align="center")
-        self.why = pmui.Switch(label="Show why", value=False, align="center")
-        pn.bind(self._changed, self.why, watch=True)
-        key = origin_key(self.session)
+
+    def _remember_typing(self, key: str) -> None:
+        """Fill the fields with the texts of an earlier visit, and keep those to come."""
         self.memory = TypingMemory(
             f"{self.session.account} {key}", self._typed_before.get(key, ""), self._put_back
         )
@@ -129,38 +172,6 @@ class PlaygroundPage(Page):
         follow_typing(self.context, self._keep_typed)
         for switch in (self.keep, self.why):
             pn.bind(self._keep_typed, switch, watch=True)
-        self.models: Loaded[Sequence[ModelChoice]] = Loaded(
-            "The models", self.client.models.choices, self._fill_models, n_lines=1
-        )
-        self.origin = pn.Column(sizing_mode="stretch_width")
-        if key:
-            origin = Loaded(
-                "The decisions",
-                partial(fetch_origin, self.session),
-                self._fill_origin,
-                n_lines=1,
-            )
-            self.origin[:] = [self.part(origin)]
-        return [
-            side_by_side(
-                pn.Column(
-                    self.origin,
-                    self.memory.in_tab,
-                    self.context,
-                    self.form_box,
-                    pn.FlexBox(self._ask, add, name, self.keep, self.why, align_items="center"),
-                    self.part(self.models),
-                    sizing_mode="stretch_width",
-                ),
-                pn.Column(
-                    unseen_heading("Answer"),
-                    self.answer,
-                    self.warnings,
-                    code,
-                    sizing_mode="stretch_width",
-                ),
-            )
-        ]
 
     def request(self) -> dict[str, Any]:
         """Return the request as it is sent."""

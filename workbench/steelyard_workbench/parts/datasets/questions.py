@@ -20,7 +20,7 @@ class Question:
 
     id: str
     text: str
-    #: Names in order, and what each means; empty where nobody said.
+    #: Names in order, and their descriptions; empty without one.
     outcomes: tuple[str, ...]
     descriptions: tuple[str, ...]
 
@@ -53,6 +53,13 @@ def _question(decision: Mapping[str, Any]) -> Question:
         tuple(str(name) for name in names),
         tuple("" if text is None else as_text(text) for text in texts),
     )
+
+
+def threshold_of(decision: Mapping[str, Any]) -> float | None:
+    """Return the probability from which a decision acts, in either spelling; ``None`` without one."""
+    policy, abstain = decision.get("policy") or {}, decision.get("abstain") or {}
+    threshold = policy.get("abstain_below", abstain.get("min_probability"))
+    return None if threshold is None else float(threshold)
 
 
 def label_set_of(decisions: Sequence[Any], decision: str) -> LabelSet | None:
