@@ -74,7 +74,7 @@ _log = logging.getLogger(__name__)
 #: What IPython sets, and Panel looks for.
 _IPYTHON = "__IPYTHON__"
 _SETTING_UP = threading.Lock()
-#: Seconds after which what a page shows has been sent to the browser.
+#: Seconds after which a page's contents have been sent to the browser.
 _SENT_S = 0.02
 #: Milliseconds between two looks whether the server answers.
 _LOOK_MS = 3000
@@ -100,7 +100,7 @@ class App:
     def __init__(self, client: Client, visitors: Visitors | None = None) -> None:
         self.session = Session(client)
         self._visitors = visitors
-        #: Who is signed in; ``None`` before that is known, and where nobody signs in.
+        #: The signed-in user; ``None`` before that is known, and where no user signs in.
         self.user: User | None = None
         self._kept = client.session if isinstance(client, VisitorClient) else None
         self._browser = BrowserSession()
@@ -115,7 +115,7 @@ class App:
         self._menu = pmui.MenuList(items=_items(self._sections), sizing_mode="stretch_width")
         self._menu.on_click(self._on_menu)
         self._lost = pn.Column(sizing_mode="stretch_width")
-        # Bokeh bounds what stands here by the height of the window: taller parts would lie on those
+        # Bokeh bounds these parts by the height of the window: taller ones would lie on those
         # after them.
         self.place = pn.Column(sizing_mode="stretch_width", styles={"max-height": "none"})
         self._help = DrawnDialog("Keys", draw=_key_lists, width=520)
@@ -132,7 +132,7 @@ class App:
         self._is_narrow = False
         self._bar = pn.Row(sizing_mode="stretch_width", margin=0, align="center")
         self._on_bar: list[Viewable] = []
-        #: Whether the theme is the system's, as long as nobody chose one.
+        #: Whether the theme is the system's, as long as the user chose none.
         self._follows_system = True
         self._is_told = False
         self._keys = KeyCapture()
@@ -145,6 +145,44 @@ class App:
 
     def view(self) -> Viewable:
         """Return the whole page, and begin to look after the connection."""
+        self._on_bar = self._make_bar()
+        self._fill_bar()
+        shell = self._make_shell()
+        if pn.state.curdoc is not None:
+            tell_when_lost(pn.state.curdoc)
+        if pn.state.location is not None:
+            # The address has another page before that is opened: what it writes there is then of
+            # its own entry in the browser's history.
+            self.session.param.unwatch(self._page_watcher)
+            pn.state.location.sync(self.session, {name: name for name in IN_ADDRESS})
+            self._page_watcher = self.session.param.watch(self._on_page, "page")
+        # After the address was read: it says which theme.
+        is_served = pn.state.curdoc is not None
+        cookies, headers = (pn.state.cookies, pn.state.headers) if is_served else ({}, {})
+        self._follows_system = follows_system(self.session.theme, cookies)
+        shell.dark_theme = is_dark(self.session.theme, cookies)
+        pn.bind(self._on_theme, shell.param.dark_theme, watch=True)
+        shell.jscallback(dark_theme=NAME_NO_DARK)
+        self._shell = shell
+        # Before the browser says so: a menu that is open on a phone lies over the page.
+        usual = NARROW if "Mobi" in headers.get("User-Agent", "") else ""
+        self._fit_width(is_narrow=cookies.get(WIDTH, usual) == NARROW)
+        if isinstance(self.session.client, VisitorClient):
+            self.session.client.on_ended = self._on_ended
+            self._menu.visible = False  # until the user's pages are known
+            self._show_alone(loading(6, "Who you are"))
+            self._who.start()
+        elif self.page is None or self.page.slug != self.session.page:
+            self._go(self.session.page)
+        if pn.state.notifications is not None and "theme_config" in pn.state.notifications.param:
+            pn.state.notifications.theme_config = THEME_CONFIG  # messages stand outside the frame
+        if pn.state.curdoc is not None:
+            self._poller.start()
+            pn.state.onload(self._begin)
+        return shell
+
+    def _make_bar(self) -> list[Viewable]:
+        """Return the buttons of the bar."""
         out_button = pmui.Button(label="Sign out", variant="text", visible=False, **_ON_BAR)
         out_button.on_click(self._out.on_event)
         self._out_button = out_button
@@ -170,23 +208,22 @@ class App:
             align="center",
             stylesheets=[_WAYS_CSS],
         )
-        self._on_bar = [
-            home_button,
-            pn.layout.HSpacer(),
-            account_button,
-            self._ways,
-            out_button,
-        ]
-        self._fill_bar()
+        return [home_button, pn.layout.HSpacer(), account_button, self._ways, out_button]
+
+    def _make_shell(self) -> pmui.Page:
+        """Return the page with everything that stays while its places change."""
+        # The history, and the window, of a notebook that draws the app are the notebook's.
+        of_browser: list[Any] = []
+        if pn.state.curdoc is not None:
+            history = PageHistory(title=self._heading.param.in_browser)
+            of_browser = [history, self._window, LostWorkbench()]
         shell = pmui.Page(
             meta_title="Steelyard",
             template=PAGE_TEMPLATE,
-            header=[
-                self._bar,
-            ],
+            header=[self._bar],
             sidebar=[self._menu],
             main=[
-                # First: what is drawn before it is heard by Panel's own rule.
+                # First: parts that are drawn before Panel listens to them.
                 HeardChanges(),
                 self._lost,
                 self._heading,
@@ -201,16 +238,7 @@ class App:
                 SkipLink(),
                 self._finding.finder,
                 self._browser,
-                # The history, and the window, of a notebook that draws the app are the notebook's.
-                *(
-                    []
-                    if pn.state.curdoc is None
-                    else [
-                        PageHistory(title=self._heading.param.in_browser),
-                        self._window,
-                        LostWorkbench(),
-                    ]
-                ),
+                *of_browser,
             ],
             sidebar_width=208,
             theme_config=THEME_CONFIG,
@@ -225,37 +253,6 @@ class App:
         shell.param._update_ref("busy", False)
         with edit_readonly(shell):
             shell.busy = False
-        if pn.state.curdoc is not None:
-            tell_when_lost(pn.state.curdoc)
-        if pn.state.location is not None:
-            # The address has another page before that is opened: what it writes there is then of
-            # its own entry in the browser's history.
-            self.session.param.unwatch(self._page_watcher)
-            pn.state.location.sync(self.session, {name: name for name in IN_ADDRESS})
-            self._page_watcher = self.session.param.watch(self._on_page, "page")
-        # After the address was read: it says which theme.
-        is_served = pn.state.curdoc is not None
-        cookies, headers = (pn.state.cookies, pn.state.headers) if is_served else ({}, {})
-        self._follows_system = follows_system(self.session.theme, cookies)
-        shell.dark_theme = is_dark(self.session.theme, cookies)
-        pn.bind(self._on_theme, shell.param.dark_theme, watch=True)
-        shell.jscallback(dark_theme=NAME_NO_DARK)
-        self._shell = shell
-        # Before the browser says so: a menu that is open on a phone lies over the page.
-        usual = NARROW if "Mobi" in headers.get("User-Agent", "") else ""
-        self._fit_width(is_narrow=cookies.get(WIDTH, usual) == NARROW)
-        if isinstance(self.session.client, VisitorClient):
-            self.session.client.on_ended = self._on_ended
-            self._menu.visible = False  # until the pages of whoever it is are known
-            self._show_alone(loading(6, "Who you are"))
-            self._who.start()
-        elif self.page is None or self.page.slug != self.session.page:
-            self._go(self.session.page)
-        if pn.state.notifications is not None and "theme_config" in pn.state.notifications.param:
-            pn.state.notifications.theme_config = THEME_CONFIG  # messages stand outside the frame
-        if pn.state.curdoc is not None:
-            self._poller.start()
-            pn.state.onload(self._begin)
         return shell
 
     def _offer_ways(self) -> list[Choice]:

@@ -14,7 +14,7 @@ from steelyard.people.roles import Role
 from steelyard.people.wire import CurrentSession
 from steelyard_workbench.kit.confirming import Confirming
 
-#: What is kept in the address of a page, so that a view can be sent to somebody else.
+#: The fields of a page's address, so that a view can be sent to another person.
 IN_ADDRESS = (
     "page",
     "account",
@@ -146,7 +146,7 @@ class Session(param.Parameterized):
     ) -> None:
         """Go to a page with something chosen on it; the rest of the choice stays.
 
-        The filter, the view and the row do not: those that are there belong to another dataset.
+        The filter, the view and the row do not: the present ones belong to another dataset.
         """
         self.param.update(page=page, query=query, view=view, row=row, **values)
 
@@ -176,5 +176,5 @@ def checked_address(address: str) -> str:
     return urlencode([pair for pair in parse_qsl(address) if pair[0] in _IN_VIEW])
 
 
-#: What a saved view holds: the theme is whoever looks at it's, and the account is that of the views.
+#: The fields of a saved view: the theme is the reader's, and the account that of the views.
 _IN_VIEW = tuple(name for name in IN_ADDRESS if name not in {"theme", "account"})
