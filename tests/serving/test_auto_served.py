@@ -84,7 +84,10 @@ def test_the_answer_of_a_yes_no_weighs_both_models_and_says_how_far_the_text_tel
     server, home, monkeypatch
 ):
     monkeypatch.setattr(auto, "has_bundled", lambda: True)
-    write_file(home, ModelsFile())
+    other = ConnectedModel(wire="chat", url="http://127.0.0.1:9")
+    write_file(
+        home, ModelsFile({"other": other})
+    )  # what is there is opened anew after a change alone
     wait_until(lambda: routes(server) is not None, PATIENCE_S)
     by_model = {
         model: server.client.decide(TEXT, DECISIONS[1:2], model=model).decisions["yes_no"]

@@ -87,7 +87,9 @@ class ConnectedRegistry:
         #: The models with where their files are here, and the names of those whose are not here yet.
         self._places: dict[str, ConnectedModel] = {}
         self._lacking: set[str] = set()
-        self._closers: dict[str, Callable[[], None]] = {}
+        self._queues: dict[str, ConnectedQueue] = {}
+        #: The queues of removed and replaced models, which requests under way may still use.
+        self._retired: list[ConnectedQueue] = []
         #: Why the home's file cannot be used.
         self._problem = ""
         closing.callback(self.close)
@@ -104,6 +106,7 @@ class ConnectedRegistry:
     def look(self) -> None:
         """Take over what was declared otherwise since the last look, in this process or another."""
         with self._lock:
+            self._close_retired()
             problem = ""
             try:
                 self._declarations.read_in()
@@ -118,23 +121,32 @@ class ConnectedRegistry:
                 self._take(self._declarations.stored())
                 self._number = number
 
+    def _close_retired(self) -> None:
+        retired, self._retired = self._retired, []
+        for queue in retired:
+            if queue.n_unanswered:
+                self._retired.append(queue)
+            else:
+                queue.close()
+
     def _has_fetched(self) -> bool:
         return any(is_here(self._places[name]) for name in self._lacking)
 
     def close(self) -> None:
         """Close every connection."""
-        for name in tuple(self._closers):
-            self._closers.pop(name)()
+        for queue in (*self._queues.values(), *self._retired):
+            queue.close()
+        self._queues, self._retired = {}, []
         if self._loop is not None:
             self._loop.close()
 
     def _take(self, file: ModelsFile, *, refused: Collection[str] = ()) -> None:
-        """Open new and changed models, then close removed ones.
+        """Open new and changed models; the next look closes those that they replace, and removed ones.
 
         What cannot be used stays as it was, or raises ``InvalidSettingError`` where it is to be refused.
         """
         file = completed(file, self._default)
-        opened: dict[str, tuple[HostedModel, Callable[[], None]]] = {}
+        opened: dict[str, tuple[HostedModel, ConnectedQueue]] = {}
 
         def open_changed(name: str, model: ConnectedModel) -> None:
             self._check_name(name)
@@ -155,15 +167,14 @@ class ConnectedRegistry:
         declared = _usable(file.models, self._declared, open_changed, refused)
         routes = _usable(file.routes, self.routes, check_route, refused)
         unchanged = {name: self._hosted[name] for name in declared if name not in opened}
-        gone = [self._closers.pop(name) for name in tuple(self._closers) if name not in unchanged]
-        self._closers |= {name: close for name, (_, close) in opened.items()}
+        self._retired += [queue for name, queue in self._queues.items() if name not in unchanged]
+        self._queues = {name: self._queues[name] for name in unchanged}
+        self._queues |= {name: queue for name, (_, queue) in opened.items()}
         hosted = unchanged | {name: model for name, (model, _) in opened.items()}
         self._hosted = {name: hosted[name] for name in declared}
         self._declared = declared
         self._lacking = {name for name in declared if not is_here(self._places[name])}
         self.routes = routes
-        for close in gone:
-            close()
 
     def _check_name(self, name: str) -> None:
         if name in self._taken:
@@ -184,7 +195,7 @@ class ConnectedRegistry:
 
     def _open(
         self, name: str, model: ConnectedModel, place: ConnectedModel
-    ) -> tuple[HostedModel, Callable[[], None]]:
+    ) -> tuple[HostedModel, ConnectedQueue]:
         self._loop = self._loop or Loop()
         queue = open_queue(
             name,
@@ -219,7 +230,7 @@ class ConnectedRegistry:
         )
         price_nano = self._prices.by_model.get(name, model.price_nano)
         health = ModelHealth(lambda: None if is_here(place) else _LACKING)
-        return HostedModel(facts, queue, price_nano=price_nano, health=health), queue.close
+        return HostedModel(facts, queue, price_nano=price_nano, health=health), queue
 
 
 def _usable(
