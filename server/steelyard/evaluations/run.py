@@ -229,20 +229,17 @@ class EvaluationRun(Run):
             return
         work = self._work
         sha256 = frames.write_predictions(work.store, scored)
-        is_ours = work.state.write_now(
+        work.write(
             lambda connection: rows.add_part(
                 connection, self.job, sha256=sha256, rows=n_rows, at=work.now()
             )
         )
-        if not is_ours:
-            raise LostRunError
 
     def _keep(self, share: RowShare) -> None:
         """Keep the predictions of a partition in one file, in the order of its rows."""
         work = self._work
         sha256 = frames.write_table(work.store, frames.merge(work.store, share.parts))
-        if not work.state.write_now(lambda c: partitions.finish(c, self.job, sha256)):
-            raise LostRunError
+        work.write(lambda connection: partitions.finish(connection, self.job, sha256))
 
     def _finish(self, row: Row[Any]) -> None:
         """Compute the measures of the scored rows, and store them."""

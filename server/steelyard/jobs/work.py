@@ -140,3 +140,11 @@ class TableWork(Work):
         if row is None:
             raise LostRunError
         return row
+
+    def write(self, change: Callable[[Connection], bool]) -> None:
+        """Write what a job that runs here has; ``change`` returns whether its run still counts.
+
+        Raise ``LostRunError`` when it does not.
+        """
+        if not self.state.write_now(change):
+            raise LostRunError

@@ -26,7 +26,7 @@ from steelyard.datasets.frames.vectors import Embed, Vectors, scorer_of, stored_
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.versions import Part
 from steelyard.jobs.store import PendingJob
-from steelyard.jobs.work import LostRunError, Run, TableWork
+from steelyard.jobs.work import Run, TableWork
 from steelyard.maps import store as rows
 from steelyard.maps.layout import (
     MapLayout,
@@ -176,13 +176,11 @@ class MapRun(Run):
         work = self._work
         layout = self._layout or decode_layout(self._read(made.layout))
         result = write_points(work.store, *taken.described(), layout.points)
-        is_ours = work.state.write_now(
+        work.write(
             lambda connection: rows.MAPS.finish(
                 connection, self.job, at=work.now(), result_sha256=result, progress=None
             )
         )
-        if not is_ours:
-            raise LostRunError
 
     def _block(self, sha256: str) -> Vectors:
         vectors: Vectors = np.load(io.BytesIO(self._read(sha256)), allow_pickle=False)
@@ -195,14 +193,10 @@ class MapRun(Run):
         return self._work.store.put(data, _SUFFIX)
 
     def _save(self, made: Made) -> None:
-        encoded = msgspec.json.encode(made)
-        is_ours = self._work.state.write_now(
-            lambda connection: rows.MAPS.save(
-                connection, self.job, at=self._work.now(), progress=encoded
-            )
+        encoded, at = msgspec.json.encode(made), self._work.now()
+        self._work.write(
+            lambda connection: rows.MAPS.save(connection, self.job, at=at, progress=encoded)
         )
-        if not is_ours:
-            raise LostRunError
 
 
 class _TakenRows:

@@ -25,7 +25,7 @@ from steelyard.datasets.service import DatasetService
 from steelyard.decisions.kinds import Decision
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.jobs.store import PendingJob
-from steelyard.jobs.work import LostRunError, Run, TableWork
+from steelyard.jobs.work import Run, TableWork
 from steelyard.prompt_tuning import reading
 from steelyard.prompt_tuning import store as rows
 from steelyard.prompt_tuning.candidates import Candidates
@@ -168,14 +168,10 @@ class PromptTuningRun(Run):
             )
 
     def _save(self, search: Search) -> None:
-        encoded = msgspec.json.encode(search)
-        is_ours = self._work.state.write_now(
-            lambda connection: rows.JOBS.save(
-                connection, self.job, at=self._work.now(), search=encoded
-            )
+        encoded, at = msgspec.json.encode(search), self._work.now()
+        self._work.write(
+            lambda connection: rows.JOBS.save(connection, self.job, at=at, search=encoded)
         )
-        if not is_ours:
-            raise LostRunError
 
     def _finish(self, row: Row[Any], result: TuningResult) -> None:
         def end(connection: Connection) -> bool:
@@ -188,8 +184,7 @@ class PromptTuningRun(Run):
                 result=msgspec.json.encode(result),
             )
 
-        if not self._work.state.write_now(end):
-            raise LostRunError
+        self._work.write(end)
 
 
 def _write(tuning: _Tuning, best: Wording, scores: Scores) -> list[Wording]:

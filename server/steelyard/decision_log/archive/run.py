@@ -25,7 +25,7 @@ from steelyard.decision_log.archive.files import (
 from steelyard.decision_log.store import AnswerCriteria
 from steelyard.decision_log.tables import decision_archivings
 from steelyard.jobs.store import PendingJob
-from steelyard.jobs.work import LostRunError, Run, TableWork
+from steelyard.jobs.work import Run, TableWork
 from steelyard.storage import State
 
 #: Rows removed in one transaction, and seconds between two, so that requests wait little for them.
@@ -135,5 +135,4 @@ class ArchiveRun(Run):
                 work(connection)
             return is_ours
 
-        if not self._work.state.write_now(write):
-            raise LostRunError
+        self._work.write(write)
