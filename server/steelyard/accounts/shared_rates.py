@@ -232,7 +232,9 @@ class SharedRates:
                 caller.left -= waiting.cost
                 answers.append((waiting, None))
                 continue
-            wait_s = _wait_s(caller.limit, waiting.cost, got)
+            wait_s = seconds_until_room(
+                got.previous, got.rest_s, got.current, limit=caller.limit, cost=waiting.cost
+            )
             caller.refused_cost = waiting.cost
             caller.refused_until = now + min(wait_s, _REFUSED_S)
             caller.has_room_at = now + wait_s
@@ -256,10 +258,6 @@ class SharedRates:
         caller.waiting.clear()
         caller.is_asking = False
         return answers
-
-
-def _wait_s(limit: int, cost: int, got: Slice) -> float:
-    return seconds_until_room(got.previous, got.rest_s, got.current, limit=limit, cost=cost)
 
 
 def _lease_and_sweep(

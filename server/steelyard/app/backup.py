@@ -25,7 +25,7 @@ from steelyard.app.stored_files import CheckedFile, find_files, named_in
 from steelyard.durable import flush
 from steelyard.settings import Settings, frames_url_of, home_of
 from steelyard.storage.damage import damage_of_database
-from steelyard.storage.frame_store import FrameStore, open_store
+from steelyard.storage.frame_store import open_store
 from steelyard.storage.home import make_home, sqlite_url, state_path_of
 from steelyard.storage.locks import is_in_use
 from steelyard.storage.migrate import HEAD, revision_of
@@ -264,11 +264,7 @@ def _named_files(state: Path, frames: Path) -> Iterator[CheckedFile]:
                 "or use that version."
             )
         named = named_in(connection)
-    return find_files(named, partial(_store_at, frames), deep=False)
-
-
-def _store_at(frames: Path, room: str) -> FrameStore:
-    return open_store(frames, room)
+    return find_files(named, partial(open_store, frames), deep=False)
 
 
 def _share(earlier: Path, target: Path, sha256: str) -> BackupEntry | None:

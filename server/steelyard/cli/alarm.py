@@ -12,6 +12,7 @@ from steelyard.alarms.budget import WATCHES
 from steelyard.cli.local_state import show_rows, show_table, show_time
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
+from steelyard.cli.times import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +123,7 @@ def rules(
         return client.alarms.remove_rule(None if removed == "default" else removed), _show_rules
     if model is None:
         return client.alarms.rules(), _show_rules
-    since, until = (None, None) if window is None else map(_seconds, window)
+    since, until = (None, None) if window is None else map(seconds_of, window)
     changed = client.alarms.set_rule(
         None if model == "default" else model,
         enabled=enabled,
@@ -135,10 +136,6 @@ def rules(
         every_hours=every,
     )
     return changed, _show_rules
-
-
-def _seconds(at: dt.datetime) -> float:
-    return at.replace(tzinfo=dt.UTC).timestamp()
 
 
 def _show_alarms(alarms: Sequence[Alarm]) -> None:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         EvaluationDetail,
         Measures,
         PairedMeasures,
-        SliceMeasures,
     )
 
 _BAR_WIDTH = 24
@@ -177,7 +176,10 @@ def show(*, evaluation: str, by: str | None, server: Server) -> None:
         _show_evaluation(answer)
         click.echo()
     if by is not None:
-        server.show(_slice_of(detail.slices, by), lambda slice_: _show_origin(by, slice_))
+        server.show(
+            _slice_of(detail.slices, by),
+            lambda slice_: _show_measures([(f"labelled by {by}", slice_.metrics)]),
+        )
         return
     server.show(detail, _show_detail)
 
@@ -303,10 +305,6 @@ def _slice_of(tables: Sequence[Any], by: str) -> Any:
         f"No row says that its labels came from {by}; "
         + (f"there are {known}." if known else "rows say it as by in their metadata.")
     )
-
-
-def _show_origin(by: str, slice_: SliceMeasures) -> None:
-    _show_measures([(f"labelled by {by}", slice_.metrics)])
 
 
 def _show_comparison(comparison: EvaluationComparison) -> None:

@@ -128,10 +128,12 @@ def _write_folder(sink: _Sink, table: ExportTable) -> Iterator[None]:
     """Write a zip of a folder: a card, and a Parquet file for each part that has rows."""
     schema = coded_schema(table)
     with zipfile.ZipFile(sink, "w") as archive:
-        first = {name: _first(make()) for name, make in table.splits.items()}
+        has_rows = {
+            name: any(batch.num_rows for batch in make()) for name, make in table.splits.items()
+        }
         # An empty table gets one empty part, so that a reader sees its columns.
-        filled = [name for name, is_there in first.items() if is_there]
-        names = filled or list(first)[:1]
+        filled = [name for name in has_rows if has_rows[name]]
+        names = filled or list(has_rows)[:1]
         archive.writestr(_member(README), card(table, names, has_rows=bool(filled)))
         yield
         for name in names:
@@ -144,7 +146,3 @@ def _member(path: str) -> zipfile.ZipInfo:
     member = zipfile.ZipInfo(path, _ZIP_TIME)
     member.external_attr = 0o644 << 16
     return member
-
-
-def _first(batches: Batches) -> bool:
-    return any(batch.num_rows for batch in batches)

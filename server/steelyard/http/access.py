@@ -13,7 +13,7 @@ here without asking first. The first shows in ``Host``, the second in ``Origin``
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from sanic import Request
@@ -222,7 +222,7 @@ class TrustedProxies:
         known = _read(peer.partition("%")[0])
         if known is None or not self._trusts(known):
             return peer
-        for hop in _from_the_right(forwarded):
+        for hop in reversed(",".join(forwarded).split(",")):
             address = _read(hop)
             if address is None:
                 break
@@ -233,10 +233,6 @@ class TrustedProxies:
 
     def _trusts(self, address: _Address) -> bool:
         return any(address in network for network in self._networks)
-
-
-def _from_the_right(lines: Iterable[str]) -> Iterator[str]:
-    return reversed(",".join(lines).split(","))
 
 
 def _read(text: str) -> _Address | None:

@@ -78,7 +78,7 @@ class _Round:
     """The reads and writes of operations that begin and end together."""
 
     def __init__(self, connection: Connection, work: Sequence[Accepted | Settlement]) -> None:
-        operations = [_accepted_of(call) for call in work]
+        operations = [call.accepted if isinstance(call, Settlement) else call for call in work]
         whose = list(
             dict.fromkeys(operation.whose for operation in operations if operation.reserved_nano)
         )
@@ -123,10 +123,6 @@ class _Round:
                 before_nano=credit.available_nano,
                 after_nano=credit.available_nano - accepted.reserved_nano,
             )
-
-
-def _accepted_of(call: Accepted | Settlement) -> Accepted:
-    return call.accepted if isinstance(call, Settlement) else call
 
 
 def _key_of(accepted: Accepted) -> tuple[str, str, str | None]:

@@ -85,7 +85,7 @@ class KeptStates:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._kept: Recent[tuple[int, bytes], States] = Recent(
-            max_bytes, lambda place, states: _size(place[1], states)
+            max_bytes, lambda place, states: len(place[1]) + states.nbytes + _ENTRY_BYTES
         )
         self._hits = self._misses = 0
 
@@ -119,10 +119,6 @@ class KeptStates:
 def _key_of(owner: str, what: bytes, text: Sequence[int]) -> bytes | None:
     """Return the cache key of a text for its owner; ``None`` where it has no owner."""
     return b"%b\0%b%b" % (owner.encode(), what, array("I", text).tobytes()) if owner else None
-
-
-def _size(key: bytes, states: States) -> int:
-    return len(key) + states.nbytes + _ENTRY_BYTES
 
 
 #: What is kept in this process, of all its models together: of questions, and of contexts.

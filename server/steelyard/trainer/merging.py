@@ -99,7 +99,7 @@ def _engine_probabilities(
     files: BaseFiles, pairs: Mapping[str, merging.Pair], rows: Sequence[TuningRow]
 ) -> list[NDArray[np.float64]]:
     scorer = files.scorer(merging.merge(files.weights, pairs, files.precision), threads=0)
-    scored = scorer.score([_request(row) for row in rows])
+    scored = scorer.score([RenderedRequest(row.context, (row.decision,)) for row in rows])
     scorer.close()
     return [softmax(decisions[0].logits) for decisions in scored]
 
@@ -129,10 +129,6 @@ def _is_whole(row: TuningRow, files: BaseFiles) -> bool:
         text for decision in item.request.decisions for text in decision.alone if text is not None
     ]
     return max(map(len, alone), default=0) <= ROW_LENGTHS[0] - 2
-
-
-def _request(row: TuningRow) -> RenderedRequest:
-    return RenderedRequest(row.context, (row.decision,))
 
 
 def _spread(rows: Sequence[TuningRow], n_rows: int) -> list[TuningRow]:

@@ -195,19 +195,16 @@ def check_continue(
             "gained no training rows since; add or correct rows first."
         )
     if state == "not_enough_evaluation_data":
+        of = "that are new or corrected" if growth.judged_on == "new" else "in all"
         raise errors.NotEnoughEvaluationDataError(
             f"The gate needs {growth.needed} evaluation decisions to judge by, and there are "
-            f"{decisions_to_judge(growth)} {_which(growth)}; add rows first."
+            f"{decisions_to_judge(growth)} {of}; add rows first."
         )
 
 
 def decisions_to_judge(growth: NewRows) -> int | None:
     """Return the evaluation decisions that the gate would judge by: new ones, or all of them."""
     return growth.evaluation_decisions if growth.judged_on == "new" else growth.every_decision
-
-
-def _which(growth: NewRows) -> str:
-    return "that are new or corrected" if growth.judged_on == "new" else "in all"
 
 
 def _reasons(growth: NewRows, state: ContinueState, *, is_tried: bool) -> list[str]:
