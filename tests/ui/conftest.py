@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -71,6 +72,25 @@ def workbench(server):
     served = Served(server.url)
     yield served
     served.stop()
+
+
+@pytest.fixture(scope="module")
+def signed_in(tmp_path_factory):
+    """The cookie of an operator, for a workbench of its own with accounts and prices."""
+    from steelyard.storage import open_state
+    from steelyard_workbench.frame.serving import Served
+    from support.accounts.console import begin_session
+
+    home, email = tmp_path_factory.mktemp("people"), "sam@example.org"
+    given = {"engine": "hashing", "accounts": "on", "operators": email, "prices": "hashing=12"}
+    with steelyard.embed(home, **given) as running:
+        state = open_state(f"sqlite:///{home / 'state.sqlite'}")
+        token = begin_session(state, email, at=time.time())
+        state.close()
+        served = Served(running.url)
+        port = urlsplit(served.url).port
+        yield {"name": f"steelyard_workbench_{port}", "value": token, "url": served.url}
+        served.stop()
 
 
 @pytest.fixture

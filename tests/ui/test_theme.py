@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import re
-import time
-from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
-import steelyard
-from steelyard.storage import open_state
 from steelyard_workbench.frame.navigation import ENTRIES, entry_of
-from steelyard_workbench.frame.serving import Served
-from support.accounts.console import begin_session
 from support.browser.browsing import go_to, visit
 from support.browser.contrast import faint_texts
 from support.browser.cut_off import cut_off_parts
@@ -80,22 +74,14 @@ def look_at(page, system, slugs):
 
 
 @pytest.mark.slow
-def test_so_has_every_text_of_the_pages_of_people(quiet_page, tmp_path, request):
-    page, email = quiet_page, "sam@example.org"
-    given = {"engine": "hashing", "accounts": "on", "operators": email, "prices": "hashing=12"}
-    with steelyard.embed(tmp_path, **given) as running:
-        state = open_state(f"sqlite:///{tmp_path / 'state.sqlite'}")
-        token = begin_session(state, email, at=time.time())
-        state.close()
-        served = Served(running.url)
-        request.addfinalizer(served.stop)
-        page.home = served.url
-        name = f"steelyard_workbench_{urlsplit(served.url).port}"
-        visit(page)  # without a session: the sign-in
-        assert not unreadable(page)
-        page.context.clear_cookies()
-        page.context.add_cookies([{"name": name, "value": token, "url": served.url}])
-        look_at(page, "light", OF_PEOPLE)
+def test_so_has_every_text_of_the_pages_of_people(quiet_page, signed_in):
+    page = quiet_page
+    page.home = signed_in["url"]
+    visit(page)  # without a session: the sign-in
+    assert not unreadable(page)
+    page.context.clear_cookies()
+    page.context.add_cookies([signed_in])
+    look_at(page, "light", OF_PEOPLE)
 
 
 @pytest.mark.slow
