@@ -37,8 +37,11 @@ WATCH_WORDS: dict[Watch, str] = {
     "escalations": "answers asked further",
 }
 #: The same of alarms of golden rows, which no rule's watches have.
-_ALARM_WORDS = {str(watch): words for watch, words in WATCH_WORDS.items()}
-_ALARM_WORDS |= {"golden": "golden rows", "golden_stale": "unchecked golden rows"}
+_ALARM_WORDS: dict[str, str] = {
+    **{str(watch): words for watch, words in WATCH_WORDS.items()},
+    "golden": "golden rows",
+    "golden_stale": "unchecked golden rows",
+}
 #: Alarms that are shown, the newest first.
 MOST_ALARMS = 10
 _SHARES = frozenset({"abstained", "right", "slow", "failed", "escalated", "new_words", "moved"})
