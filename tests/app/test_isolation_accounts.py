@@ -28,11 +28,11 @@ from steelyard.app.application import ROUTES
 from steelyard.billing import applying
 from steelyard.http.routing import Access, Route
 from steelyard.ids import new_id
-from steelyard.models.setups import SETUPS
 from steelyard.serving.connected.declared import ConnectedModel, write_models
 from steelyard.storage import open_state
 from steelyard.wire.measures import Measure
 from support.api.path_parameters import PARAMETERS
+from support.models.setup_rows import add_setup
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 
@@ -191,6 +191,7 @@ class Account:
     def things(self) -> list[str]:
         """Ids of all that is the account's."""
         made = [*self.decisions, *self.operations, *self.datasets, *self.evaluations]
+        made += [*self.views, *self.maps, *self.named]
         made += [*self.families, *self.jobs, *self.drafts, *self.labeling, *self.tunings]
         return [
             self.id,
@@ -198,9 +199,6 @@ class Account:
             *self.purchases,
             *self.webhooks,
             *self.alarms,
-            *self.views,
-            *self.maps,
-            *self.named,
             *made,
         ]
 
@@ -329,8 +327,7 @@ def make_accounts(home: Path, url: str) -> list[Account]:
             state.write_now(begin)
             made[-1].alarms.append(new_id("alarm"))
             state.write_now(partial(raise_alarm, alarm_id=made[-1].alarms[0], account=account))
-            made[-1].jobs.append(new_id("set"))
-            state.write_now(partial(add_setup, setup_id=made[-1].jobs[0], account=account))
+            made[-1].jobs.append(add_setup(state, account))
     finally:
         state.close()
     return made
@@ -359,13 +356,6 @@ def raise_alarm(connection: Connection, alarm_id: str, account: Any) -> None:
         "evidence": json.dumps(to_builtins(evidence)).encode(),
     }
     insert_alarm(connection, values)
-
-
-def add_setup(connection: Connection, setup_id: str, account: Any) -> None:
-    """Add what an operator alone begins."""
-    values = {"id": setup_id, "account_id": account.id, "kind": "check", "name": account.name}
-    values |= {"created_at": 1.0, "updated_at": 1.0, "done": 0, "total": 0}
-    SETUPS.add(connection, values)
 
 
 KEYED = [
