@@ -131,12 +131,12 @@ def test_docstrings_begin_in_plain_english():
 #: Words that do not say what a thing is, and how many names still have them; the numbers only fall.
 VAGUE_WORDS = {
     "asked": 5,
-    "found": 6,
+    "found": 5,
     "held": 32,
     "kept": 3,
     "one": 6,
     "said": 1,
-    "told": 6,
+    "told": 1,
     "wanted": 0,
 }
 
