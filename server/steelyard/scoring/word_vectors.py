@@ -56,9 +56,9 @@ class WordVectors:
                 near = order[np.cumsum(lengths[order]) <= left]
                 selected[index] = np.union1d(np.flatnonzero(is_spread), near)
         read = np.unique(np.concatenate(list(selected.values())))
-        kept = [request.sentences[place] for place in read]
+        texts = [request.sentences[place] for place in read]
         places = {index: np.searchsorted(read, own) for index, own in selected.items()}
-        return replace(request, sentences=kept), places
+        return replace(request, sentences=texts), places
 
     def _weights(self, sentences: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         """Return a weight of each token of the model: a token counts less that is in many sentences."""
