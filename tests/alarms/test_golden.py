@@ -175,8 +175,8 @@ LAST = GoldenCheck(
         ({"model_key": "other"}, "the model, or its settings, changed"),
         ({"provider_model": "far-2"}, "the provider's model is far-2, and was far-1"),
         ({"provider_model": ""}, ""),
-        ({"software": "0.2.0"}, f"this is version {__version__}, and was 0.2.0"),
-        ({"software": "0.2.0", "is_here": False}, ""),
+        ({"software": "0.1.9"}, f"this is version {__version__}, and was 0.1.9"),
+        ({"software": "0.1.9", "is_here": False}, ""),
         ({"is_only_frozen": True}, "it is seen what moves by chance"),
     ],
 )

@@ -141,7 +141,7 @@ def test_version(run):
         ("--version", set()),
         ("doctor --help", set()),
         ("up --help", set()),
-        ("model list", {"msgspec"}),
+        ("model list", {"msgspec", "sqlalchemy"}),
         ("account --help", set()),
         ("dataset list --url http://127.0.0.1:9", {"msgspec", "httpx"}),
         ("key list", {"msgspec", "sqlalchemy"}),

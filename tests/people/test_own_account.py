@@ -41,6 +41,8 @@ SHARED = {
     "alarm_looks",
     "rate_windows",
     "oldest_version",
+    "model_declarations",
+    "model_hosts",
 }
 
 

@@ -25,10 +25,8 @@ from steelyard_workbench.kit.states import failed, verdict
 from steelyard_workbench.pages.datasets.page import DatasetsPage
 from steelyard_workbench.pages.families.page import FamiliesPage
 from steelyard_workbench.pages.live.page import LivePage
-from steelyard_workbench.pages.review.desk_head import DeskHead
 from steelyard_workbench.parts.live.view import AnswerFilter, View, to_text
 from support.families.told_families import in_turn, make_client
-from support.review.drafts_in_memory import FakeClient, make_row
 
 NASTY = '<img src=x onerror="alert(1)"> **x**'
 QUESTION = {"id": NASTY, "question": NASTY, "outcomes": ["a", "b"]}
@@ -93,12 +91,6 @@ def of_a_row():
     return show_row(0, "training", msgspec.convert(row, Example))
 
 
-def of_a_draft():
-    draft = msgspec.structs.replace(FakeClient([make_row(0)]).drafts.get("dr_1"), name=NASTY)
-    nothing = {name: lambda *_: None for name in ("on_reviewer", "on_turn", "on_seal", "on_leave")}
-    return DeskHead(draft, "", **nothing).__panel__()
-
-
 def of_a_refusal():
     return failed(Problem(f"{NASTY} could not be had.", NASTY, "invalid", details=(NASTY,)))
 
@@ -111,7 +103,6 @@ def of_a_refusal():
         of_rows_of_the_address,
         of_a_dataset,
         of_a_row,
-        of_a_draft,
         of_a_refusal,
     ],
 )

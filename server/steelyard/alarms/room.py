@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from steelyard.alarms import tables
+from steelyard.alarms import golden_checks, tables
 from steelyard.alarms.distances import Distances
-from steelyard.alarms.golden_checks import LOOK_S as GOLDEN_LOOK_S
-from steelyard.alarms.golden_checks import GoldenRowChecks
 from steelyard.alarms.references import References
 from steelyard.alarms.routes import ROUTES
 from steelyard.alarms.service import Alarms
 from steelyard.alarms.store import alarm_on_answers
-from steelyard.alarms.tables import alarm_feedback
 from steelyard.alarms.watching import LOOK_S, Watcher
 from steelyard.datasets.service import DatasetService
 from steelyard.evaluations.models import EvaluatedModels
@@ -48,12 +45,12 @@ def _open(
         interval_s=LOOK_S,
     )
     house.closing.callback(watcher.stop)
-    golden = GoldenRowChecks(house, evaluations, datasets, models, named, registry)
+    golden = golden_checks.GoldenRowChecks(house, evaluations, datasets, models, named, registry)
     house.tick(
         golden.tick,
         name="steelyard-golden",
         failure="Could not look at golden rows",
-        interval_s=GOLDEN_LOOK_S,
+        interval_s=golden_checks.LOOK_S,
     )
     return watcher, golden, Alarms(house.state, house.writes, golden)
 
@@ -73,12 +70,9 @@ ROOM = Room(
         tables.golden_checks,
         tables.alarms,
     ),
-    events=(
-        "alarm.raised",
-        "alarm.cleared",
-    ),
+    events=("alarm.raised", "alarm.cleared"),
     routes=ROUTES,
     open=_open,
     sweeps=(_sweep,),
-    decisions=(alarm_feedback.c.decision_id,),
+    decisions=(tables.alarm_feedback.c.decision_id,),
 )

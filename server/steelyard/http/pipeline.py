@@ -133,8 +133,8 @@ def open_call(route: Route, call: Call, payload: bytes | None = None) -> Call:
     value = body = None
     if payload is not None:
         value = decode_json(payload)
-        # What is asked of a model may have any character.
-        if route.request is not None and not route.is_inference:
+        # Questions to a model may have any character.
+        if route.request is not None and not (route.is_inference or route.is_bounded):
             refuse_nul(payload, value, route.request)
         if route.is_bounded:
             body = route.reader(value, most=call.services.settings.max_decisions)

@@ -105,6 +105,8 @@ class BaseFiles:
         lower = long = None
         if engine is None:
             engine, lower, long = self._engines(weights, threads)
+        # An engine elsewhere has its own weights; its word vectors are those of the files.
+        stored = weights or self.weights
         return OnnxScorer(
             engine,
             self.tokenizer,
@@ -116,7 +118,7 @@ class BaseFiles:
             reading=self.reading,
             lower=lower,
             long=long,
-            words=WordVectors(weights["word_embeddings.weight"], weights["word_embeddings.scale"]),
+            words=WordVectors(stored["word_embeddings.weight"], stored["word_embeddings.scale"]),
         )
 
     def _engines(

@@ -49,16 +49,14 @@ def _open(
             name="steelyard-model-hosts",
             failure="Could not write which models would answer here",
         )
-    return (
-        hosts,
-        DecisionService(
-            registry,
-            operations,
-            allowance,
-            deadline_s=house.settings.deadline_s,
-            storing=house.settings.store,
-        ),
+    service = DecisionService(
+        registry,
+        operations,
+        allowance,
+        deadline_s=house.settings.deadline_s,
+        storing=house.settings.store,
     )
+    return hosts, service
 
 
 def _sweep(house: House) -> Callable[[], object]:
