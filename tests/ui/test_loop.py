@@ -293,8 +293,11 @@ def review_on_a_phone(page, walk, dataset, letters) -> None:
     phone.sees("Row 1 of 300")
     phone.picture("phone-review")
     accept = page.get_by_role("button", name=re.compile("Accept")).first
+    # The verbs stand at the foot of the screen, which a browser's own bars make lower.
+    page.set_viewport_size({**PHONE, "height": FIRST_SCREEN})
     box = accept.bounding_box()
     assert box["y"] + box["height"] < FIRST_SCREEN
+    page.set_viewport_size(PHONE)
     accept.tap()
     phone.sees("Row 2 of 300")
     # Nothing is cut at the right, and the menu lies over nothing.

@@ -50,13 +50,12 @@ def test_a_request_is_answered_and_its_curl_command_works(quiet_page):
 
 
 @pytest.mark.slow
-def test_an_invalid_request_shows_its_problem_while_typing(quiet_page):
+def test_an_incomplete_request_says_its_next_step_while_typing(quiet_page):
     visit(quiet_page, "page=playground")
     outcomes = quiet_page.get_by_label("Answers, one a line")
     outcomes.fill("only one")
     quiet_page.get_by_label("Question").click()
-    quiet_page.get_by_text("Details", exact=True).click()
-    expect(quiet_page.get_by_text("invalid_request")).to_be_visible()
+    expect(quiet_page.get_by_text("Write two answers at least, one a line.")).to_be_visible()
 
 
 @pytest.mark.slow

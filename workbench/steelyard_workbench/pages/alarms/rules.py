@@ -141,11 +141,10 @@ class Rules(Section):
             width=330,
         )
         self.golden = pmui.Select(
-            label="Golden rows",
+            label="Golden rows, asked again on a clock",
             options={_NO_ROWS: "", **self._datasets},
             value="",
             width=330,
-            description="Held-out rows that the model is asked on a clock; answers that move raise an alarm.",
         )
         self.every_hours = pmui.FloatInput(
             label="Hours between two checks", value=24.0, start=1.0, end=720.0, step=1.0, width=330

@@ -69,7 +69,11 @@ class DecisionsPage(OnePartPage):
         super().__init__(session)
         #: How far a comparison is.
         self.bar = pmui.LinearProgress(
-            value=0, variant="determinate", sizing_mode="stretch_width", margin=(5, 10)
+            label="Progress of the comparison",
+            value=0,
+            variant="determinate",
+            sizing_mode="stretch_width",
+            margin=(5, 10),
         )
         self.progress = pmui.Typography("", variant="body2")
 

@@ -59,7 +59,11 @@ class TryRows(Viewer):
         start = pmui.Button(label="Ask both", variant="contained")
         leave = pmui.Button(label="Leave it", variant="text")
         self.bar = pmui.LinearProgress(
-            value=0, variant="determinate", visible=False, sizing_mode="stretch_width"
+            label="Rows asked",
+            value=0,
+            variant="determinate",
+            visible=False,
+            sizing_mode="stretch_width",
         )
         self.result = pn.Column(sizing_mode="stretch_width")
         self.rows: list[TriedRow] = []

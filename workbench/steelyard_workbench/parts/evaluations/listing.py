@@ -175,7 +175,13 @@ class EvaluationLine(Viewer):
             sx={"justifyContent": "flex-start", "textAlign": "left"},
         )
         self._name.on_click(lambda _: open_(evaluation.id))
-        self._bar = pmui.LinearProgress(value=0, width=120, variant="determinate", margin=(18, 10))
+        self._bar = pmui.LinearProgress(
+            label="Progress of the evaluation",
+            value=0,
+            width=120,
+            variant="determinate",
+            margin=(18, 10),
+        )
         self._text = pn.pane.HTML(
             "",
             sizing_mode="stretch_width",
