@@ -31,6 +31,7 @@ from steelyard.client.tables import (
 from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION, Dataset
 from steelyard.imports.encodings import Source
 from steelyard_workbench.kit.components.file_chooser import FileChooser
+from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import Problem, problem_of
@@ -113,9 +114,7 @@ class ImportPanel(Viewer):
         )
         self.button = pmui.Button(label="Import", variant="contained")
         self.button.on_click(self.send.on_event)
-        self._progress = pmui.LinearProgress(
-            label="Bytes sent", value=0, variant="determinate", visible=False, width=320
-        )
+        self._progress = ProgressBar(label="Bytes sent", value=0, visible=False, width=320)
         # Drawn once there is a file.
         self.form = pn.Column(visible=False, sizing_mode="stretch_width")
         self.found = pn.Column(sizing_mode="stretch_width")

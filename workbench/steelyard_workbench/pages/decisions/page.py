@@ -22,6 +22,7 @@ from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.download import Download
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.numbers import ago, measure_text
+from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
@@ -68,10 +69,9 @@ class DecisionsPage(OnePartPage):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         #: How far a comparison is.
-        self.bar = pmui.LinearProgress(
+        self.bar = ProgressBar(
             label="Progress of the comparison",
             value=0,
-            variant="determinate",
             sizing_mode="stretch_width",
             margin=(5, 10),
         )

@@ -17,6 +17,7 @@ from steelyard.errors import InvalidRequestError
 from steelyard.named.wire import NamedDecision
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Scope, Task
@@ -58,10 +59,9 @@ class TryRows(Viewer):
         self.count = pmui.Select(label="How many", options=[10, 20, 50], value=20, width=120)
         start = pmui.Button(label="Ask both", variant="contained")
         leave = pmui.Button(label="Leave it", variant="text")
-        self.bar = pmui.LinearProgress(
+        self.bar = ProgressBar(
             label="Rows asked",
             value=0,
-            variant="determinate",
             visible=False,
             sizing_mode="stretch_width",
         )

@@ -8,6 +8,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.wire.jobs import JobSummary
+from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.states import refused_button
 from steelyard_workbench.pages.jobs.progress import Track, percent_done, progress_text
 
@@ -32,7 +33,7 @@ class ActiveRow(Viewer):
     ) -> None:
         super().__init__()
         self._text = pmui.Typography("", variant="body2")
-        self._bar = pmui.LinearProgress(
+        self._bar = ProgressBar(
             label=f"Progress of {work.id}", value=0, max=100, sizing_mode="stretch_width"
         )
         name = pmui.Button(label=f"{work.noun} of {work.of}", variant="text")

@@ -11,6 +11,7 @@ from steelyard.client.display_families import job_facts, show_time
 from steelyard.families.fine_tune_wire import Job, JobEvent
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import facts, heading, table
+from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.theme import BLUE
 from steelyard_workbench.pages.jobs.progress import Track, ended_text, percent_done, progress_text
@@ -31,7 +32,7 @@ class JobDetail(Viewer):
         super().__init__()
         self._dataset = dataset
         self._text = pmui.Typography("", variant="body1")
-        self.bar = pmui.LinearProgress(
+        self.bar = ProgressBar(
             label=f"Progress of {job.id}", value=0, max=100, sizing_mode="stretch_width"
         )
         self._facts = pn.Column(sizing_mode="stretch_width")

@@ -13,6 +13,7 @@ from panel.viewable import Viewable
 from steelyard.datasets.wire import Dataset
 from steelyard.maps.wire import MAX_POINTS, DatasetMap
 from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.one_part_page import OnePartPage
 from steelyard_workbench.kit.session import Session
@@ -152,7 +153,7 @@ class MapPage(OnePartPage):
             description = "It waits for its turn."
             if now is not None:
                 description = f"It is {_DOING[now.phase]}: {now.step:,} of {now.steps:,}."
-            bar = pmui.LinearProgress(
+            bar = ProgressBar(
                 label="Progress of the map",
                 max=100,
                 sizing_mode="stretch_width",

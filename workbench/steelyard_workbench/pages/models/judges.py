@@ -20,6 +20,7 @@ from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import ago, measure_text, percent_text, share_text
+from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
@@ -303,12 +304,11 @@ def show_task(task: SetupTask) -> list[Viewable]:
         return []
     share = round(100 * task.done / task.total) if task.total else None
     so_far = _so_far(task)
-    bar = pmui.LinearProgress(
+    bar = ProgressBar(
         label=so_far,
         max=100,
         sizing_mode="stretch_width",
         value=-1 if share is None else share,
-        variant="indeterminate" if share is None else "determinate",
     )
     return [pmui.Typography(so_far, variant="body2"), bar]
 

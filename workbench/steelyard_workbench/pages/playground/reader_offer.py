@@ -14,6 +14,7 @@ from steelyard.client.answers import DecideAnswer
 from steelyard.errors import SteelyardError
 from steelyard.models.judge_wire import Judge, SetupTask
 from steelyard.serving.reader.catalogue import READER, SHIPPED
+from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.session import Session
@@ -113,11 +114,10 @@ class ReaderOffer(Section):
 def _show_progress(task: SetupTask) -> list[Viewable]:
     share = round(100 * task.done / task.total) if task.total else -1
     text = f"Downloading: {task.done / 1e6:.0f} of {task.total / 1e6:.0f} MB" if task.total else "…"
-    bar = pmui.LinearProgress(
+    bar = ProgressBar(
         label=text,
         max=100,
         sizing_mode="stretch_width",
         value=share,
-        variant="indeterminate" if share < 0 else "determinate",
     )
     return [pmui.Typography(text, variant="body2"), bar]

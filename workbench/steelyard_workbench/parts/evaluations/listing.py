@@ -22,6 +22,7 @@ from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.model_fields import able_models, unable_models
 from steelyard_workbench.kit.components.numbers import SHARES, ago, percent_text
+from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.icons import icon
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.look import CARD_CSS, level
@@ -175,11 +176,10 @@ class EvaluationLine(Viewer):
             sx={"justifyContent": "flex-start", "textAlign": "left"},
         )
         self._name.on_click(lambda _: open_(evaluation.id))
-        self._bar = pmui.LinearProgress(
+        self._bar = ProgressBar(
             label="Progress of the evaluation",
             value=0,
             width=120,
-            variant="determinate",
             margin=(18, 10),
         )
         self._text = pn.pane.HTML(
