@@ -331,7 +331,8 @@ class DecisionService:
             if answer.explanation is not UNSET:
                 stored = msgspec.structs.replace(answer, explanation=UNSET)
             request = run.prepared.request
-            request = replace(request, store=self._storing_of(request))
+            if self._storing_of(request) == FEATURES != request.store:
+                request = replace(request, store=FEATURES)
             also = self._record(run.write.caller, self._now(), request, stored)
         await self._operations.settle(accepted, amount_nano=amount_nano, body=body, also=also)
         self._note_use(account_id, run.requested, model)
