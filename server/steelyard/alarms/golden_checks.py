@@ -136,7 +136,7 @@ class GoldenRowChecks:
                 message = error.message
                 await self._state.write(lambda c: self._fail(c, account_id, model, last, message))
         at = checked_at(checks)
-        since = at or (checks[0].started_at if checks else now)
+        since = _stale_since(checks, now)
         is_raised = await self._state.read(
             lambda c: bool(rows.active_alarms(c, account_id, model, watch="golden_stale"))
         )
@@ -448,14 +448,18 @@ def golden_rules(connection: Connection) -> list[tuple[str, AlarmRule]]:
     return [
         (account_id, rule)
         for account_id, rule in rows.rules_of_models(connection)
-        if rule.golden is not None and rule.enabled
+        if _is_on_clock(rule)
     ]
 
 
 def find_golden(connection: Connection, account_id: str, model: str) -> AlarmRule | None:
     """Return the rule of a model that has golden rows; ``None`` where it has none, or is off."""
-    rules = {(owner, rule.model): rule for owner, rule in golden_rules(connection)}
-    return rules.get((account_id, model))
+    rule = rows.rule_of_model(connection, account_id, model)
+    return rule if rule is not None and _is_on_clock(rule) else None
+
+
+def _is_on_clock(rule: AlarmRule) -> bool:
+    return rule.golden is not None and rule.enabled
 
 
 def checks_of(connection: Connection, account_id: str, model: str) -> list[GoldenCheck]:
@@ -469,6 +473,11 @@ def checked_at(checks: Sequence[GoldenCheck]) -> float | None:
     return times[-1] if times else None
 
 
+def _stale_since(checks: Sequence[GoldenCheck], now: float) -> float:
+    """Return the time from which on rows are unchecked: the last success, or the first try."""
+    return checked_at(checks) or (checks[0].started_at if checks else now)
+
+
 def is_stale(since: float, golden: GoldenRows, now: float) -> bool:
     """Whether no check succeeded for twice the hours that were set."""
     return now - since > 2 * golden.every_hours * _HOUR_S
@@ -479,8 +488,7 @@ def state_of(connection: Connection, account_id: str, rule: AlarmRule, now: floa
     assert rule.golden is not None  # noqa: S101  those rules alone are listed
     model = str(rule.model)
     checks = checks_of(connection, account_id, model)
-    at = checked_at(checks)
-    since = at or (checks[0].started_at if checks else now)
+    at, since = checked_at(checks), _stale_since(checks, now)
     return GoldenState(
         model=model,
         golden=rule.golden,

@@ -54,6 +54,15 @@ def rules_of_models(connection: sa.Connection) -> list[tuple[str, AlarmRule]]:
     return [(row.account_id, _decode_rule(row.body)) for row in connection.execute(of_models)]
 
 
+def rule_of_model(connection: sa.Connection, account_id: str, model: str) -> AlarmRule | None:
+    """Return an account's rule of one model; ``None`` where it has none."""
+    of = alarm_rules.c
+    body = connection.scalar(
+        sa.select(of.body).where(of.account_id == account_id, of.model == model)
+    )
+    return None if body is None else _decode_rule(body)
+
+
 def golden_checks_of(connection: sa.Connection, account_id: str, model: str) -> Sequence[bytes]:
     """Return the checks of a model's golden rows, the oldest first."""
     table = golden_checks.c
@@ -157,8 +166,7 @@ def requests_of(connection: sa.Connection, ids: Sequence[str]) -> dict[str, byte
     rows = connection.execute(
         sa.select(decisions.c.id, decisions.c.request).where(decisions.c.id.in_(ids))
     )
-    requests = {row.id: bytes(row.request) for row in rows}
-    return {id_: request for id_, request in requests.items() if has_text(request)}
+    return {row.id: request for row in rows if has_text(request := bytes(row.request))}
 
 
 def next_feedback(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -92,9 +93,9 @@ class Qualifications:
         identities = await asyncio.to_thread(self._identities)
         wordings = set(wordings_by_id(decisions).values()) if decisions else set()
         reasons: dict[str, str] = {}
+        stored = await self._state.read(_by_judge)
         for name, identity in identities.items():
-            stored = await self._state.read(partial(_of_judge, name=name))
-            doubt = doubt_of(stored, identity, wordings)
+            doubt = doubt_of(stored.get(name, []), identity, wordings)
             if doubt is not None:
                 reasons[name] = doubt
         for name, route in self._setups.declared().routes.items() if reasons else ():
@@ -210,6 +211,14 @@ def _of_judge(connection: Connection, name: str) -> list[Qualification]:
     of = judge_qualifications.c
     bodies = select(of.body).where(of.judge == name).order_by(of.number.desc())
     return [_decode(body) for body in connection.scalars(bodies)]
+
+
+def _by_judge(connection: Connection) -> dict[str, list[Qualification]]:
+    of, by_judge = judge_qualifications.c, defaultdict(list)
+    stored = select(of.judge, of.body).order_by(of.number.desc())
+    for row in connection.execute(stored):
+        by_judge[row.judge].append(_decode(row.body))
+    return by_judge
 
 
 def _add(connection: Connection, account_id: str, qualification: Qualification) -> None:
