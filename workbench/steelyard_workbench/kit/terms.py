@@ -72,9 +72,9 @@ _EVERYDAY = {
     "policy": "rule",
     "rubric": "description",
 }
-#: What is quoted is somebody's own, but for the kinds above.
+#: Quoted texts and parts of a longer name are a user's own, but for the kinds above.
 _TERM = re.compile(
-    r"(?<!\w)(?:{})(?!\w)|\"[^\"]*\"|`[^`]*`".format("|".join(map(re.escape, _EVERYDAY))),
+    r"(?<![\w:@-])(?:{})(?![\w@-])|\"[^\"]*\"|`[^`]*`".format("|".join(map(re.escape, _EVERYDAY))),
     re.IGNORECASE,
 )
 
@@ -86,6 +86,8 @@ def everyday(sentence: str) -> str:
     'No answer takes a case that fits none of them. Add one such as "outcome".'
     >>> everyday("Family desk passed its gate on 40 held-out rows.")
     'Model line desk passed its check on 40 rows for the check.'
+    >>> everyday("Family context-router was not moved.")
+    'Model line context-router was not moved.'
     """
 
     def in_words(match: re.Match[str]) -> str:
