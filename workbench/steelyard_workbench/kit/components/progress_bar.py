@@ -20,11 +20,10 @@ _STYLE = with_tokens("""
 
 
 class ProgressBar(JSComponent):
-    """How far something is: ``value`` of ``max``, or below 0 where that is not known."""
+    """How far work is, ``value`` of 100, or below 0 where that is not known."""
 
     label = param.String(default="Progress")
     value = param.Number(default=0)
-    max = param.Number(default=100)
 
     _stylesheets: ClassVar[list[str]] = [_STYLE]
     _esm = Path(__file__).with_suffix(".js")

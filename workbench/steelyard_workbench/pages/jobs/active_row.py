@@ -34,7 +34,7 @@ class ActiveRow(Viewer):
         super().__init__()
         self._text = pmui.Typography("", variant="body2")
         self._bar = ProgressBar(
-            label=f"Progress of {work.id}", value=0, max=100, sizing_mode="stretch_width"
+            label=f"Progress of {work.id}", value=0, sizing_mode="stretch_width"
         )
         name = pmui.Button(label=f"{work.noun} of {work.of}", variant="text")
         name.on_click(lambda _: open_(work))

@@ -32,9 +32,7 @@ class JobDetail(Viewer):
         super().__init__()
         self._dataset = dataset
         self._text = pmui.Typography("", variant="body1")
-        self.bar = ProgressBar(
-            label=f"Progress of {job.id}", value=0, max=100, sizing_mode="stretch_width"
-        )
+        self.bar = ProgressBar(label=f"Progress of {job.id}", value=0, sizing_mode="stretch_width")
         self._facts = pn.Column(sizing_mode="stretch_width")
         self._events = pn.Column(sizing_mode="stretch_width")
         self._source = ColumnDataSource({"step": [], "loss": []})

@@ -155,7 +155,6 @@ class MapPage(OnePartPage):
                 description = f"It is {_DOING[now.phase]}: {now.step:,} of {now.steps:,}."
             bar = ProgressBar(
                 label="Progress of the map",
-                max=100,
                 sizing_mode="stretch_width",
                 value=0 if now is None else round(100 * now.step / now.steps),
             )

@@ -306,7 +306,6 @@ def show_task(task: SetupTask) -> list[Viewable]:
     so_far = _so_far(task)
     bar = ProgressBar(
         label=so_far,
-        max=100,
         sizing_mode="stretch_width",
         value=-1 if share is None else share,
     )

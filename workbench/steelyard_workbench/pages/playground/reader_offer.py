@@ -116,7 +116,6 @@ def _show_progress(task: SetupTask) -> list[Viewable]:
     text = f"Downloading: {task.done / 1e6:.0f} of {task.total / 1e6:.0f} MB" if task.total else "…"
     bar = ProgressBar(
         label=text,
-        max=100,
         sizing_mode="stretch_width",
         value=share,
     )
