@@ -87,7 +87,9 @@ def test_typed_questions_are_turned_rightly_or_declined(file, size):
         "Why?",
         "What does the customer want?",
         "Is it late? Is it early?",
+        "Is it late? Say yes only where it is early.",
         "Is it a bug or a feature?",
+        "Is it a bug (or a feature)?",
         "Should we wait or reply?",
         "Was the motion granted or denied?",
         "{}",
@@ -97,6 +99,21 @@ def test_typed_questions_are_turned_rightly_or_declined(file, size):
 )
 def test_a_question_that_no_rule_is_sure_of_is_declined(question):
     assert read_question(question) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "statement"),
+    [
+        ("Is this post hateful? Quotes do not count, nor does irony.", "This post is hateful."),
+        ("You are a moderator. Is this post hateful?", "This post is hateful."),
+        ("Is the reply toxic (rude or unkind)?", "The reply is toxic (rude or unkind)."),
+    ],
+)
+def test_what_says_what_counts_is_no_part_of_the_statement_but_in_brackets(question, statement):
+    reading = read_question(question)
+    assert reading is not None
+    assert reading.statement == statement
+    assert reading.negation == statement.replace(" is ", " is not ")
 
 
 @few

@@ -2,6 +2,13 @@
 
 from steelyard.decisions.statements.decisions import read_decision, read_yes_no
 from steelyard.decisions.statements.outcomes import statement_of_outcome
-from steelyard.decisions.statements.reading import Reading, read_question
+from steelyard.decisions.statements.reading import Reading, guidance_of, read_question
 
-__all__ = ("Reading", "read_decision", "read_question", "read_yes_no", "statement_of_outcome")
+__all__ = (
+    "Reading",
+    "guidance_of",
+    "read_decision",
+    "read_question",
+    "read_yes_no",
+    "statement_of_outcome",
+)

@@ -35,9 +35,16 @@ _ANSWERS = re.compile(
     re.IGNORECASE,
 )
 _LOOK = re.compile(
-    r"^(?:please )?(?:read|look at|consider|review|see|take|think about|examine)\b[^.?!:]{0,120}[.:!]\s+",
+    r"^(?:(?:please )?(?:read|look at|consider|review|see|take|think about|examine)\b[^.?!:]{0,120}[.:!]\s+"
+    r"|(?:you are|act as|imagine that you are) [^.?!:]{0,120}[.!]\s+)",
     re.IGNORECASE,
 )
+#: What says how to answer, so that *yes* may not be what the question alone asks.
+_INSTRUCTION = re.compile(
+    r"\b(?:yes|answer|reply|respond|say|return|choose|otherwise)\b", re.IGNORECASE
+)
+#: What explains the word before it, at the end of a sentence; not another alternative.
+_BRACKETS = re.compile(r" (\((?!or )[^()]{1,160}\))\W*$", re.IGNORECASE)
 _ASIDE = re.compile(
     r",? (?:in your (?:opinion|view|eyes)|by any chance|for example|would you say|do you think)(?:,|(?=\?|$))",
     re.IGNORECASE,
@@ -113,16 +120,35 @@ def read_question(question: str) -> Reading | None:
     Reading(statement='The customer is satisfied.', negation='The customer is not satisfied.')
     >>> read_question("does she want any help")
     Reading(statement='She wants some help.', negation='She does not want any help.')
+    >>> read_question("Is it hateful (of people)? Quotes do not count.").negation
+    'It is not hateful (of people).'
     >>> read_question("Is it a bug or a question?") is None
     True
     """
     text = _single_sentence(question)
+    brackets = _BRACKETS.search(text)
+    text = text[: brackets.start()] if brackets else text
     if not text or len(text) > _MAX_CHARACTERS:
         return None
     try:
-        return _read(text)
+        reading = _read(text)
     except DeclinedError:
         return None
+    if brackets is None:
+        return reading
+    end = f" {brackets[1]}."
+    return Reading(reading.statement[:-1] + end, reading.negation[:-1] + end)
+
+
+def guidance_of(question: str) -> str:
+    """Return what stands behind the sentence that asks and says what counts; empty where nothing does.
+
+    >>> guidance_of("Is it hateful? Quotes do not count.")
+    'Quotes do not count.'
+    """
+    _, *others = _SENTENCE.split(question.strip())
+    text = " ".join(others)
+    return "" if "?" in text or _INSTRUCTION.search(text) else text
 
 
 def _single_sentence(question: str) -> str:
@@ -132,6 +158,9 @@ def _single_sentence(question: str) -> str:
     for pattern in (_ANSWERS, _LOOK, _FILLERS, _ASIDE):
         text = pattern.sub("", text)
     text = text.strip()
+    guidance = guidance_of(text)
+    if guidance and text.removesuffix(guidance).rstrip().endswith("?"):
+        text = text.removesuffix(guidance).rstrip()
     if len(_SENTENCE.split(text)) != 1 or text.endswith(":"):
         return ""
     text = text.rstrip("?.! ;,")

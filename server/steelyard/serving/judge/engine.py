@@ -16,7 +16,7 @@ import numpy as np
 
 from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
-from steelyard.decisions.statements import read_decision
+from steelyard.decisions.statements import guidance_of, read_decision
 from steelyard.errors import ContextTooLongError
 from steelyard.recent import Recent
 from steelyard.serving.connected.answers import (
@@ -332,7 +332,7 @@ class JudgeEngine:
             return ""
         reading = read_decision(decision)
         if reading is not None:
-            return prompts.ask_whether(reading.negation)
+            return prompts.ask_whether(reading.negation, guidance_of(decision.question))
         question = decision.question
         opposite = self._opposites.find(question)
         if opposite is None:

@@ -98,9 +98,13 @@ def ask_for_opposite(question: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": _OPPOSITES.format(question=" ".join(question.split()))}]
 
 
-def ask_whether(statement: str) -> str:
-    """Return the question whether a statement is true."""
-    return f'Is this true: "{statement}"'
+def ask_whether(statement: str, guidance: str = "") -> str:
+    """Return the question whether a statement is true, with what its own question says of what counts.
+
+    >>> ask_whether("It is not hateful.", "Quotes do not count.")
+    'Is this true: "It is not hateful." Quotes do not count.'
+    """
+    return f'Is this true: "{statement}" {guidance}'.rstrip()
 
 
 def read_opposite(text: str, question: str) -> str:
