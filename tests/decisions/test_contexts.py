@@ -104,9 +104,9 @@ def test_a_language_is_named_where_it_is_surely_another(text, language) -> None:
     ids=range(9),
 )
 def test_hostile_texts_cost_no_more_than_their_length(text) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     read_context(text)
-    assert time.process_time() - started < 1.0
+    assert time.thread_time() - started < 1.0
 
 
 def test_warnings_name_a_remedy() -> None:

@@ -24,6 +24,8 @@ from support.waiting import wait_until
 
 #: Far more than anything here takes; a test that waits as long has failed.
 PATIENCE_S = 30
+#: How late an answer may be that shall be too late: longer than a machine stalls.
+LATE_S = 2.0
 
 
 def make_request(context: str = "c", n_decisions: int = 1) -> RenderedRequest:
@@ -541,8 +543,8 @@ def test_the_running_call_tells_a_hang_from_being_busy(batcher, scorer):
 def test_requests_of_a_failed_call_that_are_late_by_now_are_not_scored_again(batcher, scorer):
     scorer.fails = lambda requests: ValueError("broken") if len(requests) > 1 else None
     occupy(batcher, scorer)
-    late = batcher.submit(make_request("late"), deadline_s=0.5)
-    deadline = time.monotonic() + 0.5
+    late = batcher.submit(make_request("late"), deadline_s=LATE_S)
+    deadline = time.monotonic() + LATE_S
     patient = batcher.submit(make_request("patient"))
     scorer.let_through()
     scorer.wait_for_a_call()
