@@ -87,6 +87,8 @@ def test_typed_questions_are_turned_rightly_or_declined(file, size):
         "Why?",
         "What does the customer want?",
         "Is it late? Is it early?",
+        "Does the mail say: where is my parcel?",
+        'Is this summary consistent with the document? "He came. He saw."',
         "Is it late? Say yes only where it is early.",
         "Is it a bug or a feature?",
         "Is it a bug (or a feature)?",
@@ -114,6 +116,37 @@ def test_what_says_what_counts_is_no_part_of_the_statement_but_in_brackets(quest
     assert reading is not None
     assert reading.statement == statement
     assert reading.negation == statement.replace(" is ", " is not ")
+
+
+@pytest.mark.parametrize(
+    ("question", "statement", "negation"),
+    [
+        (
+            'Is this statement supported by the text? "Ito plays for Kyoto."',
+            "Ito plays for Kyoto.",
+            "Ito does not play for Kyoto.",
+        ),
+        (
+            "According to the report, is it true that: no pets are cats",
+            "No pets are cats.",
+            "Some pets are cats.",
+        ),
+        (
+            "Does the text contradict this claim: the dog barks",
+            "It is not the case that the dog barks.",
+            "The dog barks.",
+        ),
+        (
+            "Does it follow from the text that the bill is paid?",
+            "The bill is paid.",
+            "The bill is not paid.",
+        ),
+    ],
+)
+def test_a_claim_in_a_question_is_its_statement(question, statement, negation):
+    reading = read_question(question)
+    assert reading is not None
+    assert (reading.statement, reading.negation) == (statement, negation)
 
 
 @few

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from steelyard.decisions.statements.claims import find_claim
 from steelyard.decisions.statements.clauses import Clause, DeclinedError, Tokens
 from steelyard.decisions.statements.denials import both_ways
 from steelyard.decisions.statements.tokens import tokenize
@@ -39,9 +40,9 @@ _LOOK = re.compile(
     r"|(?:you are|act as|imagine that you are) [^.?!:]{0,120}[.!]\s+)",
     re.IGNORECASE,
 )
-#: What says how to answer, so that *yes* may not be what the question alone asks.
+#: What cites or says how to answer, so that *yes* may not be what the question alone asks.
 _INSTRUCTION = re.compile(
-    r"\b(?:yes|answer|reply|respond|say|return|choose|otherwise)\b", re.IGNORECASE
+    r"[?:\"]|\b(?:yes|answer|reply|respond|say|return|choose|otherwise)\b", re.IGNORECASE
 )
 #: What explains the word before it, at the end of a sentence; not another alternative.
 _BRACKETS = re.compile(r" (\((?!or )[^()]{1,160}\))\W*$", re.IGNORECASE)
@@ -95,7 +96,7 @@ _THAT = re.compile(
     r"(?: to (?:say|conclude|assume|think|state))?(?:,? that|:) (.+)"
     r"|(?:is it|would it be) (?:fair|safe|right|correct|accurate|reasonable|true) to "
     r"(?:say|conclude|assume|state)(?: that)? (.+)"
-    r"|does it follow that (.+)|true or false[:,] (.+)",
+    r"|does it follow(?: from (?:this|it|the [\w-]+))? that (.+)|true or false[:,] (.+)",
     re.IGNORECASE,
 )
 _FALSE = re.compile(
@@ -125,6 +126,9 @@ def read_question(question: str) -> Reading | None:
     >>> read_question("Is it a bug or a question?") is None
     True
     """
+    cited = find_claim(" ".join(question.translate(STRAIGHT).split()))
+    if cited is not None:
+        return _read_claim(*cited)
     text = _single_sentence(question)
     brackets = _BRACKETS.search(text)
     text = text[: brackets.start()] if brackets else text
@@ -140,6 +144,22 @@ def read_question(question: str) -> Reading | None:
     return Reading(reading.statement[:-1] + end, reading.negation[:-1] + end)
 
 
+def _read_claim(claim: str, is_so: bool) -> Reading | None:
+    """Return a claim and its negation, by grammar where its verb is certain; None of several sentences."""
+    words = claim.split()
+    if len(claim) > _MAX_CHARACTERS or "?" in claim or len(_SENTENCE.split(claim)) != 1:
+        return None
+    if len(words) < 2 or words[0].lower() in QUESTION_WORDS:
+        return None
+    try:
+        statement, negation = both_ways(clause_of_statement(tuple(tokenize(claim))))
+    except DeclinedError:
+        statement = f"{claim[:1].upper()}{claim[1:]}."
+        inside = claim if words[0] == "I" else claim[:1].lower() + claim[1:]
+        negation = f"It is not the case that {inside}."
+    return Reading(statement, negation) if is_so else Reading(negation, statement)
+
+
 def guidance_of(question: str) -> str:
     """Return what stands behind the sentence that asks and says what counts; empty where nothing does.
 
@@ -148,7 +168,7 @@ def guidance_of(question: str) -> str:
     """
     _, *others = _SENTENCE.split(question.strip())
     text = " ".join(others)
-    return "" if "?" in text or _INSTRUCTION.search(text) else text
+    return "" if _INSTRUCTION.search(text) else text
 
 
 def _single_sentence(question: str) -> str:
