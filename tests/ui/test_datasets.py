@@ -46,6 +46,7 @@ def test_a_file_is_refused_with_every_mistake_then_imported_and_its_version_open
     assert server.client.datasets.list().data == []
 
     choose(quiet_page, "tickets.jsonl", lines(["billing", "shipping"] * 8))
+    expect(quiet_page.get_by_text("16 rows")).to_be_visible()
     expect(quiet_page.get_by_label("Name of the dataset")).to_have_value("tickets")
     quiet_page.get_by_role("button", name="Import", exact=True).click()
     expect(quiet_page.get_by_role("heading", name="tickets")).to_be_visible()

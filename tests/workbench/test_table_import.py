@@ -12,6 +12,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 import steelyard
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.datasets import table_columns
 from steelyard_workbench.pages.datasets.page import DatasetsPage
 from support.browser.shown_parts import named, texts_of
 from support.datasets.dataset_rows import make_rows
@@ -91,20 +92,26 @@ def test_an_exported_dataset_is_imported_as_it_was(client, format_, filename):
     client.datasets.delete(again.id)
 
 
-def test_variants_of_outcomes_are_merged_by_one_press_before_anything_is_stored(client):
+def test_variants_of_outcomes_are_merged_by_one_press_before_anything_is_stored(
+    client, monkeypatch
+):
     values = ["Billing", "BILLING", "billing", "Refund", "refunds", "shipping"]
     lines = [f"Message number {n} of all;{values[n % 6]}" for n in range(24)]
     page = opened(client)
+    schedule(page.importing.send)
+    assert not texts_of(page.importing.said), "a press while a file is on its way does nothing"
     asyncio.run(page.importing.take("messy.csv", "\n".join(["message;team", *lines]).encode()))
     outcomes = page.importing.columns.outcomes["team"]
     # Capitals are joined as the command line joins them; the rest is proposed.
     assert "billing as Billing" in texts_of(page.importing.found)
     assert list(outcomes.names) == ["Billing", "Refund", "refunds", "shipping"]
     assert "Merge 1 variant: 3 answers stay" in str(outcomes.merge.label)
+    # *Import* is pressed before the rows are made anew.
+    monkeypatch.setattr(table_columns, "schedule", lambda work: None)
     outcomes.take_proposal()
     outcomes.names["Billing"].value = "money"
     outcomes.descriptions["Billing"].value = "Charges and invoices"
-    asyncio.run(page.importing.columns.convert())
+    assert page.importing.button.disabled
     schedule(page.importing.send)
     [kept] = client.datasets.rows(page.session.dataset, limit=1).data
     (asked,) = kept.decisions

@@ -177,9 +177,9 @@ class ImportPanel(Viewer):
         self._open_form()
         self._on_converted(converted)
 
-    def _on_converted(self, converted: Converted) -> None:
+    def _on_converted(self, converted: Converted | None) -> None:
         self.made = converted
-        self.button.disabled = not converted.n_rows or self.send.is_running
+        self.button.disabled = converted is None or not converted.n_rows or self.send.is_running
 
     def _show_unread(self, error: Exception) -> None:
         if not isinstance(error, ValueError):
@@ -201,6 +201,12 @@ class ImportPanel(Viewer):
         self.found[:] = [failed(problem, self._again)]
 
     async def _send(self) -> None:
+        if self.made is None and self.columns is not None:
+            await self.columns.convert()
+            while self.made is None and self.columns.convert.is_running:
+                await self.columns.convert()  # another change was on its way
+        if self.made is None or not self.made.n_rows:
+            return  # pressed while another file was on its way
         self.button.disabled = True
         self.said[:] = []
         self._progress.param.update(value=0, visible=True)
@@ -317,7 +323,7 @@ class ImportPanel(Viewer):
 
     def _open_form(self) -> None:
         self.name_field.value = self.name_field.value_input = name_of(self._filename)[:128]
-        self.button.disabled = self.send.is_running
+        self.button.disabled = True
         self._fit()
         if not self.form.objects:
             self.form[:] = [

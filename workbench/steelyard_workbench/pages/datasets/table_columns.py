@@ -76,14 +76,14 @@ class TableColumns(Viewer):
     Parameters
     ----------
     on_converted : callable
-        Called with the rows whenever they are made anew.
+        Called with the rows whenever they are made anew, and with None while they are.
     """
 
     def __init__(
         self,
         client: Client,
         read: ReadTable,
-        on_converted: Callable[[Converted], None],
+        on_converted: Callable[[Converted | None], None],
         scope: Scope | None = None,
     ) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ class TableColumns(Viewer):
         fields = (self.questions, self.kinds, self.no_label)
         by_column = [widget for widgets in fields for widget in widgets.values()]
         for widget in (self.context, self.labels, *by_column):
-            pn.bind(self.convert.on_event, widget, watch=True)
+            pn.bind(self._again, widget, watch=True)
 
     def __panel__(self) -> Viewable:
         return pn.Column(
@@ -199,7 +199,9 @@ class TableColumns(Viewer):
         if self.questions[name].value in guesses:
             self.questions[name].value = question_of(name, kind)
 
-    def _again(self) -> None:
+    def _again(self, *_: Any) -> None:
+        # At once: a press of *Import* that follows is of the rows that are made now.
+        self._on_converted(None)
         schedule(self.convert)
 
     async def _convert(self) -> None:
