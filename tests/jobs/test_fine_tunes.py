@@ -10,6 +10,7 @@ import signal
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from jobs.workers import is_gone, kill, start_job_worker
@@ -585,6 +586,8 @@ def test_twenty_kills_in_every_phase(tmp_path, phase):
     for number in range(20):
         ended = crash_through(tmp_path / str(number), rng, (phase,), kill_trainer=number % 2 == 0)
         assert ended.outcome == "joined"
-        found.append(ended.metrics)
-    # What a trainer makes does not depend on where it was killed.
+        metrics = msgspec.to_builtins(ended.metrics)
+        del metrics["gate"]["words"]["cpu_ms"]
+        found.append(metrics)
+    # What a trainer makes does not depend on where it was killed, but for the time that it took.
     assert all(metrics == found[0] for metrics in found)

@@ -87,6 +87,5 @@ class WordVectors:
             means[start : start + len(some)] = np.add.reduceat(vectors, starts) / lengths[:, None]
         if is_centred:
             means -= means.mean(axis=0)
-        norms = np.linalg.norm(means, axis=1, keepdims=True)
-        units: NDArray[np.float32] = means / np.maximum(norms, 1e-12)
-        return units
+        means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+        return means
