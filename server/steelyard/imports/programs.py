@@ -178,7 +178,7 @@ def _read_label_studio_min(rows: Sequence[Numbered]) -> Iterator[tuple[int, Anno
             ),
         )
         answers = {
-            name: _choice(value) if isinstance(value, Mapping) else value
+            name: _min_answer(value)
             for name, value in row.items()
             if name not in _MIN_BESIDE and name not in fields
         }
@@ -218,6 +218,15 @@ def _min_fields(rows: Sequence[Numbered]) -> set[str]:
     return fields
 
 
+def _min_answer(value: Any) -> Any:
+    """Return an answer; ratings, numbers and paths of names are a list of results, as spans are."""
+    results = value if isinstance(value, list) else [value]
+    if not results or not all(isinstance(result, Mapping) for result in results):
+        return value
+    answers = [_choice(result) for result in results if "start" not in result]
+    return answers[-1] if answers else None
+
+
 def _choice(value: Mapping[str, Any]) -> Any:
     for name in ("choices", "taxonomy", "labels"):
         if isinstance(value.get(name), list):
@@ -233,7 +242,7 @@ def _choice(value: Mapping[str, Any]) -> Any:
 
 
 #: Where it says that a label was looked at; who did not use this has it nowhere.
-_APPROVALS = ("is_confirmed", "annotation_approver")
+APPROVALS = ("is_confirmed", "annotation_approver")
 
 
 def _is_doccano(row: dict[str, Any]) -> bool:
@@ -245,10 +254,15 @@ def _is_doccano(row: dict[str, Any]) -> bool:
         and (
             "Comments" in row
             or "comments" in row
-            or any(name in row for name in _APPROVALS)
+            or any(name in row for name in APPROVALS)
             or row.keys() <= {"id", "text", "data", "label", ANNOTATOR}
         )
     )
+
+
+def _is_true(value: object) -> bool:
+    """Return whether a value says yes, in CSV too."""
+    return bool(value) and str(value).lower() not in {"false", "0"}
 
 
 def _has_label_list(row: Mapping[str, Any]) -> bool:
@@ -257,7 +271,7 @@ def _has_label_list(row: Mapping[str, Any]) -> bool:
 
 def _read_doccano(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
     by_text: dict[Any, tuple[int, AnnotatedText]] = {}
-    used = [name for name in _APPROVALS if any(row.get(name) for _, row in rows)]
+    used = [name for name in APPROVALS if any(_is_true(row.get(name)) for _, row in rows)]
     for number, row in rows:
         labels = row.get("label", row.get("labels")) or []
         text = row.get("text", row.get("data"))
@@ -270,7 +284,7 @@ def _read_doccano(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText
         key = (row["id"], text) if ANNOTATOR in row else number
         item = AnnotatedText({"text": text}, metadata={"id": row["id"]})
         _, item = by_text.setdefault(key, (number, item))
-        if any(name in row and not row[name] for name in used):
+        if any(name in row and not _is_true(row[name]) for name in used):
             item.reason = _UNAPPROVED
         comments = row.get("Comments", row.get("comments")) or []
         item.add(by, {"label": labels}, comments if isinstance(comments, list) else [comments])
@@ -286,10 +300,16 @@ def _is_prodigy(row: dict[str, Any]) -> bool:
 
 def _read_prodigy(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
     by_text: dict[Any, tuple[int, AnnotatedText]] = {}
+    # Who answers a question again means the last answer, also where it is to ignore it.
+    last = {
+        (row.get("_input_hash", row["text"]), _annotator(row) or number, row.get("label")): number
+        for number, row in rows
+    }
     for number, row in rows:
-        text, answer = row["text"], row["answer"]
-        by = row.get("_annotator_id") or row.get("_session_id")
+        text, answer, by = row["text"], row["answer"], _annotator(row)
         key = row.get("_input_hash", text)
+        if last[key, by or number, row.get("label")] != number:
+            continue
         if row.get("spans") and "label" not in row and "accept" not in row:
             yield (
                 number,
@@ -315,6 +335,10 @@ def _read_prodigy(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText
             notes = [note for reply in item.replies for note in reply.notes]
             item.reason = f"It is {' and '.join(dict.fromkeys(notes))}, which names no label."
         yield number, item
+
+
+def _annotator(row: Mapping[str, Any]) -> Any:
+    return row.get("_annotator_id") or row.get("_session_id")
 
 
 # Langfuse: items of a dataset with expected outputs.

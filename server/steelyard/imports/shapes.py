@@ -10,7 +10,7 @@ from typing import Any
 
 from steelyard.imports.items import table_of_items
 from steelyard.imports.objects import Numbered, structure_of
-from steelyard.imports.programs import SHAPES, ExportShape
+from steelyard.imports.programs import APPROVALS, SHAPES, ExportShape
 from steelyard.imports.table import Refused, Row, Table
 
 #: Programs that export tables too, as CSV.
@@ -124,6 +124,7 @@ def _joined_labels(table: Table, *, is_named: bool) -> dict[Any, list[str]]:
     parts = {value: value.split("#") for value in values if not value.startswith("[")}
     counts = Counter(part for names in parts.values() for part in names)
     joined = {value for value, names in parts.items() if len(names) > 1 and all(names)}
-    if not is_named and not any(counts[name] > 1 for value in joined for name in parts[value]):
+    is_alike = is_named or not {*APPROVALS}.isdisjoint(table.columns)
+    if not is_alike and not any(counts[name] > 1 for value in joined for name in parts[value]):
         return {}
     return {value: names if value in joined else [value] for value, names in parts.items()}
