@@ -253,6 +253,17 @@ def test_doccano_rows_that_are_not_approved_are_left_out_where_others_are(name, 
     assert len(converted(rows)[2]) == 6
 
 
+@pytest.mark.parametrize("said", ["False", ""])
+def test_doccano_rows_in_csv_are_approved_or_left_out_too(said):
+    rows = [
+        {"id": n, "text": f"text {n}", "label": "ab"[n % 2], "is_confirmed": "True"}
+        for n in range(6)
+    ]
+    rows[3]["is_confirmed"] = said
+    made = convert(table := read_table(exported(rows, ",")), guess_mapping(table))
+    assert [row.line for row in made.refused] == [5]
+
+
 def test_doccano_has_a_file_for_each_who_labels_alone(tmp_path):
     def write(name, *labels):
         rows = [
@@ -312,6 +323,10 @@ def test_prodigy_accepts_rejects_and_ignores():
     ]
     _, made, _ = converted([*rows, task(2, "URGENT", "ignore", "y")])
     assert made.replies[1][1] == {"reviewer": "y", "note": "answered ignore"}
+    again = [task(1, "URGENT", "ignore", "x"), task(3, "URGENT", "accept", "x")]
+    _, made, found = converted([*rows, *again])
+    assert [row["targets"]["URGENT"] for row in found] == ["no", "no", "yes"]
+    assert made.replies[0][1] == {"reviewer": "x", "note": "answered ignore"}
     options = [{"id": "a", "text": "A"}, {"id": "b", "text": "B"}]
     choices = [
         {"text": f"message {n}", "options": options, "accept": [chosen], "answer": "accept"}
@@ -387,6 +402,26 @@ def test_label_studio_has_several_choices_in_a_cell():
     assert (label.kind, label.outcomes) == ("several", ("a", "b", "c"))
 
 
+@pytest.mark.parametrize("form", [",", "JSON-MIN"])
+@pytest.mark.parametrize(
+    ("results", "kind", "targets"),
+    [
+        ([{"rating": 1}, {"rating": 2}, {"rating": 3}], "ordinal", ["1", "2", "3"]),
+        ([{"number": 7}, {"number": 9}], "single", ["7", "9"]),
+        ([{"taxonomy": [["top", "a"]]}, {"taxonomy": [["b"]]}], "single", ["a", "b"]),
+    ],
+    ids=["rating", "number", "taxonomy"],
+)
+def test_label_studio_has_lists_of_results_in_a_cell(form, results, kind, targets):
+    span = {"start": 0, "end": 4, "text": "text", "labels": ["NOUN"]}
+    rows = [answered(n, [result], 1, words=[span]) for n, result in enumerate(results * 3)]
+    rows = [{name: row[name] for name in _by_id(row)} for row in rows]
+    data = json.dumps(rows).encode() if form == "JSON-MIN" else exported(rows, ",")
+    made = convert(table := read_table(data), guess_mapping(table))
+    assert [label.kind for label in made.mapping.labels] == [kind]
+    assert [json.loads(line)["targets"]["q"] for line in made.lines] == targets * 3
+
+
 def test_a_projects_truth_is_the_label():
     tasks = json.loads(json.dumps(LABEL_STUDIO))
     others = json.loads(json.dumps(tasks[1]["annotations"][0]))
@@ -456,6 +491,13 @@ def test_structures_in_cells_are_the_answers_that_they_hold(cells, kind, targets
     made = convert(table, guess_mapping(table))
     assert [label.kind for label in made.mapping.labels] == [kind]
     assert [json.loads(line)["targets"]["y"] for line in made.lines] == targets * 3
+
+
+def test_arrays_as_numpy_shows_them_are_lists():
+    texts = ["['a' 'b']", "['a']", "['b'\n \"it's\"]"] * 2
+    rows = [{"text": f"text {n}", "y": cell} for n, cell in enumerate(texts)]
+    [label] = guess_mapping(read_table(exported(rows, ","))).labels
+    assert (label.kind, label.outcomes) == ("several", ("a", "b", "it's"))
 
 
 def test_an_object_that_names_no_label_is_no_outcome():

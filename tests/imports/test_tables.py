@@ -316,7 +316,7 @@ def test_texts_that_older_writers_left_as_bytes_are_read():
         assert choose_columns(table, [], ["label"], []).context == ("text",)
 
 
-@pytest.mark.parametrize("form", ["objects", "cells", "columns"])
+@pytest.mark.parametrize("form", ["objects", "cells", "columns", "wrapped"])
 def test_an_object_of_splits_has_the_side_of_each_row(form):
     rows = [{"text": text, "label": label} for text, label in PLAIN]
     if form == "cells":
@@ -324,7 +324,8 @@ def test_an_object_of_splits_has_the_side_of_each_row(form):
     elif form == "columns":
         rows = {name: [row[name] for row in rows] for name in rows[0]}
     splits = {"train": rows, "oos_val": json.loads(json.dumps(rows).replace("twice", "once"))}
-    table = read_table(json.dumps(splits).encode())
+    whole = {"data": splits} if form == "wrapped" else splits
+    table = read_table(json.dumps(whole).encode())
     made = convert(table, guess_mapping(table))
     assert made.sides == ["training"] + ["evaluation"] * 3
     assert [label.outcomes for label in made.mapping.labels] == [("billing", "shipping")]
@@ -335,6 +336,14 @@ def test_a_column_of_one_value_is_no_label():
     with pytest.raises(ValueError, match="outcomes are 2 to"):
         label_of(table, "y")
     assert guess_mapping(table).labels == ()
+
+
+def test_an_error_lists_some_columns_of_many():
+    table = read_table(json.dumps([{f"text {n}": "long " * n for n in range(99)}] * 3).encode())
+    for context, labels in (([], []), ([], ["team"])):
+        with pytest.raises(ValueError, match=r"text 7, …") as error:
+            choose_columns(table, context, labels, [])
+        assert len(str(error.value)) < 250
 
 
 AIRLINES = {

@@ -31,6 +31,9 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 MAX_VALUES, _NARROW = 4_000_000, 64
 #: Lists and objects of a file that has hardly anything in them: fewer bytes for each than these.
 MAX_NESTED, _LEAST_BYTES = 1_000_000, 10
+#: Several items of an array as NumPy shows it, without commas, and one item.
+_ITEM = re.compile(r"""'[^']*'|"[^"]*"|-?\d+(?:\.\d*)?""")
+_ARRAY = re.compile(rf"\[\s*(?:{_ITEM.pattern})(?:\s+(?:{_ITEM.pattern}))+\s*\]")
 #: Characters of a cell that is looked at as a list or an object.
 _LONGEST_STRUCTURE = 10_000
 
@@ -137,7 +140,12 @@ def _of_array(value: dict[str, Any]) -> list[dict[str, Any]] | None:
     if len(lists) == 1 and all(isinstance(row, dict) for row in lists[0]):
         return lists[0]
     parts = [part for part in value.values() if isinstance(part, list | dict)]
-    return _records(parts[0]) if len(parts) == 1 < len(value) else None
+    if len(parts) != 1:
+        return None
+    if len(value) > 1:
+        return _records(parts[0])
+    # One column is an object too, of cells.
+    return (_of_splits(parts[0]) or _of_columns(parts[0])) if isinstance(parts[0], dict) else None
 
 
 def _of_splits(value: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -197,16 +205,20 @@ def table_of(rows: Sequence[Numbered], refused: list[Refused], read_as: str) -> 
 
 
 def structure_of(cell: Any) -> Any:
-    """Return the list or object in a text, written as JSON or as Python shows it.
+    """Return the list or object in a text, written as JSON, or as Python or NumPy shows it.
 
     >>> structure_of('{"choices": ["a"]}'), structure_of("['a', 'b']"), structure_of("[a] b")
     ({'choices': ['a']}, ['a', 'b'], '[a] b')
+    >>> structure_of("['a' 'b']"), structure_of("[0 27]")
+    (['a', 'b'], [0, 27])
     """
     if not isinstance(cell, str) or len(cell) > _LONGEST_STRUCTURE:
         return cell
     text = cell.strip()
     if text[:1] + text[-1:] not in ("[]", "{}"):
         return cell
+    if _ARRAY.fullmatch(text):
+        text = f"[{','.join(_ITEM.findall(text))}]"
     for read in (json.loads, ast.literal_eval):
         try:
             value = read(text)
