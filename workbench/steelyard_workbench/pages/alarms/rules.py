@@ -21,7 +21,7 @@ from steelyard_workbench.kit.components.numbers import ago, change_text
 from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
-from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.states import empty, verdict, with_details
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.parts.datasets.names import dataset_options
 from steelyard_workbench.parts.live.alarms import WATCH_WORDS
@@ -29,9 +29,10 @@ from steelyard_workbench.parts.live.alarms import WATCH_WORDS
 #: The choice of the rule that holds for every model without its own.
 _EVERY = "every model without a rule of its own"
 _NO_ROWS = "none"
-_NOT_WATCHED = (
-    "**Nothing is watched yet.** Watching starts with the first stored answer of a model: store answers "
-    "with `store: true`, or with the switch *Keep this answer* of the Playground."
+_NOT_WATCHED = with_details(
+    "**Nothing is watched yet.** Watching starts with the first stored answer of a model: *Keep this "
+    "answer* of the Playground stores one, and so does a program that asks for it.",
+    "a request with `store: true` is stored",
 )
 
 

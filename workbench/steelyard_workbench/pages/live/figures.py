@@ -18,6 +18,7 @@ from steelyard_workbench.kit.components import figures, numbers
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.look import CARD_CSS, with_tokens
+from steelyard_workbench.kit.states import empty, with_details
 from steelyard_workbench.pages.live.charts import rate_chart, unit_of
 from steelyard_workbench.parts.evaluations.charts import (
     FEW,
@@ -42,6 +43,11 @@ _STRIP_CSS = CARD_CSS + with_tokens("""
 }
 """)
 
+_NOTHING_CHECKED = with_details(
+    "No answer of this time was checked. Open one above and say whether it was right, or let your "
+    "program send it.",
+    "`client.feedback` sends it",
+)
 _NOT_RANDOM = (
     "Feedback is not a random sample of the traffic: it comes where somebody looked. These figures "
     "hold for the {n:,} decisions that have it ({share}), and may not for the rest."
@@ -195,11 +201,7 @@ def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Vie
     share = summary.feedback_share
     n = 0 if summary.accuracy is None else summary.accuracy.n
     if not n or share is None:
-        return pmui.Typography(
-            "Nobody has told what came true of a decision of this window. Open a decision below and "
-            "say it, or send it from the application with `client.feedback`.",
-            variant="body2",
-        )
+        return empty(_NOTHING_CHECKED)
 
     if n < FEW:
         text = f"{n:,} of {FEW} right answers known: fewer say nothing about how sure it may be believed."
