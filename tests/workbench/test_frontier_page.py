@@ -12,6 +12,7 @@ import panel as pn
 
 from steelyard.wire.measures import Measure
 from steelyard_workbench.pages.frontier.frontier import FrontierPanel
+from steelyard_workbench.pages.frontier.frontier_chart import frontier_chart
 from support.browser.shown_parts import press_in, texts
 
 
@@ -44,6 +45,13 @@ def test_times_stand_at_the_axis_where_all_cost_the_same(prices, times, axis):
     names = ["model 0", "model 1" if times[1] else "model 1, time not known"]
     assert [list(each.data_source.data["model"]) for each in drawn] == [names][: bool(times[0])]
     assert ("hollow" in texts(shown)) == (times == (5.0, None))
+    assert ("Best for their time:" in texts(shown)) == (axis == "latency")
+    # Several without a time stand beside each other, left of where the axis is drawn.
+    if times == (5.0, None):
+        chart = frontier_chart([*points, points[1]], "accuracy", axis, print)
+        at, *left = chart.select_one({"name": "models"}).data_source.data["x"]
+        assert max(left) < chart.xaxis.bounds[0] <= at
+        assert len(set(left)) == 2
     # One alone, or none, leads to the evaluation of another.
     for few, text in ((points[:1], "Evaluate another model"), ([], "No model is evaluated")):
         pressed: list[str] = []

@@ -27,6 +27,7 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.pages.frontier.frontier_chart import (
     AXES,
+    BEST,
     MEASURES,
     frontier_chart,
     number_text,
@@ -147,7 +148,7 @@ class FrontierPanel(Viewer):
             f"**{escape_markdown(point.model)}** {named_text(frontier.measure, point.estimate)}"
             for point in best
         )
-        result = f"Best for {'their' if best[1:] else 'its'} price: {names}."
+        result = f"{BEST[axis].format('their' if best[1:] else 'its').capitalize()}: {names}."
         if axis == "price" and not missing and not _tells_apart(frontier, axis):
             result = f"All cost the same. Best: {names}."
         if is_alone:
@@ -182,7 +183,7 @@ class FrontierPanel(Viewer):
                     point.model,
                     named_text(frontier.measure, point.estimate),
                     *(number_text(place_of(point, name)) for name in AXES),
-                    "better on nothing" if point.dominated else "best for its price",
+                    "better on nothing" if point.dominated else BEST[axis].format("its"),
                 )
                 for point in frontier.data
             ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ _Y = {"accuracy": "share right", "log_loss": "loss", "expected_cost": "expected 
 #: What stands against the measure, with its unit.
 AXES = {"price": "USD of 1,000 decisions", "latency": "time of an answer, ms"}
 _UNKNOWN = {"price": "price not known", "latency": "time not known"}
+#: Of a model that no other beats, by what stands at the axis.
+BEST = {"price": "best for {} price", "latency": "best for {} time"}
 
 
 def place_of(point: FrontierPoint, axis: str) -> float | None:
@@ -62,16 +65,17 @@ def frontier_chart(
 ) -> Any:
     """Draw the points; a click opens the evaluation of one.
 
-    Those whose place on the axis is not known stand at its left, hollow.
+    Those whose place on the axis is not known stand left of it, hollow.
     """
     known = [x for point in points if (x := place_of(point, axis)) is not None]
     low, high = figures.room_for(known)
-    edge = low - (high - low) / 8
+    # Beside each other, left of the axis: intervals at one place cannot be told apart.
+    beside = (low - n * (high - low) / 16 for n in itertools.count(1))
     drawn = [(place_of(point, axis), point) for point in points]
     estimates = [point.estimate for point in points]
     source = ColumnDataSource(
         {
-            "x": [edge if x is None else x for x, _ in drawn],
+            "x": [next(beside) if x is None else x for x, _ in drawn],
             "value": [estimate.value for estimate in estimates],
             "low": [
                 estimate.value if estimate.low is None else estimate.low for estimate in estimates
@@ -89,7 +93,7 @@ def frontier_chart(
             "size": [9 if point.dominated else 15 for _, point in drawn],
             "color": [SERIES[place % len(SERIES)] for place in range(len(drawn))],
             "state": [
-                "better on nothing" if point.dominated else "best for its price"
+                "better on nothing" if point.dominated else BEST[axis].format("its")
                 for _, point in drawn
             ],
         }
@@ -98,10 +102,11 @@ def frontier_chart(
         "",
         AXES[axis],
         f"{_Y[measure]}, with 95 % intervals",
-        height=380,
+        height=330 + 24 * len(points),
         x_range=figures.room_for(source.data["x"]),
         y_range=figures.room_for([*source.data["low"], *source.data["high"]]),
     )
+    made.xaxis.bounds = made.xgrid.bounds = low, high
     if measure in SHARES:
         made.yaxis.formatter = NumeralTickFormatter(format="0 %")
     line = best_so_far(
@@ -131,8 +136,9 @@ def frontier_chart(
         legend_field="model",
         name="models",
     )
+    # One under the other: two names with what is not known of them are wider than a phone.
     made.add_layout(made.legend[0], "below")
-    made.legend[0].ncols, made.legend[0].location = 2, "left"
+    made.legend[0].location = "left"
     made.hover.renderers = [marks]
     made.hover.tooltips = [
         ("", "@model"),
