@@ -349,7 +349,11 @@ def test_one_press_on_a_card_gets_a_recommended_judge_and_says_how_long_it_takes
     asyncio.run(section.judges.refresh())
     [card] = cards_of(section).lines
     assert (card["label"], card["title"]) == ("Get it, 2.0 GB", "small (small)")
-    assert "70 % right on yes/no" in card["text"]
+    assert card["text"].splitlines() == [
+        "2.0 GB, in 2.3 GB of memory or more",
+        "MIT",
+        "70 % right on yes/no",
+    ]
     cards_of(section).press(0)
     assert "Downloading: 0.00 of 2.00 GB" in cards_of(section).lines[0]["text"]
     named(section.opened, "Stop")

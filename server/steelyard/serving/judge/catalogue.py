@@ -23,8 +23,9 @@ class CatalogueEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     licence: str
     #: Tokens that it was trained to read; 0 where that is not known.
     context: int = 0
-    #: 0 and empty where the hub's metadata say so when it is downloaded.
+    #: Of the file; about, where its hash is empty, and 0 where it is known at the download alone.
     bytes: int = 0
+    #: Empty where the hub's metadata say so when it is downloaded.
     sha256: str = ""
     #: How good we found it; empty where it was not measured by us.
     measured: str = ""

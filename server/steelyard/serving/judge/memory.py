@@ -9,13 +9,13 @@ from pathlib import Path
 from steelyard.serving.judge.gguf import GgufHeader
 
 #: Bytes for a batch's numbers and the library itself, beside the file and the cache.
-_WORKING_BYTES = 256 * 1024**2
+WORKING_BYTES = 256 * 1024**2
 _GB = 1e9
 
 
 def required_bytes(header: GgufHeader, context_tokens: int, slots: int) -> int:
     """Return the bytes of a running judge: its file, its contexts' cache, and room to compute."""
-    return header.file_bytes + _cache_bytes(header, context_tokens, slots) + _WORKING_BYTES
+    return header.file_bytes + _cache_bytes(header, context_tokens, slots) + WORKING_BYTES
 
 
 def free_bytes() -> int | None:

@@ -16,6 +16,7 @@ from panel.viewable import Viewable
 from steelyard.datasets.wire import Dataset
 from steelyard.models.judge_wire import Judge, JudgeList, SetupTask
 from steelyard.models.qualification_wire import QualificationList
+from steelyard.serving.judge.memory import WORKING_BYTES
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -115,15 +116,15 @@ class JudgeSection(Section):
     def _card(self, judge: Judge) -> Choice:
         """Return a judge as a card: its identity, how good and how fast it is, and its next step."""
         task = judge.task if _runs(judge) else None
-        parts = [_size_of(judge), judge.licence or ""]
-        if judge.check is not None and judge.check.p50_ms is not None:
-            parts.append(f"{judge.check.p50_ms:,.0f} ms an answer")
-        text = " · ".join(part for part in parts if part)
+        memory = ((judge.bytes or 0) + WORKING_BYTES) / 1e9
+        size = f"{_size_of(judge)}, in {memory:.1f} GB of memory or more" if judge.bytes else ""
+        ms = None if judge.check is None else judge.check.p50_ms
+        speed = "" if ms is None else f"{ms:,.0f} ms an answer"
         measured = judge.measured or _NOT_MEASURED
+        so_far = "" if task is None else f"{_so_far(task)}{self._time_left(judge.name, task)}"
         # Exact measures stand in the hint.
-        text += f"\n{measured.partition(', log loss')[0].capitalize()}"
-        if task is not None:
-            text += f"\n{_so_far(task)}{self._time_left(judge.name, task)}"
+        quality = measured.partition(", log loss")[0].capitalize()
+        lines = (size, judge.licence, speed, quality, so_far)
         label = "Look" if judge.connected or task else "Set it up"
         if task is None and not judge.downloaded:
             label = f"Get it, {_size_of(judge)}".removesuffix(", ")
@@ -131,7 +132,7 @@ class JudgeSection(Section):
             label,
             partial(self._get, judge) if label.startswith("Get it") else partial(self._open, judge),
             title=f"{judge.name} ({judge.recommended})" if judge.recommended else judge.name,
-            text=text,
+            text="\n".join(line for line in lines if line),
             pill=f"{judge.kind}, {_state_of(judge)}",
             look="filled" if label.startswith("Get it") and judge.recommended else "outlined",
             hint=f"{label}: {judge.name}; {measured}",
