@@ -17,6 +17,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.components.cards import FRAME
 from steelyard_workbench.kit.theme import BLUE, GREY, SERIES
 
@@ -82,6 +83,19 @@ def intervals(
     )
 
 
+def interval_columns(measures: Sequence[Measure]) -> dict[str, list[Any]]:
+    """Return values, ends of intervals (the value itself where there is none) and numbers."""
+    return {
+        "value": [measure.value for measure in measures],
+        "low": [measure.value if measure.low is None else measure.low for measure in measures],
+        "high": [measure.value if measure.high is None else measure.high for measure in measures],
+        "n": [measure.n for measure in measures],
+        "interval": [
+            interval_text(measure.low, measure.high, form=".3f", to=" to ") for measure in measures
+        ],
+    }
+
+
 def room_for(values: Sequence[float]) -> tuple[float, float]:
     """Return a range that holds values, ends of intervals among them, with some room beside them.
 
@@ -91,6 +105,24 @@ def room_for(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values, default=0.0), max(values, default=1.0)
     width = (high - low) or abs(high) or 1.0
     return low - 0.05 * width, high + 0.05 * width
+
+
+def explain(
+    made: Any,
+    tooltips: Sequence[tuple[str, str]],
+    *,
+    marks: Any,
+    source: ColumnDataSource,
+    open_: Callable[[int], None] | None,
+    places: Sequence[int] | None = None,
+) -> None:
+    """Say of the mark under the pointer what it is, and open the rows behind one that is clicked.
+
+    ``places``: the numbers that ``open_`` takes, by mark; its index where left out.
+    """
+    made.hover.renderers, made.hover.tooltips = [marks], list(tooltips)
+    if open_ is not None:
+        on_tap(made, source, lambda at: open_(at if places is None else places[at]))
 
 
 def on_tap(made: Any, source: ColumnDataSource, open_: Callable[[int], None]) -> None:

@@ -140,24 +140,18 @@ def runs_chart(
     times = places_of(runs, series)
     measures = [measure_of(run.measures, measure) for run in runs]
     estimates = [estimate for estimate in measures if estimate is not None]
-    look = [series.index(run.series) for run in runs]
+    numbers = [series.index(run.series) for run in runs]
     source = ColumnDataSource(
         {
             "x": times,
-            "value": [estimate.value for estimate in estimates],
-            "low": [
-                estimate.value if estimate.low is None else estimate.low for estimate in estimates
-            ],
-            "high": [
-                estimate.value if estimate.high is None else estimate.high for estimate in estimates
-            ],
+            **figures.interval_columns(estimates),
             "series": [run.series for run in runs],
             "model": [run.evaluation.model_label for run in runs],
             "told": [named_text(measure, estimate) for estimate in estimates],
             "version": [run.evaluation.dataset_version for run in runs],
             "when": [utc_text(run.evaluation.created_at) for run in runs],
-            "marker": [_MARKERS[place % len(_MARKERS)] for place in look],
-            "color": [SERIES[place % len(SERIES)] for place in look],
+            "marker": [_MARKERS[place % len(_MARKERS)] for place in numbers],
+            "color": [SERIES[place % len(SERIES)] for place in numbers],
         }
     )
     chart = figures.plot(
@@ -176,27 +170,22 @@ def runs_chart(
             values = [estimates[at].value for at in own]
             chart.line([times[at] for at in own], values, color=SERIES[place % len(SERIES)])
     figures.intervals(chart, source, base="x", low="low", high="high")
-    marks = chart.scatter(
-        "x",
-        "value",
-        source=source,
-        marker="marker",
-        color="color",
-        size=11,
-        legend_group="series",
-        name="runs",
-    )
+    look = {"marker": "marker", "color": "color", "size": 11, "legend_group": "series"}
+    marks = chart.scatter("x", "value", source=source, name="runs", **look)
     chart.legend.location = "top_left"
     chart.add_layout(chart.legend[0], "below")
     chart.legend.orientation = "horizontal"
-    chart.hover.renderers = [marks]
-    chart.hover.tooltips = [
+    tooltips = [
         ("", "@model"),
         (TITLES[measure], "@told"),
         ("version", "@version"),
         ("run", "@when"),
     ]
-    figures.on_tap(chart, source, lambda place: open_(runs[place].evaluation.id))
+
+    def open_run(place: int) -> None:
+        open_(runs[place].evaluation.id)
+
+    figures.explain(chart, tooltips, marks=marks, source=source, open_=open_run)
     return chart
 
 

@@ -77,28 +77,21 @@ def number_line(
     )
     limits = [(line.limit, y) for line, y in zip(lines, places, strict=True) if line.limit]
     if limits:
-        chart.segment(
-            x0=[x for x, _ in limits],
-            x1=[x for x, _ in limits],
-            y0=[y - 0.35 for _, y in limits],
-            y1=[y + 0.35 for _, y in limits],
-            line_color=GREY,
-            line_width=2.5,
-            line_dash="dotted",
-        )
+        look = {"line_color": GREY, "line_width": 2.5, "line_dash": "dotted"}
+        x, low = [x for x, _ in limits], [y - 0.35 for _, y in limits]
+        chart.segment(x0=x, x1=x, y0=low, y1=[y + 0.35 for _, y in limits], **look)
     chart.add_layout(Span(location=0, dimension="height", line_color=GREY, line_width=1.5))
     chart.yaxis.ticker = places
     chart.yaxis.major_label_overrides = {
         place: _tick(line) for place, line in zip(places, lines, strict=True)
     }
     chart.ygrid.visible = False
-    chart.hover.renderers = [marks]
-    chart.hover.tooltips = [
+    tooltips = [
         ("", "@name"),
         ("change", "@x{+0.0000} (@low{+0.0000} to @high{+0.0000})"),
         ("decisions", "@n{0,0}"),
     ]
-    figures.on_tap(chart, source, open_)
+    figures.explain(chart, tooltips, marks=marks, source=source, open_=open_)
     return chart
 
 

@@ -76,13 +76,7 @@ def frontier_chart(
     source = ColumnDataSource(
         {
             "x": [next(beside) if x is None else x for x, _ in drawn],
-            "value": [estimate.value for estimate in estimates],
-            "low": [
-                estimate.value if estimate.low is None else estimate.low for estimate in estimates
-            ],
-            "high": [
-                estimate.value if estimate.high is None else estimate.high for estimate in estimates
-            ],
+            **figures.interval_columns(estimates),
             "model": [
                 point.model + (f", {_UNKNOWN[axis]}" if x is None else "") for x, point in drawn
             ],

@@ -21,7 +21,7 @@ from steelyard.evaluations.wire import (
     EvaluationDetail,
     SliceTable,
 )
-from steelyard.wire.measures import Measure, ReliabilityRow, interval_text
+from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.numbers import measure_text, named_text
 from steelyard_workbench.kit.escaping import cut
@@ -86,7 +86,7 @@ def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None)
     source = ColumnDataSource(
         {
             "x": [rows[i].mean_top_probability for i in filled],
-            **_interval_columns([_accuracy(rows[i]) for i in filled]),
+            **figures.interval_columns([_accuracy(rows[i]) for i in filled]),
             "bin": [bin_name(rows[i]) for i in filled],
         }
     )
@@ -106,15 +106,13 @@ def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None)
         "x", "value", source=source, size=11, color=BLUE, legend_label="bin of decisions"
     )
     chart.legend.location = "top_left"
-    chart.hover.renderers = [points]
-    chart.hover.tooltips = [
+    tooltips = [
         ("promised", "@bin"),
         ("mean", "@x{0.000}"),
         ("accuracy", "@value{0.000} (@interval)"),
         ("n", "@n{0,0}"),
     ]
-    if open_ is not None:
-        figures.on_tap(chart, source, lambda place: open_(filled[place]))
+    figures.explain(chart, tooltips, marks=points, source=source, open_=open_, places=filled)
     return chart
 
 
@@ -136,15 +134,14 @@ def bin_counts_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) 
         height=150,
         x_range=(0, 1.02),
     )
-    chart.vbar("x", top="n", width=0.09, source=source, color=BLUE)
+    bars = chart.vbar("x", top="n", width=0.09, source=source, color=BLUE)
     chart.y_range.start = 0
     chart.xaxis.ticker = FixedTicker(ticks=centres)
     chart.xaxis.major_label_overrides = {
         centre: f"{rows[i].n:,}" for centre, i in zip(centres, filled, strict=True)
     }
-    chart.hover.tooltips = [("promised", "@bin"), ("n", "@n{0,0}")]
-    if open_ is not None:
-        figures.on_tap(chart, source, lambda place: open_(filled[place]))
+    tooltips = [("promised", "@bin"), ("n", "@n{0,0}")]
+    figures.explain(chart, tooltips, marks=bars, source=source, open_=open_, places=filled)
     return chart
 
 
@@ -167,7 +164,7 @@ def coverage_chart(
     source = ColumnDataSource(
         {
             "x": [points[i].threshold for i, _ in known],
-            **_interval_columns([measure for _, measure in known]),
+            **figures.interval_columns([measure for _, measure in known]),
             "coverage": [points[i].coverage for i, _ in known],
         }
     )
@@ -180,8 +177,7 @@ def coverage_chart(
     )
     if name != "expected_reward":
         chart.y_range.start, chart.y_range.end = 0, 1.02
-    chart.varea("x", "low", "high", source=source, color=BLUE, alpha=0.2)
-    chart.line("x", "value", source=source, color=BLUE, width=2, legend_label=TITLES[name])
+    dots = _line(chart, source, TITLES[name])
     chart.step(
         "x",
         "coverage",
@@ -192,19 +188,16 @@ def coverage_chart(
         mode="after",
         legend_label="share answered",
     )
-    dots = chart.scatter("x", "value", source=source, size=6, color=BLUE)
     chart.legend.location = "bottom_left"
-    chart.hover.renderers = [dots]
-    chart.hover.tooltips = [
+    tooltips = [
         ("threshold", "@x{0.00}"),
         ("share answered", "@coverage{0.0%}"),
         (TITLES[name], "@value{0.000} (@interval)"),
         ("n", "@n{0,0}"),
     ]
-    if at is not None:
-        chart.add_layout(Span(location=at, dimension="height", line_color=GREY, line_width=2))
-    if open_ is not None:
-        figures.on_tap(chart, source, lambda place: open_(known[place][0]))
+    _mark_threshold(chart, at)
+    places = [i for i, _ in known]
+    figures.explain(chart, tooltips, marks=dots, source=source, open_=open_, places=places)
     return chart
 
 
@@ -232,7 +225,7 @@ def cost_chart(
     source = ColumnDataSource(
         {
             "x": [curve.points[i].threshold for i, _ in points],
-            **_interval_columns([measure for _, measure in points]),
+            **figures.interval_columns([measure for _, measure in points]),
             "coverage": [curve.points[i].coverage for i, _ in points],
         }
     )
@@ -243,9 +236,7 @@ def cost_chart(
         height=320,
         x_range=(0, 1),
     )
-    chart.varea("x", "low", "high", source=source, color=BLUE, alpha=0.2)
-    chart.line("x", "value", source=source, color=BLUE, width=2, legend_label="mean cost")
-    dots = chart.scatter("x", "value", source=source, size=6, color=BLUE)
+    dots = _line(chart, source, "mean cost")
     best = [
         (i, measure) for i, measure in points if curve.points[i].threshold == curve.best_threshold
     ]
@@ -266,18 +257,28 @@ def cost_chart(
             width=2,
             legend_label=f"cheapest if as sure as it is right: {curve.calibrated_threshold:.2f}",
         )
-    chart.hover.renderers = [dots]
-    chart.hover.tooltips = [
+    tooltips = [
         ("threshold", "@x{0.00}"),
         ("mean cost", "@value{0.0000} (@interval)"),
         ("acted on", "@coverage{0.0%}"),
         ("n", "@n{0,0}"),
     ]
+    _mark_threshold(chart, at)
+    places = [i for i, _ in points]
+    figures.explain(chart, tooltips, marks=dots, source=source, open_=open_, places=places)
+    return chart
+
+
+def _line(chart: Any, source: ColumnDataSource, name: str) -> Any:
+    """Draw values by threshold in the band of their intervals; return their dots."""
+    chart.varea("x", "low", "high", source=source, color=BLUE, alpha=0.2)
+    chart.line("x", "value", source=source, color=BLUE, width=2, legend_label=name)
+    return chart.scatter("x", "value", source=source, size=6, color=BLUE)
+
+
+def _mark_threshold(chart: Any, at: float | None) -> None:
     if at is not None:
         chart.add_layout(Span(location=at, dimension="height", line_color=GREY, line_width=2))
-    if open_ is not None:
-        figures.on_tap(chart, source, lambda place: open_(points[place][0]))
-    return chart
 
 
 def forest_chart(
@@ -298,7 +299,7 @@ def forest_chart(
         {
             "y": places,
             "name": [row.name for row in rows],
-            **_interval_columns(measures),
+            **figures.interval_columns(measures),
             "color": [GREY if row.is_small else BLUE for row in rows],
         }
     )
@@ -331,10 +332,8 @@ def forest_chart(
     chart.min_border_right = 70
     chart.ygrid.visible = False
     chart.toolbar_location = "above"
-    chart.hover.renderers = [points]
-    chart.hover.tooltips = [("", "@name"), (x, "@value{0.0000} (@interval)"), ("n", "@n{0,0}")]
-    if open_ is not None:
-        figures.on_tap(chart, source, open_)
+    tooltips = [("", "@name"), (x, "@value{0.0000} (@interval)"), ("n", "@n{0,0}")]
+    figures.explain(chart, tooltips, marks=points, source=source, open_=open_)
     return chart
 
 
@@ -415,19 +414,6 @@ def _accuracy(row: ReliabilityRow) -> Measure:
 
 def _measure(measure: object) -> Measure | None:
     return measure if isinstance(measure, Measure) else None
-
-
-def _interval_columns(measures: Sequence[Measure]) -> dict[str, list[Any]]:
-    """Return values, ends of intervals (the value itself where there is none) and numbers."""
-    return {
-        "value": [measure.value for measure in measures],
-        "low": [measure.value if measure.low is None else measure.low for measure in measures],
-        "high": [measure.value if measure.high is None else measure.high for measure in measures],
-        "n": [measure.n for measure in measures],
-        "interval": [
-            interval_text(measure.low, measure.high, form=".3f", to=" to ") for measure in measures
-        ],
-    }
 
 
 def _span(ends: Sequence[float], reference: float | None) -> tuple[float, float]:

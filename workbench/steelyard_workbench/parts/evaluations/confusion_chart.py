@@ -14,6 +14,19 @@ from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.numbers import percent_text
 from steelyard_workbench.kit.theme import GREY
 
+_TEXT = {
+    "text_align": "center",
+    "text_baseline": "middle",
+    "text_font_size": "12px",
+    "text_color": "ink",
+    "nonselection_text_alpha": 1.0,
+}
+_TOOLTIPS = [
+    ("right", "@target"),
+    ("answered", "@top"),
+    ("n", "@count{0,0}"),
+    ("share of the line", "@share{0.0%}"),
+]
 _FAINTEST, _FULLEST = (0xEA, 0xF3, 0xFB), (0x00, 0x45, 0x6B)
 
 
@@ -36,15 +49,16 @@ def confusion_chart(
         for j, top in zip(places, names, strict=True)
     ]
     shares = [count / total if total else 0.0 for _, _, count, total in cells]
+    targets, tops, counts, _ = zip(*cells, strict=True)
     source = ColumnDataSource(
         {
-            "target": [target for target, *_ in cells],
-            "top": [top for _, top, *_ in cells],
-            "count": [count for _, _, count, _ in cells],
+            "target": targets,
+            "top": tops,
+            "count": counts,
             "share": shares,
             "text": [
                 f"{count:,}\n{percent_text(share)}" if count else ""
-                for (_, _, count, _), share in zip(cells, shares, strict=True)
+                for count, share in zip(counts, shares, strict=True)
             ],
             "fill": [_blend(share) for share in shares],
             "ink": [_ink(share) for share in shares],
@@ -59,37 +73,13 @@ def confusion_chart(
         x_range=names,
         y_range=list(reversed(names)),
     )
-    unchanged = {"nonselection_fill_alpha": 0.55}
-    chart.rect(
-        "top",
-        "target",
-        width=1,
-        height=1,
-        source=source,
-        fill_color="fill",
-        line_color=GREY,
-        line_width="edge",
-        **unchanged,
-    )
-    chart.text(
-        "top",
-        "target",
-        text="text",
-        source=source,
-        text_align="center",
-        text_baseline="middle",
-        text_font_size="12px",
-        text_color="ink",
-        nonselection_text_alpha=1.0,
-    )
+    look = {"fill_color": "fill", "line_color": GREY, "line_width": "edge"}
+    size = {"width": 1, "height": 1}
+    chart.rect("top", "target", source=source, nonselection_fill_alpha=0.55, **look, **size)
+    chart.text("top", "target", text="text", source=source, **_TEXT)
     chart.xaxis.major_label_orientation = 0.6
     chart.grid.visible = False
-    chart.hover.tooltips = [
-        ("right", "@target"),
-        ("answered", "@top"),
-        ("n", "@count{0,0}"),
-        ("share of the line", "@share{0.0%}"),
-    ]
+    chart.hover.tooltips = _TOOLTIPS
     if open_ is not None:
         figures.on_tap(chart, source, lambda cell: open_(cells[cell][0], cells[cell][1]))
     return chart
