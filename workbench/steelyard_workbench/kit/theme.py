@@ -157,191 +157,168 @@ def colours_of(theme: str) -> dict[str, str]:
     return {name: pair[side] for name, pair in _TOKENS.items()} | outcomes
 
 
-def _of_theme(look: dict[str, str]) -> dict[str, object]:
-    """Return the colours that differ by theme: surfaces, buttons and text."""
-    hairline = f"1px solid {look['line']}"
-    return {
-        "MuiPaper": {
-            "styleOverrides": {
-                "root": {"backgroundImage": "none", **IN_CARD},
-                "rounded": {"borderRadius": 8},
-                "elevation1": {"border": hairline, "boxShadow": "0 1px 3px rgba(27,35,48,0.07)"},
-            }
-        },
-        # What cannot be pressed now is read all the same: MUI's own grey has 2 to 1.
-        "MuiButton": {
-            "styleOverrides": {
-                "root": {
-                    **_STILL,
-                    "&&": {
-                        "minHeight": _HEIGHT,
-                        "fontSize": TEXT,
-                        "padding": "2px 14px",
-                        "borderRadius": 6,
-                        "boxShadow": "none",
-                    },
-                    "&&.Mui-disabled": {"color": look["muted"]},
-                    "&&.MuiButton-outlined.MuiButton-colorPrimary:not(.Mui-disabled)": {
-                        "color": look["ink"],
-                        "borderColor": look["line-strong"],
-                        "backgroundColor": look["surface"],
-                        "&:hover": {"backgroundColor": look["sunk"]},
-                    },
-                    "&&.MuiButton-text.MuiButton-sizeSmall": {"padding": "2px 8px"},
-                },
-            }
-        },
-        "MuiListItemButton": {
-            "styleOverrides": {
-                "root": {
-                    "&.Mui-focusVisible": _INNER,
-                    "&&&&.Mui-selected": {
-                        "backgroundColor": look["accent-tint"],
-                        "color": look["accent"],
-                    },
-                }
-            }
-        },
-        # Items of a menu are thinned out to a third otherwise.
-        "MuiMenuItem": {
-            "styleOverrides": {
-                "root": {
-                    "&.Mui-focusVisible": _INNER,
-                    "&&.Mui-disabled": {"opacity": 1, "color": look["muted"]},
-                }
-            }
-        },
-        "MuiAccordion": {
-            "styleOverrides": {
-                "root": {
-                    "&&": {"border": hairline, "borderRadius": 8, "boxShadow": "none"},
-                    "&::before": {"display": "none"},
-                }
-            }
-        },
-        # What is said stands on the page, without a box: its icon and its words tell how it is.
-        "MuiAlert": {
-            "styleOverrides": {
-                "root": {
-                    "&&": {
-                        "border": 0,
-                        "padding": "2px 0",
-                        "background": "none",
-                        "color": "inherit",
-                        "fontSize": TEXT,
-                        "maxWidth": READING_WIDTH,
-                    },
-                    # But a message that comes and goes lies over the page.
-                    ".notistack-SnackbarContainer &&&": {
-                        "backgroundColor": look["surface"],
-                        "color": look["ink"],
-                        "padding": "4px 16px",
-                        "boxShadow": "0 2px 8px rgba(0,0,0,0.4)",
-                    },
-                },
-                "icon": {"&&": {"padding": "5px 0", "marginRight": "8px", "fontSize": "20px"}},
-                # The text begins beside the icon: paragraphs have margins between them only.
-                "message": {
-                    "&&": {"paddingBlock": "5px"},
-                    "& > .MuiAlertTitle-root:empty": {"display": "none"},
-                    "& :first-child, & p:first-of-type": {"marginTop": 0},
-                    "& p:last-of-type": {"marginBottom": 0},
-                },
-            }
-        },
-        "MuiAppBar": {
-            "styleOverrides": {
-                "root": {
-                    "backgroundColor": look["surface"],
-                    "backgroundImage": "none",
-                    "color": look["ink"],
-                    "boxShadow": "none",
-                    "borderBottom": hairline,
-                    "&& :focus-visible": _INNER,
-                }
-            }
-        },
-        # The bar, and the room that is kept for it above the page.
-        "MuiToolbar": {"styleOverrides": {"root": {"&&": {"minHeight": "48px"}}}},
-    }
+_HAIRLINE = f"1px solid {token('line')}"
+
+
+def _styles(**parts: object) -> dict[str, object]:
+    """Return the styles of a component by its parts, as MUI names them."""
+    return {"styleOverrides": parts}
 
 
 _COMPONENTS = {
-    # The label above a field, and the gap in its frame, which is as wide as the text of both.
-    "MuiInputLabel": {
-        "styleOverrides": {
-            "outlined": {
-                "&&:not(.MuiInputLabel-shrink)": {"transform": "translate(14px, 8px)"},
-                "&&.MuiInputLabel-shrink": {
-                    "fontSize": SMALL,
-                    "transform": "translate(14px, -8px)",
-                    "maxWidth": "calc(100% - 28px)",
-                },
-            }
-        }
-    },
-    "MuiOutlinedInput": {
-        "styleOverrides": {
-            "root": {
+    "MuiPaper": _styles(
+        root={"backgroundImage": "none", **IN_CARD},
+        rounded={"borderRadius": 8},
+        elevation1={"border": _HAIRLINE, "boxShadow": "0 1px 3px rgba(27,35,48,0.07)"},
+    ),
+    # What cannot be pressed now is read all the same: MUI's own grey has 2 to 1.
+    "MuiButton": _styles(
+        root={
+            **_STILL,
+            "&&": {
+                "minHeight": _HEIGHT,
+                "fontSize": TEXT,
+                "padding": "2px 14px",
                 "borderRadius": 6,
+                "boxShadow": "none",
+            },
+            "&&.Mui-disabled": {"color": token("muted")},
+            "&&.MuiButton-outlined.MuiButton-colorPrimary:not(.Mui-disabled)": {
+                "color": token("ink"),
+                "borderColor": token("line-strong"),
                 "backgroundColor": token("surface"),
-                "&&.MuiInputBase-multiline": {"padding": "8px 14px"},
+                "&:hover": {"backgroundColor": token("sunk")},
             },
-            "notchedOutline": {"&& legend": {"fontSize": SMALL}},
-            # Fields are of one height, whether text is written or chosen in them.
-            "input": {
-                "unicodeBidi": "plaintext",
-                "&&&:not(.MuiInputBase-inputMultiline)": {"paddingBlock": "8px"},
-            },
-        }
-    },
-    "MuiButtonBase": {"styleOverrides": {"root": {"&.Mui-focusVisible": _OUTLINE}}},
-    "MuiTab": {"styleOverrides": {"root": {"&.Mui-focusVisible": _INNER, **_AS_WRITTEN, **_STILL}}},
-    "MuiToggleButton": {
-        "styleOverrides": {
-            "root": {
-                **_AS_WRITTEN,
-                **_STILL,
-                "&&": {
-                    "flex": "0 0 auto",
-                    "width": "auto",
-                    "height": _HEIGHT,
-                    "padding": "0 14px",
-                    "backgroundColor": token("surface"),
-                },
-                "&&.MuiToggleButton-sizeSmall": {"padding": "0 9px"},
-                "&&&.Mui-selected": {
-                    "backgroundColor": token("accent-tint"),
-                    "color": token("accent"),
-                },
+            "&&.MuiButton-text.MuiButton-sizeSmall": {"padding": "2px 8px"},
+        },
+    ),
+    "MuiListItemButton": _styles(
+        root={
+            "&.Mui-focusVisible": _INNER,
+            "&&&&.Mui-selected": {
+                "backgroundColor": token("accent-tint"),
+                "color": token("accent"),
             },
         }
-    },
-    "MuiToggleButtonGroup": {"styleOverrides": {"root": {"&&": {"flexWrap": "wrap"}}}},
+    ),
+    # Items of a menu are thinned out to a third otherwise.
+    "MuiMenuItem": _styles(
+        root={
+            "&.Mui-focusVisible": _INNER,
+            "&&.Mui-disabled": {"opacity": 1, "color": token("muted")},
+        }
+    ),
+    "MuiAccordion": _styles(
+        root={
+            "&&": {"border": _HAIRLINE, "borderRadius": 8, "boxShadow": "none"},
+            "&::before": {"display": "none"},
+        }
+    ),
+    # What is said stands on the page, without a box: its icon and its words tell how it is.
+    "MuiAlert": _styles(
+        root={
+            "&&": {
+                "border": 0,
+                "padding": "2px 0",
+                "background": "none",
+                "color": "inherit",
+                "fontSize": TEXT,
+                "maxWidth": READING_WIDTH,
+            },
+            # But a message that comes and goes lies over the page.
+            ".notistack-SnackbarContainer &&&": {
+                "backgroundColor": token("surface"),
+                "color": token("ink"),
+                "padding": "4px 16px",
+                "boxShadow": "0 2px 8px rgba(0,0,0,0.4)",
+            },
+        },
+        icon={"&&": {"padding": "5px 0", "marginRight": "8px", "fontSize": "20px"}},
+        # The text begins beside the icon: paragraphs have margins between them only.
+        message={
+            "&&": {"paddingBlock": "5px"},
+            "& > .MuiAlertTitle-root:empty": {"display": "none"},
+            "& :first-child, & p:first-of-type": {"marginTop": 0},
+            "& p:last-of-type": {"marginBottom": 0},
+        },
+    ),
+    "MuiAppBar": _styles(
+        root={
+            "backgroundColor": token("surface"),
+            "backgroundImage": "none",
+            "color": token("ink"),
+            "boxShadow": "none",
+            "borderBottom": _HAIRLINE,
+            "&& :focus-visible": _INNER,
+        }
+    ),
+    # The bar, and the room that is kept for it above the page.
+    "MuiToolbar": _styles(root={"&&": {"minHeight": "48px"}}),
+    # The label above a field, and the gap in its frame, which is as wide as the text of both.
+    "MuiInputLabel": _styles(
+        outlined={
+            "&&:not(.MuiInputLabel-shrink)": {"transform": "translate(14px, 8px)"},
+            "&&.MuiInputLabel-shrink": {
+                "fontSize": SMALL,
+                "transform": "translate(14px, -8px)",
+                "maxWidth": "calc(100% - 28px)",
+            },
+        }
+    ),
+    "MuiOutlinedInput": _styles(
+        root={
+            "borderRadius": 6,
+            "backgroundColor": token("surface"),
+            "&&.MuiInputBase-multiline": {"padding": "8px 14px"},
+        },
+        notchedOutline={"&& legend": {"fontSize": SMALL}},
+        # Fields are of one height, whether text is written or chosen in them.
+        input={
+            "unicodeBidi": "plaintext",
+            "&&&:not(.MuiInputBase-inputMultiline)": {"paddingBlock": "8px"},
+        },
+    ),
+    "MuiButtonBase": _styles(root={"&.Mui-focusVisible": _OUTLINE}),
+    "MuiTab": _styles(root={"&.Mui-focusVisible": _INNER, **_AS_WRITTEN, **_STILL}),
+    "MuiToggleButton": _styles(
+        root={
+            **_AS_WRITTEN,
+            **_STILL,
+            "&&": {
+                "flex": "0 0 auto",
+                "width": "auto",
+                "height": _HEIGHT,
+                "padding": "0 14px",
+                "backgroundColor": token("surface"),
+            },
+            "&&.MuiToggleButton-sizeSmall": {"padding": "0 9px"},
+            "&&&.Mui-selected": {
+                "backgroundColor": token("accent-tint"),
+                "color": token("accent"),
+            },
+        },
+    ),
+    "MuiToggleButtonGroup": _styles(root={"&&": {"flexWrap": "wrap"}}),
     # What was chosen, in a field for several.
-    "MuiChip": {
-        "styleOverrides": {
-            "root": {
-                "&&": {
-                    "height": 24,
-                    "color": token("accent"),
-                    "backgroundColor": token("accent-tint"),
-                    "& .MuiChip-deleteIcon": {"color": "inherit", "fontSize": 16},
-                }
+    "MuiChip": _styles(
+        root={
+            "&&": {
+                "height": 24,
+                "color": token("accent"),
+                "backgroundColor": token("accent-tint"),
+                "& .MuiChip-deleteIcon": {"color": "inherit", "fontSize": 16},
             }
         }
-    },
+    ),
     # Panel-material-ui gives code a light blue of 2.3 to 1 on white.
-    "MuiTypography": {"styleOverrides": {"root": {"&& code": {"color": "inherit"}}}},
+    "MuiTypography": _styles(root={"&& code": {"color": "inherit"}}),
     # A long title ends in its dialog on a phone, too.
-    "MuiDialogTitle": {"styleOverrides": {"root": {"flexShrink": 1}}},
+    "MuiDialogTitle": _styles(root={"flexShrink": 1}),
     # A dialog that is scrolled takes the focus itself.
-    "MuiDialog": {"styleOverrides": {"paper": {"&:focus-visible": _INNER}}},
-    "MuiSwitch": {
-        "styleOverrides": {"root": {"&:has(input:focus-visible)": _INNER}},
-    },
-    "MuiCheckbox": {"styleOverrides": {"root": {"&:has(input:focus-visible)": _INNER}}},
-    "MuiRadio": {"styleOverrides": {"root": {"&:has(input:focus-visible)": _INNER}}},
+    "MuiDialog": _styles(paper={"&:focus-visible": _INNER}),
+    "MuiSwitch": _styles(root={"&:has(input:focus-visible)": _INNER}),
+    "MuiCheckbox": _styles(root={"&:has(input:focus-visible)": _INNER}),
+    "MuiRadio": _styles(root={"&:has(input:focus-visible)": _INNER}),
 }
 
 
@@ -361,8 +338,7 @@ def _config(theme: str) -> dict[str, object]:
         "divider": look["line"],
         "look": look,
     }
-    components = {**_COMPONENTS, **_of_theme(look)}
-    return {"palette": palette, "typography": _TYPOGRAPHY, "components": components}
+    return {"palette": palette, "typography": _TYPOGRAPHY, "components": _COMPONENTS}
 
 
 THEME_CONFIG = {theme: _config(theme) for theme in ("light", "dark")}
