@@ -189,11 +189,7 @@ class Steps(Viewer):
             ("Read the check", Choice("See the check", check, text="is it better?"), is_read),
             (
                 "Name it",
-                Choice(
-                    "Name a decision",
-                    self._name,
-                    text="programs call it by its name",
-                ),
+                Choice("Name a decision", self._name, text="programs call it by its name"),
                 is_named,
             ),
             ("Use it", Choice("Copy the code", use, text="a line in your program"), is_used),

@@ -90,11 +90,27 @@ class PageRequest:
 class _Table(pn.widgets.Tabulator):
     """A table whose widest column takes the room that the others leave."""
 
-    def __init__(self, *, widths: Mapping[str, int], **options: Any) -> None:
+    def __init__(
+        self, titles: dict[str, str], widths: Mapping[str, int], *, mark: str, **options: Any
+    ) -> None:
+        import pandas as pd  # Tabulator takes nothing else
+
+        widths = {name: widths.get(name, _DEFAULT_WIDTH) for name in titles}
         self._wide = max(widths, key=widths.__getitem__)
         self._least = min(widths[self._wide], max(_LEAST_WIDTH, widths[self._wide] // 2))
-        fixed = {name: width for name, width in widths.items() if name != self._wide}
-        super().__init__(widths=fixed, **options)
+        super().__init__(
+            value=pd.DataFrame(columns=list(titles), index=pd.Index([], name=_ID_FIELD)),
+            titles=titles,
+            widths={name: width for name, width in widths.items() if name != self._wide},
+            pagination=None,
+            show_index=False,
+            disabled=True,
+            layout="fit_columns",
+            sizing_mode="stretch_width",
+            css_classes=[mark],
+            stylesheets=[GRID_CSS, _CELL_CSS, _card_names(titles)],
+            **options,
+        )
 
     # What the public ``configuration`` says of a column, Panel gives to the one before it where rows
     # have boxes to select them (1.9).
@@ -174,11 +190,8 @@ class FrameTable(Viewer):
         self._titles = dict(titles)
         self._sortable = frozenset(sortable)
         self._page_size = page_size
-        self._drawn: dict[str, Callable[[Any], str]] = {
-            **dict.fromkeys(wrapped, _draw_wrapped),
-            **dict.fromkeys(chips, _draw_chips),
-            **dict.fromkeys(markup, str),
-        }
+        self._drawn = dict.fromkeys(wrapped, _draw_wrapped) | dict.fromkeys(chips, _draw_chips)
+        self._drawn |= dict.fromkeys(markup, str)
         self._on_open, self._on_note = on_open, on_note
         self._is_filling = False
         self._rows = pl.DataFrame()
@@ -186,24 +199,14 @@ class FrameTable(Viewer):
         #: before it is heard of here.
         self._known: dict[str, dict[str, Any]] = {}
         self._chosen: dict[Any, None] = {}
-        widths = widths or {}
         mark = new_mark()
-        import pandas as pd  # Tabulator takes nothing else
-
         self._table = _Table(
-            value=pd.DataFrame(columns=list(self._titles), index=pd.Index([], name=_ID_FIELD)),
-            pagination=None,
-            show_index=False,
-            disabled=True,
-            titles=self._titles,
+            self._titles,
+            widths or {},
+            mark=mark,
             formatters=dict.fromkeys(self._drawn, "html"),
-            widths={name: widths.get(name, _DEFAULT_WIDTH) for name in self._titles},
             selectable="checkbox" if selectable else False,
-            layout="fit_columns",
-            sizing_mode="stretch_width",
             sortable={name: name in self._sortable for name in self._titles},
-            css_classes=[mark],
-            stylesheets=[GRID_CSS, _CELL_CSS, _card_names(self._titles)],
         )
         self._keys = TableKeys(
             on_open=self.open,
@@ -221,13 +224,9 @@ class FrameTable(Viewer):
         self._count = pn.pane.HTML("", margin=(5, 10), align="center")
         self._problem = pn.Column(sizing_mode="stretch_width")
         self.refresh = Task(self._refresh, not_loaded(what), self._problem)
-        self._box = pn.Column(
-            self._problem,
-            self._table,
-            self._keys,
-            pn.Row(self._pages, self._count),
-            sizing_mode="stretch_width",
-        )
+        foot = pn.Row(self._pages, self._count)
+        parts = (self._problem, self._table, self._keys, foot)
+        self._box = pn.Column(*parts, sizing_mode="stretch_width")
 
     def __panel__(self) -> Viewable:
         return self._box

@@ -41,6 +41,13 @@ KINDS: dict[FlipKind, str] = {
     "broken": "right before, wrong after",
     "changed": "wrong in both, with another answer",
 }
+_TITLES = {
+    "context": "Text",
+    "decision": "Decision",
+    "right": "Right",
+    "before": "Before",
+    "after": "After",
+}
 _PAGE_ROWS = 10
 _SHORT = 160
 _SCHEMA: dict[str, Any] = {
@@ -108,13 +115,7 @@ class FlipBrowser(Viewer):
             self._fetch,
             what="The changes",
             id_column="place",
-            titles={
-                "context": "Text",
-                "decision": "Decision",
-                "right": "Right",
-                "before": "Before",
-                "after": "After",
-            },
+            titles=_TITLES,
             widths={"right": 130, "before": 170, "after": 170, "context": 460},
             wrapped=("context",),
             chips=("right", "before", "after"),

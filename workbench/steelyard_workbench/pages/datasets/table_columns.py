@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -70,6 +70,25 @@ def read_columns(table: Table, decisions: Sequence[dict[str, Any]]) -> ReadTable
     return ReadTable(table, columns, labels)
 
 
+def _question(name: str, label: Label) -> pmui.TextInput:
+    return pmui.TextInput(
+        label=f"What {name} answers",
+        value=label.question,
+        max_length=1_000,
+        width=340,
+        disabled=label.definition is not None,
+    )
+
+
+def _no_label(name: str, values: Iterable[str], counts: Iterable[str]) -> pmui.MultiChoice:
+    return pmui.MultiChoice(
+        label=_NO_LABEL.format(name),
+        options=list(dict.fromkeys([*values, *counts]))[:MOST_SHOWN],
+        value=sorted(values),
+        width=340,
+    )
+
+
 class TableColumns(Viewer):
     """Asks for the meaning of the columns, and shows the rows to be stored.
 
@@ -101,16 +120,7 @@ class TableColumns(Viewer):
             value=[label.column for label in columns.labels],
             inline=True,
         )
-        self.questions = {
-            name: pmui.TextInput(
-                label=f"What {name} answers",
-                value=label.question,
-                max_length=1_000,
-                width=340,
-                disabled=label.definition is not None,
-            )
-            for name, label in read.labels.items()
-        }
+        self.questions = {name: _question(name, label) for name, label in read.labels.items()}
         values = {
             name: count_values(table, name)
             for name, label in read.labels.items()
@@ -123,23 +133,15 @@ class TableColumns(Viewer):
         }
         self.kinds = {
             name: pmui.Select(
-                label=f"A row of {name} has",
-                options=_KINDS,
-                value=read.labels[name].kind,
-                width=320,
+                label=f"A row of {name} has", options=_KINDS, value=label.kind, width=320
             )
-            for name in values
-            if read.labels[name].kind in _KINDS.values()
+            for name, label in read.labels.items()
+            if name in values and label.kind in _KINDS.values()
         }
         for name, kind in self.kinds.items():
             pn.bind(partial(self._ask_as, name), kind, watch=True)
         self.no_label = {
-            name: pmui.MultiChoice(
-                label=_NO_LABEL.format(name),
-                options=list(dict.fromkeys([*read.labels[name].no_label, *counts]))[:MOST_SHOWN],
-                value=sorted(read.labels[name].no_label),
-                width=340,
-            )
+            name: _no_label(name, read.labels[name].no_label, counts)
             for name, counts in values.items()
         }
         self._labels: dict[tuple[str, ...], Label] = {}

@@ -75,11 +75,8 @@ class EditForm(Viewer):
         self.model = pmui.Select(
             label="Model", options={"the server's default": ""}, sizing_mode="stretch_width"
         )
-        self.note = pmui.TextInput(
-            label="What changes, for your colleagues",
-            visible=bool(name),
-            sizing_mode="stretch_width",
-        )
+        label = "What changes, for your colleagues"
+        self.note = pmui.TextInput(label=label, visible=bool(name), sizing_mode="stretch_width")
         self.staging = pmui.Switch(
             label="Point staging to it", value=True, visible=bool(name), align="center"
         )
@@ -97,19 +94,15 @@ class EditForm(Viewer):
             self._add(decision)
         pn.bind(self._changed, self.model, watch=True)
         self.fill.start()
+        try_ = Write(self._try, "Not tried:", self._place, scope=scope)
         label = "Save as a new version" if name else "Make it"
-        verbs: list[tuple[str, str, Callable[..., Any]]] = [
-            (label, "contained", self.save.on_event)
-        ]
+        buttons = [pmui.Button(label=label, variant="contained", on_click=self.save.on_event)]
         if on_try is not None:
-            try_ = Write(self._try, "Not tried:", self._place, scope=scope)
-            verbs.append(("Try it on rows", "outlined", try_.on_event))
-        verbs.append(("Add a question", "text", lambda _: self._add({"id": self._free_name()})))
-        verbs.append(("Leave it", "text", lambda _: on_leave()))
-        buttons = []
-        for label, variant, do in verbs:
-            buttons.append(pmui.Button(label=label, variant=variant))
-            buttons[-1].on_click(do)
+            label = "Try it on rows"
+            buttons.append(pmui.Button(label=label, variant="outlined", on_click=try_.on_event))
+        for label, do in (("Add a question", self._add_another), ("Leave it", on_leave)):
+            button = pmui.Button(label=label, variant="text", on_click=lambda _, do=do: do())
+            buttons.append(button)
         self._box = card(
             heading(f"A new version, from version {base.version}" if base else "A new decision"),
             self.new_name,
@@ -164,9 +157,9 @@ class EditForm(Viewer):
         pn.bind(self._changed, self.act_from[form], watch=True)
         self._draw()
 
-    def _free_name(self) -> str:
+    def _add_another(self) -> None:
         taken = {form.id for form in self.act_from}
-        return next(name for n in range(2, 99) if (name := f"answer_{n}") not in taken)
+        self._add({"id": next(id_ for n in range(2, 99) if (id_ := f"answer_{n}") not in taken)})
 
     def _remove(self, form: DecisionForm) -> None:
         if len(self.act_from) > 1:

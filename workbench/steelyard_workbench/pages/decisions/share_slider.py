@@ -51,24 +51,7 @@ def share_card(page: OnePartPage, looked: Looked) -> Viewable:
     if not others:
         text = "Point staging to another version, and it may answer a share of the requests."
         return card(heading("Share of traffic"), empty(text), *_stopped(page, looked, pn.Column()))
-    percent = pmui.IntSlider(
-        label="Percent of the requests for production",
-        start=0,
-        end=MOST,
-        value=0 if running is None else round(running.share * 100),
-        marks=[{"value": step, "label": str(step)} for step in (0, *STEPS, MOST)],
-        sizing_mode="stretch_width",
-    )
-    to = pmui.Select(
-        label="Answered by",
-        options=[each.alias for each in others],
-        value=others[0].alias if running is None else running.to,
-        width=180,
-    )
-    ramp = None if running is None else running.ramp
-    hours = ramp.step_hours if ramp is not None and ramp.steps else 0
-    options = _THEN if hours in _THEN.values() else {**_THEN, f"grows each {hours:g} hours": hours}
-    then = pmui.Select(label="And then", options=options, value=hours, width=230)
+    percent, to, then = _fields(running, [each.alias for each in others])
     reason = pmui.TextInput(
         label="Why, for the history (may be empty)", sizing_mode="stretch_width", max_width=330
     )
@@ -112,6 +95,26 @@ def share_card(page: OnePartPage, looked: Looked) -> Viewable:
         pn.FlexBox(to, then, reason, *buttons, align_items="center"),
         place,
     )
+
+
+def _fields(
+    running: NamedShare | None, aliases: list[str]
+) -> tuple[pmui.IntSlider, pmui.Select, pmui.Select]:
+    """Return the fields of a share: percent, alias, and how it grows; as the running one stands."""
+    percent = pmui.IntSlider(
+        label="Percent of the requests for production",
+        start=0,
+        end=MOST,
+        value=0 if running is None else round(running.share * 100),
+        marks=[{"value": step, "label": str(step)} for step in (0, *STEPS, MOST)],
+        sizing_mode="stretch_width",
+    )
+    alias = aliases[0] if running is None else running.to
+    to = pmui.Select(label="Answered by", options=aliases, value=alias, width=180)
+    ramp = None if running is None else running.ramp
+    hours = ramp.step_hours if ramp is not None and ramp.steps else 0
+    options = _THEN if hours in _THEN.values() else {**_THEN, f"grows each {hours:g} hours": hours}
+    return percent, to, pmui.Select(label="And then", options=options, value=hours, width=230)
 
 
 def steps_after(percent: int) -> list[float]:

@@ -107,10 +107,7 @@ class LabelingForm(Viewer):
         self.n_rows = pmui.IntInput(label="At most rows", value=500, start=1, end=10_000, width=140)
         self.asked = pmui.Select(
             label="Ask",
-            options={
-                "Another question": _OWN,
-                **{f"As in {name}": id_ for name, id_ in names.items()},
-            },
+            options={"Another question": _OWN} | {f"As in {n}": id_ for n, id_ in names.items()},
             value=_OWN,
             width=330,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,13 @@ def _by_id(decisions: Sequence[Any]) -> dict[str, tuple[bytes, tuple[str, ...], 
     }
 
 
+def _outcome_field(name: str, outcomes: Iterable[str], value: str) -> pmui.Select:
+    options = [_NONE, *outcomes]
+    return pmui.Select(
+        label=f"Right for {name}", options=options, value=value, width=200, size="small"
+    )
+
+
 class WasItRight(Viewer):
     """Asks whether answers were right: feedback on them, and a row with the outcomes that are.
 
@@ -113,37 +120,23 @@ class WasItRight(Viewer):
         self.new_name = pmui.TextInput(
             label="Name of the new dataset", value="my_questions", width=200, size="small"
         )
+        sides = {"training": "training", "the check": "evaluation"}
         self.side = pmui.Select(
-            label="For",
-            options={"training": "training", "the check": "evaluation"},
-            value="training",
-            width=120,
-            size="small",
+            label="For", options=sides, value="training", width=120, size="small"
         )
         decisions, self._price_usd = answers[0].decisions, answers[0].charge.amount_usd
         self._tops = {name: result.top for name, result in decisions.items()}
         self.right = {
-            name: pmui.Select(
-                label=f"Right for {name}",
-                options=[_NONE, *result.probabilities],
-                value=labels.get(name, _NONE),
-                width=200,
-                size="small",
-            )
+            name: _outcome_field(name, result.probabilities, labels.get(name, _NONE))
             for name, result in decisions.items()
         }
         self.said = pn.Column(sizing_mode="stretch_width")
+        named = {"name": self.new_name}
         self.save = Write(
-            self._save,
-            "Not kept:",
-            self.said,
-            refused="Keep it",
-            scope=scope,
-            fields={"name": self.new_name},
+            self._save, "Not kept:", self.said, refused="Keep it", scope=scope, fields=named
         )
-        self.choose = pn.FlexBox(
-            *self.right.values(), Choices([Choice("Keep it", self.save.start, look="filled")])
-        )
+        keep = Choices([Choice("Keep it", self.save.start, look="filled")])
+        self.choose = pn.FlexBox(*self.right.values(), keep)
         is_single = len(answers) == 1
         self.choose.visible = bool(labels) or not is_single
         self.buttons = Choices(self._offer_presses() if is_single else [], layout="row")
@@ -152,11 +145,10 @@ class WasItRight(Viewer):
             key=f"waiting rows {session.account}", text=_write(session.waiting_rows)
         )
         pn.bind(self._remember, self._memory.param.text, watch=True)
+        text = "One press tells Live, as feedback, and keeps the text as a row."
         self.fields = card(
             heading("Was it right?"),
-            pmui.Typography(
-                "One press tells Live, as feedback, and keeps the text as a row.", variant="body2"
-            ),
+            pmui.Typography(text, variant="body2"),
             self.buttons,
             self.choose,
             pn.FlexBox(self.dataset, self.new_name, self.side, margin=(10, 0, 0, 0)),

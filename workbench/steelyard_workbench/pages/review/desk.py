@@ -83,6 +83,7 @@ class Desk(Viewer):
         self._filling_table = Task(self._fill_table)
         self._opening = Task(self._open_number, on_failure=self._show_failure)
         self._make_views(on_leave)
+        self._box = self._lay_out()
         if draft.sealed is not None:
             self.steps.forbid(_sealed_text(draft))
 
@@ -137,20 +138,21 @@ class Desk(Viewer):
             on_sealed=self._on_sealed,
         )
         self.outcomes = OutcomesPanel(client, draft.id, self._edit_outcomes)
-        may_seal = self.session.may_change
         self._head = DeskHead(
             draft,
             self.session.reviewer,
             is_signed_in=self.session.is_signed_in,
             on_reviewer=self._on_reviewer,
             on_turn=self.turn_view,
-            on_outcomes=self.outcomes.turn if may_seal else None,
-            on_seal=self.seal.ask if may_seal else None,
+            on_outcomes=self.outcomes.turn if self.session.may_change else None,
+            on_seal=self.seal.ask if self.session.may_change else None,
             on_leave=on_leave,
         )
         self._middle = pn.Column(sizing_mode="stretch_width")
         self._in_middle: Viewable | Viewer | None = None
-        self._box = pn.Column(
+
+    def _lay_out(self) -> pn.Column:
+        return pn.Column(
             _after_row(self._head),
             self._notices,
             self.outcomes,

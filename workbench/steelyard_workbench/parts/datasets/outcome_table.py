@@ -16,6 +16,10 @@ _ROW_HEIGHT, _MOST_HEIGHT = 54, 460
 MOST_SHOWN = 60
 
 
+def _text_field(label: str, text: str, *, most: int, width: int) -> pmui.TextInput:
+    return pmui.TextInput(label=label, value=text, max_length=most, width=width, size="small")
+
+
 class OutcomeEditor(Viewer):
     """Edits outcomes: names, descriptions and merges.
 
@@ -39,22 +43,12 @@ class OutcomeEditor(Viewer):
         values = list(counts)[:MOST_SHOWN]
         edit_of = {value: OutcomeEdit(value) for value in values} | dict(edits or {})
         self.names = {
-            value: pmui.TextInput(
-                label=f"Name of {value}",
-                value=edit_of[value].name,
-                max_length=100,
-                width=200,
-                size="small",
-            )
+            value: _text_field(f"Name of {value}", edit_of[value].name, most=100, width=200)
             for value in values
         }
         self.descriptions = {
-            value: pmui.TextInput(
-                label=f"What {value} means",
-                value=edit_of[value].description,
-                max_length=500,
-                width=300,
-                size="small",
+            value: _text_field(
+                f"What {value} means", edit_of[value].description, most=500, width=300
             )
             for value in values
         }
@@ -75,20 +69,13 @@ class OutcomeEditor(Viewer):
         }
         self.merge = pmui.Button(label="", variant="contained", size="small")
         self.merge.on_click(lambda _: self.take_proposal())
-        rows = []
-        for value in values:
-            number = pmui.Typography(f"{counts[value]:,} rows", variant="body2", width=90)
-            fields = (self.names[value], number, self.descriptions[value], self.same[value])
-            rows.append(pn.FlexBox(*fields, align_items="center"))
-            for widget in (self.names[value], self.descriptions[value], self.same[value]):
-                pn.bind(self._changed, widget, watch=True)
+        rows = [self._row(value) for value in values]
         rest = len(counts) - len(values)
+        text = f"{rest:,} further values stay as they are."
         self._box = pmui.Details(
             # The labels of the first fields stand above their frames.
             pn.Column(*rows, margin=(8, 0, 0, 0), sizing_mode="stretch_width"),
-            pmui.Typography(
-                f"{rest:,} further values stay as they are.", variant="body2", visible=rest > 0
-            ),
+            pmui.Typography(text, variant="body2", visible=rest > 0),
             title=f"Answers of {column}: {len(counts):,}",
             collapsed=not is_open,
             # Few outcomes are seen at once, many are scrolled through.
@@ -98,10 +85,16 @@ class OutcomeEditor(Viewer):
         )
         self._offer = pn.Row(self.merge, visible=bool(self.proposed))
         self._describe()
-        self._whole = pn.Column(self._offer, self._box, sizing_mode="stretch_width")
+
+    def _row(self, value: str) -> pn.FlexBox:
+        fields = (self.names[value], self.descriptions[value], self.same[value])
+        for widget in fields:
+            pn.bind(self._changed, widget, watch=True)
+        number = pmui.Typography(f"{self._counts[value]:,} rows", variant="body2", width=90)
+        return pn.FlexBox(fields[0], number, *fields[1:], align_items="center")
 
     def __panel__(self) -> Viewable:
-        return self._whole
+        return pn.Column(self._offer, self._box, sizing_mode="stretch_width")
 
     @property
     def edits(self) -> dict[str, OutcomeEdit]:
