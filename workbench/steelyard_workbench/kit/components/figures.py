@@ -116,7 +116,7 @@ def explain(
     open_: Callable[[int], None] | None,
     places: Sequence[int] | None = None,
 ) -> None:
-    """Say of the mark under the pointer what it is, and open the rows behind one that is clicked.
+    """Show tooltips of the mark under the pointer, and open the rows behind one that is clicked.
 
     ``places``: the numbers that ``open_`` takes, by mark; its index where left out.
     """
