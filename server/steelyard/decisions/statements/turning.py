@@ -36,6 +36,15 @@ _CONTRACTED |= {"won't": "will", "can't": "can", "shan't": "shall"}
 CONTRACTIONS = {word.replace("'", ""): verb for word, verb in _CONTRACTED.items()} | _CONTRACTED
 CONTRACTIONS["cannot"] = "can"
 _PERSONS = word_set("i you he she it we they")
+#: What is said of a thing that is not there yet.
+_SOUGHT = word_set(
+    "needed required wanted requested asked mentioned offered promised recommended planned"
+)
+#: Those that "is" is asked of, and what makes them a part of a longer subject all the same.
+_ALONE, _AFTER_PERSON = (
+    word_set("i you he she we they"),
+    word_set("and or who that which , two three"),
+)
 QUESTION_WORDS = word_set("what which who whom whose when where why how")
 #: What reading a sentence may cost: so much, and so much for each word.
 _COST, _COST_OF_WORD = 4.5, 0.45
@@ -80,7 +89,10 @@ def _clause_of_auxiliary(tokens: Tokens) -> Clause:
         raise DeclinedError
     if rest[0].word == "there":
         return Clause(rest[:1], auxiliary, rest[1:])
-    if rest[0].word in _PERSONS and KINDS[auxiliary] == "base":
+    ends_at_person = KINDS[auxiliary] == "be" and rest[0].word in _ALONE
+    if (ends_at_person and rest[1].word not in _AFTER_PERSON) or (
+        rest[0].word in _PERSONS and KINDS[auxiliary] == "base"
+    ):
         clause = Clause(rest[:1], auxiliary, rest[1:])
         refuse_alternatives(clause)
         return clause
@@ -230,6 +242,16 @@ def clause_of_phrase(tokens: Tokens) -> Clause:
     is_lone = len(tokens) == 1 or (len(tokens) == 2 and "A" in first)
     if (is_lone and likely & {"M", "E", "I"} and "N" not in likely) or {"D", "P"} & first.keys():
         return Clause(this, "is", rest)
+    nouns = tokens[:-1]
+    is_state = "E" in likely and "N" not in likely and 0 < len(nouns) <= _MAX_NOUNS
+    if is_state and _is_noun(classes_of(nouns[-1])):
+        # "Refund wanted": a refund is; "customer satisfied": the customer is.
+        is_new = tokens[-1].word in _SOUGHT
+        many = is_plural(nouns)
+        article = indefinite_article(rest[0].word) if is_new else "the"
+        lacks = is_new and (many or is_mass(nouns))
+        subject = rest[:-1] if lacks else (*words_of(article), *rest[:-1])
+        return Clause(subject, "are" if many else "is", rest[-1:])
     is_noun = "N" in likely and len(tokens) <= _MAX_NOUNS and head_of(tokens) is tokens[-1]
     if not is_noun or subject_cost(tokens) > 3.0 or not tokens[-1].word[0].isalpha():
         raise DeclinedError
