@@ -268,12 +268,14 @@ def _named(table: Table, mapping: Mapping, names: Path, encoding: str | None) ->
 
 def _roles(table: Table, roles: dict[str, Sequence[str]]) -> dict[str, str]:
     """Return the role of each column that an option names; refuse two for one, and unknown columns."""
+    from steelyard.client.tables.columns import listed
+
     named: dict[str, str] = {}
     for role, columns in roles.items():
         for column in columns:
             if column not in table.columns:
                 raise ValueError(
-                    f"There is no column {column!r}; the file has {', '.join(table.columns)}."
+                    f"There is no column {column!r}; the file has {listed(table.columns)}."
                 )
             # Any column may be kept beside the rows.
             if named.setdefault(column, role) != role and role != "metadata":
@@ -289,7 +291,9 @@ def _without_label(table: Table, used: set[str]) -> str:
             f"The file has one column, {table.columns[0]}; add one with the right outcomes, or ask "
             "other models to label its rows with steelyard labeling."
         )
-    others = ", ".join(name for name in table.columns if name not in used)
+    from steelyard.client.tables.columns import listed
+
+    others = listed([name for name in table.columns if name not in used])
     sentence = f"No column looks like a label; name one of {others} with --label."
     return " ".join((sentence, *table.notes))
 

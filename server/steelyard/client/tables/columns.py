@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from steelyard.decisions.words import name_parts, word_set
 
 #: Words with which the name of a label ends, and of them those of labels without an order.
@@ -20,6 +22,21 @@ _BESIDE = word_set(
     "longitude modified month path time timestamp timezone tz updated uri url user username uuid version "
     "worker year zone"
 )
+#: Columns that an error lists, and characters of the name of one.
+_LISTED, _LONGEST_LISTED = 8, 80
+
+
+def listed(columns: Sequence[str]) -> str:
+    """Return the first names of columns, as an error has them.
+
+    >>> listed("abcdefghij")
+    'a, b, c, d, e, f, g, h, …'
+    """
+    names = [
+        name if len(name) <= _LONGEST_LISTED else f"{name[:_LONGEST_LISTED]}…"
+        for name in columns[:_LISTED]
+    ]
+    return ", ".join(names) + (", …" if len(columns) > _LISTED else "")
 
 
 def is_label_name(column: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from steelyard.client.tables.cells import answer_of, are_shares, label_names, text_of
-from steelyard.client.tables.columns import is_beside_name, is_label_name
+from steelyard.client.tables.columns import is_beside_name, is_label_name, listed
 from steelyard.client.tables.converted import Mapping
 from steelyard.client.tables.labels import Label, known_label, label_of
 from steelyard.imports.splits import COLUMNS as SPLIT_COLUMNS
@@ -39,9 +39,6 @@ _MOST_LABELS, _MOST_GUESSED, _LONGEST_NAME = 8, 100, 80
 #: Cells that are seldom labels: numbers with a fraction, days and times.
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{2,4}( .*)?")
-
-#: Columns that an error lists.
-_LISTED = 8
 
 
 def guess_mapping(
@@ -145,12 +142,9 @@ def _guess_context(table: Table, others: Collection[str | None]) -> str:
             (seldom if is_seldom else lengths)[name] = n_characters / n_texts
     lengths = lengths or seldom
     if not lengths:
-        listed = ", ".join(table.columns[:_LISTED]) + (
-            ", …" if len(table.columns) > _LISTED else ""
-        )
         raise ValueError(
-            f"No column has texts: {listed}. Name the one with the context, or write the rows as a "
-            "list of objects with a text in each."
+            f"No column has texts: {listed(table.columns)}. Name the one with the context, or write the "
+            "rows as a list of objects with a text in each."
         )
     named = [name for usual in _TEXTS for name in lengths if name.strip().lower() == usual]
     longest = max(lengths, key=lambda name: lengths[name])
