@@ -51,20 +51,20 @@ def set_rule(
     every_hours: float = 24.0,
     idempotency_key: str | None = None,
 ) -> Call[AlarmRules]:
-    """Set a model's watched metrics; its alarms clear, and watching begins anew: ``PUT /v1/alarms/rules``.
+    """Set a model's watched metrics and clear its alarms: ``PUT /v1/alarms/rules``.
 
     Parameters
     ----------
-    model : str, optional
+    model
         A family, base model or route; without one, every model that has no rule of its own.
-    watches : sequence of str, optional
+    watches
         Such as ``["shares", "accuracy"]``; all by default.
-    false_alarms : float, optional
+    false_alarms
         The chance that 10,000 decisions of a model that did not change raise an alarm; 0.01.
-    evaluation_id, since, until : optional
-        The reference: an evaluation, or the stored answers of a window. By default the
-        evaluation that a family's fine-tune made, else the first 1,000 answers.
-    golden_dataset : str, optional
+    evaluation_id, since, until
+        The reference: an evaluation, or the stored answers of a window. By default the evaluation
+        that a family's fine-tune made, else the first 1,000 answers.
+    golden_dataset
         A dataset whose held-out rows the model is asked every ``every_hours``: answers that move
         beyond chance raise an alarm. ``model`` may then be ``decision:NAME``.
     """
@@ -91,10 +91,7 @@ def remove_rule(
 ) -> Call[AlarmRules]:
     """Remove a rule; its models' alarms clear, and past alarms stay: ``DELETE /v1/alarms/rules``.
 
-    Parameters
-    ----------
-    model : str, optional
-        Whose rule: the general one holds for it again. Without a model, the general rule itself:
-        everything is watched as it is by default.
+    The general rule holds for its model again. Without a model it is the general rule itself that
+    goes: everything is watched as it is by default.
     """
     return remove(f"{_ALARMS}/rules", AlarmRules, key=idempotency_key, model=model)

@@ -181,21 +181,15 @@ class Client(ServerCalls[Blocking]):
 
     ``steelyard.connect`` makes a ``Client``, which blocks and may be used from several threads;
     ``steelyard.connect_async`` an ``AsyncClient``, whose calls are awaited on one event loop. Every
-    method raises the class of ``steelyard.errors`` that the server refused with, or, where no server
-    answered, one of ``steelyard.client.failures``.
+    method raises the class of ``steelyard.errors`` that the server refused with, or, where no
+    server answered, one of ``steelyard.client.failures``.
 
     Every write is sent under an ``idempotency_key``, a new one when left out: repeated under one
     key, it is done and charged once. Lists come in pages of at most 200, whose ``next_cursor`` is
     the ``cursor`` of the next; methods that iterate ask for pages as they are needed.
 
-    Parameters
-    ----------
-    options : ClientOptions
-        Where it calls, with which key, how long and how often.
-    transport : httpx transport, optional
-        Carries the bytes instead of httpx's own.
-    sleep : callable, optional
-        Waits the seconds between attempts.
+    ``transport`` carries the bytes instead of httpx's own; ``sleep`` waits the seconds between
+    attempts.
     """
 
     is_blocking = True
@@ -215,13 +209,7 @@ class Client(ServerCalls[Blocking]):
         self._http = open_client(options, transport)
 
     def send(self, call: Call[_Answer]) -> _Answer:
-        """Send a call, and again as long as a failure may pass and there is time.
-
-        Raises
-        ------
-        steelyard.errors.SteelyardError
-            The last attempt's.
-        """
+        """Send a call, and again while a failure may pass and there is time; raise the last."""
         return finish(self._answer_to(call))
 
     def save_export(self, saving: Saving) -> Path:
@@ -258,13 +246,7 @@ class AsyncClient(ServerCalls[Awaited]):
         self._http = open_async_client(options, transport)
 
     async def send(self, call: Call[_Answer]) -> _Answer:
-        """Send a call, and again as long as a failure may pass and there is time.
-
-        Raises
-        ------
-        steelyard.errors.SteelyardError
-            The last attempt's.
-        """
+        """Send a call, and again while a failure may pass and there is time; raise the last."""
         return await self._answer_to(call)
 
     async def save_export(self, saving: Saving) -> Path:

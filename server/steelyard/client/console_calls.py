@@ -72,11 +72,8 @@ def ways() -> Call[SignInWays]:
 def start_oidc(redirect_uri: str) -> Call[OidcSignIn]:
     """Return the identity provider's page to sign in at: ``POST /v1/auth/oidc``.
 
-    Parameters
-    ----------
-    redirect_uri : str
-        The page that it leads back to, with a ``code`` and the ``state``, which is kept with the
-        browser until then.
+    It leads back to ``redirect_uri`` with a ``code`` and the ``state``, which is kept with the
+    browser until then.
     """
     return write("/v1/auth/oidc", OidcSignIn, {"redirect_uri": redirect_uri}, key=None)
 
@@ -90,10 +87,7 @@ def verify_oidc(state: str, code: str, redirect_uri: str) -> Call[SignedInUser]:
 def start_passkey(origin: str) -> Call[PasskeyChallenge]:
     """Return the challenge for a passkey: ``POST /v1/auth/passkey``.
 
-    Parameters
-    ----------
-    origin : str
-        ``location.origin`` of the page that asks it.
+    ``origin`` is ``location.origin`` of the page that asks it.
     """
     return write("/v1/auth/passkey", PasskeyChallenge, {"origin": origin}, key=None)
 
@@ -101,10 +95,7 @@ def start_passkey(origin: str) -> Call[PasskeyChallenge]:
 def verify_passkey(credential: Mapping[str, Any]) -> Call[SignedInUser]:
     """Sign in with a passkey's signature: ``POST /v1/auth/passkey/verify``.
 
-    Parameters
-    ----------
-    credential : mapping
-        ``toJSON()`` of the result of ``navigator.credentials.get``.
+    ``credential`` is ``toJSON()`` of the result of ``navigator.credentials.get``.
     """
     fields = {"credential": credential}
     return write("/v1/auth/passkey/verify", SignedInUser, fields, key=None)
@@ -116,26 +107,15 @@ def passkeys() -> Call[PasskeyList]:
 
 
 def start_adding_passkey(origin: str) -> Call[PasskeyChallenge]:
-    """Return the challenge for a new passkey: ``POST /v1/account/passkeys/challenge``.
-
-    Parameters
-    ----------
-    origin : str
-        ``location.origin`` of the page that asks it.
-    """
+    """Return the challenge for a new passkey: ``POST /v1/account/passkeys/challenge``."""
     path = f"{_ACCOUNT}/passkeys/challenge"
     return write(path, PasskeyChallenge, {"origin": origin}, key=None)
 
 
 def add_passkey(name: str, credential: Mapping[str, Any]) -> Call[Passkey]:
-    """Keep a passkey that a browser made: ``POST /v1/account/passkeys``.
+    """Keep a passkey that a browser made, under a name for people: ``POST /v1/account/passkeys``.
 
-    Parameters
-    ----------
-    name : str
-        Its name for people.
-    credential : mapping
-        ``toJSON()`` of the result of ``navigator.credentials.create``.
+    ``credential`` is ``toJSON()`` of the result of ``navigator.credentials.create``.
     """
     fields = {"name": name, "credential": credential}
     return write(f"{_ACCOUNT}/passkeys", Passkey, fields, key=None)
@@ -205,13 +185,8 @@ def create_key(
 ) -> Call[NewApiKey]:
     """Make an API key. Its ``secret`` is returned here only: ``POST /v1/account/keys``.
 
-    Parameters
-    ----------
-    scope : {"full", "inference", "read"}
-    monthly_cap_usd : str, optional
-        The most that it may spend in a UTC month; of scope ``inference`` alone.
-    expires_at : float, optional
-        When it ends by itself, in Unix seconds.
+    ``monthly_cap_usd`` is the most that a key of scope ``inference`` may spend in a UTC month;
+    ``expires_at``, in Unix seconds, is when it ends by itself.
     """
     fields = {
         "name": name,
@@ -227,10 +202,7 @@ def change_key(
 ) -> Call[ApiKey]:
     """Change an API key's name or cap; fields left out stay: ``PATCH /v1/account/keys/{key}``.
 
-    Parameters
-    ----------
-    monthly_cap_usd : str or None, optional
-        ``None`` takes its cap away.
+    A cap of ``None`` takes it away.
     """
     guards = {"monthly_cap_usd": monthly_cap_usd}
     fields = {"name": name}
@@ -247,12 +219,7 @@ def usage(
 ) -> Call[Usage]:
     """Return calls, tokens, decisions and cost of a span of time: ``GET /v1/account/usage``.
 
-    Parameters
-    ----------
-    since, until : float, optional
-        Unix seconds; the last 30 days when left out.
-    by : {"day", "key", "model", "family"}
-        The grouping of the lines.
+    ``since`` and ``until`` are Unix seconds; the last 30 days when left out.
     """
     return read(f"{_ACCOUNT}/usage", Usage, since=since, until=until, by=by)
 
@@ -283,13 +250,7 @@ def purchase(purchase_id: str) -> Call[Purchase]:
 
 
 def buy(amount_usd: str, *, idempotency_key: str | None = None) -> Call[NewPurchase]:
-    """Begin a purchase of credit: ``POST /v1/billing/purchases``.
-
-    Parameters
-    ----------
-    amount_usd : str
-        5 to 10000, in whole cents.
-    """
+    """Begin a purchase of 5 to 10000 USD, in whole cents: ``POST /v1/billing/purchases``."""
     fields = {"amount_usd": amount_usd}
     return write(f"{_BILLING}/purchases", NewPurchase, fields, key=idempotency_key)
 
@@ -307,12 +268,8 @@ def transactions_csv() -> Call[bytes]:
 def set_top_up(threshold_usd: str, amount_usd: str, monthly_cap_usd: str) -> Call[TopUp]:
     """Set when the account buys by itself: ``PUT /v1/billing/top-up``.
 
-    Parameters
-    ----------
-    threshold_usd : str
-        Buy when less than this is available.
-    amount_usd, monthly_cap_usd : str
-        How much to buy at once, and the most in a UTC month.
+    It buys ``amount_usd`` when less than ``threshold_usd`` is available, and at most
+    ``monthly_cap_usd`` in a UTC month.
     """
     fields = {
         "threshold_usd": threshold_usd,

@@ -52,12 +52,9 @@ def create_dataset(
 ) -> Call[Dataset]:
     """Make a dataset: ``POST /v1/datasets``.
 
-    Parameters
-    ----------
-    parts : mapping
-        ``examples`` alone, or ``training`` and ``evaluation`` or one of them, to JSON Lines.
-    evaluation_fraction : float, optional
-        Share of the contexts of ``examples`` put aside: 0.1 to 1; 0.2 when left out.
+    ``parts`` are ``examples`` alone, or ``training`` and ``evaluation`` or one of them, to JSON
+    Lines. Of the contexts of ``examples`` the share ``evaluation_fraction``, 0.1 to 1, is put
+    aside; 0.2 when left out.
     """
     fields = query_of(name=name, evaluation_fraction=evaluation_fraction)
     return _upload(_PATH, fields, parts, Dataset, new_or_checked_key(idempotency_key))
@@ -73,12 +70,7 @@ def add_rows(
 ) -> Call[Dataset]:
     """Add rows as the next version: ``POST /v1/datasets/{dataset}/versions``.
 
-    Parameters
-    ----------
-    parts, evaluation_fraction
-        As for ``create_dataset``.
-    content_type : str
-        ``text/csv`` for a table, which is ``examples`` alone.
+    As for ``create_dataset``; ``text/csv`` is a table, which is ``examples`` alone.
     """
     fields = query_of(evaluation_fraction=evaluation_fraction)
     path = f"{_path(dataset_id)}/versions"
@@ -105,23 +97,22 @@ def from_feedback(
 
     Parameters
     ----------
-    name, dataset_id : str, optional
+    name, dataset_id
         Of a new dataset, or the one to add to, which takes each stored decision once.
-    dataset_version : int, optional
+    dataset_version
         Refuse unless this is its newest version.
-    since, until : float, optional
+    since, until
         Decisions answered at or after the one and before the other, in Unix seconds.
-    model : str, optional
+    model
         Decisions that this model answered: a base model, a family or a number.
-    named : str, optional
+    named
         Those of a named decision, or of a version of it: ``support_triage@7``.
-    decisions : sequence of str, optional
-        Ids of the decisions to take; all that have feedback when left out.
-    decision_ids : sequence of str, optional
-        Ids of the stored decisions to take, at most 500; all when left out.
-    by : {"person", "expert", "outcome", "click", "model"}, optional
+    decisions, decision_ids
+        Ids of the decisions to take, all that have feedback when left out; and of stored decisions,
+        at most 500.
+    by
         Only feedback of this origin; all but that of clicks and models when left out.
-    evaluation_fraction : float, optional
+    evaluation_fraction
         Share of the new contexts put aside: 0.1 to 1; 0.2 when left out.
     """
     fields = {
@@ -218,10 +209,7 @@ def export_rows(
 ) -> Call[bytes]:
     """Return every row as a file: ``GET /v1/datasets/{dataset}/export``.
 
-    Parameters
-    ----------
-    format : {"csv", "parquet", "hf"}, default "parquet"
-        ``hf`` is a zip of a folder that Hugging Face ``datasets`` loads.
+    The format ``hf`` is a zip of a folder that Hugging Face ``datasets`` loads.
     """
     path = f"{_path(dataset_id)}/export"
     return read(path, bytes, format=format, version=version, partition=_side(partition))
@@ -243,13 +231,13 @@ def search_rows(
 
     Parameters
     ----------
-    where : mapping, optional
+    where
         A filter, such as ``{"type": "expected", "decision": "team", "outcome": "billing"}``.
-    text : str, optional
+    text
         Words that the context has.
-    order : mapping, optional
+    order
         Such as ``{"by": "context_characters", "descending": True}``.
-    facets : bool, default False
+    facets
         Whether to count how the rows found spread.
     """
     fields = {
@@ -274,12 +262,9 @@ def similar_rows(
     version: int | None = None,
     limit: int = 10,
 ) -> Call[FoundSimilar]:
-    """Find the rows, at most 100, most like one or like a context: ``POST …/rows/similar``.
+    """Find the rows, at most 100, most like a row or a context: ``POST …/rows/similar``.
 
-    Parameters
-    ----------
-    row : int, optional
-        A row's place in the dataset, from 0, instead of ``context``.
+    ``row`` is a row's place in the dataset, from 0.
     """
     fields = {"row": row, "context": context, "partition": partition}
     body = encode_body({**fields, "version": version, "limit": limit})

@@ -94,12 +94,9 @@ class DatasetResource(Resource[Mode]):
     ) -> pl.DataFrame:
         """Return every row of a version as a Polars frame.
 
-        Returns
-        -------
-        polars.DataFrame
-            ``index``, ``side``, ``context``, ``decisions`` (JSON), ``targets`` or ``rewards`` (a list
-            of decision, outcome and value), hashes, the fields sent beside, and by the id of each
-            decision the expected outcome.
+        Its columns are ``index``, ``side``, ``context``, ``decisions`` (JSON), ``targets`` or
+        ``rewards`` (a list of decision, outcome and value), hashes, the fields sent beside, and by
+        the id of each decision the expected outcome.
         """
         data = await self.answer_to(
             calls.export_rows(dataset_id, partition=partition, version=version)
@@ -130,25 +127,11 @@ class MapResource(JobResource[Mode, DatasetMap]):
         format: ExportFormat | None = None,  # noqa: A002
         force: bool = False,
     ) -> Path:
-        """Write a map's points to a file, or to a folder that Hugging Face ``datasets`` loads.
+        """Write a map's points to a file, or to a folder, as ``datasets.export_to`` writes rows.
 
-        Parameters
-        ----------
-        path : path
-            A file, or a folder where the format is ``hf`` and the path does not end with ``.zip``.
-        decision : str, optional
-            Whose labels stand beside the points.
-        evaluation : str, optional
-            Id of an evaluation of the dataset, whose model's answers to the decision are there too.
-        format : {"csv", "parquet", "hf"}, optional
-            That of the path's ending when left out; a path without one of them is a folder.
-        force : bool, default False
-            Whether to replace an existing file.
-
-        Raises
-        ------
-        ValueError
-            When an evaluation is named without a decision.
+        The labels of ``decision`` stand beside the points, and the answers of the model of
+        ``evaluation`` of the dataset; raise ``ValueError`` when an evaluation is named without a
+        decision.
         """
         if evaluation is not None and decision is None:
             raise ValueError("evaluation needs decision: name the decision that it answered.")

@@ -56,30 +56,29 @@ def decide(
 
     Parameters
     ----------
-    context : str, mapping or sequence
+    context
         The text to decide on, or any JSON object or array.
-    decisions : sequence of mapping
-        1 to 64 of them, each with ``id``, ``question``, and by kind ``kind``, ``outcomes``,
-        ``rubric`` and the fields of the action.
-    model : str, optional
-        A model's name; the server's default when left out.
-    fallback : str or sequence of str, optional
-        ``auto`` (the default), ``none``, or the models to try in order.
-    escalate : bool, optional
-        With a list of fallbacks: they decide where the model abstains, and texts unlike its training
-        rows. Both models are paid then.
-    temperature : float, optional
+    decisions
+        1 to 64, each with ``id``, ``question``, and by kind ``kind``, ``outcomes``, ``rubric`` and
+        the fields of the action.
+    model, fallback
+        A model's name, the server's default when left out; and ``auto`` (the default), ``none``, or
+        the models to try in order.
+    escalate
+        With a list of fallbacks: they decide where the model abstains, and texts unlike its
+        training rows. Both models are paid then.
+    temperature
         0.2 to 5; below 1 sharpens the probabilities, above 1 softens them.
-    images : sequence of mapping, optional
+    images
         For models that read images.
-    independent : bool, optional
+    independent
         Accepted, and changes nothing: decisions never affect each other.
-    store : bool or "features", optional
-        Whether the answer is stored for feedback; as the server is set when left out. ``"features"``
-        stores a hash, the length and the language of the context in its place.
-    metadata : mapping, optional
+    store
+        Whether the answer is stored for feedback; as the server is set when left out.
+        ``"features"`` stores a hash, the length and the language of the context in its place.
+    metadata
         Up to 16 values kept with a stored answer; the model never reads them.
-    explain : bool, optional
+    explain
         Answer again without each sentence of the context (at most 8 parts), and say by how much the
         top outcome's probability falls. Their tokens are paid too.
     """
@@ -163,18 +162,10 @@ def feedback(
 ) -> Call[FeedbackResponse]:
     """Report the outcome that really happened: ``POST /v1/feedback``.
 
-    Parameters
-    ----------
-    decision_id : str
-        The ``id`` of a stored answer.
-    outcomes : mapping
-        Decision id to the outcome that came true, or to probabilities by outcome. Earlier feedback on
-        the same decision is replaced.
-    by : {"person", "expert", "outcome", "click", "model"}, optional
-        Where the labels came from. Those of clicks and models count only where a query names them,
-        and never replace others.
-    who : str, optional
-        Who labelled, with ``by``; the key or the user that calls when left out.
+    ``outcomes`` maps decisions of the stored answer to the outcome that came true, or to
+    probabilities by outcome, and replaces earlier feedback. Labels ``by`` clicks and models count
+    only where a query names them, and never replace others. ``who`` labelled is the calling key or
+    user when left out.
     """
     fields = {"decision_id": decision_id, "outcomes": outcomes, "by": by, "who": who}
     return write("/v1/feedback", FeedbackResponse, fields, key=idempotency_key)
@@ -189,13 +180,8 @@ def decisions(
 ) -> Call[DecisionsResponse]:
     """Answer questions in the shape of OpenAI's clients: ``POST /v1/decisions``.
 
-    Parameters
-    ----------
-    input : str or sequence of mapping
-        A text, or messages with one.
-    questions : sequence of mapping
-        Each with ``type`` (``predicate``, ``choice`` or ``score``), ``instructions`` and the fields of
-        its type.
+    ``input`` is a text, or messages with one. Each question has ``type`` (``predicate``, ``choice``
+    or ``score``), ``instructions`` and the fields of its type.
     """
     fields = {"model": model, "input": input, "questions": questions}
     return write("/v1/decisions", DecisionsResponse, fields, key=idempotency_key, is_scored=True)
@@ -210,15 +196,9 @@ def systemone(
 ) -> Call[SystemOneResponse]:
     """Answer questions in TypeSafe's shape: ``POST /v1/systemone``.
 
-    Parameters
-    ----------
-    state : str, mapping or sequence
-        The text or the JSON that the questions are about.
-    questions : mapping
-        Name to question: ``type`` (``noul``, ``choice`` or ``score``), ``instructions`` and
-        ``criteria``.
-    model : str, default "jev-latest"
-        A model's name; names that start with ``jev`` mean the default base model.
+    ``state`` is the text or the JSON that the questions are about. Each question has ``type``
+    (``noul``, ``choice`` or ``score``), ``instructions`` and ``criteria``. A model's name that
+    starts with ``jev`` means the default base model.
     """
     fields = {"model": model, "state": state, "questions": questions}
     return write("/v1/systemone", SystemOneResponse, fields, key=idempotency_key, is_scored=True)
@@ -290,10 +270,7 @@ def list_account_keys(
 ) -> Call[ApiKeyPage]:
     """List the account's keys, newest first: ``GET /v1/account/keys``.
 
-    Parameters
-    ----------
-    revoked : bool, optional
-        Only the revoked, or only the others; both when left out.
+    ``revoked``: only the revoked, or only the others.
     """
     return read("/v1/account/keys", ApiKeyPage, revoked=revoked, limit=page_size, cursor=cursor)
 
@@ -339,30 +316,27 @@ def decision_log(
 
     Parameters
     ----------
-    since, until : float, optional
+    since, until
         Answered at or after the one and before the other, in Unix seconds.
-    model : str, optional
-        Answered under this name, or by the model of this number.
-    key : str, optional
-        Asked for with the API key of this id.
-    named : str, optional
+    model, key
+        Answered under this name or by the model of this number; asked for with the API key of this
+        id.
+    named
         Of this named decision, or of this version of it, ``support_triage@7``.
-    decision : str, optional
+    decision
         Only answers that have a decision of this id.
-    has_feedback, abstained, wrong : bool, optional
+    has_feedback, abstained, wrong
         Whether it has feedback, whether the decision abstained, and whether its top outcome did not
         come true.
-    by : {"person", "expert", "outcome", "click", "model"}, optional
+    by
         Only feedback of this origin; all but that of clicks and models when left out.
-    p_from, p_to : float, optional
+    p_from, p_to
         0 to 1: only those whose top probability is above the one and not above the other.
-    order : {"newest", "chance", "strata"}, optional
+    order
         ``chance``: a random order that stays, and one page of it. Feedback on its first answers,
-        without a gap, makes the ``true_share`` of ``decision_series``. ``strata``: the same in turn of
-        strata of the probability of an outcome of ``decision``, for outcomes that are rare.
-    outcome : str, optional
-        That outcome.
-    cursor : str, optional
+        without a gap, makes the ``true_share`` of ``decision_series``. ``strata``: the same in turn
+        of strata of the probability of ``outcome`` of ``decision``, for outcomes that are rare.
+    cursor
         The page before's ``next_cursor``. A page may be short, or empty, and still have one.
     """
     window = {"since": since, "until": until, "p_from": p_from, "p_to": p_to}
@@ -395,12 +369,8 @@ def export_decisions(
 ) -> Call[bytes]:
     """Return stored decisions as a file, a row each: ``GET /v1/decisions/log/export``.
 
-    Parameters
-    ----------
-    format : {"csv", "parquet", "hf"}, default "parquet"
-        ``hf`` is a zip of a folder that Hugging Face ``datasets`` loads.
-    **filters
-        Which of them: those of ``decision_log``, without pages.
+    The format ``hf`` is a zip of a folder that Hugging Face ``datasets`` loads. ``filters`` are
+    those of ``decision_log``, without pages.
     """
     return read(f"{_LOG}/export", bytes, format=format, **filters)
 
@@ -417,14 +387,8 @@ def decision_summary(
 ) -> Call[DecisionSummary]:
     """Sum up the stored answers of a window: ``GET /v1/decisions/summary``.
 
-    Parameters
-    ----------
-    since, until : float, optional
-        The window, in Unix seconds; the last hour when left out.
-    bucket_s : int, optional
-        Seconds of a bucket; 60 when left out, and at most 1,440 buckets.
-    model, named, decision, by : str, optional
-        As for ``decision_log``.
+    The window is in Unix seconds, the last hour when left out, in at most 1,440 buckets of
+    ``bucket_s`` seconds, 60 when left out. The other filters are those of ``decision_log``.
     """
     window = {"since": since, "until": until, "bucket_s": bucket_s}
     path = "/v1/decisions/summary"
@@ -444,14 +408,7 @@ def decision_series(
 ) -> Call[DecisionSeries]:
     """Return figures of the stored answers over time: ``GET /v1/decisions/series``.
 
-    Parameters
-    ----------
-    since, until : float, optional
-        The window, in Unix seconds; the last day when left out.
-    bucket_s : int, optional
-        Seconds of a point; an hour when left out, and at most 240 points.
-    model, named, decision, by : str, optional
-        As for ``decision_log``.
+    As ``decision_summary``, with the last day and an hour when left out, and at most 240 points.
     """
     window = {"since": since, "until": until, "bucket_s": bucket_s}
     path = "/v1/decisions/series"

@@ -43,15 +43,7 @@ def create(
     *,
     idempotency_key: str | None = None,
 ) -> Call[Draft]:
-    """Begin a review of a version: ``POST /v1/drafts``.
-
-    Parameters
-    ----------
-    version : int, optional
-        The latest when left out.
-    name : str, optional
-        To find it by; the dataset's when left out.
-    """
+    """Begin a review of a version, the latest when left out: ``POST /v1/drafts``."""
     fields = {"dataset_id": dataset_id, "version": version, "name": name}
     return write(_PATH, Draft, fields, key=idempotency_key)
 
@@ -63,15 +55,7 @@ def list_drafts(
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[DraftPage]:
-    """Return a page of drafts, newest first: ``GET /v1/drafts``.
-
-    Parameters
-    ----------
-    dataset_id : str, optional
-        Those of one dataset.
-    status : {"open", "sealed"}, optional
-        Those that are so.
-    """
+    """Return a page of drafts, newest first: ``GET /v1/drafts``."""
     query = {"dataset_id": dataset_id, "status": status, "limit": limit, "cursor": cursor}
     return read(_PATH, DraftPage, **query)
 
@@ -95,19 +79,13 @@ def edit(
 ) -> Call[EditReceipt]:
     """Edit rows, all of the edits or none: ``POST /v1/drafts/{draft}/edits``.
 
-    Parameters
-    ----------
-    edits : sequence of mapping or Edit
-        Such as ``{"row": 4, "action": "relabel", "decision": "team", "outcome": "billing"}``. With
-        ``seen``, the ``edit`` of the row as it was shown, another's newer edit is not overwritten.
-    reviewer : str, optional
-        Who edits.
+    An edit is ``{"row": 4, "action": "relabel", "decision": "team", "outcome": "billing"}``. With
+    ``seen``, the ``edit`` of the row as it was shown, another's newer edit is not overwritten.
 
     Raises
     ------
     steelyard.errors.DraftConflictError
-        When another edited a row since it was seen; ``details`` has each such row and how it
-        stands now, and nothing was applied.
+        When another edited a row since it was seen; ``details`` has each such row as it stands now.
     """
     fields = {"edits": [_edit(change) for change in edits], "reviewer": reviewer}
     return write(f"{_path(draft_id)}/edits", EditReceipt, fields, key=idempotency_key)
@@ -129,24 +107,19 @@ def bulk(
 ) -> Call[EditReceipt]:
     """Edit every row of a queue that a filter holds for: ``POST /v1/drafts/{draft}/bulk``.
 
+    It is one entry of the log, and one undo.
+
     Parameters
     ----------
-    action : {"relabel", "exclude", "include", "accept", "skip"}
-        The change to every row: one entry of the log, and one undo.
-    expected : int
+    expected
         How many rows the person confirmed: ``total`` of the page of the same queue and filter.
-    where : mapping, optional
-        A filter, as ``datasets.search`` takes it, over the rows as the version has them.
-    text : str, optional
-        Words that the context has.
-    queue : str, default "all"
-        Which queue.
-    decision, outcome : str, optional
+    where, text
+        A filter, as ``datasets.search`` takes it, over the rows as the version has them; and words
+        that the context has.
+    decision, outcome
         Of ``relabel``.
-    revision : int, optional
+    revision
         The draft's revision that was seen: rows that another edited since refuse the call.
-    reviewer : str, optional
-        Who edits.
 
     Raises
     ------
@@ -183,17 +156,9 @@ def edit_outcomes(
     """Name, describe and merge the outcomes of a decision: ``POST …/{draft}/outcomes``.
 
     This replaces an earlier mapping of the decision's outcomes, as one entry of the log.
-
-    Parameters
-    ----------
-    decision : str
-        Id of the decision.
-    outcomes : mapping
-        Outcome, as the version names it, to its new form: ``{"BILLING": {"same_as":
-        "billing"}, "billing": {"name": "Billing", "description": "Money already taken"}}``. Outcomes
-        that are left out stay; an empty mapping restores all of them.
-    reviewer : str, optional
-        Who edits.
+    ``outcomes`` maps an outcome, as the version names it, to its new form, such as
+    ``{"BILLING": {"same_as": "billing"}, "billing": {"description": "Money already taken"}}``.
+    Outcomes that are left out stay; an empty mapping restores all of them.
     """
     fields = {"decision": decision, "outcomes": dict(outcomes), "reviewer": reviewer}
     return write(f"{_path(draft_id)}/outcomes", EditReceipt, fields, key=idempotency_key)
@@ -209,14 +174,9 @@ def undo(
 ) -> Call[EditReceipt]:
     """Undo the reviewer's own last entry, or those named: ``POST /v1/drafts/{draft}/undo``.
 
-    Parameters
-    ----------
-    reviewer : str, optional
-        Whose; the last of those without a name when left out.
-    first, last : int, optional
-        The entries from one number to another, of which those that hold are undone, whatever came
-        after them. All of one call of ``n`` edits are ``revision - n + 1`` to ``revision`` of its
-        receipt. ``last`` alone names one entry.
+    From entry ``first`` to ``last`` (``last`` alone names one), those that hold are undone,
+    whatever came after them. All of one call of ``n`` edits are ``revision - n + 1`` to
+    ``revision`` of its receipt.
 
     Raises
     ------
@@ -235,12 +195,9 @@ def redo(
     last: int | None = None,
     idempotency_key: str | None = None,
 ) -> Call[EditReceipt]:
-    """Redo the edit the reviewer undid last, or entries named as for ``undo``: ``POST …/{draft}/redo``.
+    """Redo the edit the reviewer undid last, or entries named as for ``undo``: ``POST …/redo``.
 
-    Raises
-    ------
-    steelyard.errors.NothingToUndoError
-        When nothing is undone, or the reviewer has edited since.
+    Raise ``NothingToUndoError`` when nothing is undone, or the reviewer has edited since.
     """
     fields = {"reviewer": reviewer, "first": first, "last": last}
     return write(f"{_path(draft_id)}/redo", EditReceipt, fields, key=idempotency_key)
@@ -249,14 +206,9 @@ def redo(
 def history(
     draft_id: str, *, row: int | None = None, after: int | None = None, limit: int | None = None
 ) -> Call[History]:
-    """Return the log, newest first: ``GET /v1/drafts/{draft}/edits``.
+    """Return the log, of one row or all, newest first: ``GET /v1/drafts/{draft}/edits``.
 
-    Parameters
-    ----------
-    row : int, optional
-        Entries about this row alone.
-    after : int, optional
-        The page before's ``next_after``.
+    ``after`` is the page before's ``next_after``.
     """
     return read(f"{_path(draft_id)}/edits", History, row=row, after=after, limit=limit)
 
@@ -276,20 +228,16 @@ def rows(
 
     Parameters
     ----------
-    queue : str, default "all"
-        ``all``, ``to_review`` (undecided rows, skipped ones last), ``suspect``
-        (undecided rows whose label models of the other rows contradict, the worst first), ``audit`` (a
-        random sample), ``excluded``, ``noted``, ``changed`` (relabelled or excluded), ``mine``
-        (rows that ``reviewer`` edited last), ``assigned`` (rows for ``reviewer`` to label), or
+    queue
+        ``all``, ``to_review`` (undecided rows, skipped ones last), ``suspect`` (undecided rows
+        whose label models of the other rows contradict, the worst first), ``audit`` (a random
+        sample), ``excluded``, ``noted``, ``changed`` (relabelled or excluded), ``mine`` (rows that
+        ``reviewer`` edited last), ``assigned`` (rows for ``reviewer`` to label), or
         ``disagreement`` (undecided rows of which two said different things).
-    where : mapping, optional
-        A filter, as ``datasets.search`` takes it, over the rows as the version has them.
-    text : str, optional
-        Words that the context has.
-    order : mapping, optional
+    where, text
+        As for ``bulk``.
+    order
         Such as ``{"by": "context_characters"}``; the queue's own when left out.
-    reviewer : str, optional
-        Who asks: of the queues ``mine`` and ``assigned``.
     """
     fields = {
         "queue": queue,
@@ -321,19 +269,15 @@ def assign(
 
     Parameters
     ----------
-    reviewers : sequence of str
+    reviewers
         Who labels; in a session, addresses of members of the account.
-    overlap : float, default 0
+    overlap
         The share of the rows, drawn at random, that two reviewers label apart: see ``answer``.
-    where : mapping, optional
-        A filter, as ``datasets.search`` takes it, over the rows as the version has them.
-    text : str, optional
-        Words that the context has.
-    queue : str, default "to_review"
-        Which queue.
-    limit : int, optional
+    where, text
+        As for ``bulk``.
+    limit
         The most rows, drawn at random.
-    reviewer : str, optional
+    reviewer
         Who asks: of the queue ``mine``.
     """
     fields = {
@@ -356,15 +300,7 @@ def assignments(draft_id: str) -> Call[Assignments]:
 def move_assigned(
     draft_id: str, from_: str, to: str | None = None, *, idempotency_key: str | None = None
 ) -> Call[MovedAssignment]:
-    """Move a reviewer's unfinished rows to another: ``POST …/{draft}/assignments/move``.
-
-    Parameters
-    ----------
-    from_ : str
-        Who has the rows.
-    to : str, optional
-        The new reviewer; none when left out.
-    """
+    """Move a reviewer's unfinished rows to another: ``POST …/{draft}/assignments/move``."""
     fields = {"from": from_, "to": to}
     path = f"{_path(draft_id)}/assignments/move"
     return write(path, MovedAssignment, fields, key=idempotency_key)
@@ -382,16 +318,9 @@ def answer(
     """Answer a row that several people label: ``POST /v1/drafts/{draft}/answers``.
 
     Neither sees the other's answer. A label on which both agree becomes the row's; otherwise the
-    row comes into the queue ``disagreement``, to be decided by an ordinary edit.
-
-    Parameters
-    ----------
-    outcomes : mapping, optional
-        Every decision of the row to its outcome.
-    exclude : bool, default False
-        The row should go; then without outcomes.
-    reviewer : str, optional
-        Who answers; in a session it is the user.
+    row comes into the queue ``disagreement``, to be decided by an ordinary edit. ``outcomes`` has
+    every decision of the row, or is left out with ``exclude``: the row should go. In a session the
+    reviewer is the user.
     """
     fields = {
         "row": row,
@@ -411,14 +340,9 @@ def import_answers(
     """Record answers that people gave elsewhere: ``POST /v1/drafts/{draft}/answers/import``.
 
     A row of one person is labelled in their name. Answers of several are kept apart, as those of
-    ``answer``: a label on which all agree becomes the row's, and a row on which they differ comes into the
-    queue ``disagreement``.
-
-    Parameters
-    ----------
-    answers : sequence of mapping
-        Such as ``{"row": 4, "reviewer": "ann", "outcomes": {"team": "billing"}, "note": "sure"}``, or
-        with ``"exclude": True``; all answers to a row in one call, of at most 500.
+    ``answer``. Such as
+    ``{"row": 4, "reviewer": "ann", "outcomes": {"team": "billing"}, "note": "sure"}``, or with
+    ``"exclude": True``; all answers to a row in one call, of at most 500.
 
     Raises
     ------
@@ -434,14 +358,8 @@ def agreement(
 ) -> Call[DraftAgreement]:
     """Return how far two reviewers agree, by decision: ``GET /v1/drafts/{draft}/agreement``.
 
-    Krippendorff's alpha and the share of rows on which both agree, each with an interval.
-
-    Parameters
-    ----------
-    by : {"person", "expert", "outcome", "click", "model", "unknown"}, optional
-        Of rows whose labels in the version came from there alone.
-    who : str, optional
-        Of rows that this reviewer answered alone.
+    Krippendorff's alpha and the share of rows on which both agree, each with an interval; of rows
+    whose labels in the version came from ``by`` alone, or that the reviewer ``who`` answered.
     """
     return read(f"{_path(draft_id)}/agreement", DraftAgreement, by=by, who=who)
 
@@ -457,16 +375,9 @@ def seal(
 ) -> Call[Draft]:
     """Make a draft a new dataset or the next version: ``POST /v1/drafts/{draft}/seal``.
 
-    Parameters
-    ----------
-    as_ : {"dataset", "version"}
-        The target; ``sealed`` of the answer says which dataset and version that is.
-    name : str, optional
-        Of a new dataset; the draft's when left out.
-    revision : int, optional
-        The draft's revision that was seen: a longer log refuses the call.
-    drop_outcomes : bool, default False
-        Leave out outcomes that no row has; two of a decision stay.
+    ``sealed`` of the answer says which dataset and version that is. ``name`` is that of a new
+    dataset, the draft's when left out. A log longer than the ``revision`` that was seen refuses the
+    call. ``drop_outcomes`` leaves out outcomes that no row has; two of a decision stay.
     """
     fields = {"as": as_, "name": name, "revision": revision, "drop_outcomes": drop_outcomes or None}
     return write(f"{_path(draft_id)}/seal", Draft, fields, key=idempotency_key)

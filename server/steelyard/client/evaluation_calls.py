@@ -29,13 +29,7 @@ ActionCosts = Mapping[str, Mapping[str, float]]
 def create(
     dataset_id: str, models: str | Sequence[str], *, idempotency_key: str | None = None
 ) -> Call[EvaluationSubmission]:
-    """Score models on a dataset's evaluation rows: ``POST /v1/evaluations``.
-
-    Parameters
-    ----------
-    models : str or sequence of str
-        Names of models.
-    """
+    """Score models on a dataset's evaluation rows: ``POST /v1/evaluations``."""
     names = [models] if isinstance(models, str) else list(models)
     fields = {"dataset_id": dataset_id, "models": names}
     return write(_PATH, EvaluationSubmission, fields, key=idempotency_key)
@@ -48,13 +42,7 @@ def page(
     page_size: int = 200,
     cursor: str | None = None,
 ) -> Call[EvaluationPage]:
-    """List a dataset's evaluations, newest first: ``GET /v1/evaluations``.
-
-    Parameters
-    ----------
-    status : str or sequence of str, optional
-        Only those with one of these.
-    """
+    """List a dataset's evaluations, newest first: ``GET /v1/evaluations``."""
     query = {"dataset_id": dataset_id, "status": status, "limit": page_size, "cursor": cursor}
     return read(_PATH, EvaluationPage, **query)
 
@@ -84,21 +72,21 @@ class RecordFilters(TypedDict, total=False):
 
     Parameters
     ----------
-    decision : str or None
+    decision
         Id of the one decision.
-    wrong : bool
+    wrong
         Only those answered wrong.
-    target, top : str or None
+    target, top
         Only those whose right outcome, or whose top outcome, this is.
-    p_from, p_to : float or None
+    p_from, p_to
         0 to 1: only those whose top probability is above the one and not above the other.
-    slice_by, slice : str or None
+    slice_by, slice
         Only those of one slice: its property, such as ``kind``, and its value.
-    contexts : sequence of str
+    contexts
         Only those of these contexts, by ``context_sha256``; at most 50.
     order : {"row", "loss", "surest", "least_sure"}
         The dataset's, the worst first, or by the top probability.
-    context : bool
+    context
         Whether they come with their contexts.
     """
 
@@ -133,14 +121,7 @@ def records_page(
 def records(
     evaluation_id: str, *, limit: int | None = None, **filters: Unpack[RecordFilters]
 ) -> RecordWalk:
-    """Return scored decisions of an evaluation that succeeded.
-
-    Parameters
-    ----------
-    **filters
-        Selection and order: ``decision``, ``wrong``, ``target``, ``top``, ``p_from``, ``p_to``,
-        ``slice_by``, ``slice``, ``contexts``, ``order``, ``context``.
-    """
+    """Return scored decisions of an evaluation that succeeded, by ``RecordFilters``."""
     return RecordWalk(
         lambda offset, size: records_page(evaluation_id, offset=offset, limit=size, **filters),
         limit,
@@ -153,14 +134,10 @@ def export_records(
     format: ExportFormat = "parquet",  # noqa: A002
     **filters: Unpack[RecordFilters],
 ) -> Call[bytes]:
-    """Return scored decisions as a file, a row each: ``GET …/{id}/export``.
+    """Return scored decisions as a file, a row each, with contexts: ``GET …/{id}/export``.
 
-    Parameters
-    ----------
-    format : {"csv", "parquet", "hf"}, default "parquet"
-        ``hf`` is a zip of a folder that Hugging Face ``datasets`` loads.
-    **filters
-        Selection and order; see ``RecordFilters``. Contexts are there in any case.
+    The format ``hf`` is a zip of a folder that Hugging Face ``datasets`` loads. ``filters`` are
+    ``RecordFilters``.
     """
     query = {**_query_of(filters), "context": None}
     return read(f"{_path(evaluation_id)}/export", bytes, format=format, **query)
@@ -174,13 +151,7 @@ def _query_of(filters: RecordFilters) -> dict[str, Any]:
 
 
 def compare(before: str, after: str) -> Call[EvaluationComparison]:
-    """Compare two evaluations, decision by decision: ``GET /v1/evaluations/compare``.
-
-    Parameters
-    ----------
-    before, after : str
-        Ids of two that succeeded; changes are after minus before.
-    """
+    """Compare two that succeeded, as after minus before: ``GET /v1/evaluations/compare``."""
     return read(f"{_PATH}/compare", EvaluationComparison, before=before, after=after)
 
 
@@ -196,17 +167,9 @@ def frontier(
 ) -> Call[Frontier]:
     """Return a dataset's models by quality, price and latency: ``GET /v1/evaluations/frontier``.
 
-    Parameters
-    ----------
-    measure : {"accuracy", "log_loss", "expected_cost"}
-    version : int, optional
-        On whose evaluation rows; the newest that was evaluated by default.
-    decision : str, optional
-        With ``expected_cost``: the decision that the costs are for.
-    false_positive, false_negative : float, optional
-        Of a binary decision: the costs of a wrong yes and of a wrong no.
-    action_costs : mapping, optional
-        Of any decision, instead of those two: action to outcome to cost.
+    On the evaluation rows of ``version``, the newest that was evaluated when left out. With
+    ``expected_cost``, ``decision`` names the decision of the costs: those of a wrong yes and of a
+    wrong no of a binary one, or ``action_costs``, by action and outcome.
     """
     query: dict[str, Any] = {
         "dataset": dataset_id,
@@ -227,14 +190,10 @@ def try_policy(
     action_costs: ActionCosts | None = None,
     abstain_below: float | None = None,
 ) -> Call[PolicyReport]:
-    """Return the actions of a policy on past answers: ``POST /v1/evaluations/{id}/policy``; nothing changes.
+    """Return a policy's actions on past answers: ``POST /v1/evaluations/{id}/policy``.
 
-    Parameters
-    ----------
-    action_costs : mapping, optional
-        Action to outcome to cost; without it the action is the top outcome.
-    abstain_below : float, optional
-        0 to 1: abstain when the largest probability is lower.
+    ``action_costs`` are by action and outcome; without them the action is the top outcome. It
+    abstains when the largest probability, 0 to 1, is lower than ``abstain_below``. Nothing changes.
     """
     fields = {"action_costs": action_costs, "abstain_below": abstain_below}
     body = encode_body({"decision_id": decision_id, **fields})
@@ -250,16 +209,10 @@ def cost_curve(
     action_costs: ActionCosts | None = None,
     abstain_cost: float | None = None,
 ) -> Call[CostCurve]:
-    """Return the mean cost by threshold: ``POST /v1/evaluations/{id}/costs``; nothing changes.
+    """Return the mean cost by threshold: ``POST /v1/evaluations/{id}/costs``.
 
-    Parameters
-    ----------
-    false_positive, false_negative : float, optional
-        Of a binary decision: the costs of a wrong yes and of a wrong no.
-    action_costs : mapping, optional
-        Of any decision: action to outcome to cost.
-    abstain_cost : float, optional
-        With ``action_costs``: the cost of abstaining.
+    The costs are those of a wrong yes and of a wrong no of a binary decision, or ``action_costs``,
+    by action and outcome, with ``abstain_cost``.
     """
     fields: dict[str, Any] = {
         "decision_id": decision_id,
@@ -283,16 +236,10 @@ def outcome_threshold(
 ) -> Call[OutcomeThreshold]:
     """Find from which probability on to act on an outcome: ``POST …/{id}/threshold``.
 
-    Nothing changes. Without ``precision`` or costs the answer has the curve alone.
-
-    Parameters
-    ----------
-    precision : float, optional
-        Share of the decisions sent to the outcome that must be right; certified where the rows suffice.
-    confidence : float, optional
-        Of that precision, over draws of the rows; .95 when left out.
-    wrong_cost, abstain_cost : float, optional
-        The costs of a decision wrongly sent to the outcome, and of abstaining.
+    ``precision`` is the share of the decisions sent to the outcome that must be right, certified
+    where the rows suffice, at a ``confidence`` of .95 when left out. The costs are those of a
+    decision wrongly sent to the outcome, and of abstaining. With neither, the answer has the curve
+    alone.
     """
     fields: dict[str, Any] = {
         "decision_id": decision_id,

@@ -22,21 +22,7 @@ def save_decisions(
     progress: Progress | None = None,
     **filters: Unpack[DecisionFilters],
 ) -> Saving:
-    """Write stored decisions to a file, or to a folder that Hugging Face ``datasets`` loads.
-
-    Parameters
-    ----------
-    path : path
-        A file, or a folder where the format is ``hf`` and the path does not end with ``.zip``.
-    format : {"csv", "parquet", "hf"}, optional
-        That of the path's ending when left out; a path without one of them is a folder.
-    force : bool, default False
-        Whether to replace an existing file.
-    progress : callable, optional
-        Called with the bytes received so far.
-    **filters
-        Which of them: those of ``decision_log``, without pages.
-    """
+    """Write stored decisions, by the filters of ``decision_log``, as ``save_rows`` writes rows."""
     format_ = format_of(Path(path), format)
     call = decide_calls.export_decisions(format_, **filters)
     return Saving(call=call, path=Path(path), format=format_, force=force, progress=progress)
@@ -51,21 +37,7 @@ def save_records(
     progress: Progress | None = None,
     **filters: Unpack[RecordFilters],
 ) -> Saving:
-    """Write scored decisions to a file, or to a folder that Hugging Face ``datasets`` loads.
-
-    Parameters
-    ----------
-    path : path
-        A file, or a folder where the format is ``hf`` and the path does not end with ``.zip``.
-    format : {"csv", "parquet", "hf"}, optional
-        That of the path's ending when left out; a path without one of them is a folder.
-    force : bool, default False
-        Whether to replace an existing file.
-    progress : callable, optional
-        Called with the bytes received so far.
-    **filters
-        Selection and order, as for ``records``.
-    """
+    """Write scored decisions, by ``RecordFilters``, as ``save_rows`` writes rows."""
     format_ = format_of(Path(path), format)
     call = evaluation_calls.export_records(evaluation_id, format=format_, **filters)
     return Saving(call=call, path=Path(path), format=format_, force=force, progress=progress)
@@ -85,13 +57,13 @@ def save_rows(
 
     Parameters
     ----------
-    path : path
+    path
         A file, or a folder where the format is ``hf`` and the path does not end with ``.zip``.
-    format : {"csv", "parquet", "hf"}, optional
+    format
         That of the path's ending when left out; a path without one of them is a folder.
-    force : bool, default False
+    force
         Whether to replace an existing file.
-    progress : callable, optional
+    progress
         Called with the bytes received so far.
 
     Examples
@@ -108,19 +80,9 @@ def save_rows(
 def save_account(
     path: str | Path, *, force: bool = False, progress: Progress | None = None
 ) -> Saving:
-    """Write all of the account's data to a zip, whose name ends with ``.zip``.
+    """Write all of the account's data to a zip.
 
-    Parameters
-    ----------
-    force : bool, default False
-        Whether to replace an existing file.
-    progress : callable, optional
-        Called with the bytes received so far.
-
-    Raises
-    ------
-    ValueError
-        When the name does not end with ``.zip``.
+    Raise ``ValueError`` when the path does not end with ``.zip``.
     """
     path = Path(path)
     if path.suffix.lower() != ".zip":

@@ -40,21 +40,17 @@ def create(
 
     Parameters
     ----------
-    family : str
+    family
         A new name: a small letter, then small letters, digits and hyphens.
-    dataset_id : str
-        The dataset that the family grows on.
-    start_from : str, optional
+    start_from
         A base model, or a family's model as ``NAME@NUMBER``; the default base when left out.
     method : {"sft", "reward"}, optional
         The kind of labels; ``sft``, targets, when left out.
-    hyperparameters : mapping, optional
+    hyperparameters
         ``steps``, ``learning_rate``, ``lora_rank`` (1 to 16: train the encoder too), ``heads``
         (``auto``, ``words`` alone, the ``cheapest`` that is as right, or a reader's ``evidence``
         too), ``seed`` and ``judged_by``: the origins of held-out labels that the gate counts.
-    dataset_version : int, optional
-        The newest when left out.
-    max_price_usd : str, optional
+    max_price_usd
         Refuse, and hold nothing, when the fine-tune is dearer.
     """
     fields = _start(family, dataset_id, start_from, method, hyperparameters, dataset_version)
@@ -94,14 +90,10 @@ def switch(
 ) -> Call[Family]:
     """Switch a family on or off: ``POST /v1/families/{family}/switch``.
 
-    Parameters
-    ----------
-    on : bool
-        On, its latest model is loaded and probed first, and takes a place among those that answer.
-    switch_off : sequence of str, optional
-        Families and numbers to switch off in the same step.
-    served : str, None or UNSET
-        Adapter id that you saw it serve, ``None`` for none: refuse when it serves another now.
+    Switched on, its latest model is loaded and probed first, and takes a place among those that
+    answer; the families and numbers of ``switch_off`` give theirs up in the same step. ``served``
+    is the adapter id that you saw it serve, ``None`` for none: the call is refused when it serves
+    another now.
     """
     fields = {"on": on, "switch_off": _names(switch_off, "switch_off")}
     return write(f"{_path(family)}/switch", Family, fields, key=None, guards={"served": served})
@@ -117,16 +109,9 @@ def keep_warm(
 ) -> Call[Family]:
     """Keep the model that a family serves loaded, or stop: ``POST …/{family}/keep-warm``.
 
-    Parameters
-    ----------
-    enabled : bool, default True
-        Enabling holds the price of the first hour.
-    max_price_usd : str, optional
-        Refuse when the hour is dearer.
-    switch_off : sequence of str, optional
-        Families and numbers whose keep warm stops in the same step.
-    served : str, None or UNSET
-        As for ``switch``.
+    Enabling holds the price of the first hour, and is refused when the hour is dearer than
+    ``max_price_usd``. Keep warm of the families and numbers of ``switch_off`` stops in the same
+    step. ``served`` is as for ``switch``.
     """
     names = _names(switch_off, "switch_off")
     fields = {"enabled": enabled, "max_price_usd": max_price_usd, "switch_off": names}
@@ -141,23 +126,13 @@ def bound(
     confidence: float = 0.95,
     served: str | UnsetType | None = UNSET,
 ) -> Call[Family]:
-    """Certify that a family's answers above a threshold are wrong at most so often: ``POST …/bound``.
+    """Certify how often a family's answers above a threshold are wrong: ``POST …/{family}/bound``.
 
-    Every answer of the family then has ``certified``, or abstains.
-
-    Parameters
-    ----------
-    error : float
-        Share of certified answers that may be wrong, such as 0.02.
-    confidence : float, default 0.95
-        How often a bound that is found on rows like the held-out ones holds.
-    served : str, None or UNSET
-        As for ``switch``.
-
-    Raises
-    ------
-    BoundNotCertifiedError
-        When the held-out rows certify none; the message says how many more would.
+    Every answer of the family then has ``certified``, or abstains. ``error`` is the share of
+    certified answers that may be wrong, such as 0.02; ``confidence``, how often a bound that is
+    found on rows like the held-out ones holds. ``served`` is as for ``switch``. Raise
+    ``BoundNotCertifiedError`` when the held-out rows certify none; the message says how many more
+    would.
     """
     fields = {"error": error, "confidence": confidence}
     return write(f"{_path(family)}/bound", Family, fields, key=None, guards={"served": served})
@@ -177,19 +152,10 @@ def abstain_on_novel(
     """Make a family abstain on texts unlike its training rows: ``POST …/novelty``.
 
     Every answer of the family then has ``novelty``: the ``share`` of training rows that lie further
-    out, and whether the context is ``unlike`` them, so that its decisions abstain.
-
-    Parameters
-    ----------
-    false_alarms : float, default 0.05
-        How often it may do so on texts like the held-out ones.
-    served : str, None or UNSET
-        As for ``switch``.
-
-    Raises
-    ------
-    NoveltyUnknownError
-        When the model keeps no vectors of its training rows, or has too few held-out contexts.
+    out, and whether the context is ``unlike`` them, so that its decisions abstain. ``false_alarms``
+    is how often it may do so on texts like the held-out ones; ``served`` is as for ``switch``.
+    Raise ``NoveltyUnknownError`` when the model keeps no vectors of its training rows, or has too
+    few held-out contexts.
     """
     fields, guards = {"false_alarms": false_alarms}, {"served": served}
     return write(f"{_path(family)}/novelty", Family, fields, key=None, guards=guards)
@@ -207,16 +173,10 @@ def roll_back(
     *,
     served: str | UnsetType | None = UNSET,
 ) -> Call[Family]:
-    """Go back to an older model, discarding the newer: ``POST …/{family}/rollback``.
+    """Go back to an older model, such as ``router@2``: ``POST …/{family}/rollback``.
 
-    Parameters
-    ----------
-    to : str
-        An older model of it, such as ``router@2``.
-    discard : sequence of str
-        Exactly the newer models that are not deleted or discarded; they are gone for good.
-    served : str, None or UNSET
-        As for ``switch``.
+    ``discard`` has exactly the newer models that are not deleted or discarded; they are gone for
+    good. ``served`` is as for ``switch``.
     """
     fields = {"to": to, "discard": _names(discard, "discard")}
     guards = {"served": served}
@@ -235,15 +195,9 @@ def continue_(
 ) -> Call[Job]:
     """Queue a family's next fine-tune, on its dataset's new rows: ``POST …/{family}/continue``.
 
-    Parameters
-    ----------
-    hyperparameters, dataset_version, max_price_usd, idempotency_key
-        As for ``create``.
-    latest : str, None or UNSET
-        Adapter id of the latest model you saw, ``None`` for none: refuse when it is another now.
-    base : str, optional
-        A base model to move the family to, of those that run on the server: its next model is
-        trained from that on every row. The latest model's when left out.
+    ``latest`` is the adapter id of the latest model you saw, ``None`` for none: the call is refused
+    when it is another now. ``base`` moves the family to a base model of this server, on which its
+    next model is trained with every row. The other arguments are as for ``create``.
     """
     fields = {
         "hyperparameters": hyperparameters or {},
@@ -276,10 +230,7 @@ def estimate_continue(
 def check_continue(family: str, *, draft_id: str | None = None) -> Call[Continue]:
     """Return whether ``continue_`` could start, and why not: ``GET …/{family}/continue``.
 
-    Parameters
-    ----------
-    draft_id : str, optional
-        A draft of the newest version of its dataset: as if it were sealed as the next version.
+    ``draft_id``: as if this draft of the dataset's newest version were sealed as the next.
     """
     return read(f"{_path(family)}/continue", Continue, draft=draft_id)
 
@@ -292,28 +243,19 @@ def delete(
 ) -> Call[DeletedFamily]:
     """Delete a family with every model of its line, for good: ``DELETE /v1/families/{family}``.
 
-    Parameters
-    ----------
-    family : str
-        Its name; it is given again only if no model ever joined.
-    dataset_id : str, optional
-        The dataset you saw it grow on: refuse when it is another.
-    latest : str, None or UNSET
-        As for ``continue_``.
+    Its name is given again only if no model ever joined. The call is refused when it grows on
+    another dataset than ``dataset_id``, or when its latest model is another than ``latest``, as for
+    ``continue_``.
     """
     fields, guards = {"dataset_id": dataset_id}, {"latest": latest}
     return remove(_path(family), DeletedFamily, fields, guards=guards)
 
 
 def shadow(family: str, model: str, share: float = 0.1) -> Call[Shadow]:
-    """Score a share of a family's answers with another model: ``POST …/{family}/shadow``.
+    """Score a share of a family's stored answers with another model: ``POST …/{family}/shadow``.
 
-    Parameters
-    ----------
-    model : str
-        A base or connected model, or a number such as ``router@3``.
-    share : float, default 0.1
-        Of the answers that are stored, above 0 and up to 1.
+    ``model`` is a base or connected model, or a number such as ``router@3``; ``share`` is above 0
+    and up to 1.
     """
     return write(f"{_path(family)}/shadow", Shadow, {"model": model, "share": share}, key=None)
 
@@ -340,18 +282,10 @@ def switch_model(
     switch_off: Sequence[str] | None = None,
     adapter: str | None = None,
 ) -> Call[Model]:
-    """Switch a model's own switch: ``POST /v1/models/{model}/switch``.
+    """Switch the own switch of a model, such as ``router@3``: ``POST /v1/models/{model}/switch``.
 
-    Parameters
-    ----------
-    model : str
-        Its number, such as ``router@3``.
-    on : bool
-        On, it is loaded and probed first, and takes a place unless it answers already.
-    switch_off : sequence of str, optional
-        Families and numbers to switch off in the same step.
-    adapter : str, optional
-        Adapter id that you saw behind the number: refuse when it is another now.
+    As for ``switch``. ``adapter`` is the adapter id that you saw behind the number: the call is
+    refused when it is another now.
     """
     fields = {"on": on, "switch_off": _names(switch_off, "switch_off"), "adapter": adapter}
     return write(f"/v1/models/{segment(model)}/switch", Model, fields, key=None)
@@ -365,20 +299,9 @@ def keep_model_warm(
     switch_off: Sequence[str] | None = None,
     adapter: str | None = None,
 ) -> Call[Model]:
-    """Keep a model loaded through its own switch, or stop: ``POST /v1/models/{model}/keep-warm``.
+    """Keep a model loaded through its own switch: ``POST /v1/models/{model}/keep-warm``.
 
-    Parameters
-    ----------
-    model : str
-        Its number; its own switch must be on.
-    enabled : bool, default True
-        Enabling holds the price of the first hour.
-    max_price_usd : str, optional
-        Refuse when the hour is dearer.
-    switch_off : sequence of str, optional
-        Families and numbers whose keep warm stops in the same step.
-    adapter : str, optional
-        As for ``switch``.
+    As for ``keep_warm``, with ``adapter`` as for ``switch_model``.
     """
     names = _names(switch_off, "switch_off")
     fields = {"enabled": enabled, "max_price_usd": max_price_usd, "switch_off": names}
@@ -389,12 +312,7 @@ def keep_model_warm(
 def delete_model(model: str, *, adapter: str | None = None) -> Call[DeletedModel]:
     """Delete a family's model for good: ``DELETE /v1/models/{model}``.
 
-    Parameters
-    ----------
-    model : str
-        Its number. A family's latest model is rolled back instead.
-    adapter : str, optional
-        As for ``switch``.
+    A family's latest model is rolled back instead. ``adapter`` is as for ``switch_model``.
     """
     return remove(f"/v1/models/{segment(model)}", DeletedModel, adapter=adapter)
 

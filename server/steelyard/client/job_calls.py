@@ -25,14 +25,7 @@ def all_page(
 ) -> Call[JobSummaryPage]:
     """List jobs of all kinds, newest first, with how far each is: ``GET /v1/jobs``.
 
-    Parameters
-    ----------
-    kind : str or sequence of str, optional
-        Only these kinds, such as ``fine_tune`` and ``evaluation``.
-    status : str or sequence of str, optional
-        Only those with one of these.
-    dataset_id : str, optional
-        Only those on this dataset.
+    Only of some kinds, such as ``fine_tune`` and ``evaluation``, some states, or one dataset.
     """
     query = {"kind": kind, "status": status, "dataset_id": dataset_id}
     return read("/v1/jobs", JobSummaryPage, **query, limit=page_size, cursor=cursor)
@@ -45,15 +38,7 @@ def page(
     page_size: int = 200,
     cursor: str | None = None,
 ) -> Call[JobPage]:
-    """List fine-tunes, newest first: ``GET /v1/fine-tuning/jobs``.
-
-    Parameters
-    ----------
-    status : str or sequence of str, optional
-        Only those with one of these.
-    dataset_id : str, optional
-        Only those that train on this dataset.
-    """
+    """List fine-tunes, newest first: ``GET /v1/fine-tuning/jobs``."""
     query = {"status": status, "dataset_id": dataset_id, "limit": page_size, "cursor": cursor}
     return read(_PATH, JobPage, **query)
 
@@ -77,23 +62,14 @@ def records_page(
 ) -> Call[JobRecordPage]:
     """Return at most 500 held-out records of an ended fine-tune: ``GET …/jobs/{job}/records``.
 
-    Parameters
-    ----------
-    group : {"adapted", "base", "parent"}
-        Whose answers: its model's, the base's, or the parent's.
+    ``group`` says whose answers: its model's, the base's, or the parent's.
     """
     path = f"{_PATH}/{segment(job_id)}/records"
     return read(path, JobRecordPage, group=group, offset=offset, limit=limit)
 
 
 def records(job_id: str, *, group: RecordGroup = "adapted", limit: int | None = None) -> RecordWalk:
-    """Return the held-out decisions of an ended fine-tune as one model scored them.
-
-    Parameters
-    ----------
-    group : {"adapted", "base", "parent"}
-        Whose answers: its model's, the base's, or the parent's.
-    """
+    """Return the held-out decisions of an ended fine-tune as a model of ``group`` scored them."""
     return RecordWalk(
         lambda offset, size: records_page(job_id, group=group, offset=offset, limit=size), limit
     )

@@ -46,10 +46,7 @@ def check(name: str) -> Call[Judge]:
 def calibrate(name: str, dataset_id: str, *, rows: int | None = None) -> Call[Judge]:
     """Begin to calibrate a judge on a dataset: ``POST /v1/judges/{judge}/calibrate``.
 
-    Parameters
-    ----------
-    rows : int, optional
-        Rows of each side that are asked at most; 200 by default.
+    At most ``rows`` of each side are asked; 200 by default.
     """
     fields = {"dataset_id": dataset_id, "rows": rows}
     return write(f"{_JUDGES}/{segment(name)}/calibrate", Judge, fields, key=None)
@@ -69,12 +66,8 @@ def qualify(
 ) -> Call[Judge]:
     """Begin to hold a judge to labels of people: ``POST /v1/judges/{judge}/qualifications``.
 
-    Parameters
-    ----------
-    rows : int, optional
-        Held-out rows that are asked at most, 50 to 2,000; 200 by default.
-    labelled_by : sequence of str, optional
-        Origins of the labels that count; ``person`` and ``expert`` by default.
+    At most ``rows`` held-out rows are asked, 50 to 2,000; 200 by default. Labels of ``person`` and
+    ``expert`` count by default.
     """
     origins = None if labelled_by is None else list(labelled_by)
     fields = {"dataset_id": dataset_id, "rows": rows, "labelled_by": origins}

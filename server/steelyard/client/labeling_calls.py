@@ -71,18 +71,10 @@ def create(
 ) -> Call[LabelingJob]:
     """Ask teachers to label a source: ``POST /v1/labeling/jobs``.
 
-    Parameters
-    ----------
-    teacher_models : str or sequence of str, optional
-        Ids of teachers; the server's defaults when left out.
-    decisions : sequence of mapping, optional
-        For the rows that carry none.
-    name : str, optional
-        Of the job and its dataset; the source's when left out.
-    weighting : {"votes", "probabilities"}
-        Whether targets are the mean of labels, or of calibrated probabilities.
-    max_price_usd : str, optional
-        Refuse, and hold nothing, when the labeling is dearer.
+    The server's default teachers label when none are named. ``decisions`` are for the rows that
+    carry none; ``name``, of the job and its dataset, is the source's when left out. Targets are the
+    mean of labels, or of calibrated probabilities. The call is refused, and nothing held, when the
+    labeling is dearer than ``max_price_usd``.
     """
     names = [teacher_models] if isinstance(teacher_models, str) else teacher_models
     fields = {
@@ -144,15 +136,9 @@ def finalize(
 ) -> Call[Dataset]:
     """Make a dataset of accepted rows: ``POST /v1/labeling/jobs/{job}/finalize``.
 
-    The same selection again is the same dataset.
-
-    Parameters
-    ----------
-    row_indices : sequence of int, optional
-        Rows by their ``index``, whose sides are picked; or the two sides by name.
-    evaluation_fraction : float, optional
-        Share of the contexts of ``row_indices`` put aside: 0.1 to 1; 0.2 when left out.
-    training_indices, evaluation_indices : sequence of int, optional
+    The same selection again is the same dataset. Rows are named by their ``index``:
+    ``row_indices``, of which the share ``evaluation_fraction`` of contexts, 0.1 to 1, is put aside
+    (0.2 when left out), or the two sides by name.
     """
     fields = {
         "row_indices": _listed(row_indices),

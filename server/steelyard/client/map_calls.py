@@ -17,12 +17,7 @@ def create(
 ) -> Call[DatasetMap]:
     """Lay the rows of a version out as points, or return the map that is there: ``POST /v1/maps``.
 
-    Parameters
-    ----------
-    version : int, optional
-        The newest when left out.
-    model : str, optional
-        The base model whose vectors are compared; the default one when left out.
+    The newest version, and the vectors of the default base model, when left out.
     """
     fields = {"dataset_id": dataset_id, "version": version, "model": model}
     return write(_MAPS, DatasetMap, fields, key=idempotency_key)
@@ -48,12 +43,7 @@ def points(map_id: str) -> Call[MapPoints]:
 def values(map_id: str, decision: str, *, evaluation: str | None = None) -> Call[MapValues]:
     """Return the values of each point, as columns: ``GET /v1/maps/{map}/values``.
 
-    Parameters
-    ----------
-    decision : str
-        Whose labels.
-    evaluation : str, optional
-        Id of an evaluation of the dataset, whose model's answers are returned too.
+    The labels of a decision, and the answers of the model of an ``evaluation`` of the dataset.
     """
     path = f"{_path(map_id)}/values"
     return read(path, MapValues, decision=decision, evaluation=evaluation)

@@ -45,10 +45,7 @@ class NamedDecisionResource(JobResource[Mode, NamedComparison]):
 class DecisionResource(Resource[Mode]):
     """One named decision: ``client.decision("support_triage")``.
 
-    Parameters
-    ----------
-    reference : str
-        ``name``, ``name@alias`` or ``name@7``; ``production`` without either.
+    Its reference is ``name``, ``name@alias`` or ``name@7``; ``production`` without either.
     """
 
     def __init__(self, client: HasCalls[Mode], reference: str) -> None:

@@ -32,17 +32,8 @@ def decide(
 ) -> Call[DecideAnswer]:
     """Answer a named decision about one context: ``POST /v1/decide``.
 
-    Parameters
-    ----------
-    decision : str
-        ``name``, ``name@alias`` or ``name@7``; ``production`` without either.
-    context : str, mapping or sequence
-        The text to decide on, or any JSON object or array.
-    store : bool or "features", optional
-        Whether the answer is stored for feedback; as the server is set when left out. ``"features"``
-        stores a hash, the length and the language of the context in its place.
-    metadata : mapping, optional
-        Up to 16 values kept with a stored answer; the model never reads them.
+    ``decision`` is ``name``, ``name@alias`` or ``name@7``; ``production`` without either. The other
+    arguments are those of ``Client.decide``.
     """
     fields = {"decision": decision, "context": context, "store": store, "metadata": metadata}
     return write("/v1/decide", DecideAnswer, fields, key=idempotency_key, is_scored=True)
@@ -64,12 +55,8 @@ def create(
 ) -> Call[NamedDecision]:
     """Put questions, policies and a model under a name: ``POST /v1/named-decisions``.
 
-    Parameters
-    ----------
-    name : str
-        Small letters, digits, ``_`` and ``-``, at most 64, the first a letter.
-    decisions : sequence of mapping
-        As for ``decide``; with the model they are version 1, to which ``production`` points.
+    The name has small letters, digits, ``_`` and ``-``, at most 64, the first a letter. The
+    decisions, as for ``decide``, are version 1 with the model; ``production`` points to it.
     """
     fields = {
         "name": name,
@@ -166,14 +153,8 @@ def move(
 ) -> Call[NamedDecision]:
     """Point an alias to a version: ``PUT …/{decision}/aliases/{alias}``.
 
-    Parameters
-    ----------
-    expected : int, optional
-        Refuse the move unless the alias points to this version now.
-    reason : str, optional
-        Why, for people.
-    overrule : str, optional
-        Why ``production`` moves although no comparison passed the version.
+    The move is refused unless the alias points to ``expected`` now. ``reason`` is for people;
+    ``overrule`` says why ``production`` moves although no comparison passed the version.
     """
     fields = {"version": version, "expected": expected, "reason": reason, "overrule": overrule}
     path = _path(name, "aliases", alias)
@@ -205,18 +186,8 @@ def share(
 ) -> Call[NamedDecision]:
     """Send another alias a share of an alias's requests: ``PUT …/aliases/{alias}/share``.
 
-    Parameters
-    ----------
-    to : str
-        The alias that answers the share.
-    share : float
-        Of the requests that name ``alias``, at most 0.9; 0 ends it.
-    steps : sequence of float
-        Shares that follow by themselves, each larger; the server takes them by its own clock.
-    step_hours : float, default 24
-        Hours from one step to the next.
-    reason : str, optional
-        Why, for people.
+    ``to`` answers the share, at most 0.9; 0 ends it. ``steps`` are the shares that follow by
+    themselves, each larger, every ``step_hours``; the server takes them by its own clock.
     """
     fields = {"to": to, "share": share, "reason": reason}
     if steps:
@@ -248,16 +219,16 @@ def compare(
 
     Parameters
     ----------
-    version, against : int or str
+    version, against
         The candidate, and the version to replace: numbers or aliases.
-    rows, stored : int, optional
-        Held-out rows and stored decisions that both are asked about, at most 1,000 each; 300 and 200
-        when left out.
-    traffic_s : float, optional
+    rows, stored
+        Held-out rows and stored decisions that both are asked about, at most 1,000 each; 300 and
+        200 when left out.
+    traffic_s
         Take stored decisions of the last so many seconds alone.
-    disagreement : float, optional
+    disagreement
         How often the candidate may answer otherwise where it answers alone, for ``switches``; .02.
-    max_price_usd : str, optional
+    max_price_usd
         Refuse, and hold nothing, when it is dearer.
     """
     fields = {
@@ -319,13 +290,13 @@ def grow(
 
     Parameters
     ----------
-    policy : str
+    policy
         ``rows``, ``propose``, or ``move``: the most that it may do.
-    margin : float, optional
+    margin
         How much less often than the model before the family may be right; 0.02 by default.
-    shadow : int, optional
+    shadow
         Answers that the family gives along before it is compared; 100 by default.
-    judge_rows : float, optional
+    judge_rows
         The probability from which the model's own answers become training rows; none by default.
     """
     fields = {

@@ -21,27 +21,27 @@ class ClientOptions:
 
     Parameters
     ----------
-    url : str
+    url
         The server's address: scheme, host, port, and the path that a proxy has it under.
-    api_key : str or None
+    api_key
         Sent with every call; never shown.
-    timeout_s : float, default 120
+    timeout_s
         Seconds for one call with all its attempts and waits. Rows that go up or come down may take
         longer while their bytes keep moving.
-    max_retries : int, default 2
+    max_retries
         How often a call is repeated after a failure that may pass; 0 to 10.
-    gzip_over : int or None
+    gzip_over
         Bodies of more bytes than this are compressed; ``None`` for none.
-    session : str, SessionToken or None
-        The token of a user's session, sent in place of a key; empty for a client that is to sign in.
-        The client keeps the token that the server gives in its place.
-    account_id : str or None
+    session
+        The token of a user's session, sent in place of a key; empty for a client that is to sign
+        in. The client keeps the token that the server gives in its place.
+    account_id
         Which of the user's accounts the calls of a session are for; the first when left out.
-    agent : str or None
+    agent
         The caller's name for the server, such as the browser of a signed-in user.
-    forwarded_for : str or None
-        The address it calls for, as ``X-Forwarded-For`` has it: addresses, the nearest last. Servers
-        believe those that they have among their trusted proxies.
+    forwarded_for
+        The address it calls for, as ``X-Forwarded-For`` has it: addresses, the nearest last.
+        Servers believe those that they have among their trusted proxies.
 
     Raises
     ------

@@ -232,12 +232,8 @@ class FamilyResource(Resource[Mode]):
     ) -> Family:
         """Wait until a family serves a model, and return the family.
 
-        Parameters
-        ----------
-        model : str or Job
-            A model's number or adapter id, or the fine-tune that made it.
-        timeout_s : float, optional
-            Without end when left out.
+        ``model`` is a model's number or adapter id, or the fine-tune that made it. Without a
+        ``timeout_s`` the wait has no end.
 
         Raises
         ------

@@ -21,16 +21,10 @@ def create(
 ) -> Call[PromptTuningJob]:
     """Tune a decision's wording: ``POST /v1/prompt-tuning/jobs``.
 
-    Parameters
-    ----------
-    decision : str, optional
-        May be left out when the dataset asks one.
-    model : str, optional
-        A base model, or a family that answers; the default base when left out.
-    effort : {"standard", "thorough"}
-        Searches at most 4 rounds, or 12.
-    max_price_usd : str, optional
-        Refuse, and hold nothing, when it is dearer.
+    ``decision`` may be left out when the dataset asks one. ``model`` is a base model, or a family
+    that answers; the default base when left out. ``standard`` searches at most 4 rounds,
+    ``thorough`` 12. The call is refused, and nothing held, when it is dearer than
+    ``max_price_usd``.
     """
     fields = {
         "dataset_id": dataset_id,

@@ -31,16 +31,17 @@ def fit_route(
 
     Parameters
     ----------
-    models : sequence of str
+    models
         Base and connected models in the order to ask; two to four.
-    bound, value : optional
-        ``accuracy``: the cheapest that is certified to be right so often. ``price``, in USD for 1,000
-        decisions, or ``share``, of the decisions beyond the first model: the most accurate within it.
-    rows : int, optional
+    bound, value
+        ``accuracy``: the cheapest that is certified to be right so often. ``price``, in USD for
+        1,000 decisions, or ``share``, of the decisions beyond the first model: the most accurate
+        within it.
+    rows
         Rows of each side that are asked at most; 200 by default.
-    confidence : float, optional
+    confidence
         Of an accuracy that is certified; 0.95 by default.
-    replace : bool, optional
+    replace
         Fit a route anew that is there.
     """
     fields = {

@@ -229,43 +229,40 @@ def rows_to_create(
 ) -> UploadCalls[Dataset]:
     """Make a dataset of files, lists of rows, or Polars or pandas frames of any size.
 
+    Over 15 MiB rows are sent in pieces, each a version of its own. The first fixes the decisions of
+    the dataset: one that only a later piece asks is ``task_mismatch``, so put a row that asks it
+    among the first.
+
     Parameters
     ----------
-    examples : path, bytes, iterable of mapping, frame, or mapping, optional
-        Rows whose sides the server picks. A path and bytes hold JSON Lines. A mapping has parts
-        by name, as ``{"training": rows, "evaluation": rows}``.
-    training, evaluation : as examples, optional
+    examples : path, bytes, iterable of mapping, frame, or mapping
+        Rows whose sides the server picks. A path and bytes hold JSON Lines. A mapping has parts by
+        name, as ``{"training": rows, "evaluation": rows}``.
+    training, evaluation
         Rows of one side; instead of ``examples``.
-    evaluation_fraction : float, optional
+    evaluation_fraction
         Share of the contexts of ``examples`` put aside: 0.1 to 1; 0.2 when left out.
-    context : str or sequence of str, default "context"
+    context
         Of a frame: the column with the context; several make an object.
-    decisions : sequence of mapping, optional
+    decisions
         Of a frame: the decisions of every row; left out, a column ``decisions`` has them.
-    labels : mapping or sequence of str, optional
+    labels
         Of a frame: decision id to the column with the right outcome's name; the ids of
         ``decisions`` when left out. A row does not ask a decision whose cell is null.
-    targets, rewards : str, optional
-        Of a frame: a column with, by decision id, numbers by outcome (mappings, their JSON, or
-        the lists of ``to_polars``); instead of ``labels``.
-    progress : callable, optional
+    targets, rewards
+        Of a frame: a column with, by decision id, numbers by outcome (mappings, their JSON, or the
+        lists of ``to_polars``); instead of ``labels``.
+    progress
         Called with the bytes sent so far.
-    on_refused : callable, optional
+    on_refused
         Called with the part, the line from 0 and the problem of each row that the server refuses:
         such rows are left out and the others stored. Without it one of them refuses all.
-
-    Returns
-    -------
-    Dataset
-        The dataset. Over 15 MiB rows are sent in pieces, each a version of its own. The first fixes the
-        decisions of the dataset: one that only a later piece asks is ``task_mismatch``, so put a row
-        that asks it among the first.
 
     Raises
     ------
     steelyard.errors.SteelyardError
-        The server's refusal; ``details`` has the first hundred problems. Where earlier
-        pieces were stored, a note (``__notes__``) names the dataset that has them.
+        The server's refusal; ``details`` has the first hundred problems. Where earlier pieces were
+        stored, a note (``__notes__``) names the dataset that has them.
     ValueError
         When a frame lacks a column, or there is nothing to send.
 
@@ -328,13 +325,9 @@ def queries_to_label(
 ) -> UploadCalls[LabelingSource]:
     """Upload queries to be labelled: ``POST /v1/labeling/sources``.
 
-    Parameters
-    ----------
-    rows : path, bytes or iterable of mappings
-        JSON Lines or rows, each with ``context`` and, unless the job gives them, ``decisions``.
-    on_refused : callable, optional
-        Called with ``"rows"``, its line from 0 and the problem of each row that the server
-        refuses; the other rows are kept.
+    Rows, or a path or bytes of JSON Lines, each with ``context`` and, unless the job gives them,
+    ``decisions``. ``on_refused`` is called with ``"rows"``, its line from 0 and the problem of each
+    row that the server refuses; the other rows are kept.
     """
     return SourceUpload(name, rows, on_refused=on_refused, idempotency_key=idempotency_key)
 

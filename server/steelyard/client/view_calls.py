@@ -9,13 +9,7 @@ _VIEWS = "/v1/views"
 
 
 def save(name: str, address: str, *, idempotency_key: str | None = None) -> Call[View]:
-    """Keep a view of the workbench under a name: ``POST /v1/views``.
-
-    Parameters
-    ----------
-    address : str
-        The part behind ``?`` in the workbench's address.
-    """
+    """Keep a view of the workbench, its address behind ``?``, under a name: ``POST /v1/views``."""
     return write(_VIEWS, View, {"name": name, "address": address}, key=idempotency_key)
 
 

@@ -20,12 +20,8 @@ def create(
 ) -> Call[Webhook]:
     """Make a webhook. Its ``secret`` is returned here only: ``POST …/webhooks``.
 
-    Parameters
-    ----------
-    url : str
-        An ``https://`` address of the public internet, or of a host that the operator lists.
-    events : sequence of str
-        The events to send, such as ``["job.succeeded", "job.failed"]``.
+    ``url`` is an ``https://`` address of the public internet, or of a host that the operator lists.
+    ``events`` are such as ``["job.succeeded", "job.failed"]``.
     """
     fields = {"url": url, "events": list(events), "description": description}
     return write(_WEBHOOKS, Webhook, fields, key=idempotency_key)
@@ -53,12 +49,8 @@ def change(
 ) -> Call[Webhook]:
     """Change a webhook; fields left out stay: ``PATCH …/webhooks/{webhook}``.
 
-    Parameters
-    ----------
-    enabled : bool, optional
-        Switched off, it is sent nothing, and waiting events are given up.
-    rotate_secret : bool
-        Make a new ``secret``; for a day, deliveries are signed with both.
+    Not ``enabled``, it is sent nothing, and waiting events are given up. ``rotate_secret`` makes a
+    new ``secret``; for a day, deliveries are signed with both.
     """
     fields = {
         "url": url,

@@ -48,23 +48,11 @@ def guess_mapping(
     context: Sequence[str] = (),
     named: Collection[str] = (),
 ) -> Mapping:
-    """Return the probable meaning of each column.
+    """Return the probable meaning of each column; raise ``ValueError`` when none has texts.
 
-    Parameters
-    ----------
-    table : Table
-        A file.
-    known : sequence of mapping
-        Decisions of a dataset: a column that is named by the id of one is its label.
-    context : sequence of str
-        Columns that a person named as the context.
-    named : collection of str
-        Columns that a person named as anything: none is guessed to be something else too.
-
-    Raises
-    ------
-    ValueError
-        When no column has texts.
+    ``known``: decisions of a dataset; a column that is named by the id of one is its label.
+    ``context``: columns that a person named as the context; of those ``named`` as anything, none is
+    guessed to be something else too.
     """
     hints = table.hints
     if hints is not None and not known and (context or not set(hints.context) <= {*named}):

@@ -22,19 +22,9 @@ _NUMBER = re.compile(r"-?\d+(\.0)?")
 def read_names(file: str | Path, encoding: str | None = None) -> dict[str, str]:
     """Return the names of numbers that a file has.
 
-    Parameters
-    ----------
-    file : path
-        A name a line, from 0; or its number and the name a line, with a comma, colon or tab between;
-        or JSON: a list of names, or an object of either to the other, alone or as ``id2label``,
-        ``label2id`` or ``names``.
-    encoding : str, optional
-        How it is encoded; found when left out.
-
-    Raises
-    ------
-    ValueError
-        When it has no names, or one number twice.
+    A name a line, from 0; or its number and the name a line, with a comma, colon or tab between; or
+    JSON: a list of names, or an object of either to the other, alone or as ``id2label``,
+    ``label2id`` or ``names``. Raise ``ValueError`` when it has no names, or one number twice.
     """
     source = Source(Path(file).name, Path(file))
     with find_encoding(source, encoding).open(source) as text:

@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 def create_whole(client: Client, name: str, made: Converted, **options: Any) -> Dataset:
     """Return the dataset that was made of a file; one whose later pieces fail is deleted again.
 
-    Parameters
-    ----------
-    options
-        As ``datasets.create`` takes them.
+    ``options`` are those of ``datasets.create``.
     """
     upload = rows_to_create(name, made.parts, on_refused=made, **options)
     try:
