@@ -50,23 +50,14 @@ def krippendorff_alpha(
 ) -> Measure | None:
     """Return alpha of one decision, 1 where labellers agree and 0 where they do as by chance.
 
-    Parameters
-    ----------
-    votes : sequence of sequences of int
-        For each row the outcomes that its labellers chose, by place; one row may have fewer votes
-        than another.
-    is_ordinal : bool, default False
-        Whether two outcomes differ by the square of the levels between them; otherwise two differ
-        or do not.
+    ``votes`` are for each row the outcomes that its labellers chose, by place. Ordinal outcomes
+    differ by the square of the levels between them; others differ or do not.
 
-    Returns
-    -------
-    Measure or None
-        ``n`` counts the rows with two votes or more. None where there are none of them, or where
-        all their votes are for one outcome, of which nothing can be said. Without an interval over
-        one row. The interval weighs rows at random and adds one that was not seen: for the lower
-        end one whose votes are as far apart as can be, for the upper end one whose votes agree, with
-        the other votes as seen, or those that bring the end further out.
+    ``n`` counts the rows with two votes or more. None where there are none of them, or where all
+    their votes are for one outcome, of which nothing can be said. Without an interval over one row.
+    The interval weighs rows at random and adds one that was not seen: for the lower end one whose
+    votes are as far apart as can be, for the upper end one whose votes agree, with the other votes
+    as seen, or those that bring the end further out.
 
     References
     ----------

@@ -67,15 +67,10 @@ class CertifiedThreshold:
 def run_tests(
     wrong: ArrayLike, answered: ArrayLike, contexts: ArrayLike, *, error: float
 ) -> ErrorTests:
-    """Test for each candidate that it is wrong at most so often.
+    """Test for each candidate that it is wrong at most so often, an ``error`` between 0 and 1.
 
-    Parameters
-    ----------
-    wrong, answered : float arrays of shape (n_decisions, n_candidates)
-        1 where a candidate answers a decision, and where it answers it wrongly.
-    contexts : int array of shape (n_decisions,)
-    error : float
-        Between 0 and 1.
+    ``wrong`` and ``answered``, of shape (n_decisions, n_candidates), are 1 where a candidate
+    answers a decision, and where it answers it wrongly; ``contexts``, (n_decisions,), are ints.
     """
     _, codes = np.unique(np.asarray(contexts), return_inverse=True)
     tops = _sums(np.asarray(wrong, np.float64), codes)
@@ -136,18 +131,9 @@ def certify_threshold(
 ) -> CertifiedThreshold:
     """Return the lowest top probability from which answers are wrong at most so often.
 
-    Parameters
-    ----------
-    p_top, right : float arrays of shape (n_decisions,)
-        ``right`` is 1 where the top outcome is the label's, 0 elsewhere.
-    contexts : int array of shape (n_decisions,)
-    error : float
-        Between 0 and 1: how often answers at or above the threshold may be wrong.
-    confidence : float, default 0.95
-        How often a threshold so chosen keeps to that, over draws of the rows.
-
-    Notes
-    -----
+    All arrays are of shape (n_decisions,); ``right`` is 1 where the top outcome is the label's, 0
+    elsewhere. ``error``, between 0 and 1, is how often answers at or above the threshold may be
+    wrong; ``confidence``, how often a threshold so chosen keeps to that, over draws of the rows.
     Assumes that new contexts come from where these come from.
     """
     probability, is_right = np.asarray(p_top, np.float64), np.asarray(right, np.float64)

@@ -34,16 +34,10 @@ _ALIKE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A confidence interval of a nominal coverage, such as 0.95.
+    """A confidence interval of a nominal coverage ``level``, such as 0.95; ``low <= high``.
 
-    Parameters
-    ----------
-    low, high : float
-        The ends, ``low <= high``.
-    level : float
-    method : str
-        How it was made: ``clopper-pearson``, ``unseen-cluster``, ``student-t``,
-        ``bootstrap-percentile`` or ``bootstrap-basic``.
+    ``method`` is ``clopper-pearson``, ``unseen-cluster``, ``student-t``, ``bootstrap-percentile``
+    or ``bootstrap-basic``.
     """
 
     low: float
@@ -53,29 +47,12 @@ class Interval:
 
 
 def proportion_interval(n_successes: float, n: float, *, level: float = 0.95) -> Interval:
-    """Return Clopper and Pearson's exact interval of a proportion.
+    """Return Clopper and Pearson's exact interval of a proportion, within 0 and 1.
 
-    Its coverage is never below ``level``. Wilson's interval is narrower, but where the true
-    proportion is .99 it misses it in a tenth of all samples of ten.
-
-    Parameters
-    ----------
-    n_successes : float
-        Successes, from 0 to ``n``; effective numbers need not be whole.
-    n : float
-        Trials, more than 0.
-    level : float, default 0.95
-        Coverage, between 0 and 1.
-
-    Returns
-    -------
-    Interval
-        Within 0 and 1, and of some width even when every trial agrees.
-
-    Raises
-    ------
-    ValueError
-        When a number is out of range.
+    Its coverage is never below ``level``, and it has some width even when every trial agrees.
+    Wilson's interval is narrower, but where the true proportion is .99 it misses it in a tenth of
+    all samples of ten. Effective numbers of successes and trials need not be whole. Raise
+    ``ValueError`` when a number is out of range.
 
     References
     ----------
@@ -112,7 +89,8 @@ def ratio_intervals(
     to those seen comes one that was not: of mean size, with the least ratio that can be for the
     lower end and with the greatest for the upper one. So an interval has some width even where all
     clusters agree, and a rare great loss that was not met is allowed for. For a proportion of
-    clusters of one trial each this is Clopper and Pearson's interval.
+    clusters of one trial each this is Clopper and Pearson's interval. Ends are NaN where fewer than
+    two clusters have a part, or all are alike and have no bounds.
 
     Parameters
     ----------
@@ -121,17 +99,8 @@ def ratio_intervals(
         in that ratio.
     lows, highs : float arrays of shape (n_ratios,)
         The least and the greatest ratio of one cluster. Where either is not finite, the ends are
-        Student's t about the ratio, of which skewness is taken off after Hall (1992), and the wider of
-        both.
-    level : float, default 0.95
-    n_resamples : int, default 2,000
-    seed : int, default 0
-
-    Returns
-    -------
-    tuple of float64 arrays of shape (n_ratios,)
-        Lower and upper ends; NaN where fewer than two clusters have a part, or all are alike and
-        have no bounds.
+        Student's t about the ratio, of which skewness is taken off after Hall (1992), and the wider
+        of both.
 
     Notes
     -----
@@ -214,13 +183,8 @@ def _student_ends(
 def median_interval(values: ArrayLike, *, level: float = 0.95) -> tuple[float, float] | None:
     """Return the interval of a median, by order statistics: it holds whatever the values are.
 
-    Returns
-    -------
-    tuple of two floats, or None
-        None of too few values; for 95 % six are needed.
+    None of too few values; for 95 % six are needed.
 
-    Examples
-    --------
     >>> median_interval(range(20)), median_interval([1, 2, 3, 4, 5])
     ((5.0, 14.0), None)
     """
@@ -238,18 +202,9 @@ def weighed_totals(
 ) -> tuple[FloatArray, FloatArray]:
     """Sum columns over clusters weighed at random, and draw the weight of one more cluster.
 
-    Parameters
-    ----------
-    sums : float array of shape (n_clusters, n_columns)
-        Sums of each cluster.
-    n_resamples : int, default 2,000
-    seed : int, default 0
-        Equal seeds over equally many clusters draw the same weights.
-
-    Returns
-    -------
-    tuple of float64 arrays of shapes (n_resamples, n_columns) and (n_resamples,)
-        Weights have a mean of 1, and only their proportions mean something.
+    ``sums`` are of shape (n_clusters, n_columns), the answers of shapes (n_resamples, n_columns)
+    and (n_resamples,). Weights have a mean of 1, and only their proportions mean something. Equal
+    seeds over equally many clusters draw the same weights.
 
     References
     ----------
@@ -275,26 +230,12 @@ def resample_totals(
 ) -> FloatArray:
     """Sum columns over bootstrap resamples of whole clusters.
 
-    Parameters
-    ----------
-    values : float array of shape (n_rows, n_columns)
-        Values to sum; for a mean, the values and the weights are two columns.
-    clusters : sequence of n_rows keys, optional
-        Rows of equal keys are drawn together; each row is its own cluster by default. The answer
-        does not depend on the order of rows when keys are given.
-    n_resamples : int, default 2,000
-    seed : int, default 0
-        Equal seeds over equally many clusters draw the same resamples, so statistics of several
-        calls are paired.
-
-    Returns
-    -------
-    float64 array of shape (n_resamples, n_columns)
-
-    Raises
-    ------
-    ValueError
-        When ``values`` is empty or not a matrix, not finite, or ``clusters`` is of another length.
+    ``values`` are of shape (n_rows, n_columns), and the answer of (n_resamples, n_columns); for a
+    mean, the values and the weights are two columns. Rows of equal keys of ``clusters`` are drawn
+    together; each row is its own cluster by default. The answer does not depend on the order of
+    rows when keys are given. Equal seeds over equally many clusters draw the same resamples, so
+    statistics of several calls are paired. Raise ``ValueError`` when ``values`` is empty, no matrix
+    or not finite, or ``clusters`` is of another length.
 
     Notes
     -----
@@ -322,21 +263,10 @@ def resample_totals(
 
 
 def percentile_interval(statistics: ArrayLike, *, level: float = 0.95) -> Interval:
-    """Return the percentile interval of resampled statistics.
+    """Return the percentile interval of statistics, of shape (n_resamples,).
 
-    Parameters
-    ----------
-    statistics : float array of shape (n_resamples,)
-        The statistic of each resample.
-    level : float, default 0.95
+    Raise ``ValueError`` when a statistic is not finite or ``level`` is out of range.
 
-    Raises
-    ------
-    ValueError
-        When a statistic is not finite or ``level`` is out of range.
-
-    Examples
-    --------
     >>> percentile_interval([1.0, 2.0, 3.0, 4.0, 5.0], level=0.5)
     Interval(low=2.0, high=4.0, level=0.5, method='bootstrap-percentile')
     """
@@ -347,26 +277,10 @@ def percentile_interval(statistics: ArrayLike, *, level: float = 0.95) -> Interv
 def basic_interval(point: float, statistics: ArrayLike, *, level: float = 0.95) -> Interval:
     """Return the basic (reverse percentile) interval of a statistic that cannot be negative.
 
-    For statistics that resampling biases upwards, calibration error above all: the percentile
-    interval then lies wholly above a small true value, and this one corrects for it.
-
-    Parameters
-    ----------
-    point : float
-        The statistic of the sample itself, not negative.
-    statistics : float array of shape (n_resamples,)
-        The statistic of each resample.
-    level : float, default 0.95
-
-    Returns
-    -------
-    Interval
-        From 0 up, and always holding ``point``.
-
-    Raises
-    ------
-    ValueError
-        When a statistic is not finite or ``level`` is out of range.
+    From 0 up, and always holding ``point``, the statistic of the sample itself. For statistics that
+    resampling biases upwards, calibration error above all: the percentile interval then lies wholly
+    above a small true value, and this one corrects for it. Errors are those of
+    ``percentile_interval``.
 
     References
     ----------
@@ -394,29 +308,13 @@ def mean_interval(
 ) -> Interval | None:
     """Return the interval of a (weighted) mean, or None over fewer than two clusters.
 
-    For a paired comparison, give the differences of the two models' values.
+    ``values`` and ``weights``, above 0, are of shape (n_rows,). For a paired comparison, give the
+    differences of the two models' values. Rows of equal keys of ``clusters`` stand or fall
+    together, such as the decisions of one context. ``least`` and ``most`` bound a value, as in
+    ``ratio_intervals``; without them, intervals of few clusters of skewed values may miss the mean
+    more often than the level says. Raise ``ValueError`` when an array is empty, not finite or of
+    another length, or a weight is not above 0.
 
-    Parameters
-    ----------
-    values : float array of shape (n_rows,)
-    weights : float array of shape (n_rows,), optional
-        Above 0.
-    clusters : sequence of n_rows keys, optional
-        Rows of equal keys stand or fall together, such as the decisions of one context.
-    least, most : float, optional
-        Bounds of a value; see ``ratio_intervals``. Without them, intervals of few clusters of skewed
-        values may miss the mean more often than the level says.
-    level : float, default 0.95
-    n_resamples : int, default 2,000
-    seed : int, default 0
-
-    Raises
-    ------
-    ValueError
-        When an array is empty, not finite or of another length, or a weight is not above 0.
-
-    Examples
-    --------
     >>> interval = mean_interval([0.0, 0.5, 1.0, 0.5], least=0.0, most=1.0)
     >>> round(interval.low, 1), round(interval.high, 1), interval.method
     (0.1, 0.9, 'unseen-cluster')

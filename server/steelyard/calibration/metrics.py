@@ -1,11 +1,11 @@
 """Measures of probabilistic decisions: accuracy, log loss, Brier score, calibration error.
 
-Reliability tables are in ``steelyard.calibration.reliability``, intervals in
-``steelyard.calibration.intervals``.
-
-Decisions differ in their number of outcomes. Everything here reads two arrays of shape
+Decisions differ in their number of outcomes. Everything here reads two float arrays of shape
 (n_decisions, most_outcomes), padded with zeros on the right, as ``pad_rows`` makes them: a padded
-outcome has probability 0 and target 0, and so adds nothing to any measure.
+outcome has probability 0 and target 0, and so adds nothing to any measure. ``weights``, of shape
+(n_decisions,), count a decision so many times. ``ValueError`` is raised where the shapes differ, or
+a value is not finite or not within 0 and 1. Reliability tables are in
+``steelyard.calibration.reliability``, intervals in ``steelyard.calibration.intervals``.
 """
 
 from __future__ import annotations
@@ -26,18 +26,8 @@ LEAST_PROBABILITY = 1e-6
 class MetricSummary:
     """The measures of a set of decisions.
 
-    Parameters
-    ----------
-    n : int
-        Decisions measured.
-    accuracy : float
-        Share of decisions whose top outcome is the target's largest, 0 to 1.
-    log_loss : float, nats
-        Mean cross-entropy against the targets.
-    brier : float
-        Mean over decisions of the squared error summed over outcomes, 0 to 2.
-    ece : float
-        Expected calibration error of the top outcome, 0 to 1.
+    ``n`` decisions; ``accuracy``, 0 to 1; ``log_loss`` in nats; ``brier``, 0 to 2; ``ece``, the
+    expected calibration error of the top outcome, 0 to 1.
     """
 
     n: int
@@ -48,24 +38,10 @@ class MetricSummary:
 
 
 def pad_rows(rows: Sequence[ArrayLike]) -> FloatArray:
-    """Stack vectors of different lengths, padded with zeros on the right.
+    """Stack vectors of different lengths, a decision each, padded with zeros on the right.
 
-    Parameters
-    ----------
-    rows : sequence of 1-D arrays
-        One vector a decision; at least one, none empty.
+    Raise ``ValueError`` when there is no row, or a row is empty or not a vector.
 
-    Returns
-    -------
-    float64 array of shape (n_rows, longest)
-
-    Raises
-    ------
-    ValueError
-        When there is no row, or a row is empty or not a vector.
-
-    Examples
-    --------
     >>> pad_rows([[0.25, 0.75], [0.5, 0.25, 0.25]]).tolist()
     [[0.25, 0.75, 0.0], [0.5, 0.25, 0.25]]
     """
@@ -80,22 +56,7 @@ def pad_rows(rows: Sequence[ArrayLike]) -> FloatArray:
 
 
 def decision_hits(probabilities: ArrayLike, targets: ArrayLike) -> FloatArray:
-    """Return 1 where the top outcome is the target's largest, else 0; ties go to the first.
-
-    Parameters
-    ----------
-    probabilities, targets : float arrays of shape (n_decisions, most_outcomes)
-        Padded with zeros; see ``pad_rows``.
-
-    Returns
-    -------
-    float64 array of shape (n_decisions,)
-
-    Raises
-    ------
-    ValueError
-        When the shapes differ, or a value is not finite or not within 0 and 1.
-    """
+    """Return 1 where the top outcome is the target's largest, else 0; ties go to the first."""
     forecast, truth = _check_pair(probabilities, targets)
     return _hits(forecast, truth)
 
@@ -103,46 +64,15 @@ def decision_hits(probabilities: ArrayLike, targets: ArrayLike) -> FloatArray:
 def decision_log_losses(probabilities: ArrayLike, targets: ArrayLike) -> FloatArray:
     """Return each decision's cross-entropy against its target distribution, in nats.
 
-    Parameters
-    ----------
-    probabilities, targets : float arrays of shape (n_decisions, most_outcomes)
-        Padded with zeros; probabilities below ``LEAST_PROBABILITY`` are read as that.
-
-    Returns
-    -------
-    float64 array of shape (n_decisions,)
-
-    Raises
-    ------
-    ValueError
-        When the shapes differ, or a value is not finite or not within 0 and 1.
-
-    Notes
-    -----
-    Takes logarithms only where a target has mass, so that hard targets over many outcomes cost one
-    logarithm a decision.
+    Probabilities below ``LEAST_PROBABILITY`` are read as that. Takes logarithms only where a target
+    has mass, so that hard targets over many outcomes cost one logarithm a decision.
     """
     forecast, truth = _check_pair(probabilities, targets)
     return _log_losses(forecast, truth)
 
 
 def decision_brier_scores(probabilities: ArrayLike, targets: ArrayLike) -> FloatArray:
-    """Return each decision's squared error, summed over its outcomes.
-
-    Parameters
-    ----------
-    probabilities, targets : float arrays of shape (n_decisions, most_outcomes)
-        Padded with zeros.
-
-    Returns
-    -------
-    float64 array of shape (n_decisions,)
-        0 for a perfect forecast, 2 for certainty in a wrong outcome.
-
-    Raises
-    ------
-    ValueError
-        When the shapes differ, or a value is not finite or not within 0 and 1.
+    """Return each decision's squared error, summed over its outcomes: 0 to 2.
 
     References
     ----------
@@ -158,15 +88,6 @@ def accuracy(
 ) -> float:
     """Return the share of decisions whose top outcome is the target's largest.
 
-    Parameters
-    ----------
-    probabilities, targets : float arrays of shape (n_decisions, most_outcomes)
-        Padded with zeros; ties go to the first outcome on both sides.
-    weights : float array of shape (n_decisions,), optional
-        A whole weight counts as so many repetitions of the decision.
-
-    Examples
-    --------
     >>> accuracy([[0.6, 0.4], [0.6, 0.4]], [[1, 0], [0, 1]])
     0.5
     """
@@ -178,15 +99,6 @@ def log_loss(
 ) -> float:
     """Return the mean cross-entropy against the targets, in nats.
 
-    Parameters
-    ----------
-    probabilities, targets : float arrays of shape (n_decisions, most_outcomes)
-        Padded with zeros; probabilities below ``LEAST_PROBABILITY`` are read as that.
-    weights : float array of shape (n_decisions,), optional
-        A whole weight counts as so many repetitions of the decision.
-
-    Examples
-    --------
     >>> round(log_loss([[0.5, 0.5]], [[1, 0]]), 6)
     0.693147
     """
@@ -198,15 +110,6 @@ def brier(
 ) -> float:
     """Return the mean over decisions of the squared error summed over outcomes.
 
-    Parameters
-    ----------
-    probabilities, targets : float arrays of shape (n_decisions, most_outcomes)
-        Padded with zeros.
-    weights : float array of shape (n_decisions,), optional
-        A whole weight counts as so many repetitions of the decision.
-
-    Examples
-    --------
     >>> brier([[0.5, 0.5]], [[1, 0]])
     0.5
     """
@@ -220,22 +123,11 @@ def ece(
     weights: ArrayLike | None = None,
     n_bins: int = N_BINS,
 ) -> float:
-    """Return the expected calibration error of the top outcome.
+    """Return the expected calibration error of the top outcome, in bins of equal width.
 
-    Parameters
-    ----------
-    probabilities, targets : float arrays of shape (n_decisions, most_outcomes)
-        Padded with zeros.
-    weights : float array of shape (n_decisions,), optional
-        A whole weight counts as so many repetitions of the decision.
-    n_bins : int, default 10
-        Bins of equal width, each open below and closed above; the first holds 0 too.
-
-    Notes
-    -----
     The mean over bins, weighted by their decisions, of the distance between accuracy and mean top
-    probability. Biased upwards on few decisions: a perfectly calibrated forecaster measures about
-    0.02 on 1,000 of them.
+    probability. Each bin is open below and closed above; the first holds 0 too. Biased upwards on
+    few decisions: a perfectly calibrated forecaster measures about 0.02 on 1,000 of them.
 
     References
     ----------
@@ -258,15 +150,6 @@ def summarise(
 ) -> MetricSummary:
     """Return every measure of a set of decisions.
 
-    Parameters
-    ----------
-    probabilities, targets : float arrays of shape (n_decisions, most_outcomes)
-        Padded with zeros.
-    weights : float array of shape (n_decisions,), optional
-        A whole weight counts as so many repetitions of the decision.
-
-    Examples
-    --------
     >>> summarise([[1.0, 0.0]], [[1, 0]])
     MetricSummary(n=1, accuracy=1.0, log_loss=0.0, brier=0.0, ece=0.0)
     """

@@ -34,20 +34,10 @@ _DRAWS_AT_A_TIME = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """The decisions whose top probability falls in one bin.
+    """The ``n`` decisions whose top probability is above ``low``, up to ``high``.
 
-    Parameters
-    ----------
-    low, high : float
-        The bin holds top probabilities above ``low`` up to ``high`` (the first holds 0 too).
-    n : int
-        Decisions in it.
-    mean_top_probability : float or None
-        Mean forecast; None when the bin is empty.
-    accuracy : float or None
-        Share that came true; None when the bin is empty.
-    interval : Interval or None
-        Clopper and Pearson's interval of the accuracy; None when the bin is empty.
+    The first bin holds 0 too. ``mean_top_probability`` is the mean forecast, ``accuracy`` the share
+    that came true, with Clopper and Pearson's ``interval``; each is None when the bin is empty.
     """
 
     low: float
@@ -65,28 +55,10 @@ def reliability_table(
     n_bins: int = N_BINS,
     level: float = 0.95,
 ) -> tuple[ReliabilityBin, ...]:
-    """Return accuracy against promise in bins of equal width.
+    """Return accuracy against promise in ``n_bins`` bins of equal width, from low to high.
 
-    Parameters
-    ----------
-    probabilities, targets : float arrays of shape (n_decisions, most_outcomes)
-        Padded with zeros; see ``steelyard.calibration.metrics.pad_rows``.
-    n_bins : int, default 10
-    level : float, default 0.95
-        Level of the intervals.
+    Empty bins are included. Arrays and errors are those of ``steelyard.calibration.metrics``.
 
-    Returns
-    -------
-    tuple of ReliabilityBin
-        ``n_bins`` of them, from low to high, empty ones included.
-
-    Raises
-    ------
-    ValueError
-        When the shapes differ, or a value is not finite or not within 0 and 1.
-
-    Examples
-    --------
     >>> table = reliability_table([[0.75, 0.25], [0.72, 0.28]], [[1, 0], [0, 1]])
     >>> table[7].n, round(table[7].mean_top_probability, 3), table[7].accuracy
     (2, 0.735, 0.5)
@@ -109,21 +81,8 @@ def ece_interval(
 ) -> Interval | None:
     """Return the interval of the expected calibration error; see ``ece_ends``.
 
-    Parameters
-    ----------
-    probabilities, targets : float arrays of shape (n_decisions, most_outcomes)
-        Padded with zeros.
-    clusters : sequence of n_decisions keys, optional
-        Decisions of equal keys, such as those on one context, stand or fall together.
-    n_bins : int, default 10
-    level : float, default 0.95
-    n_resamples : int, default 2,000
-    seed : int, default 0
-
-    Raises
-    ------
-    ValueError
-        When the shapes differ, or a value is not finite or not within 0 and 1.
+    ``clusters`` are n_decisions keys: decisions of equal ones, such as those on one context, stand
+    or fall together. Arrays and errors are those of ``steelyard.calibration.metrics``.
     """
     hits = decision_hits(probabilities, targets)
     top = np.asarray(probabilities, dtype=np.float64).max(axis=1)
@@ -145,18 +104,12 @@ def ece_ends(
 ) -> Interval | None:
     """Return the interval of a calibration error, or None over fewer than two clusters.
 
-    The error of a sample is above the true one, as gaps that chance makes do not cancel out. The lower
-    end is the error less that of chance alone: how far the gaps move when clusters are weighed at
-    random, or, if that is more, the error of decisions that come out as their probabilities say. It is
-    0 where chance alone explains the error. The upper end allows for one cluster more, all wrong: see
-    ``steelyard.calibration.intervals.ratio_intervals``.
-
-    Parameters
-    ----------
-    p_top, hits : float arrays of shape (n_decisions,)
-        Top probabilities, and 1 where the top outcome is right.
-    codes : int array of shape (n_decisions,)
-        Decisions of equal codes stand or fall together.
+    The error of a sample is above the true one, as gaps that chance makes do not cancel out. The
+    lower end is the error less that of chance alone: how far the gaps move when clusters are
+    weighed at random, or, if that is more, the error of decisions that come out as their
+    probabilities say. It is 0 where chance alone explains the error. The upper end allows for one
+    cluster more, all wrong: see ``steelyard.calibration.intervals.ratio_intervals``. All arrays are
+    of shape (n_decisions,); decisions of equal ``codes`` stand or fall together.
 
     References
     ----------

@@ -59,12 +59,8 @@ def share_evidence(
 ) -> FloatArray:
     """Return the log of the evidence that a share is another than that of a reference.
 
-    Parameters
-    ----------
-    hits, n, reference_hits, reference_n : array_like
-        Counts, which are broadcast against each other.
-    side : {0, 1, -1}
-        Whether it is either other, higher, or lower.
+    Either other, or only higher (``side`` 1) or lower (-1). Counts are broadcast against each
+    other.
     """
     # Imported by the first look: SciPy is slow to import.
     from scipy.special import betaln, xlog1py, xlogy  # noqa: PLC0415
@@ -185,12 +181,8 @@ def window_evidence(n: int, reference_hits: ArrayLike, reference_n: ArrayLike) -
 def run_evidence(since_start: ArrayLike, since_later: ArrayLike) -> FloatArray:
     """Return the log of a run's evidence.
 
-    Parameters
-    ----------
-    since_start : array_like of shape (...)
-        Of the bet begun with the run.
-    since_later : array_like of shape (..., n)
-        Of those begun at later buckets; ``-inf`` where there is none.
+    ``since_start``, of shape (...), is that of the bet begun with the run; ``since_later``, (...,
+    n), that of those begun at later buckets, ``-inf`` where there is none.
     """
     start = np.asarray(since_start, dtype=np.float64)
     later = _log_sum(np.asarray(since_later, dtype=np.float64))

@@ -37,15 +37,8 @@ _STEP_TOLERANCE = 1e-10
 
 
 def outcome_bucket(n_outcomes: int) -> str:
-    """Return the name of the group that a number of outcomes belongs to.
+    """Return the name of the group that a number of outcomes, 2 or more, belongs to.
 
-    Raises
-    ------
-    ValueError
-        When there are fewer than 2 outcomes.
-
-    Examples
-    --------
     >>> [outcome_bucket(n) for n in (2, 3, 5, 77)]
     ['2', '3-5', '3-5', '41+']
     """
@@ -55,25 +48,11 @@ def outcome_bucket(n_outcomes: int) -> str:
 
 
 class TemperatureTable:
-    """Temperatures by kind and by number of outcomes.
+    """Temperatures by kind and by number of outcomes; immutable.
 
-    Parameters
-    ----------
-    temperatures : mapping of str to mapping of str to float
-        Kind to bucket (``"2"``, ``"3-5"``, ``"6-12"``, ``"13-40"``, ``"41+"``) to temperature, a
-        finite number above 0. A missing one is temperature 1.
+    They are finite and above 0, by kind and then by bucket (``"2"``, ``"3-5"``, ``"6-12"``,
+    ``"13-40"``, ``"41+"``), else ``ValueError``. A missing one is 1.
 
-    Raises
-    ------
-    ValueError
-        When a bucket is unknown or a temperature is not a finite number above 0.
-
-    Notes
-    -----
-    Immutable, and safe to use from several threads.
-
-    Examples
-    --------
     >>> table = TemperatureTable({"single": {"3-5": 2.0}})
     >>> table.temperature("single", 4), table.temperature("single", 6)
     (2.0, 1.0)
@@ -102,10 +81,7 @@ class TemperatureTable:
     def from_dict(cls, value: Mapping[str, Any]) -> TemperatureTable:
         """Read a table from the dict of ``to_dict``, directly or through JSON.
 
-        Raises
-        ------
-        ValueError
-            When it is no such thing.
+        Raise ``ValueError`` when it is no such thing.
         """
         temperatures = value.get("temperatures")
         if not isinstance(temperatures, Mapping) or not all(
@@ -133,24 +109,10 @@ class TemperatureTable:
         return self._temperatures.get(kind, {}).get(outcome_bucket(n_outcomes), 1.0)
 
     def log_probabilities(self, logits: ArrayLike, kind: str) -> NDArray[np.float64]:
-        """Return the calibrated log probabilities of one decision.
+        """Return the calibrated log probabilities of one decision's logits, of shape (n_outcomes,).
 
-        Parameters
-        ----------
-        logits : array of shape (n_outcomes,)
-            Finite, in outcome order.
-        kind : str
-            The decision's kind.
-
-        Returns
-        -------
-        float64 array of shape (n_outcomes,)
-            In outcome order; their exponentials sum to 1 within 1e-12.
-
-        Raises
-        ------
-        ValueError
-            When the logits are not one row of finite numbers.
+        In outcome order, as the logits are; their exponentials sum to 1 within 1e-12. Raise
+        ``ValueError`` when the logits are not one row of finite numbers.
         """
         row = np.asarray(logits, dtype=np.float64)
         # A row is short: the wrappers of NumPy's methods cost more than their ufuncs.
@@ -164,12 +126,7 @@ class TemperatureTable:
     def probabilities(self, logits: ArrayLike, kind: str) -> NDArray[np.float64]:
         """Return the calibrated probabilities of one decision: ``softmax(logits / temperature)``.
 
-        Parameters and errors are those of ``log_probabilities``.
-
-        Returns
-        -------
-        float64 array of shape (n_outcomes,)
-            In outcome order; each in 0 to 1, and their sum 1 within 1e-12.
+        Each in 0 to 1, and their sum 1 within 1e-12; otherwise as ``log_probabilities``.
         """
         weights = np.exp(self.log_probabilities(logits, kind))
         weights /= np.add.reduce(weights)
@@ -177,17 +134,7 @@ class TemperatureTable:
 
 
 def softmax(logits: ArrayLike) -> NDArray[np.float64]:
-    """Return the probabilities of one decision whose logits are not scaled.
-
-    Parameters
-    ----------
-    logits : array of shape (n_outcomes,)
-
-    Returns
-    -------
-    float64 array of shape (n_outcomes,)
-        In outcome order, summing to 1.
-    """
+    """Return the probabilities of one decision's logits, of shape (n_outcomes,), not scaled."""
     row = np.asarray(logits, dtype=np.float64)
     weights = np.exp(row - row.max())
     probabilities: NDArray[np.float64] = weights / weights.sum()
@@ -195,25 +142,12 @@ def softmax(logits: ArrayLike) -> NDArray[np.float64]:
 
 
 def fit_temperature(logits: Sequence[ArrayLike], targets: Sequence[ArrayLike]) -> float:
-    """Find the temperature that gives soft targets the lowest mean log loss.
+    """Find the temperature, from 0.05 to 20, that gives soft targets the lowest mean log loss.
 
-    Parameters
-    ----------
-    logits : sequence of arrays of shape (n_outcomes,)
-        One per decision; decisions may differ in their number of outcomes. Finite.
-    targets : sequence of arrays of shape (n_outcomes,)
-        One distribution per decision: not negative, summing to 1 within 1e-3 (then normalised).
-
-    Returns
-    -------
-    float
-        From 0.05 to 20. 1 when no temperature is better than another, which is so when every
-        decision's logits are all equal.
-
-    Raises
-    ------
-    ValueError
-        When there are no decisions, or logits and targets do not fit each other.
+    Logits and targets are of shape (n_outcomes,), which may differ by decision. Targets are not
+    negative and sum to 1 within 1e-3 (then normalised). 1 when no temperature is better than
+    another, which is so when every decision's logits are all equal. Raise ``ValueError`` when there
+    are no decisions, or logits and targets do not fit each other.
 
     Notes
     -----
@@ -261,24 +195,9 @@ def fit_temperature_table(
 ) -> TemperatureTable:
     """Fit a temperature for each kind and bucket that has enough decisions.
 
-    Parameters
-    ----------
-    kinds : sequence of str
-        The kind of each decision.
-    logits, targets : sequences of arrays of shape (n_outcomes,)
-        As for ``fit_temperature``.
-    min_decisions : int, default 50
-        A bucket with fewer takes the temperature fitted on all decisions of its kind together.
-
-    Returns
-    -------
-    TemperatureTable
-        Every bucket of every kind given has a temperature.
-
-    Raises
-    ------
-    ValueError
-        When the three sequences differ in length, or ``fit_temperature`` refuses.
+    A bucket with fewer than ``min_decisions`` takes the temperature fitted on all decisions of its
+    kind, so that every bucket of every kind has one. Arrays and errors are those of
+    ``fit_temperature``.
     """
     if not len(kinds) == len(logits) == len(targets):
         raise ValueError("There must be as many kinds as logits and targets.")

@@ -36,16 +36,9 @@ _UNSEEN_ERROR = 1.0
 
 @dataclass(frozen=True, slots=True)
 class TrueRate:
-    """A true share with its 95 % interval and its sample sizes.
+    """A true share with its 95 % interval, 0 to 1.
 
-    Parameters
-    ----------
-    value, low, high : float
-        0 to 1.
-    n : int
-        Answers that were checked.
-    more : int
-        Further checks that about halve the interval.
+    ``n`` answers were checked; ``more`` further checks about halve the interval.
     """
 
     value: float
@@ -59,14 +52,9 @@ class TrueRate:
 class Stratum:
     """Some of the answers, of which as many were drawn by chance as their checks.
 
-    Parameters
-    ----------
-    mean_probability : float
-        The outcome's mean probability over all answers of it, 0 to 1.
-    n_answers : int
-        How many those are: its weight.
-    probabilities, came_true : float arrays of shape (n_checks,)
-        Of the checked ones, as ``true_rate`` takes them.
+    ``mean_probability`` is the outcome's over all ``n_answers`` of it, 0 to 1. ``probabilities``
+    and ``came_true``, of shape (n_checks,), are those of the checked ones, as ``true_rate`` takes
+    them.
     """
 
     mean_probability: float
@@ -86,25 +74,16 @@ def true_rate(
     """Return how often an outcome is true among answers of which some were checked.
 
     The mean of the checks is moved by the model's share among all answers less its share among the
-    checked ones, times the slope that leaves the least variance. The interval is Wilson's at the number
-    of plain checks that would have that variance.
+    checked ones, times the slope that leaves the least variance. The interval is Wilson's at the
+    number of plain checks that would have that variance. None of fewer than two checks.
 
     Parameters
     ----------
-    mean_probability : float
-        The outcome's mean probability over all answers, 0 to 1.
-    n_answers : int
-        How many those are.
+    mean_probability
+        The outcome's mean probability over all ``n_answers``, 0 to 1.
     probabilities, came_true : float arrays of shape (n_checks,)
         Of the answers that were drawn by chance and checked: the outcome's probability, and 1 where
         it came true, 0 where not, or a probability where that is not certain.
-    level : float, default 0.95
-        Coverage, between 0 and 1.
-
-    Returns
-    -------
-    TrueRate or None
-        None of fewer than two checks.
 
     Raises
     ------
@@ -119,8 +98,8 @@ def true_rate(
     ----------
     Angelopoulos, Duchi and Zrnic, "PPI++: Efficient Prediction-Powered Inference",
     arXiv:2311.01453, 2023. Cochran, "Sampling Techniques", 1977, chapter 7. Wilson, "Probable
-    Inference, the Law of Succession, and Statistical Inference", Journal of the American Statistical
-    Association, 1927.
+    Inference, the Law of Succession, and Statistical Inference", Journal of the American
+    Statistical Association, 1927.
 
     Examples
     --------
@@ -145,24 +124,8 @@ def stratified_rate(strata: Sequence[Stratum], *, level: float = 0.95) -> TrueRa
     """Return how often an outcome is true among answers that were checked by strata.
 
     Each stratum is estimated as ``true_rate`` does, and counts by how many answers it has: it does
-    not matter in which proportion the strata were checked.
-
-    Parameters
-    ----------
-    strata : sequence of Stratum
-        Every answer is in one of them.
-    level : float, default 0.95
-        Coverage, between 0 and 1.
-
-    Returns
-    -------
-    TrueRate or None
-        None where a stratum has fewer than five checks, and more answers than checks.
-
-    Raises
-    ------
-    ValueError
-        As ``true_rate``.
+    not matter in which proportion the strata were checked. Every answer is in one of them. None
+    where a stratum has fewer than five checks, and more answers than checks.
 
     References
     ----------
@@ -214,31 +177,20 @@ def corrected_rate(
 ) -> TrueRate | None:
     """Return how often an outcome is true where only a model's two rates of being right are known.
 
-    The rates come from other answers, whose share of the outcome may differ; the estimate is right only
-    if the model's sensitivity and specificity are the same here. Where some answers of the window were
-    checked, ``true_rate`` needs no such assumption.
+    The rates come from other answers, whose share of the outcome may differ; the estimate is right
+    only if the model's sensitivity and specificity are the same here. Where some answers of the
+    window were checked, ``true_rate`` needs no such assumption.
 
-    Parameters
-    ----------
-    n_yes : float
-        Answers that say the outcome.
-    n_answers : int
-        All answers.
-    sensitivity, specificity : tuple of (float, int)
-        Of the answers of which it was true, how many said it, and how many those were; of the others,
-        how many did not.
-
-    Returns
-    -------
-    TrueRate or None
-        ``n`` are the answers of both rates. None where the model says the outcome no more often when it
-        is true than when it is not, and where one of the numbers of answers is 0.
+    ``n_yes`` of the answers say the outcome. ``sensitivity`` has, of the answers of which it was
+    true, how many said it, and how many those were; ``specificity``, of the others, how many did
+    not. ``n`` are the answers of both. None where the model says the outcome no more often when it
+    is true than when it is not, and where one of the numbers of answers is 0.
 
     References
     ----------
-    Rogan and Gladen, "Estimating Prevalence from the Results of a Screening Test", American Journal of
-    Epidemiology, 1978. Lang and Reiczigel, "Confidence Limits for Prevalence of Disease Adjusted for
-    Estimated Sensitivity and Specificity", Preventive Veterinary Medicine, 2014.
+    Rogan and Gladen, "Estimating Prevalence from the Results of a Screening Test", American Journal
+    of Epidemiology, 1978. Lang and Reiczigel, "Confidence Limits for Prevalence of Disease Adjusted
+    for Estimated Sensitivity and Specificity", Preventive Veterinary Medicine, 2014.
 
     Examples
     --------
@@ -281,18 +233,10 @@ def stratum_of(probability: float) -> int:
 def strata_in_turn(
     sizes: Sequence[int], mean_probabilities: Sequence[float], n: int
 ) -> Iterator[int]:
-    """Yield from which stratum each of ``n`` checks is drawn.
+    """Yield from which stratum each of ``n`` checks is drawn; at most as many as there are answers.
 
-    Each has five first, and then as many as its answers are and are unlike each other.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Answers of each stratum.
-    mean_probabilities : sequence of float
-        The outcome's mean probability in each, 0 to 1.
-    n : int
-        Checks; as many as there are answers at most.
+    Each has five first, and then as many as its answers are and are unlike each other: ``sizes``
+    are the answers of each stratum, with the outcome's mean probability in each, 0 to 1.
 
     References
     ----------

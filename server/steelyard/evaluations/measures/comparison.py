@@ -113,12 +113,8 @@ def pair_records(before: Records, after: Records) -> Pairing:
 
     Two records are a pair when context, decision, outcomes and label are equal. A dataset may hold
     several such records; they are paired in the order of their probabilities, so that the order of
-    records changes nothing. O(n log n) in Python: about a second for 100,000 records.
-
-    Raises
-    ------
-    UnmeasurableError
-        When one has targets and the other rewards, or nothing pairs.
+    records changes nothing. O(n log n) in Python: about a second for 100,000 records. Raise
+    ``UnmeasurableError`` when one has targets and the other rewards, or nothing pairs.
     """
     if before.supervision != after.supervision:
         raise UnmeasurableError(
@@ -158,22 +154,11 @@ def compare_evaluations(
     bootstrap: Bootstrap | None = None,
     max_flipped: int = MAX_FLIPPED,
 ) -> wire.EvaluationComparison:
-    """Compare two evaluations on the decisions that both scored.
+    """Compare two evaluations on the decisions that both scored; a change is after minus before.
 
-    Parameters
-    ----------
-    before, after : Records
-        A change is after minus before.
-    groups : mapping of str to sequence of str or None, optional
-        Name of a property to its value for each record of ``after``. Always cut by decision.
-    bootstrap : Bootstrap, optional
-    max_flipped : int, default 500
-        The most flipped decisions listed.
-
-    Raises
-    ------
-    UnmeasurableError
-        When nothing pairs, or a property has not one value a record.
+    ``groups`` are names of properties to their value for each record of ``after``; always cut by
+    decision. At most ``max_flipped`` decisions are listed. Raise ``UnmeasurableError`` when nothing
+    pairs, or a property has not one value a record.
     """
     bootstrap = bootstrap or Bootstrap()
     pairing = pair_records(before, after)
@@ -269,17 +254,9 @@ def paired_ece(pairing: Pairing) -> tuple[float, float] | None:
 
 
 def mcnemar_p_value(fixed: int, broken: int) -> float:
-    """Return the two-sided p-value of McNemar's exact test.
+    """Return the two-sided p-value of McNemar's exact test; 1 without flips.
 
-    Parameters
-    ----------
-    fixed, broken : int
-        Decisions that one model alone has right, not negative.
-
-    Returns
-    -------
-    float
-        How likely a split at least as uneven is when neither model is better; 1 without flips.
+    ``fixed`` and ``broken`` are the decisions that one model alone has right.
 
     References
     ----------

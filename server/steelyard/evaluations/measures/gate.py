@@ -72,28 +72,25 @@ def judge(
 ) -> Verdict:
     """Judge a candidate on held-out decisions.
 
+    With rewards, ``scaled_reward`` is compared instead of ``loss``, decisions whose outcomes all
+    earn the same are left out, and calibration is not judged.
+
     Parameters
     ----------
-    before, after : Records
-        The held-out decisions as the predecessor and as the candidate scored them: the same
-        decisions, none missing on either side.
-    is_new : sequence of bool
+    before, after
+        The same held-out decisions as the predecessor and as the candidate scored them.
+    is_new
         For each decision of ``after``, whether it or its label came since the family last trained;
         earlier models were judged on the others. All of a first model's are new.
-    judged_on : {"new", "all"}, default "new"
-        The rows that decide: a gain on the new decisions, or that all together did not become worse. With
-        "all" they make one group, ``earlier``, and no gain is asked for.
-    baseline : Records, optional
-        The same held-out decisions as the text baseline scored them, trained on the rows that the
-        candidate was; without it the candidate is not compared with one.
-    needed : int, default 20
-        Decisions, new ones or of all, without which the gate fails for want of evidence; at least 1.
-
-    Returns
-    -------
-    Verdict
-        With rewards, ``scaled_reward`` is compared instead of ``loss``, decisions whose outcomes
-        all earn the same are left out, and calibration is not judged.
+    judged_on
+        The rows that decide: a gain on the new decisions, or that all together did not become
+        worse. With "all" they make one group, ``earlier``, and no gain is asked for.
+    baseline
+        The same decisions as the text baseline scored them, trained on the rows that the candidate
+        was; without it the candidate is not compared with one.
+    needed
+        Decisions, new ones or of all, without which the gate fails for want of evidence; at least
+        1.
 
     Raises
     ------

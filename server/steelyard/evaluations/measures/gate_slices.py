@@ -80,8 +80,6 @@ def judge_slices(pairing: Pairing, after: Records) -> JudgedSlices:
 def holm(p_values: list[float | None]) -> list[float | None]:
     """Correct chances for how many there are, as Holm has it; None stays None and does not count.
 
-    Examples
-    --------
     >>> holm([0.01, None, 0.04, 0.03])
     [0.03, None, 0.06, 0.06]
     """

@@ -158,23 +158,10 @@ def area_under_curve(
 ) -> Measure | None:
     """Return the area under the ROC curve: how often a positive scores above a negative.
 
-    Parameters
-    ----------
-    scores : float64 array of shape (n,)
-    is_positive : bool array of shape (n,)
-    context_codes : intp array of shape (n,)
-        Records of equal codes are not independent of each other.
-
-    Returns
-    -------
-    Measure or None
-        Ties count half. None without both positives and negatives. The interval is Clopper and
-        Pearson's on as many trials as would give the clustered variance, fewer since Student's t is
-        wider; where every pair agrees, on the contexts of the rarer side.
-
-    Notes
-    -----
-    O(n log n).
+    Ties count half. All arrays are of shape (n,); records of equal ``context_codes`` are not
+    independent of each other. None without both positives and negatives. The interval is Clopper
+    and Pearson's on as many trials as would give the clustered variance, fewer since Student's t is
+    wider; where every pair agrees, on the contexts of the rarer side. O(n log n).
 
     References
     ----------

@@ -106,14 +106,9 @@ def policy_report(
 ) -> PolicyReport:
     """Return the actions of a policy on one decision's records.
 
-    Parameters
-    ----------
-    action_costs : mapping of action to outcome to cost, optional
-        Left out, the action is the top outcome. Needs targets.
-    abstain_below : float, optional
-        0 to 1: abstain when the largest probability is strictly lower.
-    measures : RecordMeasures, optional
-        Of all the records; measured when left out.
+    ``action_costs`` are by action and outcome, and need targets; without them the action is the top
+    outcome. It abstains when the largest probability, 0 to 1, is strictly lower than
+    ``abstain_below``.
 
     Raises
     ------

@@ -163,16 +163,11 @@ def records_from_columns(
 ) -> Records:
     """Check columns of equal length and lay their numbers end to end.
 
-    Probabilities and labels are in outcome order, as many as there are outcomes.
+    Probabilities and labels are in outcome order, as many as there are outcomes. Raise
+    ``UnmeasurableError`` when there is no record, columns or vectors differ in length, a number is
+    missing or not finite, a probability or target is outside 0 and 1, or a distribution does not
+    sum to 1.
 
-    Raises
-    ------
-    UnmeasurableError
-        When there is no record, columns or vectors differ in length, a number is missing or not
-        finite, a probability or target is outside 0 and 1, or a distribution does not sum to 1.
-
-    Examples
-    --------
     >>> records = records_from_columns(
     ...     contexts=["c"],
     ...     decision_ids=["d"],

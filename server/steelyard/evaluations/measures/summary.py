@@ -88,23 +88,9 @@ def evaluation_detail(
 ) -> wire.EvaluationDetail:
     """Return everything measured on an evaluation's records.
 
-    Parameters
-    ----------
-    slices : mapping of str to sequence of str or None, optional
-        Name of a property to its value for each record, such as ``length_buckets`` gives; records
-        without a value (None) are in no slice. The kind of decision is always one.
-    latencies_ms : sequence of float, optional
-        Server times of the requests sent.
-    input_tokens : int, optional
-        Tokens of all requests together.
-
-    Raises
-    ------
-    UnmeasurableError
-        When a property has not one value a record, or a latency is not finite.
-
-    Notes
-    -----
+    ``slices`` are names of properties to their value for each record, such as ``length_buckets``
+    gives; records without a value (None) are in no slice. The kind of decision is always one. Raise
+    ``UnmeasurableError`` when a property has not one value a record, or a latency is not finite.
     Each table of slices resamples every record once: a few tenths of a second for 10,000 records.
     """
     bootstrap = bootstrap or Bootstrap()
@@ -221,8 +207,6 @@ def group_rows(
 ) -> list[tuple[str, IndexArray]]:
     """Return the rows of each value, by first appearance or the largest first and then by value.
 
-    Examples
-    --------
     >>> [(value, rows.tolist()) for value, rows in group_rows(["b", "a", None, "b"])]
     [('b', [0, 3]), ('a', [1])]
     """
@@ -239,8 +223,6 @@ def group_rows(
 def length_buckets(tokens: Sequence[int]) -> list[str]:
     """Return the bucket of each context's length in tokens, as a property to slice by.
 
-    Examples
-    --------
     >>> length_buckets([3, 64, 65, 20_000])
     ['up to 64 tokens', 'up to 64 tokens', '65 to 256 tokens', 'over 16384 tokens']
     """
