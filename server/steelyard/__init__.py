@@ -5,8 +5,6 @@ request that make its answers worse. ``steelyard.connect`` gives a client of a s
 ``steelyard.embed`` a server of its own inside this process. Importing the package loads none of the
 engine, the web framework or NumPy: they load with the first decision.
 
-Examples
---------
 >>> import steelyard
 >>> answer = steelyard.decide(
 ...     "Invoice 118 was paid twice.",
@@ -58,22 +56,23 @@ def decide(
     """Answer decisions about one context, in this process.
 
     The fields are those of ``POST /v1/decide`` and so is the answer. The model loads on the first
-    call and stays loaded.
+    call and stays loaded. Safe to call from several threads; concurrent calls share the engine's
+    passes.
 
     Parameters
     ----------
-    context : str, mapping or sequence
+    context
         The text to decide on, or any JSON object or array.
-    decisions : sequence of mapping
+    decisions
         1 to 64 of them, each with ``id``, ``question``, and by kind ``kind``, ``outcomes``,
         ``rubric`` and the fields of the action.
-    temperature : float, optional
+    temperature
         0.2 to 5; below 1 sharpens the probabilities, above 1 softens them.
-    model : str, optional
+    model
         Name of a base model; the shipped one when left out.
-    explain : bool
-        Answer again without each sentence of the context, at most 8 parts, and say in ``explanation``
-        by how much the top outcome's probability falls.
+    explain
+        Answer again without each sentence of the context, at most 8 parts, and say in
+        ``explanation`` by how much the top outcome's probability falls.
 
     Returns
     -------
@@ -87,10 +86,6 @@ def decide(
         When a field cannot be used; ``details`` names each one.
     steelyard.errors.EngineUnavailableError
         When the model cannot be loaded or is too busy.
-
-    Notes
-    -----
-    Safe to call from several threads; concurrent calls share the engine's passes.
     """
     with _whole_package():
         from steelyard.app.deployment import default_deployment
@@ -123,22 +118,20 @@ def decide_frame(
     frame : polars.DataFrame, pandas.DataFrame or dask.dataframe.DataFrame
         Rows to decide about; it is not changed. Rows of Dask are answered when the frame that is
         returned is computed, each partition by the worker that holds it.
-    decisions : sequence of mapping or str
+    decisions
         1 to 64 of them, as for ``decide``; or a named decision of the client's server, such as
         ``"support_triage"`` or ``"support_triage@staging"``: all rows are answered by the version
         that it names when the call begins, which has the model and the temperature.
-    context : str or sequence of str, default "text"
+    context
         The column of contexts, or several that make an object.
-    model : str, optional
-        Name of a model; the shipped one, or the server's default, when left out.
-    temperature : float, optional
-        0.2 to 5; below 1 sharpens the probabilities, above 1 softens them.
-    client : steelyard.client.Client, optional
+    model, temperature
+        As for ``decide``; the model is the server's default when left out with a client.
+    client
         Asks this client's server, for its families, routes and connected models; this process
         answers when left out. A row is charged once, however often it is sent. Not with Dask.
-    progress : bool, default True
+    progress
         Whether a notebook or a terminal shows how far it is.
-    resume : path, optional
+    resume
         A folder in which answered rows are kept: the same call after a crash goes on from them.
         Remove it when it is no longer needed. Not with Dask, which has means of its own.
 
@@ -146,8 +139,8 @@ def decide_frame(
     -------
     polars.DataFrame, pandas.DataFrame or dask.dataframe.DataFrame
         As given, with columns for each decision: ``ID.top``, ``ID.p_top``, ``ID.action``,
-        ``ID.p.OUTCOME`` for each outcome and, for an ordinal, ``ID.expected_level``; last ``error``,
-        which says why a row has no answer and is null where it has one.
+        ``ID.p.OUTCOME`` for each outcome and, for an ordinal, ``ID.expected_level``; last
+        ``error``, which says why a row has no answer and is null where it has one.
 
     Raises
     ------
@@ -185,29 +178,10 @@ def lint(
 ) -> dict[str, Any]:
     """Return warnings about decisions that make their answers worse; loads no model.
 
-    The fields are those of ``decide``, and the answer is that of ``POST /v1/lint``.
+    Fields and errors are those of ``decide``, and the answer is that of ``POST /v1/lint``:
+    ``warnings`` with ``decision`` (its id), ``rule``, ``severity`` (``warning`` or ``info``) and
+    ``message``, by decision and then by rule. Empty when nothing was found.
 
-    Parameters
-    ----------
-    context : str, mapping or sequence
-        The text or the JSON to decide on.
-    decisions : sequence of mapping
-        1 to 64 of them, as for ``decide``.
-
-    Returns
-    -------
-    dict
-        ``warnings``: a list of dicts with ``decision`` (its id), ``rule``, ``severity``
-        (``warning`` or ``info``) and ``message``, by decision and then by rule. Empty when nothing
-        was found.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        When a field cannot be used; ``details`` names each one.
-
-    Examples
-    --------
     >>> question = {"id": "late", "kind": "binary", "question": "Is the parcel not late?"}
     >>> [warning["rule"] for warning in lint("It came on time.", [question])["warnings"]]
     ['negation']
@@ -226,33 +200,25 @@ def connect(
     max_retries: int = 2,
     gzip_over: int | None = None,
 ) -> Client:
-    """Return a client of a server; every call waits for its answer.
+    """Return a client of a server, also a context manager; every call waits for its answer.
+
+    Nothing is sent before the first call. Raise ``ValueError`` when an argument cannot be used.
 
     Parameters
     ----------
-    url : str, optional
+    url
         The server's address; ``STEELYARD_URL`` when left out, and this machine's port 8420 when
         that is not set either.
-    api_key : str, optional
+    api_key
         The key of an account; ``STEELYARD_API_KEY`` when left out. A server without accounts needs
         none.
-    timeout_s : float, default 120
+    timeout_s
         Seconds for one call with all its attempts and waits.
-    max_retries : int, default 2
+    max_retries
         How often a call is repeated after a failure that may pass, such as a busy engine or a
         broken connection; 0 to 10. A write carries a key under which the server does it once.
-    gzip_over : int, optional
+    gzip_over
         Bodies of more bytes than this go out compressed; none when left out.
-
-    Returns
-    -------
-    steelyard.client.Client
-        Also a context manager; nothing is sent before the first call.
-
-    Raises
-    ------
-    ValueError
-        When an argument cannot be used.
 
     Examples
     --------
@@ -272,22 +238,9 @@ def connect_async(
     max_retries: int = 2,
     gzip_over: int | None = None,
 ) -> AsyncClient:
-    """Return a client of a server whose calls are awaited.
+    """Return a client of a server whose calls are awaited, as ``connect`` does.
 
-    Parameters
-    ----------
-    url, api_key, timeout_s, max_retries, gzip_over
-        As for ``connect``.
-
-    Returns
-    -------
-    steelyard.client.AsyncClient
-        Also an asynchronous context manager; for the event loop that it is first used in.
-
-    Raises
-    ------
-    ValueError
-        When an argument cannot be used.
+    For the event loop that it is first used in; also an asynchronous context manager.
     """
     from steelyard.client import AsyncClient
 
@@ -304,24 +257,24 @@ def embed(
 ) -> Embedded:
     """Start a server inside this process, on a loopback port, and return it with a client.
 
+    Running: ``url`` says where and ``client`` asks it. ``stop`` ends it, and so do leaving a
+    ``with`` block and the end of the process. Works with and without a running event loop, takes no
+    signal handlers, and several servers in one process do not see each other. Without accounts,
+    requests and tokens per minute are bounded only where such a setting is given, here or in the
+    environment.
+
     Parameters
     ----------
-    home : path, optional
+    home
         Directory of the server's files; a temporary one, removed at the end, when left out.
-    engine : str, optional
+    engine
         As the setting ``engine``, whose variable stands behind it.
     accounts : {"off", "on"}
         With ``on`` every call needs an API key; ``client`` has one, and so has ``api_key``.
-    port : int, default 0
+    port
         Port to listen on; 0 takes a free one.
     **settings
         Any other setting of a server by its name, such as ``deadline_s=5``.
-
-    Returns
-    -------
-    steelyard.embedded.Embedded
-        Running: ``url`` says where and ``client`` asks it. ``stop`` ends it, and so do leaving a
-        ``with`` block and the end of the process.
 
     Raises
     ------
@@ -333,12 +286,6 @@ def embed(
         When a setting cannot be used.
     OSError
         When the port is taken.
-
-    Notes
-    -----
-    Works with and without a running event loop, takes no signal handlers, and several servers in
-    one process do not see each other. Without accounts, requests and tokens per minute are bounded
-    only where such a setting is given, here or in the environment.
     """
     with _whole_package():
         from steelyard.embedded import Embedded
