@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from steelyard.wire.storing import StoreSetting
+
 Scope = Literal["full", "inference", "read"]
 
 #: The account of a server without accounts, and of the operator of one with them.
@@ -33,6 +35,8 @@ class Caller:
     scope: Scope
     address: str
     session: SignedIn | None = None
+    #: The most that is stored of its answers, by its account and its key.
+    store: StoreSetting = "on"
 
     @property
     def is_operator(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -13,9 +14,19 @@ import steelyard
 from steelyard.app.backup import make_backup
 from steelyard.decision_log.withheld import features_of, has_text
 from steelyard.errors import SteelyardError
+from steelyard.ids import new_id
+from steelyard.ledger.money import NANO
 from steelyard.settings import read_settings
+from steelyard.wire.storing import strictest
+from support.servers.live_server import LiveServer, live_server
 
 QUESTION = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping"]}
+
+
+@pytest.fixture(scope="module")
+def payers() -> Iterator[LiveServer]:
+    with live_server(jobs="off", accounts="on") as server:
+        yield server
 
 
 def plant(number: int) -> str:
@@ -70,6 +81,43 @@ def test_no_planted_word_is_in_home_backup_export_or_log(
     assert not [word for word in words if word in caplog.text]
     assert [answer.text for answer in log.data if answer.id != control] == [""] * 99
     assert summary.answers == 200
+
+
+@pytest.mark.parametrize(
+    ("account", "key", "decision", "asked", "stored"),
+    [
+        ("on", "on", "on", None, "on"),
+        ("on", "features", "on", True, "features"),
+        ("features", "on", "on", None, "features"),
+        ("on", "on", "features", True, "features"),
+        ("features", "off", "features", True, "off"),
+        ("features", "on", "off", "features", "off"),
+        ("on", "features", "features", False, "off"),
+    ],
+)
+def test_the_strictest_of_account_key_decision_and_request_wins(
+    payers: LiveServer, account: str, key: str, decision: str, asked: object, stored: str
+) -> None:
+    accounts = payers.services.accounts
+    payer = accounts.create_account(new_id("a"))
+    accounts.add_credit(payer.id, NANO)
+    accounts.limit_storing(payer.id, account)  # type: ignore[arg-type]
+    made = accounts.create_key(account=payer.id, store=key)  # type: ignore[arg-type]
+    assert [each.store for _, each in accounts.list_keys(payer.id)] == [key]
+    with steelyard.connect(payers.url, api_key=made.secret) as client:
+        named = client.named_decisions.create("triage", [QUESTION], store=decision)
+        assert named.store == client.named_decisions.get("triage").store == decision
+        answer = client.decision("triage").decide("Who pays?", store=asked)
+        assert answer.stored is (stored != "off")
+        if answer.stored:
+            request = client.stored_decision(answer.id).request
+            assert ("context" in request, "text" in request) == (stored == "on", stored != "on")
+        # What the named decision says is of its own answers alone.
+        plain = client.decide("Who pays?", [QUESTION], store=asked)
+        alone = strictest(account, key, {None: "on", True: "on", False: "off"}.get(asked, "on"))
+        assert plain.stored is (alone != "off")
+        changed = client.named_decisions.change("triage", store="on")
+        assert (changed.store, client.account.get().store) == ("on", account)
 
 
 def test_what_reads_texts_leaves_such_answers_out(tmp_path: Path) -> None:

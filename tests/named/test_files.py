@@ -70,6 +70,10 @@ def test_a_file_goes_to_the_server_by_push_and_comes_back_by_pull(server, run):
     assert run("pull")[0] == 0
     assert path.read_text() == written
     assert written in run("show", "desk")[1]
+    assert run("store", "desk", "features")[1] == "desk stores answers without their texts.\n"
+    assert run("pull")[0] == 0
+    assert read_file(path.read_text()).store == "features"
+    assert run("push")[0] == 0
     assert "desk" in run("list")[1]
     assert run("archive", "desk")[0] == run("archive", "desk", "--undo")[0] == 0
 

@@ -50,13 +50,9 @@ def test_a_key_is_made_shown_once_changed_and_revoked_and_it_is_noted(console):
             lambda c: str(c.execute(text("SELECT * FROM api_keys")).all())
         )
         assert secret not in kept
-        change = {"name": "tests", "monthly_cap_usd": None}
+        change = {"name": "tests", "monthly_cap_usd": None, "store": "features"}
         changed = mia.patch(f"{KEYS}/{made['id']}", json=change).json()
-        assert (changed["name"], changed["monthly_cap_usd"], changed["expires_at"]) == (
-            "tests",
-            None,
-            end,
-        )
+        assert changed == {**made, **change, "month_spent_usd": None}
         with with_key(console, secret) as program:
             assert program.get("/v1/health").status_code == 200
             assert_canonical_error(program.get("/v1/account"), 403, "key_scope")
@@ -69,6 +65,7 @@ def test_a_key_is_made_shown_once_changed_and_revoked_and_it_is_noted(console):
         refused = mia.patch(f"{KEYS}/{made['id']}", json={"name": "other"})
         assert_canonical_error(refused, 404, "not_found")
         entries = mia.get("/v1/account/audit").json()["data"]
+        assert ", store features)" in str(entries)
         told = [(one["action"], one["email"]) for one in entries if one["action"][:4] == "key."]
         assert told[:3] == [("key.revoked", MIA), ("key.changed", MIA), ("key.created", MIA)]
         assert secret not in str(entries)

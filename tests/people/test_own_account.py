@@ -62,6 +62,9 @@ def test_an_account_is_renamed_and_its_deletion_taken_back(console):
         assert_canonical_error(refused, 422, "invalid_request", path=["body", "name"])
         for refused in (leo.patch(ACCOUNT, json={"name": "b"}), leo.delete(ACCOUNT)):
             assert_canonical_error(refused, 403, "role_forbidden")
+        assert_canonical_error(leo.patch(ACCOUNT, json={"store": "on"}), 403, "role_forbidden")
+        limited = mia.patch(ACCOUNT, json={"store": "features"}).json()
+        assert (limited["store"], limited["user"]["name"]) == ("features", "acme 2")
         console.box.clear()
         at = console.clock.now + 7 * 86_400
         console.clock.now += 1
@@ -73,7 +76,12 @@ def test_an_account_is_renamed_and_its_deletion_taken_back(console):
         assert [(one.to, "acme 2" in one.text()) for one in console.box] == [(MIA, True)]
         assert mia.post("/v1/account/restore").json()["deletes_at"] is None
         told = [one["action"] for one in mia.get("/v1/account/audit").json()["data"]]
-        assert told[:3] == ["account.restored", "account.deletion_asked", "account.renamed"]
+        assert told[:4] == [
+            "account.restored",
+            "account.deletion_asked",
+            "account.store_changed",
+            "account.renamed",
+        ]
         console.clock.now += limits.CONFIRMED_S
         assert_canonical_error(mia.delete(ACCOUNT), 403, "confirm_sign_in")
     console.members.invite_now("local", MIA, "owner")

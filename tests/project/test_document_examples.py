@@ -59,7 +59,7 @@ PRINTED = {
     "analysts/calibration.md": r"0\.\d+\n\[\(0\.7, 2, 0\.5\), \(0\.8, 1, 1\.0\)\]\n",
     "applications/decide.md": r"My card (?s:.*)\n(refund|answer|abstain) \{",
     "applications/wording.md": r"\[\{'decision': 'late', 'rule': 'negation'",
-    "applications/feedback.md": r"35 None True\n\['team'\]\n\{\}\n\['team'\]\n\{'team': 'billing'\}\n\[\]\n"
+    "applications/feedback.md": r"35 None True\nFalse\n\['team'\]\n\{\}\n\['team'\]\n\{'team': 'billing'\}\n\[\]\n"
     r"\['dec_\w+'\]\nOrder 118 was charged twice\.\n[1-9]\d*\n",
     "applications/families.md": r"triage@1 (?s:.*)\ntriage triage@1\n",
     "applications/webhooks.md": r"job\.succeeded\n",

@@ -24,6 +24,7 @@ from steelyard.ledger.books import utc_month
 from steelyard.ledger.money import to_usd
 from steelyard.ledger.store import spent_by_key
 from steelyard.wire.filling import filled
+from steelyard.wire.storing import StoreSetting
 from steelyard.wire.violations import BODY, show
 
 KEY_START = "steelyard_sk_"
@@ -83,6 +84,7 @@ def insert_key(
     expires_at: float | None = None,
     made_by: str | None = None,
     role: str | None = None,
+    store: StoreSetting = "on",
 ) -> NewKey:
     """Write a new key. Its secret is returned here and nowhere else."""
     name = checked_name(name)
@@ -103,6 +105,7 @@ def insert_key(
         "expires_at": expires_at,
         "made_by": made_by,
         "role": role,
+        "store": store,
     }
     rows.API_KEYS.insert(connection, values)
     row = rows.API_KEYS.find(connection, account_id, key_id)

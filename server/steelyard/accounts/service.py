@@ -40,6 +40,7 @@ from steelyard.settings import Settings
 from steelyard.storage import State
 from steelyard.wire.limits import MAX_OUTCOMES, MAX_PLAYGROUND_DECISIONS
 from steelyard.wire.queries import ApiKeysQuery
+from steelyard.wire.storing import StoreSetting, strictest
 
 #: Seconds within which a key's uses count as one for ``last_used_at``.
 _TOUCH_S = 60.0
@@ -90,7 +91,8 @@ class AccountService:
         if row.expires_at is not None and row.expires_at <= self._now():
             raise _invalid_key()
         self._touch(row.id, row.last_used_at)
-        return Caller(row.account_id, row.id, row.scope, address)
+        store = strictest(row.store, row.account_store)
+        return Caller(row.account_id, row.id, row.scope, address, store=store)
 
     async def summary(self, caller: Caller) -> AccountSummary:
         """Return the permissions and credit of the caller's account."""
@@ -105,6 +107,7 @@ class AccountService:
                 accounts_enabled=self._accounts_enabled,
                 wallet=_wallet(connection, caller.account_id),
                 deletes_at=None if row is None else row.deletes_at,
+                store="on" if row is None else row.store,
             )
 
         return await self._state.read(work)
@@ -185,6 +188,14 @@ class AccountService:
         post_operation(connection, row.id, "credit", posting, amount_nano, self._now())
         return AccountWallet(row.id, row.name, row.created_at, _wallet(connection, row.id))
 
+    def limit_storing(self, account: str, store: StoreSetting) -> None:
+        """Set the most that is stored of an account's answers, blocking."""
+        self._state.write_now(
+            lambda connection: rows.ACCOUNTS.change(
+                connection, _get_account(connection, account).id, store=store
+            )
+        )
+
     def create_key(
         self,
         *,
@@ -192,6 +203,7 @@ class AccountService:
         name: str = "key",
         scope: Scope = "full",
         monthly_cap_nano: int | None = None,
+        store: StoreSetting = "on",
     ) -> NewKey:
         """Make an API key, blocking; its secret is given this once."""
 
@@ -202,6 +214,7 @@ class AccountService:
                 name=name,
                 scope=scope,
                 monthly_cap_nano=monthly_cap_nano,
+                store=store,
                 at=self._now(),
             )
 

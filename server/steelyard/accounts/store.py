@@ -26,12 +26,17 @@ class KnownKey(NamedTuple):
     last_used_at: float | None
     revoked_at: float | None
     expires_at: float | None
+    store: str
+    account_store: str
 
 
 _BY_PREFIX = Statement(
-    select(*(api_keys.c[name] for name in KnownKey._fields)).where(
-        api_keys.c.prefix == bindparam("wanted")
+    select(
+        *(api_keys.c[name] for name in KnownKey._fields[:-1]),
+        accounts.c.store.label("account_store"),
     )
+    .join(accounts, accounts.c.id == api_keys.c.account_id)
+    .where(api_keys.c.prefix == bindparam("wanted"))
 )
 
 

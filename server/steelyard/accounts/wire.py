@@ -10,10 +10,18 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from steelyard.wire.queries import CursorPage
+from steelyard.wire.storing import StoreSetting
 
 Usd = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?\Z", description="Exact decimal text.")]
 Scope = Literal["full", "inference", "read"]
 Role = Literal["owner", "developer", "billing"]
+StoreLimit = Annotated[
+    StoreSetting,
+    Meta(
+        description="The most that is stored of answers, whatever a request says: `features` no text, "
+        "`off` nothing; the strictest of account, key, named decision and server wins."
+    ),
+]
 
 
 class AccountUser(Struct, frozen=True, kw_only=True):
@@ -58,6 +66,7 @@ class AccountSummary(Struct, frozen=True, kw_only=True):
         float | None,
         Meta(description="When all of it is removed, where an owner asked for that."),
     ] = None
+    store: StoreLimit = "on"
 
 
 class ApiKey(Struct, frozen=True, kw_only=True):
@@ -81,6 +90,7 @@ class ApiKey(Struct, frozen=True, kw_only=True):
     month_spent_usd: Annotated[
         Usd | None, Meta(description="What it spent this UTC month, where it has a cap.")
     ] = None
+    store: StoreLimit = "on"
 
 
 class ApiKeyPage(CursorPage[ApiKey], frozen=True):

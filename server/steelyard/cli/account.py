@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from steelyard.cli.local_state import LocalAccounts, account_options, show_json, show_rows
+from steelyard.wire.storing import STORE_SENTENCES, STORE_SETTINGS
 
 if TYPE_CHECKING:
     from steelyard.people.roles import Role
+    from steelyard.wire.storing import StoreSetting
 
 _EPILOG = """\b
 Examples:
   steelyard account create acme
   steelyard account credit acme 25.50
   steelyard account list
+  steelyard account store acme features
   steelyard account invite acme mia@example.org --role owner
   steelyard account operator sam@example.org
 """
@@ -67,6 +70,17 @@ def credit(*, account: str, amount: str, local: LocalAccounts) -> None:
     with local.opened() as accounts:
         entry = accounts.add_credit(account, added)
     local.show(entry, f"{entry.name} ({entry.id}) has {entry.wallet.available_usd} USD available.")
+
+
+@command.command("store", epilog=_EPILOG)
+@click.argument("account")
+@click.argument("store", type=click.Choice(STORE_SETTINGS))
+@account_options
+def store(*, account: str, store: StoreSetting, local: LocalAccounts) -> None:
+    """Set the most that is stored of an account's answers; features stores no text."""
+    with local.opened() as accounts:
+        accounts.limit_storing(account, store)
+    local.show({"account": account, "store": store}, f"{account} stores {STORE_SENTENCES[store]}.")
 
 
 @command.command("invite", epilog=_EPILOG)

@@ -21,6 +21,7 @@ from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.shares_shown import WEEK_S, describe_share, show_shares, show_true_shares
 from steelyard.cli.stored_queries import read_window
 from steelyard.cli.terminal import printable
+from steelyard.wire.storing import STORE_SENTENCES, STORE_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from steelyard.named.comparison_wire import NamedComparison
     from steelyard.named.files import DecisionFile
     from steelyard.named.wire import AliasMove, NamedDecision, NamedVersion
+    from steelyard.wire.storing import StoreSetting
 
 #: Stored decisions of a comparison on traffic, where nothing else is said.
 _MOST_STORED = 1_000
@@ -45,6 +47,7 @@ Examples:
   steelyard decision compare support_triage --with qwen3-4b --traffic 7d
   steelyard decision move support_triage production 2 --reason "right more often"
   steelyard decision share support_triage staging --share 0.1
+  steelyard decision store support_triage features
   steelyard decision rollback support_triage
 """
 
@@ -350,6 +353,14 @@ def share(client: Client, name: str, to: str, share: float, **given: Any) -> Sho
     """
     changed = client.named_decisions.share(name, to, share, **given)
     return changed, lambda decision: show_shares(decision.shares)
+
+
+@command.asks("store", "name")
+@click.argument("store", type=click.Choice(STORE_SETTINGS))
+def store(client: Client, name: str, store: StoreSetting) -> Shown:
+    """Set the most that is stored of NAME's answers; features stores no text."""
+    changed = client.named_decisions.change(name, store=store)
+    return changed, lambda _: click.echo(f"{name} stores {STORE_SENTENCES[changed.store]}.")
 
 
 @command.asks("rollback", "name")

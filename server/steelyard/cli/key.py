@@ -7,20 +7,34 @@ from typing import TYPE_CHECKING
 import click
 
 from steelyard.cli import local_state
+from steelyard.wire.storing import STORE_SETTINGS
 
 if TYPE_CHECKING:
     from steelyard.accounts.wire import ApiKey
     from steelyard.caller import Scope
+    from steelyard.wire.storing import StoreSetting
 
 _EPILOG = """\b
 Examples:
   steelyard key create --name laptop
   steelyard key create --account acme --scope inference --monthly-cap-usd 25
+  steelyard key create --name clinic --store features
   steelyard key list
   steelyard key revoke key_01k6v0p3w4e9h2n5t7x8z1a3c6
 """
 
-_COLUMNS = ("ID", "NAME", "ACCOUNT", "SCOPE", "BEGINS", "MADE", "USED", "REVOKED", "MONTH (USD)")
+_COLUMNS = (
+    "ID",
+    "NAME",
+    "ACCOUNT",
+    "SCOPE",
+    "BEGINS",
+    "MADE",
+    "USED",
+    "REVOKED",
+    "STORE",
+    "MONTH (USD)",
+)
 
 
 @click.group("key", epilog=_EPILOG)
@@ -51,6 +65,13 @@ def command() -> None:
     metavar="USD",
     help="The most that it may spend in a month (UTC); for an inference key.",
 )
+@click.option(
+    "--store",
+    type=click.Choice(STORE_SETTINGS),
+    default="on",
+    show_default=True,
+    help="The most that is stored of its answers: features stores no text.",
+)
 @local_state.account_options
 def create(
     *,
@@ -58,6 +79,7 @@ def create(
     scope: Scope,
     account: str,
     monthly_cap_usd: str | None,
+    store: StoreSetting,
     local: local_state.LocalAccounts,
 ) -> None:
     """Make an API key and show it, this one time."""
@@ -65,7 +87,9 @@ def create(
 
     cap = None if monthly_cap_usd is None else read_usd(monthly_cap_usd, "--monthly-cap-usd")
     with local.opened() as accounts:
-        made = accounts.create_key(account=account, name=name, scope=scope, monthly_cap_nano=cap)
+        made = accounts.create_key(
+            account=account, name=name, scope=scope, monthly_cap_nano=cap, store=store
+        )
     if local.as_json:
         import msgspec
 
@@ -111,5 +135,6 @@ def _line(account: str, key: ApiKey) -> tuple[object, ...]:
         local_state.show_time(key.created_at),
         local_state.show_time(key.last_used_at),
         local_state.show_time(key.revoked_at),
+        key.store,
         f"{key.month_spent_usd} of {key.monthly_cap_usd}" if capped else None,
     )

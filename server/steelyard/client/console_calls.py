@@ -46,6 +46,7 @@ from steelyard.people.wire import (
     Usage,
     UsageBy,
 )
+from steelyard.wire.storing import StoreSetting
 
 _ACCOUNT, _BILLING, _OPERATOR = "/v1/account", "/v1/billing", "/v1/operator"
 
@@ -182,30 +183,37 @@ def create_key(
     *,
     monthly_cap_usd: str | None = None,
     expires_at: float | None = None,
+    store: StoreSetting | None = None,
 ) -> Call[NewApiKey]:
     """Make an API key. Its ``secret`` is returned here only: ``POST /v1/account/keys``.
 
     ``monthly_cap_usd`` is the most that a key of scope ``inference`` may spend in a UTC month;
-    ``expires_at``, in Unix seconds, is when it ends by itself.
+    ``expires_at``, in Unix seconds, is when it ends by itself. ``store`` is the most that is
+    stored of its answers, whatever a request says.
     """
     fields = {
         "name": name,
         "scope": scope,
         "monthly_cap_usd": monthly_cap_usd,
         "expires_at": expires_at,
+        "store": store,
     }
     return write(f"{_ACCOUNT}/keys", NewApiKey, fields, key=None)
 
 
 def change_key(
-    key_id: str, *, name: str | None = None, monthly_cap_usd: str | UnsetType | None = UNSET
+    key_id: str,
+    *,
+    name: str | None = None,
+    monthly_cap_usd: str | UnsetType | None = UNSET,
+    store: StoreSetting | None = None,
 ) -> Call[ApiKey]:
-    """Change an API key's name or cap; fields left out stay: ``PATCH /v1/account/keys/{key}``.
+    """Change an API key's name, cap or storing; fields left out stay: ``PATCH /v1/account/keys/{key}``.
 
     A cap of ``None`` takes it away.
     """
     guards = {"monthly_cap_usd": monthly_cap_usd}
-    fields = {"name": name}
+    fields = {"name": name, "store": store}
     return write(_key(key_id), ApiKey, fields, key=None, guards=guards, method="PATCH")
 
 
@@ -227,6 +235,11 @@ def usage(
 def rename_account(name: str) -> Call[AccountSummary]:
     """Rename the account: ``PATCH /v1/account``."""
     return write(_ACCOUNT, AccountSummary, {"name": name}, key=None, method="PATCH")
+
+
+def limit_storing(store: StoreSetting) -> Call[AccountSummary]:
+    """Set the most that is stored of the account's answers: ``PATCH /v1/account``."""
+    return write(_ACCOUNT, AccountSummary, {"store": store}, key=None, method="PATCH")
 
 
 def delete_account() -> Call[AccountSummary]:

@@ -17,6 +17,7 @@ from steelyard.named.wire import (
     NamedVersion,
     NamedVersionPage,
 )
+from steelyard.wire.storing import StoreSetting
 
 _NAMED = "/v1/named-decisions"
 _COMPARISONS = "/v1/named-comparisons"
@@ -50,6 +51,7 @@ def create(
     description: str | None = None,
     owner: str | None = None,
     dataset_id: str | None = None,
+    store: StoreSetting | None = None,
     note: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[NamedDecision]:
@@ -57,6 +59,7 @@ def create(
 
     The name has small letters, digits, ``_`` and ``-``, at most 64, the first a letter. The
     decisions, as for ``decide``, are version 1 with the model; ``production`` points to it.
+    ``store`` is the most that is stored of answers, whatever a request says.
     """
     fields = {
         "name": name,
@@ -68,6 +71,7 @@ def create(
         "description": description,
         "owner": owner,
         "dataset_id": dataset_id,
+        "store": store,
         "note": note,
     }
     return write(_NAMED, NamedDecision, fields, key=idempotency_key)
@@ -91,10 +95,11 @@ def change(
     description: str | None = None,
     owner: str | None = None,
     dataset_id: str | None = None,
+    store: StoreSetting | None = None,
     idempotency_key: str | None = None,
 ) -> Call[NamedDecision]:
-    """Change a decision's description or owner; an empty text removes: ``PATCH …/{decision}``."""
-    fields = {"description": description, "owner": owner, "dataset_id": dataset_id}
+    """Change a decision's description, owner, dataset or storing; an empty text removes: ``PATCH …/{decision}``."""
+    fields = {"description": description, "owner": owner, "dataset_id": dataset_id, "store": store}
     return write(_path(name), NamedDecision, fields, key=idempotency_key, method="PATCH")
 
 

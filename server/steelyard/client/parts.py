@@ -73,6 +73,7 @@ class AccountResource(Resource[Mode]):
     end_session = method(console_calls.end_session)
     end_other_sessions = method(console_calls.end_other_sessions)
     rename = method(console_calls.rename_account)
+    limit_storing = method(console_calls.limit_storing)
     delete = method(console_calls.delete_account)
     restore = method(console_calls.restore_account)
     audit = pages(console_calls.audit_page)

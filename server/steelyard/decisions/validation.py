@@ -21,6 +21,7 @@ from steelyard.decisions.wire import ABSTAIN, DecideRequest, Kind, NamedUse, Sto
 from steelyard.wire.json_values import decode_json
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES, MIN_OUTCOMES
 from steelyard.wire.payloads import INLINE_BYTES, open_payload
+from steelyard.wire.storing import StoreSetting
 from steelyard.wire.violations import BODY, Path, Violations, show
 
 #: Past this many characters an outcome's name is shared by every decision that has such names.
@@ -41,6 +42,8 @@ class ValidRequest:
     temperature: float | None = None
     has_images: bool = False
     store: Storing | None = None
+    #: The most that is stored, by the named decision that it is of.
+    store_limit: StoreSetting = "on"
     metadata: dict[str, Any] = field(default_factory=dict)
     #: Where the context stands in the body.
     context_path: Path = _CONTEXT

@@ -14,6 +14,7 @@ from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import NamedUse
 from steelyard.named.wire import NamedContent
 from steelyard.wire.payloads import read_payload
+from steelyard.wire.storing import StoreSetting
 from steelyard.wire.violations import BODY, Path, Violations
 
 _Content = TypeVar("_Content", bound=NamedContent)
@@ -49,12 +50,15 @@ def read_stored(content: bytes) -> ValidRequest:
     return _check(msgspec.json.decode(content))
 
 
-def ask(questions: ValidRequest, request: NamedRequest, use: NamedUse) -> ValidRequest:
-    """Return the request that asks a version's questions about a context."""
+def ask(
+    questions: ValidRequest, request: NamedRequest, use: NamedUse, store: StoreSetting
+) -> ValidRequest:
+    """Return the request that asks a version's questions about a context; ``store`` is the decision's."""
     return replace(
         questions,
         context=request.context,
         store=request.store,
+        store_limit=store,
         metadata=request.metadata,
         context_path=request.context_path,
         named=use,

@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.named.content import fields_of, read_content
 from steelyard.named.wire import DecisionName, NamedContent, NamedDecision, NamedVersion
+from steelyard.wire.storing import StoreSetting
 
 #: The most examples of a file.
 MAX_EXAMPLES = 1_000
@@ -36,6 +37,7 @@ class DecisionFile(NamedContent, frozen=True, forbid_unknown_fields=True, kw_onl
     owner: str | None = None
     dataset: str | None = None
     dataset_id: str | None = None
+    store: StoreSetting | None = None
     examples: Annotated[tuple[FileExample, ...], Meta(max_length=MAX_EXAMPLES)] = ()
 
     @property
@@ -45,14 +47,14 @@ class DecisionFile(NamedContent, frozen=True, forbid_unknown_fields=True, kw_onl
 
     @property
     def head(self) -> dict[str, Any]:
-        """Its description and owner."""
+        """Its description, owner, dataset and storing."""
         head = {name: getattr(self, name) for name in _HEAD}
         return {**head, "dataset_id": self.dataset_id or self.dataset}
 
 
 _File = TypeVar("_File", bound=DecisionFile)
 
-_HEAD = ("description", "owner", "dataset_id")
+_HEAD = ("description", "owner", "dataset_id", "store")
 
 
 def read_file(text: str) -> DecisionFile:
@@ -93,6 +95,8 @@ def write_file(
     One that gives its dataset by name goes on to do so.
     """
     head = {name: value for name in _HEAD if (value := getattr(decision, name)) is not None}
+    if head["store"] == "on" and (before is None or before.store is None):
+        del head["store"]
     examples = None
     if before is not None:
         examples = before.examples

@@ -66,7 +66,7 @@ ROUTES = (
     _route(
         f"PATCH {_OF_NAME}",
         NamedDecisions.change,
-        "Change its description, its owner or its dataset.",
+        "Change its description, owner, dataset or the most that is stored of its answers.",
         errors=(*_ERRORS, errors.InvalidReferenceError),
     ),
     _route(

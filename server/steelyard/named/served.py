@@ -21,6 +21,7 @@ from steelyard.named.content import ask, read_stored
 from steelyard.named.splitting import is_in_share
 from steelyard.recent import Recent
 from steelyard.storage import State
+from steelyard.wire.storing import StoreSetting
 
 #: Seconds for which a reference's version is taken as read: a move is in effect everywhere after them.
 FRESH_S = 0.5
@@ -49,6 +50,7 @@ class _Served:
     read_at: float
     use: NamedUse
     questions: ValidRequest
+    store: StoreSetting
     split: _Split | None = None
 
 
@@ -71,8 +73,8 @@ class ServedDecisions:
             self._served.note(place, served)
         split = served.split
         if split is not None and is_in_share(request.context, split.share_id, split.share):
-            return ask(split.questions, request, split.use)
-        return ask(served.questions, request, served.use)
+            return ask(split.questions, request, split.use, served.store)
+        return ask(served.questions, request, served.use, served.store)
 
     def forget(self, account_id: str, name: str) -> None:
         """Look up a named decision anew, which this process has changed."""
@@ -82,7 +84,7 @@ class ServedDecisions:
     async def _read(self, account_id: str, reference: Reference, now: float) -> _Served:
         alias = reference.at if isinstance(reference.at, str) else None
 
-        def read(connection: Connection) -> tuple[str, int, ValidRequest, Row[Any] | None]:
+        def read(connection: Connection) -> tuple[Row[Any], ValidRequest, Row[Any] | None]:
             row = rows.find_served(connection, account_id, reference.name, reference.at)
             if row is None:
                 raise unknown_decision(reference.name)
@@ -94,19 +96,20 @@ class ServedDecisions:
             if row.id is None:
                 raise unknown_version(reference.name, reference.at)
             shared = None if alias is None else rows.find_share(connection, row.named_id, alias)
-            return row.id, row.number, self._questions(connection, row.id), shared
+            return row, self._questions(connection, row.id), shared
 
-        version_id, number, questions, shared = await self._state.read(read)
-        self._versions.note(version_id, questions)
-        use = NamedUse(name=reference.name, version=number, alias=alias)
+        row, questions, shared = await self._state.read(read)
+        self._versions.note(row.id, questions)
+        use = NamedUse(name=reference.name, version=row.number, alias=alias)
         if shared is None:
-            return _Served(now, use, questions)
+            return _Served(now, use, questions, row.store)
         others = await self._state.read(
             lambda connection: self._questions(connection, shared.version_id)
         )
         self._versions.note(shared.version_id, others)
         to = NamedUse(name=reference.name, version=shared.to_number, alias=shared.to_alias)
-        return _Served(now, use, questions, _Split(shared.id, shared.share, to, others))
+        split = _Split(shared.id, shared.share, to, others)
+        return _Served(now, use, questions, row.store, split)
 
     def _questions(self, connection: Connection, version_id: str) -> ValidRequest:
         known = self._versions.find(version_id)

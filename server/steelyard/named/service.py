@@ -73,6 +73,7 @@ class NamedDecisions:
                 "owner": request.owner or None,
                 "dataset_id": _find_dataset(connection, account_id, request.dataset_id),
                 "created_at": now,
+                "store": request.store,
             }
             rows.DECISIONS.insert(connection, values)
             self._insert_version(connection, named_id, 1, request, write.caller, now)
@@ -108,7 +109,7 @@ class NamedDecisions:
     async def change(
         self, write: Write, name: str, request: wire.ChangeNamedDecision
     ) -> wire.NamedDecision:
-        """Change a named decision's description or owner."""
+        """Change a named decision's description, owner, dataset or storing."""
         given = {
             field: value or None
             for field, value in msgspec.structs.asdict(request).items()

@@ -155,6 +155,7 @@ def find_served(
     columns: tuple[sa.ColumnElement[Any], ...] = (
         decision.c.id.label("named_id"),
         decision.c.archived_at,
+        decision.c.store,
         version.c.id,
         version.c.number,
     )

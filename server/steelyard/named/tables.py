@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from steelyard.jobs.tables import job_columns, status_check
-from steelyard.storage.tables import metadata
+from steelyard.storage.tables import metadata, store_setting
 
 
 def _of_decision(*, primary_key: bool = False) -> sa.Column[str]:
@@ -24,6 +24,7 @@ named_decisions = sa.Table(
     sa.Column("dataset_id", sa.Text),
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("archived_at", sa.Double),
+    store_setting(),
     sa.UniqueConstraint("account_id", "name"),
     sa.Index(None, "account_id", "created_at"),
 )

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from steelyard.accounts.wire import StoreLimit
 from steelyard.decisions import wire
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure
@@ -69,14 +70,16 @@ class CreateNamedDecision(AddNamedVersion, frozen=True, forbid_unknown_fields=Tr
     dataset_id: Annotated[
         _Short | None, Meta(description="The dataset of its rows, by its id or its name.")
     ] = None
+    store: StoreLimit = "on"
 
 
 class ChangeNamedDecision(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A change of description or owner; fields left out stay, and an empty text removes."""
+    """A change of a named decision; fields left out stay, and an empty text removes."""
 
     description: _Text | None = None
     owner: _Short | None = None
     dataset_id: _Short | None = None
+    store: StoreLimit | None = None
 
 
 class MoveAlias(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -206,6 +209,7 @@ class NamedDecision(Struct, frozen=True, kw_only=True):
     latest: Annotated[int, Meta(description="The number of the newest version.")]
     created_at: float
     archived_at: float | None
+    store: StoreLimit = "on"
 
 
 class NamedVersion(Struct, frozen=True, kw_only=True):

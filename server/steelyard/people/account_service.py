@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import UNSET
 from sqlalchemy import Connection
 
 from steelyard.accounts import store as rows
@@ -23,7 +24,7 @@ _EXPORTED = "account.exported"
 
 
 class OwnAccount:
-    """Renames and deletes an account, and counts its exports."""
+    """Changes and deletes an account, and counts its exports."""
 
     def __init__(
         self, state: State, accounts: AccountService, *, now: Callable[[], float] | None = None
@@ -32,20 +33,25 @@ class OwnAccount:
         self._accounts = accounts
         self._now = now or limits.ForwardClock()
 
-    async def rename(self, caller: Caller, request: ChangeAccount) -> AccountSummary:
-        """Write an account's new name."""
-        name = checked_name(request.name)
+    async def change(self, caller: Caller, request: ChangeAccount) -> AccountSummary:
+        """Write an account's new name, or the most that is stored of its answers."""
+        name = None if request.name is UNSET else checked_name(request.name)
         if caller.account_id == LOCAL_ACCOUNT:
             raise _needed()
 
         def work(connection: Connection) -> None:
             row = rows.find_account(connection, caller.account_id)
-            if row is None or row.name == name:
+            if row is None:
                 return
-            if rows.find_account_named(connection, name) is not None:
-                raise refused("name", "An account has this name already; take another.")
-            rows.ACCOUNTS.change(connection, row.id, name=name)
-            note(connection, caller, "account.renamed", self._now(), f"{row.name} to {name}")
+            if name is not None and name != row.name:
+                if rows.find_account_named(connection, name) is not None:
+                    raise refused("name", "An account has this name already; take another.")
+                rows.ACCOUNTS.change(connection, row.id, name=name)
+                note(connection, caller, "account.renamed", self._now(), f"{row.name} to {name}")
+            if request.store not in {UNSET, row.store}:
+                rows.ACCOUNTS.change(connection, row.id, store=request.store)
+                subject = f"{row.store} to {request.store}"
+                note(connection, caller, "account.store_changed", self._now(), subject)
 
         await self._state.write(work)
         return await self._accounts.summary(caller)

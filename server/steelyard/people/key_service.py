@@ -57,6 +57,7 @@ class Keys:
                 expires_at=_read_end(request.expires_at, now),
                 made_by=session.email,
                 role=session.role,
+                store=request.store,
                 at=now,
             )
             note(connection, caller, "key.created", at=now, subject=_audit_text(made.key))
@@ -65,7 +66,7 @@ class Keys:
         return await self._writes.once(write, work, window_s=None)
 
     async def change(self, caller: Caller, key_id: str, request: ChangeKey) -> ApiKey:
-        """Change a key's name, cap or end."""
+        """Change a key's name, cap, end or what is stored of its answers."""
 
         def work(connection: Connection) -> ApiKey:
             now = self._now()
@@ -78,6 +79,8 @@ class Keys:
                 check_cap(row.scope, cap)
             if request.expires_at is not UNSET:
                 values["expires_at"] = _read_end(request.expires_at, now)
+            if request.store is not UNSET:
+                values["store"] = request.store
             changed = {name for name, value in values.items() if getattr(row, name) != value}
             if changed:
                 if row.revoked_at is not None:
@@ -147,4 +150,5 @@ def _audit_text(key: ApiKey) -> str:
     """Return a key as the audit names it."""
     cap = "" if key.monthly_cap_usd is None else f" {key.monthly_cap_usd} USD a month"
     end = "" if key.expires_at is None else f" until {key.expires_at:.0f}"
-    return f"{key.id} {key.name} ({key.scope}{cap}{end})"
+    store = "" if key.store == "on" else f", store {key.store}"
+    return f"{key.id} {key.name} ({key.scope}{cap}{end}{store})"

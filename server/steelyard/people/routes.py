@@ -192,7 +192,7 @@ ROUTES = (
     _keys(
         "PATCH /v1/account/keys/{key}",
         Keys.change,
-        "Change an API key's name, cap or end; a developer's own alone.",
+        "Change an API key's name, cap, end or storing; a developer's own alone.",
     ),
     _keys(
         "DELETE /v1/account/keys/{key}",
@@ -208,8 +208,8 @@ ROUTES = (
     ),
     _console(
         "PATCH /v1/account",
-        OwnAccount.rename,
-        "Rename the account.",
+        OwnAccount.change,
+        "Rename the account, or set the most that is stored of its answers.",
         roles=("owner",),
         errors=(errors.AccountNeededError,),
     ),

@@ -73,8 +73,9 @@ class Sessions:
             is_operator=is_operator(row, self._operators),
         )
         # Scope read: whatever asks a key's scope gives a session nothing that writes.
-        chosen_id = NO_ACCOUNT if chosen is None else chosen.id
-        return Caller(chosen_id, None, "read", address, session), renewed
+        if chosen is None:
+            return Caller(NO_ACCOUNT, None, "read", address, session), renewed
+        return Caller(chosen.id, None, "read", address, session, chosen.store), renewed
 
     async def current(self, caller: Caller) -> wire.CurrentSession:
         """Return who is signed in."""
@@ -204,7 +205,7 @@ def is_operator(row: Row[Any], operators: frozenset[str]) -> bool:
 
 def to_accounts(account_rows: Iterable[Row[Any, Any, Any]]) -> list[wire.AccountRole]:
     """Return a user's accounts as the wire has them."""
-    return [wire.AccountRole(id=row.id, name=row.name, role=row.role) for row in account_rows]
+    return [filled(wire.AccountRole, row) for row in account_rows]
 
 
 def _lives(row: Row[Any], now: float) -> bool:

@@ -207,10 +207,10 @@ def join(connection: sa.Connection, email: str, now: float) -> None:
     )
 
 
-def accounts_of(connection: sa.Connection, email: str) -> Sequence[sa.Row[str, str, str]]:
+def accounts_of(connection: sa.Connection, email: str) -> Sequence[sa.Row[str, str, str, str]]:
     """Return the accounts of an address with its roles, that joined first being first."""
     return connection.execute(
-        sa.select(accounts.c.id, accounts.c.name, memberships.c.role)
+        sa.select(accounts.c.id, accounts.c.name, accounts.c.store, memberships.c.role)
         .join(memberships, memberships.c.account_id == accounts.c.id)
         .where(memberships.c.email == email, memberships.c.joined_at.is_not(None))
         .order_by(memberships.c.joined_at, accounts.c.id)

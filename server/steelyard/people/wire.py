@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from steelyard.accounts.wire import ApiKey, Usd
+from steelyard.accounts.wire import ApiKey, StoreLimit, Usd
 from steelyard.caller import Scope
 from steelyard.decision_log.wire import Time
 from steelyard.people.roles import Role
@@ -193,6 +193,7 @@ class AccountRole(Struct, frozen=True, kw_only=True):
     id: str
     name: str
     role: Role
+    store: StoreLimit = "on"
 
 
 class Session(Struct, frozen=True, kw_only=True):
@@ -329,6 +330,7 @@ class CreateKey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     expires_at: Annotated[
         float | None, Meta(description="When it ends by itself; never by default.")
     ] = None
+    store: StoreLimit = "on"
 
 
 class NewApiKey(ApiKey, frozen=True, kw_only=True):
@@ -347,6 +349,7 @@ class ChangeKey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     expires_at: Annotated[
         float | UnsetType | None, Meta(description="Without an end where null.")
     ] = UNSET
+    store: StoreLimit | UnsetType = UNSET
 
 
 UsageBy = Literal["day", "key", "model", "family", "decision"]
@@ -392,6 +395,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class ChangeAccount(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An account's new name."""
+    """A change of an account; fields left out stay."""
 
-    name: KeyName
+    name: KeyName | UnsetType = UNSET
+    store: StoreLimit | UnsetType = UNSET

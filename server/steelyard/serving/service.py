@@ -62,6 +62,7 @@ from steelyard.serving.fallback import (
 from steelyard.serving.floods import Floods
 from steelyard.serving.refusals import not_in_playground
 from steelyard.serving.registry import HostedModel, ModelRegistry
+from steelyard.wire.storing import StoreSetting, strictest
 
 _log = logging.getLogger(__name__)
 
@@ -71,6 +72,9 @@ RecordAnswer = Callable[[Caller, float, ValidRequest, DecideResponse], FurtherWr
 #: Returns the request of an account's named decision about a context.
 OpenNamed = Callable[[str, NamedRequest], Awaitable[ValidRequest]]
 
+#: What a request says of storing, and the setting that is as strict.
+_SETTINGS: Mapping[Storing, StoreSetting] = {True: "on", FEATURES: FEATURES, False: "off"}
+_STORING = {setting: storing for storing, setting in _SETTINGS.items()}
 #: Input tokens of an unpaid request.
 PLAYGROUND_TOKENS = 4_096
 #: Why a name in a list of fallbacks answers no calls.
@@ -179,6 +183,9 @@ class DecisionService:
             except errors.SteelyardError:
                 await self._operations.replay_known(write)
                 raise
+        storing = self._storing_of(write.caller, request)
+        if storing is not True and storing != request.store:
+            request = replace(request, store=storing)
         read = await self._read(request)
         try:
             question = await self._open(write.caller, read)
@@ -330,10 +337,7 @@ class DecisionService:
             stored = answer
             if answer.explanation is not UNSET:
                 stored = msgspec.structs.replace(answer, explanation=UNSET)
-            request = run.prepared.request
-            if self._storing_of(request) == FEATURES != request.store:
-                request = replace(request, store=FEATURES)
-            also = self._record(run.write.caller, self._now(), request, stored)
+            also = self._record(run.write.caller, self._now(), run.prepared.request, stored)
         await self._operations.settle(accepted, amount_nano=amount_nano, body=body, also=also)
         self._note_use(account_id, run.requested, model)
         return payload
@@ -411,8 +415,8 @@ class DecisionService:
             amount_usd=to_usd(amount_nano),
             reserved_usd=to_usd(accepted.reserved_nano),
         )
-        storing, explanation = self._storing_of(request), answer.explanation
-        if storing == FEATURES and explanation is not UNSET:
+        explanation = answer.explanation
+        if request.store == FEATURES and explanation is not UNSET:
             # An answer is kept for its idempotency key.
             explanation = {
                 name: [msgspec.structs.replace(part, text="") for part in parts]
@@ -421,15 +425,17 @@ class DecisionService:
         return msgspec.structs.replace(
             answer,
             charge=charge,
-            stored=bool(storing),
+            stored=request.store is not False,
             decision=request.named or UNSET,
             explanation=explanation,
         )
 
-    def _storing_of(self, request: ValidRequest) -> Storing:
-        """Return how an answer is stored; where the server stores no texts, no request stores one."""
-        storing = self._storing != "off" if request.store is None else request.store
-        return FEATURES if storing and self._storing == FEATURES else storing
+    def _storing_of(self, caller: Caller, request: ValidRequest) -> Storing:
+        """Return how an answer is stored: as the strictest of request, decision, key, account and server says."""
+        wish = self._storing if request.store is None else _SETTINGS[request.store]
+        # A server that stores nothing by default stores what a request asks it to.
+        server = FEATURES if self._storing == FEATURES else "on"
+        return _STORING[strictest(wish, server, request.store_limit, caller.store)]
 
     async def _release(
         self, accepted: Accepted, error: BaseException, *, is_terminal: bool

@@ -25,6 +25,12 @@ metadata = sa.MetaData(
 #: The newest migration that the oldest version knows which works on these tables; one row.
 oldest_version = sa.Table("oldest_version", metadata, sa.Column("head", sa.Text, primary_key=True))
 
+
+def store_setting() -> sa.Column[str]:
+    """Return the column of the most that is stored of answers."""
+    return sa.Column("store", sa.Text, nullable=False, server_default="on")
+
+
 #: Who owns resources and pays. The account ``local`` is there from the start.
 #: ``deletes_at`` is when an account's data is removed, where its owner asked for that.
 accounts = sa.Table(
@@ -34,6 +40,7 @@ accounts = sa.Table(
     sa.Column("name", sa.Text, nullable=False, unique=True),
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("deletes_at", sa.Double, index=True),
+    store_setting(),
 )
 
 #: Keys by their hash; ``prefix`` is the part of a key that is no secret. ``made_by`` is the address
@@ -54,6 +61,7 @@ api_keys = sa.Table(
     sa.Column("expires_at", sa.Double),
     sa.Column("made_by", sa.Text),
     sa.Column("role", sa.Text),
+    store_setting(),
     sa.CheckConstraint("scope IN ('full', 'inference', 'read')", name="scope"),
 )
 

@@ -12,6 +12,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.accounts.wire import ApiKey
+from steelyard.wire.storing import STORE_SENTENCES
 from steelyard_workbench.kit import corner
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.facts import facts, heading
@@ -22,6 +23,7 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section, typed
 from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.states import empty, with_details
+from steelyard_workbench.parts.storing import store_field
 
 #: Keys that are listed.
 _MOST = 500
@@ -53,6 +55,7 @@ class ApiKeys(Section):
         self.scope_of = pmui.Select(label="Scope", options=_SCOPES, value="inference", width=270)
         self.cap = pmui.TextInput(label="Most in a month, USD", width=190)
         self.ends = pmui.Select(label="Ends", options=_ENDS, value=0, width=140)
+        self.store = store_field()
         pn.bind(self._on_scope, self.scope_of, watch=True)
         return [
             side_by_side(self.part(self.keys), self.opened),
@@ -63,6 +66,7 @@ class ApiKeys(Section):
                 self.scope_of,
                 self.cap,
                 self.ends,
+                self.store,
                 self.button(
                     "Make a key",
                     self._make,
@@ -118,6 +122,7 @@ class ApiKeys(Section):
             "Id": key.id,
             "Made": moment(key.created_at),
             "Cap": f"{key.monthly_cap_usd} USD a month" if key.monthly_cap_usd else "none",
+            "Stored of it at most": STORE_SENTENCES[key.store],
             "State": end_text(key) if key.revoked_at is not None else "active",
         }
         close = self.close_button()
@@ -140,10 +145,11 @@ class ApiKeys(Section):
             width=260,
             visible=key.scope == "inference",
         )
+        self.new_store = store_field(key.store)
         revoke = pmui.Button(label="Revoke …", variant="outlined", size="small", color="danger")
         revoke.on_click(lambda _: self.ask_to_revoke(key))
         change = self.button("Change the key", partial(self._change, key), "Not changed.")
-        return [self.new_name, self.new_cap, pn.Row(change, revoke, close)]
+        return [self.new_name, self.new_cap, self.new_store, pn.Row(change, revoke, close)]
 
     def ask_to_revoke(self, key: ApiKey) -> None:
         """Ask whether to revoke a key for good."""
@@ -165,6 +171,7 @@ class ApiKeys(Section):
             self.scope_of.value,
             monthly_cap_usd=cap or None,
             expires_at=time.time() + days * _DAY_S if days else None,
+            store=self.store.value,
         )
         if self.scope.has_ended:
             corner.say_failure(
@@ -185,6 +192,7 @@ class ApiKeys(Section):
             key.id,
             name=typed(self.new_name) or key.name,
             monthly_cap_usd=cap or None,
+            store=self.new_store.value,
         )
         self.close()
         await self.keys.refresh(quietly=True)

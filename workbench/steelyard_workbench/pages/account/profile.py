@@ -10,6 +10,7 @@ from panel.viewable import Viewable
 
 from steelyard.accounts.wire import AccountSummary
 from steelyard.caller import LOCAL_ACCOUNT
+from steelyard.wire.storing import STORE_SENTENCES
 from steelyard_workbench.kit.components.download import Download, bounded
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.numbers import moment
@@ -17,6 +18,7 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.parts.storing import store_field
 
 _EXPORT = (
     "A zip of all that the account has: datasets, models, stored answers, the ledger, members, keys "
@@ -68,12 +70,17 @@ class Profile(Section):
         if not is_owner:
             return pn.Column(*views, sizing_mode="stretch_width")
         self.called.value = account.user.name
+        self.store = store_field(account.store)
         views += [
             heading("Name"),
             pn.FlexBox(
                 self.called,
                 self.button("Rename", self._rename, "Not renamed."),
                 align_items="center",
+            ),
+            heading("Answers that are stored"),
+            pn.FlexBox(
+                self.store, self.button("Set it", self._limit, "Not set."), align_items="center"
             ),
             heading("Export"),
             pmui.Typography(_EXPORT, variant="body2"),
@@ -105,6 +112,10 @@ class Profile(Section):
         await self.look_who()
         await self.account.refresh(quietly=True)
         self.tell(f"The account is called {renamed.user.name}.")
+
+    async def _limit(self) -> None:
+        limited = await asyncio.to_thread(self.client.account.limit_storing, self.store.value)
+        self.tell(f"The account stores {STORE_SENTENCES[limited.store]}.")
 
     def ask_to_delete(self, account: AccountSummary) -> None:
         """Ask whether to delete the account, with an export offered first."""

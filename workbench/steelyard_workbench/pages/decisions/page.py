@@ -49,6 +49,7 @@ from steelyard_workbench.parts.named.listing import NamedListing, list_decisions
 from steelyard_workbench.parts.named.looking import WEEK_S, Looked, look_at, next_step
 from steelyard_workbench.parts.named.naming import CODE, NEW
 from steelyard_workbench.parts.named.starting import StartCards
+from steelyard_workbench.parts.storing import store_field
 
 _NONE = (
     "**No named decisions yet.** A named decision has questions, rules and a model. Programs ask it by "
@@ -377,8 +378,11 @@ class DecisionsPage(OnePartPage):
             for name, (label, text) in head.items()
         }
 
+        store = store_field(decision.store)
+
         def save() -> None:
             changed = {name: field.value or "" for name, field in fields.items()}
+            changed["store"] = store.value
             self.client.named_decisions.change(decision.name, **changed)
 
         about = {
@@ -400,7 +404,7 @@ class DecisionsPage(OnePartPage):
         row = Choices(links, layout="row", is_small=True)
         button = self.button("Save these", save, place)
         return pn.Column(
-            *fields.values(), button, place, facts(about), row, sizing_mode="stretch_width"
+            *fields.values(), store, button, place, facts(about), row, sizing_mode="stretch_width"
         )
 
     def _go(self, page: str) -> None:
