@@ -27,7 +27,6 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.pages.frontier.frontier_chart import (
     AXES,
-    BEST,
     MEASURES,
     frontier_chart,
     number_text,
@@ -148,9 +147,9 @@ class FrontierPanel(Viewer):
             f"**{escape_markdown(point.model)}** {named_text(frontier.measure, point.estimate)}"
             for point in best
         )
-        result = f"{BEST[axis].format('their' if best[1:] else 'its').capitalize()}: {names}."
+        result = f"{'Not beaten by another' if best[1:] else 'Best'}: {names}."
         if axis == "price" and not missing and not _tells_apart(frontier, axis):
-            result = f"All cost the same. Best: {names}."
+            result = f"All cost the same. {result}"
         if is_alone:
             result = f"{names}. Evaluate another model on these rows to see which one to take."
         shown: list[Viewable] = [empty(result, *([self._evaluate_button()] if is_alone else []))]
@@ -183,7 +182,7 @@ class FrontierPanel(Viewer):
                     point.model,
                     named_text(frontier.measure, point.estimate),
                     *(number_text(place_of(point, name)) for name in AXES),
-                    "better on nothing" if point.dominated else BEST[axis].format("its"),
+                    "better on nothing" if point.dominated else "not beaten",
                 )
                 for point in frontier.data
             ],

@@ -23,8 +23,6 @@ _Y = {"accuracy": "share right", "log_loss": "loss", "expected_cost": "expected 
 #: What stands against the measure, with its unit.
 AXES = {"price": "USD of 1,000 decisions", "latency": "time of an answer, ms"}
 _UNKNOWN = {"price": "price not known", "latency": "time not known"}
-#: Of a model that no other beats, by what stands at the axis.
-BEST = {"price": "best for {} price", "latency": "best for {} time"}
 
 
 def place_of(point: FrontierPoint, axis: str) -> float | None:
@@ -87,8 +85,7 @@ def frontier_chart(
             "size": [9 if point.dominated else 15 for _, point in drawn],
             "color": [SERIES[place % len(SERIES)] for place in range(len(drawn))],
             "state": [
-                "better on nothing" if point.dominated else BEST[axis].format("its")
-                for _, point in drawn
+                "better on nothing" if point.dominated else "not beaten" for _, point in drawn
             ],
         }
     )
