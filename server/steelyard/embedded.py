@@ -37,19 +37,8 @@ _OWN_SETTINGS = frozenset({"host", "workers", "url", "api_key"})
 class Embedded:
     """A running server and a client of it; ``steelyard.embed`` makes one and has its arguments.
 
-    Attributes
-    ----------
-    url : str
-        The server's address.
-    home : pathlib.Path
-        Where its files are.
-    api_key : str or None
-        With accounts, a key of scope ``full`` that ends with the server; otherwise ``None``.
-    client : steelyard.client.Client
-        Asks this server, with that key; closed with it.
-
-    Notes
-    -----
+    ``url`` is the server's address and ``home`` where its files are. With accounts, ``api_key`` has
+    scope ``full`` and ends with the server; ``client`` asks with it, and is closed with the server.
     A child that is forked from the process has the object and not the server: there ``stop`` does
     nothing, and a client of its own reaches the parent's server at ``url``.
     """
@@ -167,13 +156,7 @@ class _ServerThread:
         self._thread = threading.Thread(target=self._main, name="steelyard-embedded", daemon=True)
 
     def start(self) -> None:
-        """Start, and wait until it answers.
-
-        Raises
-        ------
-        Exception
-            Whatever kept it from starting.
-        """
+        """Start, and wait until it answers; raise whatever kept it from starting."""
         self._thread.start()
         self._has_started.wait()
         if self._failure is not None:

@@ -28,17 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class TestedDecision:
-    """A named decision under test.
-
-    Parameters
-    ----------
-    client : steelyard.client.Client
-        Of the server that answers.
-    file : DecisionFile
-        The configuration of the repository.
-    at : str or None
-        The alias or version that is asked instead of the file's content.
-    """
+    """A named decision under test, as its file says or, with ``at``, as it is on the server."""
 
     __test__ = False
 

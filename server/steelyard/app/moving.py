@@ -58,17 +58,9 @@ class MovedHome:
 def move_home(settings: Settings, target: Settings) -> MovedHome:
     """Copy a home's state and files to where other settings have theirs, and compare each.
 
-    Parameters
-    ----------
-    settings : Settings
-        Those of the home, on which no server runs. It stays as it is.
-    target : Settings
-        A place without a state, and without files but those that an earlier move left.
-
-    Raises
-    ------
-    BackupError
-        When a server runs, something is damaged, or the place is not empty.
+    No server runs on the home, which stays as it is. The target is without a state, and without
+    files but those that an earlier move left. Raise ``BackupError`` where that is not so, or
+    something is damaged.
     """
     try:
         with _reading(settings) as source:

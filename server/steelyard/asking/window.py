@@ -45,17 +45,17 @@ class RowWindow(Generic[Row, Result]):
 
     Parameters
     ----------
-    rows : iterable
+    rows
         Read as there is room.
-    submit : callable
+    submit
         Sends a row; raises ``EngineUnavailableError`` where there is no room for it.
-    at_once : int
+    at_once
         Requests that are under way, at most.
-    timeout_s : float, optional
+    timeout_s
         Seconds without any answer after which the oldest request has failed.
-    patience_s : float
+    patience_s
         Seconds for which a row waits for room where no other is under way.
-    on_end : callable
+    on_end
         Called in any thread when a request ends, so that one wait can be for several windows.
     """
 

@@ -30,27 +30,27 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier of texts that asks one question about each.
 
     ``fit`` takes the classes from the labels and, with ``calibrate``, fits a logistic regression on
-    the logarithms of the model's probabilities (matrix scaling; Guo et al., 2017, Kull et al., 2019).
-    Without, the model answers as it is and the labels only name the outcomes.
+    the logarithms of the model's probabilities (matrix scaling; Guo et al., 2017, Kull et al.,
+    2019). Without, the model answers as it is and the labels only name the outcomes.
 
     Parameters
     ----------
-    question : str
+    question
         The question about each text.
-    outcomes : mapping, optional
+    outcomes
         Descriptions of classes, by class; a class that is not in it goes by its name alone.
-    calibrate : bool, default True
+    calibrate
         Whether probabilities are fitted to the training rows.
-    C : float, default 1.0
+    C
         Inverse strength of the fit's regularisation, above 0.
-    model : str, optional
+    model
         Name of a base model; the shipped one when left out.
-    decision : str, optional
-        A named decision of a server, such as ``"support_triage"``, whose first question that has all
-        classes among its outcomes is asked instead.
-    url : str, optional
+    decision
+        A named decision of a server, such as ``"support_triage"``, whose first question that has
+        all classes among its outcomes is asked instead.
+    url
         Where that server is; ``STEELYARD_URL``, or this machine, when left out.
-    multi : bool, default False
+    multi
         Whether a text has any number of the classes: ``y`` is then a list of classes for each text,
         each class is asked as a yes/no decision (``{}`` in the question stands for it), and answers
         have a column for each. Not with ``decision``.
@@ -95,15 +95,7 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.multi = multi
 
     def fit(self, X: Sequence[str], y: Sequence[Any]) -> SteelyardClassifier:  # noqa: N803
-        """Take the classes from ``y`` and fit the calibration; return the classifier.
-
-        Parameters
-        ----------
-        X : sequence of str, of length n
-            Texts.
-        y : sequence, of length n
-            Their classes.
-        """
+        """Take the classes from ``y`` and fit the calibration; return the classifier."""
         if self.multi:
             return self._fit_multi(_texts(X), y)
         texts, labels = _texts(X), np.asarray(y)

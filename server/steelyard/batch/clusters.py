@@ -25,27 +25,9 @@ def decide_partitions(frame: Any, questions: Questions, *, context: str | Sequen
 
     A worker loads the model once and answers its partitions one after the other or beside each
     other. A partition whose worker dies is answered again by another, as Dask does with any work.
-
-    Parameters
-    ----------
-    frame : dask.dataframe.DataFrame
-        Rows to decide about.
-    questions : Questions
-        The request, to the workers' own models.
-    context : str or sequence of str
-        The column of contexts, or several that make an object.
-
-    Returns
-    -------
-    dask.dataframe.DataFrame
-        Partitioned as given.
-
-    Raises
-    ------
-    ValueError
-        When a column is missing or would be there twice, or a server is to answer.
-    steelyard.errors.InvalidRequestError
-        When the decisions cannot be asked.
+    The frame is partitioned as before. Raise ``ValueError`` when a column is missing or would be
+    there twice, or a server is to answer, and ``InvalidRequestError`` when the decisions cannot be
+    asked.
     """
     if questions.client is not None:
         raise ValueError(

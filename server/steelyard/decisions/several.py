@@ -25,11 +25,11 @@ def multi_label(
 
     Parameters
     ----------
-    id : str
+    id
         The beginning of the decisions' ids, such as ``"topics"``.
-    labels : sequence of str, or mapping
+    labels
         The labels, each once; or the meaning of each, by label.
-    question : str, optional
+    question
         The wording of each question, with ``{}`` where the label goes, or the label at its end.
 
     Raises

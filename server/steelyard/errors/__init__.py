@@ -58,24 +58,11 @@ def error_classes() -> dict[str, type[SteelyardError]]:
 def error_from_body(
     status: int, body: object, *, retry_after_s: float | None = None
 ) -> SteelyardError:
-    """Turn the body of a failed call back into the error that the server raised.
+    """Return the error that the server raised, from the decoded body of a failed call.
 
-    Parameters
-    ----------
-    status : int
-        The HTTP status, named in the message when the body is not one of ours.
-    body : object
-        The decoded JSON body, whatever it is.
-    retry_after_s : float, optional
-        Seconds, from the ``Retry-After`` header.
+    Of the class with the body's code; of the base class when the code or the body is unknown: the
+    message then names the HTTP status. ``retry_after_s`` is that of the ``Retry-After`` header.
 
-    Returns
-    -------
-    SteelyardError
-        Of the class with the body's code; of the base class when the code or body is unknown.
-
-    Examples
-    --------
     >>> str(error_from_body(404, NotFoundError("There is no such row.").body("req_1")))
     'There is no such row.'
     """

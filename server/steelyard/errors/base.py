@@ -59,25 +59,25 @@ class SteelyardError(Exception):
 
     Parameters
     ----------
-    message : str
+    message
         Full sentences for a person: the fault and the next step.
-    details : sequence of mappings, optional
+    details
         Machine-readable parts of the refusal; ``None`` when there are none.
-    retry_after_s : float, optional
+    retry_after_s
         Seconds to wait before trying again; the class's own default when left out.
 
     Attributes
     ----------
-    code : str
+    code
         The error's name on the wire, unique in the tree: that of its class, ``not_found`` of
         ``NotFoundError``, unless the class says another.
-    status : int
+    status
         The HTTP status.
-    retryable : bool
+    retryable
         Whether the same request may succeed later; no evidence that nothing ran.
-    operation : Operation or None
+    operation
         The accepted operation that this ends or waits for; it goes out as two headers.
-    request_id : str or None
+    request_id
         The request that a server refused with it; ``None`` in the process that raised it.
     """
 

@@ -47,13 +47,8 @@ class UnsupportedError(SteelyardError, ValueError):
 class UnprocessableError(SteelyardError, ValueError):
     """A request that can be read and is wrong.
 
-    Parameters
-    ----------
-    path : tuple of str or int, optional
-        The one place that is wrong, such as ``("body", "context")``; it makes the ``details``.
+    The ``path`` of the one place that is wrong makes the ``details``.
 
-    Examples
-    --------
     >>> UnprocessableError("Shorten it.", path=("body", "context")).details[0]["path"]
     ['body', 'context']
     """

@@ -39,17 +39,9 @@ class CrossSiteError(SteelyardError, PermissionError):
 class InvalidRequestError(UnprocessableError):
     """A request with mistakes; ``details`` lists them, field by field.
 
-    Parameters
-    ----------
-    message : str, optional
-        Left out, it is made of the violations.
-    violations : sequence of Violation
-        Everything found wrong, in the order found.
-    n_unlisted : int
-        How many more were found than ``violations`` holds.
+    They are in the order found, and ``n_unlisted`` more were. Without a message, one is made of
+    them.
 
-    Examples
-    --------
     >>> error = InvalidRequestError(violations=[Violation(("body", "a"), "Remove a.", "x")])
     >>> error.status, error.message, error.details[0]["path"]
     (422, 'Remove a.', ['body', 'a'])

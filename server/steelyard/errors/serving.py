@@ -31,10 +31,8 @@ class ModelUnavailableError(ConflictError):
 class EngineUnavailableError(UnavailableError):
     """The scoring engine cannot answer at the moment.
 
-    Attributes
-    ----------
-    is_unreached : bool
-        Whether no engine could be reached with the request, so that its idempotency key stays free.
+    ``is_unreached``: no engine could be reached with the request, so that its idempotency key stays
+    free.
     """
 
     default_retry_after_s = 1.0

@@ -57,12 +57,7 @@ def run_all(connection: Connection, calls: Iterable[Call]) -> list[StatementResu
 class Statement:
     """A statement for a transaction that has begun, or alone; safe to use from several threads.
 
-    Parameters
-    ----------
-    clause : Executable
-        Its parameters are named; none is a list.
-    columns : iterable of str
-        The columns that an INSERT writes.
+    Its parameters are named, and none is a list; ``columns`` are those that an INSERT writes.
     """
 
     def __init__(self, clause: Executable, columns: Iterable[str] = ()) -> None:

@@ -49,15 +49,7 @@ class Turns(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Together(Generic[T]):
-    """Work that is done in one go with other work of its kind that waits with it.
-
-    Parameters
-    ----------
-    run : callable
-        Does the items of its kind, and returns the outcome of each.
-    item : object
-        The subject of this one.
-    """
+    """An item of work that ``run`` does in one go with others of its kind that wait with it."""
 
     run: Callable[[Connection, Sequence[Any]], Sequence[T]]
     item: Any

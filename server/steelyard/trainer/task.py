@@ -86,35 +86,30 @@ class FineTuneTask(
 
     Parameters
     ----------
-    job_id : str
-    method : {"sft", "reward"}
-        Whether rows have targets or rewards.
-    seed : int
+    method
+        Whether rows have targets (``sft``) or rewards.
+    seed
         Of every draw. Equal tasks, rows and versions give equal artifacts.
     steps, learning_rate, lora_rank
         Of LoRA; without a rank heads train alone.
-    heads : {"auto", "words", "cheapest", "evidence"}
-        Their features: all where that is best, words alone, words alone where that is as right, or a reader's
-        evidence too where that is best.
-    reader : str, optional
-        Folder of the reader, for its evidence.
-    base : TaskBase
-    parent : str, optional
-        Folder of the artifact to train from.
-    parent_base : TaskBase, optional
+    heads
+        Their features: all where that is best, words alone, words alone where that is as right
+        (``cheapest``), or a reader's evidence too where that is best.
+    reader, parent
+        Folders of the reader, for its evidence, and of the artifact to train from.
+    parent_base
         Base model of the parent where it is another than ``base``: the parent is then compared with
         and no more, as its heads and its adapter read other vectors.
-    against : {"parent", "base"}
+    against
         The other side of the gate; ``parent`` needs one.
-    needed : int
+    needed
         Evaluation decisions without which the gate has too little to judge.
-    judged_on : {"new", "all"}
+    judged_on
         Whether the gate asks for a gain on the new ones, or for no harm on all.
-    judged_by : list of str, optional
+    judged_by
         Origins of held-out labels that the gate counts; all but clicks and models when left out.
-    threads : int
+    threads
         Threads of the scorer and of the fits; 0 takes every core.
-    card : CardFacts
     """
 
     job_id: str

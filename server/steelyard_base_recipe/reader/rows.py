@@ -70,14 +70,10 @@ WRITTEN = Path(__file__).parent / "written.jsonl.gz"
 class ReaderRow:
     """A text, a line, and the label; ``expert`` is the guess from the line alone.
 
-    Parameters
-    ----------
-    label : int
-        0 true by the text, 1 false by it, 2 not said, 3 not true (1 or 2), 4 not false (0 or 2).
-    expert : tuple of float or None
-        Log-probabilities of the three labels by the line alone; None without such a model.
-    reading : Reading or None
-        The line as a statement and as its negation; None where it is not written or not turned.
+    ``label``: 0 true by the text, 1 false by it, 2 not said, 3 not true (1 or 2), 4 not false (0 or
+    2). ``expert`` has the log-probabilities of the first three; None without such a model.
+    ``reading`` is the line as a statement and as its negation; None where it is not written or not
+    turned.
     """
 
     source: str
@@ -261,14 +257,8 @@ def _overlap(pair: tuple[ReaderRow, ReaderRow]) -> float:
 class Pool:
     """Rows in a seeded order without end, as batches of texts of like length.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Tokens of each item.
-    budget : int
-        Tokens of a batch, padding counted.
-    window : int
-        Batches whose items are sorted together: more waste less padding and mix less.
+    ``sizes`` are the tokens of each item, ``budget`` those of a batch, padding counted. ``window``
+    batches' items are sorted together: more waste less padding and mix less.
     """
 
     def __init__(

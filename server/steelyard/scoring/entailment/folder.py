@@ -89,12 +89,8 @@ def read_folder(
 ) -> EncoderFacts:
     """Return the facts of a folder's encoder; raise ``InvalidSettingError`` where it has none.
 
-    Parameters
-    ----------
-    labels : sequence of str
-        The meaning of each logit, in order, in place of ``id2label``.
-    hypothesis_first : bool, optional
-        The order of a pair, in place of the manifest's.
+    ``labels`` are the meaning of each logit, in order, in place of ``id2label``;
+    ``hypothesis_first``, the order of a pair, in place of the manifest's.
     """
     missing = [name for name in (GRAPH, TOKENIZER, CONFIG) if not (folder / name).is_file()]
     if missing:
