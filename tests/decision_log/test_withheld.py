@@ -17,7 +17,7 @@ from steelyard.errors import SteelyardError
 from steelyard.ids import new_id
 from steelyard.ledger.money import NANO
 from steelyard.settings import read_settings
-from steelyard.wire.storing import strictest
+from steelyard.wire.storing import STORE_SETTINGS
 from support.servers.live_server import LiveServer, live_server
 
 QUESTION = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping"]}
@@ -114,7 +114,12 @@ def test_the_strictest_of_account_key_decision_and_request_wins(
             assert ("context" in request, "text" in request) == (stored == "on", stored != "on")
         # What the named decision says is of its own answers alone.
         plain = client.decide("Who pays?", [QUESTION], store=asked)
-        alone = strictest(account, key, {None: "on", True: "on", False: "off"}.get(asked, "on"))
+        alone = max(
+            account,
+            key,
+            {None: "on", True: "on", False: "off"}.get(asked, "on"),
+            key=STORE_SETTINGS.index,
+        )
         assert plain.stored is (alone != "off")
         changed = client.named_decisions.change("triage", store="on")
         assert (changed.store, client.account.get().store) == ("on", account)

@@ -40,7 +40,7 @@ from steelyard.settings import Settings
 from steelyard.storage import State
 from steelyard.wire.limits import MAX_OUTCOMES, MAX_PLAYGROUND_DECISIONS
 from steelyard.wire.queries import ApiKeysQuery
-from steelyard.wire.storing import StoreSetting, strictest
+from steelyard.wire.storing import STORE_SETTINGS, StoreSetting
 
 #: Seconds within which a key's uses count as one for ``last_used_at``.
 _TOUCH_S = 60.0
@@ -91,7 +91,7 @@ class AccountService:
         if row.expires_at is not None and row.expires_at <= self._now():
             raise _invalid_key()
         self._touch(row.id, row.last_used_at)
-        store = strictest(row.store, row.account_store)
+        store = max(row.store, row.account_store, key=STORE_SETTINGS.index)
         return Caller(row.account_id, row.id, row.scope, address, store=store)
 
     async def summary(self, caller: Caller) -> AccountSummary:

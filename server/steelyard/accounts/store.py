@@ -11,6 +11,7 @@ from steelyard.storage.pages import OrderedPage, newest_first
 from steelyard.storage.rows import Rows
 from steelyard.storage.statements import Statement
 from steelyard.storage.tables import accounts, api_keys
+from steelyard.wire.storing import StoreSetting
 
 ACCOUNTS = Rows(accounts, owner="id")
 API_KEYS = Rows(api_keys)
@@ -26,8 +27,8 @@ class KnownKey(NamedTuple):
     last_used_at: float | None
     revoked_at: float | None
     expires_at: float | None
-    store: str
-    account_store: str
+    store: StoreSetting
+    account_store: StoreSetting
 
 
 _BY_PREFIX = Statement(

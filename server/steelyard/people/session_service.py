@@ -203,7 +203,7 @@ def is_operator(row: Row[Any], operators: frozenset[str]) -> bool:
     return bool(row.is_operator) or row.email in operators
 
 
-def to_accounts(account_rows: Iterable[Row[Any, Any, Any]]) -> list[wire.AccountRole]:
+def to_accounts(account_rows: Iterable[Row[Any, Any, Any, Any]]) -> list[wire.AccountRole]:
     """Return a user's accounts as the wire has them."""
     return [filled(wire.AccountRole, row) for row in account_rows]
 
@@ -217,7 +217,7 @@ def _successor(row: Row[Any], token: str) -> str | None:
     return None if row.rotation_key is None else rotated_token(token, row.rotation_key)
 
 
-def _shown(row: Row[Any], signed_in: SignedIn) -> wire.Session:
+def _shown(row: Row[Any, Any, Any, Any], signed_in: SignedIn) -> wire.Session:
     return filled(wire.Session, row, is_current=row.id == signed_in.session_id)
 
 

@@ -271,7 +271,9 @@ def _live(now: float) -> tuple[sa.ColumnElement[bool], ...]:
     return (table.ended_at.is_(None), table.idle_until > now, table.expires_at > now)
 
 
-def live_sessions(connection: sa.Connection, user_id: str, now: float) -> Sequence[sa.Row[Any]]:
+def live_sessions(
+    connection: sa.Connection, user_id: str, now: float
+) -> Sequence[sa.Row[str, str, str, str]]:
     """Return a user's sessions that live, the newest first."""
     table = sessions.c
     return connection.execute(

@@ -62,7 +62,7 @@ from steelyard.serving.fallback import (
 from steelyard.serving.floods import Floods
 from steelyard.serving.refusals import not_in_playground
 from steelyard.serving.registry import HostedModel, ModelRegistry
-from steelyard.wire.storing import StoreSetting, strictest
+from steelyard.wire.storing import STORE_SETTINGS, StoreSetting
 
 _log = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ class DecisionService:
         self._operations = operations
         self._allowance = allowance
         self._deadline_s = deadline_s
-        self._storing = storing
+        self._storing = msgspec.convert(storing, StoreSetting)
         self._record = record
         self._tuned: Resolver | None = None
         self._now = now
@@ -434,8 +434,9 @@ class DecisionService:
         """Return how an answer is stored: as the strictest of request, decision, key, account and server says."""
         wish = self._storing if request.store is None else _SETTINGS[request.store]
         # A server that stores nothing by default stores what a request asks it to.
-        server = FEATURES if self._storing == FEATURES else "on"
-        return _STORING[strictest(wish, server, request.store_limit, caller.store)]
+        server: StoreSetting = FEATURES if self._storing == FEATURES else "on"
+        limits: tuple[StoreSetting, ...] = (wish, server, request.store_limit, caller.store)
+        return _STORING[max(limits, key=STORE_SETTINGS.index)]
 
     async def _release(
         self, accepted: Accepted, error: BaseException, *, is_terminal: bool

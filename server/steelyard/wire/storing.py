@@ -12,13 +12,5 @@ STORE_SENTENCES: dict[StoreSetting, str] = {
     "features": "answers without their texts",
     "off": "no answers",
 }
+#: From what stores most to the strictest, which wins: ``max(…, key=STORE_SETTINGS.index)``.
 STORE_SETTINGS: tuple[StoreSetting, ...] = get_args(StoreSetting)
-
-
-def strictest(*settings: str) -> StoreSetting:
-    """Return the strictest of some settings.
-
-    >>> strictest("on", "features"), strictest("off", "features", "on")
-    ('features', 'off')
-    """
-    return STORE_SETTINGS[max(map(STORE_SETTINGS.index, settings))]  # type: ignore[arg-type]

@@ -190,8 +190,8 @@ class FrameTable(Viewer):
         self._titles = dict(titles)
         self._sortable = frozenset(sortable)
         self._page_size = page_size
-        self._drawn = dict.fromkeys(wrapped, _draw_wrapped) | dict.fromkeys(chips, _draw_chips)
-        self._drawn |= dict.fromkeys(markup, str)
+        self._drawn: dict[str, Callable[[Any], str]] = dict.fromkeys(wrapped, _draw_wrapped)
+        self._drawn |= dict.fromkeys(chips, _draw_chips) | dict.fromkeys(markup, str)
         self._on_open, self._on_note = on_open, on_note
         self._is_filling = False
         self._rows = pl.DataFrame()

@@ -382,8 +382,7 @@ class DecisionsPage(OnePartPage):
 
         def save() -> None:
             changed = {name: field.value or "" for name, field in fields.items()}
-            changed["store"] = store.value
-            self.client.named_decisions.change(decision.name, **changed)
+            self.client.named_decisions.change(decision.name, **changed, store=store.value)
 
         about = {
             "Versions in use": ", ".join(
