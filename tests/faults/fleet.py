@@ -6,7 +6,6 @@ The proxy runs on the configuration that is shipped, ``deploy/chart/haproxy.cfg`
 from __future__ import annotations
 
 import http.client
-import os
 import random
 import socket
 import subprocess
@@ -250,12 +249,3 @@ def _takes(port: int) -> bool:
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
         return True
     return False
-
-
-def kills_and_seed() -> tuple[int, int]:
-    """Return the number of faults in the long test, and the seed of their times and kinds.
-
-    They are STEELYARD_TEST_KILLS and STEELYARD_TEST_SEED of the environment.
-    """
-    kills = os.environ.get("STEELYARD_TEST_KILLS", "10")
-    return int(kills), int(os.environ.get("STEELYARD_TEST_SEED", "20261125"))

@@ -22,13 +22,14 @@ from sqlalchemy import NullPool, create_engine, text
 
 from faults.acknowledged import check_acknowledged
 from faults.audit import Books, audit_server
-from faults.fleet import FAKETIME, N_HOSTS, FaultyStore, Fleet, kills_and_seed
+from faults.fleet import FAKETIME, N_HOSTS, FaultyStore, Fleet
 from faults.jobs_traffic import N_ROWS, JobsClient
 from faults.processes import ServeProcess, open_account_at
 from faults.traffic import clients, stop
 from steelyard.accounts.service import AccountService
 from steelyard.ledger.money import from_usd
 from steelyard.storage import open_state
+from support.kills import kills_and_seed
 from support.servers.haproxy import HAPROXY, NEEDS_HAPROXY
 from support.servers.postgres_server import PostgresMissingError, PostgresServer, postgres_server
 from support.servers.serving import REQUEST

@@ -22,8 +22,9 @@ import pytest
 from sqlalchemy import Engine, NullPool, create_engine, text
 
 from faults.audit import audit_server
-from faults.fleet import PRICE, kills_and_seed
+from faults.fleet import PRICE
 from faults.processes import MODEL, PATIENCE_S, ServeProcess, free_port, open_account_at
+from support.kills import kills_and_seed
 from support.servers.forwarder import forwarded
 from support.servers.haproxy import HAPROXY, NEEDS_HAPROXY, haproxy, wait_for_servers
 from support.servers.postgres_server import PostgresMissingError, PostgresServer, postgres_server

@@ -21,6 +21,7 @@ from steelyard.evaluations.prediction_columns import SCHEMA
 from steelyard.evaluations.service import EvaluationService
 from steelyard.evaluations.wire import EvaluationMetrics
 from support.datasets.dataset_rows import make_rows
+from support.kills import kills_and_seed
 from support.models.evaluated import (
     ME,
     get,
@@ -170,11 +171,11 @@ def test_on_postgresql_a_killed_evaluation_resumes_too(tmp_path, postgres):
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_a_hundred_kills_lose_nothing(tmp_path):
+def test_many_kills_lose_nothing(tmp_path):
     expected = unbroken_metrics(tmp_path / "whole", tmp_path / "whole.txt", make_rows(N_ROWS))
     rng = random.Random(7)
     n_kills = 0
-    while n_kills < 100:
+    while n_kills < kills_and_seed()[0]:
         home = tmp_path / f"home-{n_kills}"
         ended, scored_again = crash_and_resume(home, tmp_path / f"{n_kills}.txt", rng, n_kills=4)
         n_kills += 4
