@@ -238,7 +238,9 @@ def test_rows_are_shown_and_downloaded(run, dataset, tmp_path):
     assert "Invoice 7 was paid twice." in shown
     assert "1 of 1 rows" in shown
     assert json.loads(run("rows", dataset, "--json").stdout)["total"] == 20
-    lines = run("download", dataset).stdout_bytes
+    run("rename", dataset, "alone of its name")
+    lines = run("download", "alone of its name").stdout_bytes
+    assert lines == run("download", dataset).stdout_bytes
     assert len(lines.splitlines()) == 20
     path = tmp_path / "rows.parquet"
     run("download", dataset, "--format", "parquet", "--output", path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steelyard.cli import table_files
-from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.connecting import Server, dataset_id_of, server_options
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset, show_from_feedback
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.importing import command as import_command
@@ -260,9 +260,11 @@ def download(
     api_key: str | None,
 ) -> None:
     """Write every row, as JSON Lines or as a Parquet file."""
-    with connected(Server(url, api_key, as_json=False)) as client:
+    server = Server(url, api_key, as_json=False)
+    dataset_id = dataset_id_of(server, dataset)
+    with connected(server) as client:
         read = client.datasets.download if format_ == "jsonl" else client.datasets.export
-        data = read(dataset, partition=partition, version=version)
+        data = read(dataset_id, partition=partition, version=version)
     if output is None:
         sys.stdout.buffer.write(data)
         return
