@@ -19,7 +19,8 @@ from steelyard.client.display_evaluations import measure_of
 from steelyard.client.model_choices import ModelChoice
 from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard.wire.measures import Measure, interval_text
-from steelyard_workbench.kit.components.cards import card
+from steelyard_workbench.kit.components.cards import FRAME, card
+from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.model_fields import able_models, unable_models
 from steelyard_workbench.kit.components.numbers import SHARES, ago, percent_text
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
@@ -169,13 +170,13 @@ class EvaluationLine(Viewer):
         self.client = client
         self._refresh = refresh
         self.evaluation = evaluation
-        self._name = pmui.Button(
-            label=f"{evaluation.model_label}, version {evaluation.dataset_version}",
-            variant="text",
+        label = f"{evaluation.model_label}, version {evaluation.dataset_version}"
+        self._name = Choices(
+            [Choice(label, lambda: open_(evaluation.id))],
             width=300,
-            sx={"justifyContent": "flex-start", "textAlign": "left"},
+            sizing_mode="fixed",
+            align="center",
         )
-        self._name.on_click(lambda _: open_(evaluation.id))
         self._bar = ProgressBar(
             label="Progress of the evaluation",
             value=0,
@@ -197,19 +198,13 @@ class EvaluationLine(Viewer):
         self.retry = Write(lambda: self._act(calls.retry), "Not retried:", self._problem)
         self._cancel.on_click(self.cancel.on_event)
         self._retry.on_click(self.retry.on_event)
-        self._box = pmui.Paper(
-            pn.Row(
-                self._name,
-                self._text,
-                self._bar,
-                self._cancel,
-                self._retry,
-                sizing_mode="stretch_width",
-            ),
+        self._row = pn.Row(sizing_mode="stretch_width")
+        self._box = pn.Column(
+            self._row,
             self._problem,
             sizing_mode="stretch_width",
             margin=(3, 10),
-            elevation=1,
+            styles={**FRAME, "padding": "4px 14px"},
         )
         self.update(evaluation, measured)
 
@@ -221,11 +216,12 @@ class EvaluationLine(Viewer):
         self.evaluation = evaluation
         is_at_work = evaluation.status not in ENDED
         total = max(1, evaluation.evaluation_rows)
-        self._bar.param.update(
-            visible=is_at_work, value=round(100 * evaluation.completed_rows / total)
-        )
-        self._cancel.visible = is_at_work
-        self._retry.visible = evaluation.status in ("failed", "cancelled")
+        self._bar.value = round(100 * evaluation.completed_rows / total)
+        row = [self._name, self._text]
+        row += [self._bar, self._cancel] if is_at_work else []
+        row += [self._retry] if evaluation.status in ("failed", "cancelled") else []
+        if row != self._row.objects:
+            self._row[:] = row
         self._text.object = _line_html(evaluation, measured)
 
     async def _act(self, act: Callable[[str], Evaluation]) -> None:
