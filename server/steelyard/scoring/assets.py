@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import mmap
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.errors import EngineUnavailableError
@@ -37,9 +37,13 @@ LOWER_GRAPHS = {FLOAT32: "lower.float32.onnx", INT8: "lower.int8.onnx"}
 UPPER_GRAPHS = {FLOAT32: "upper.float32.onnx", INT8: "upper.int8.onnx"}
 #: The upper graph for long contexts, which gives the same bits: no part of a model's identity.
 LONG_GRAPHS = {FLOAT32: "long.float32.onnx", INT8: "long.int8.onnx"}
+#: How safetensors names the types of a base model's tensors.
+_DTYPES = {"I8": np.int8, "U8": np.uint8, "I64": np.int64, "F16": np.float16, "F32": np.float32}
 #: Engine names, and the precision of each.
 ENGINES = {"onnxruntime-float32": FLOAT32, "onnxruntime-int8": INT8}
 AUTO = "auto"
+
+Content = TypeVar("Content", bytes, bytearray, mmap.mmap)
 
 
 class _Manifest(msgspec.Struct):
@@ -78,6 +82,8 @@ class BaseFiles:
     apart_graphs: tuple[bytes, bytes] | None = None
     #: The upper of them for long contexts, where the model has it.
     long_graph: bytes | None = None
+    #: The files that ``weights`` are read from as they are needed.
+    mapped: tuple[mmap.mmap, ...] = ()
 
     @property
     def sha256(self) -> str:
@@ -105,6 +111,9 @@ class BaseFiles:
         lower = long = None
         if engine is None:
             engine, lower, long = self._engines(weights, threads)
+            for file in self.mapped:
+                # The engine has most of it in a form of its own; the rest is read when it is used.
+                file.madvise(mmap.MADV_DONTNEED)
         # An engine elsewhere has its own weights; its word vectors are those of the files.
         stored = weights or self.weights
         return OnnxScorer(
@@ -187,22 +196,26 @@ def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles
         message = f"There is no engine {engine!r}; set STEELYARD_ENGINE to one of {known}."
         raise EngineUnavailableError(message)
     precision = ENGINES[name]
-    files = [TOKENIZER, GRAPHS[precision], *WEIGHTS]
+    files = [TOKENIZER, GRAPHS[precision]]
     apart_graphs = (LOWER_GRAPHS[precision], UPPER_GRAPHS[precision])
     if apart_of(manifest):
         files += apart_graphs
     long = LONG_GRAPHS[precision]
     if long in manifest["files"]:
         files.append(long)
-    contents = {file: _checked(folder, file, manifest["files"]) for file in files}
-    weights: dict[str, NDArray[np.generic]] = {}
-    for file in WEIGHTS:
-        weights.update(load(contents[file]))
+    hashes = manifest["files"]
+    contents = {file: _checked(folder / file, hashes, Path.read_bytes) for file in files}
+    # What ships is replaced and never written to. A file of an operator's that is cut short while it is
+    # mapped would end the process.
+    mapped = [_checked(folder / file, hashes, _map) for file in WEIGHTS if folder == BASE]
+    stored = mapped or [_checked(folder / file, hashes, _read) for file in WEIGHTS]
     return BaseFiles(
         engine=name,
         precision=precision,
         graph=contents[GRAPHS[precision]],
-        weights=weights,
+        weights={
+            name: tensor for content in stored for name, tensor in _tensors_of(content).items()
+        },
         tokenizer=shared_tokenizer(
             contents[TOKENIZER],
             name=manifest["tokenizer"]["name"],
@@ -214,6 +227,7 @@ def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles
         if apart_of(manifest)
         else None,
         long_graph=contents.get(long),
+        mapped=tuple(mapped),
     )
 
 
@@ -251,18 +265,41 @@ def parts_of(
     return lower, {name: value for name, value in weights.items() if name not in lower}
 
 
-def _checked(folder: Path, file: str, hashes: Mapping[str, str]) -> bytes:
-    path = folder / file
+def _checked(path: Path, hashes: Mapping[str, str], read: Callable[[Path], Content]) -> Content:
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        message = f"The base model's file {path} is missing; install steelyard again."
+        content = read(path)
+    except (OSError, ValueError) as error:
+        message = f"The base model's file {path} is missing or empty; install steelyard again."
         raise EngineUnavailableError(message) from error
     digest = hashlib.sha256(content).hexdigest()
-    if digest != hashes.get(file):
+    if digest != hashes.get(path.name):
         message = (
             f"The base model's file {path} has SHA-256 {digest}, not the manifest's "
-            f"{hashes.get(file)}; it was altered or cut short: install steelyard again."
+            f"{hashes.get(path.name)}; it was altered or cut short: install steelyard again."
         )
         raise EngineUnavailableError(message)
     return content
+
+
+def _read(path: Path) -> bytearray:
+    return bytearray(path.read_bytes())
+
+
+def _map(path: Path) -> mmap.mmap:
+    """Map a file: its pages are shared with other processes, and in memory while they are used."""
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+
+def _tensors_of(content: bytearray | mmap.mmap) -> dict[str, NDArray[np.generic]]:
+    """Return the tensors of a safetensors file as views of its content."""
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = decode(content[8:start], dict[str, Any])
+    header.pop("__metadata__", None)
+    tensors: dict[str, NDArray[np.generic]] = {}
+    for name, described in header.items():
+        first, end = described["data_offsets"]
+        dtype = np.dtype(_DTYPES[described["dtype"]])
+        tensor = np.frombuffer(content, dtype, (end - first) // dtype.itemsize, start + first)
+        tensors[name] = tensor.reshape(described["shape"])
+    return tensors

@@ -61,8 +61,16 @@ class Engine:
         #: When, by the clock that goes on alone, a pass gives the memory of those before back.
         self.gives_back_at = 0.0
         tensors = graph_weights(weights, precision)
-        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in tensors.values()]
-        options.add_external_initializers(list(tensors), values)
+        values = {
+            name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in tensors.items()
+        }
+        options.add_external_initializers(list(values), list(values.values()))
+        # A session copies its weights, or packs them anew; tables that it only looks up it reads here.
+        self._tables = {
+            name: value for name, value in values.items() if name.startswith(_LOOKED_UP_PREFIX)
+        }
+        for name, table in self._tables.items():
+            options.add_initializer(name, table)
         self._session: onnxruntime.InferenceSession | None = onnxruntime.InferenceSession(
             graph, options, providers=["CPUExecutionProvider"]
         )
