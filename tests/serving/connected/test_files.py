@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
+from sqlalchemy import delete, func, select
 
 from steelyard.errors import DataDamagedError
 from steelyard.serving.connected.declarations import Declarations
 from steelyard.serving.connected.declared import write_models
 from steelyard.serving.connected.files import ModelFiles, in_place, is_here
+from steelyard.serving.connected.hosts import ModelHosts
 from steelyard.serving.reader.declaring import reader_model
+from steelyard.serving.tables import model_hosts
 from steelyard.storage.frame_store import open_store
 from support.models.entailment_models import write_encoder
 from support.servers.live_server import live_server
@@ -89,4 +93,14 @@ def test_a_host_without_the_file_answers_too(postgres, home, tmp_path):
             assert (answer["model"], answer["decisions"]["happy"]["top"]) == ("nli", "yes")
             keys = {server.services.models.find("nli").evaluation_key for server in (one, two)}
             assert len(keys) == 1
-        assert ready(one) == (True, 1, 1)
+        # A database notices the end of a connection when it comes to it.
+        wait_until(lambda: ready(one) == (True, 1, 1))
+
+
+def test_a_host_that_was_taken_for_dead_is_counted_again(state):
+    hosts = ModelHosts(state, SimpleNamespace(hosted=[]), "one:/home")
+    hosts.tick()
+    state.write_now(lambda connection: connection.execute(delete(model_hosts)))
+    hosts.tick()
+    counted = select(func.count()).select_from(model_hosts)
+    assert state.read_now(lambda connection: connection.scalar(counted)) == 1

@@ -21,24 +21,24 @@ class ModelHosts:
 
     def __init__(self, state: State, models: ModelRegistry, host: str) -> None:
         self._state, self._models, self._host = state, models, host
-        self._written: dict[str, bool] | None = None
 
     def tick(self) -> None:
         """Write which models would answer here, where that is otherwise than written."""
         ready = {model.name: model.can_answer for model in self._models.hosted}
-        if ready == self._written:
+        table, instance = model_hosts, self._state.instance
+        row = {"instance": instance, "host": self._host, "models": msgspec.json.encode(ready)}
+        # Another host removes it while this one's lock on the state is lost with its connection.
+        written = select(table.c.models).where(table.c.instance == instance)
+        if self._state.read_now(lambda connection: connection.scalar(written)) == row["models"]:
             return
-        table = model_hosts
-        row = {"instance": self._state.instance, "host": self._host}
 
         def work(connection: Connection) -> None:
-            for instance in connection.scalars(select(table.c.instance)).all():
-                if instance == row["instance"] or not self._state.is_alive(connection, instance):
-                    connection.execute(delete(table).where(table.c.instance == instance))
-            connection.execute(insert(table).values(**row, models=msgspec.json.encode(ready)))
+            for each in connection.scalars(select(table.c.instance)).all():
+                if each == instance or not self._state.is_alive(connection, each):
+                    connection.execute(delete(table).where(table.c.instance == each))
+            connection.execute(insert(table).values(**row))
 
         self._state.write_now(work)
-        self._written = ready
 
     async def count(self, model: str) -> tuple[int, int] | None:
         """Return how many hosts there are, and how many would answer as a model.
