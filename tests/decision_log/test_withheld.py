@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
@@ -12,8 +13,9 @@ import pytest
 
 import steelyard
 from steelyard.app.backup import make_backup
+from steelyard.client.stored_queries import unsure_queries
 from steelyard.decision_log.withheld import features_of, has_text
-from steelyard.errors import SteelyardError
+from steelyard.errors import NoRowsError
 from steelyard.ids import new_id
 from steelyard.ledger.money import NANO
 from steelyard.settings import read_settings
@@ -47,8 +49,7 @@ def test_no_planted_word_is_in_home_backup_export_or_log(
     home = tmp_path / "home"
     with steelyard.embed(home, engine="hashing") as server:
         client = server.client
-        client.named_decisions.create("triage", [QUESTION])
-
+        client.named_decisions.create("triage", [QUESTION], store="features")
         triage = client.decision("triage")
 
         def ask(number: int) -> str:
@@ -56,12 +57,13 @@ def test_no_planted_word_is_in_home_backup_export_or_log(
             context = text if number % 3 else {"subject": words[number], "body": text}
             key = f"key-{number}"
             if number % 2:
-                return triage.decide(context, store="features", idempotency_key=key).id
+                return triage.decide(context, idempotency_key=key).id
             return client.decide(
                 context, [QUESTION], store="features", idempotency_key=key, explain=number % 3 > 0
             ).id
 
-        ids = [ask(number) for number in range(199)]
+        with ThreadPoolExecutor(16) as pool:
+            ids = list(pool.map(ask, range(199)))
         control = client.decide(words[199], [QUESTION], store=True).id
         for number in range(0, 199, 7):
             client.feedback(ids[number], {"team": "billing"})
@@ -130,13 +132,31 @@ def test_what_reads_texts_leaves_such_answers_out(tmp_path: Path) -> None:
         client = server.client
         answer = client.decide("Who pays?", [QUESTION], store="features")
         client.feedback(answer.id, {"team": "billing"})
-        with pytest.raises(SteelyardError, match="of 1 no text is stored"):
+        with pytest.raises(NoRowsError, match="Of 1 stored answer no text is stored"):
             client.datasets.from_feedback(name="answers")
         for text in ("Paid twice.", "Lost."):
             client.feedback(client.decide(text, [QUESTION]).id, {"team": "billing"})
         dataset = client.datasets.from_feedback(name="answers")
         rows = client.datasets.rows(dataset.id).data
         assert {row.context for row in rows} == {"Paid twice.", "Lost."}
+        assert dataset.feedback.without_text == 1
+
+        named = client.named_decisions
+        named.create("quiet", [QUESTION], store="features", dataset_id="answers")
+        answers = [client.decision("quiet").decide(f"{n} lost.", store=True) for n in range(3)]
+        for entry in client.decision_log(named="quiet", order="chance").data:
+            client.feedback(entry.id, {"team": "billing"}, by="person")
+        [share, *_] = client.decision_series(named="quiet").outcomes
+        assert share.true_share.n == len(answers), "a check counts whether or not its text is there"
+        sentence = "Of 3 stored answers no text is stored, so that they "
+        named.add_version("quiet", [{**QUESTION, "question": "Whose is it?"}])
+        compared = named.compare("quiet", 2)
+        assert (compared.contexts, compared.warnings) == (0, [f"{sentence}are not compared."])
+        named.grow("quiet", "rows")
+        assert named.turn_growth("quiet").waits_for.endswith(f" {sentence}make no rows.")
+        client.decision("quiet").decide("One more.")
+        with pytest.raises(NoRowsError, match=r"without their texts \(1\)"):
+            unsure_queries(client, window_s=3_600, unsure=1.0)
 
 
 def test_features_are_those_of_the_text_or_of_its_json() -> None:

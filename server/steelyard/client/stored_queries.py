@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from steelyard.errors import NoRowsError
+
 if TYPE_CHECKING:
     from steelyard.client import Client
 
@@ -28,9 +30,14 @@ def unsure_queries(
 
     The newest first; each context with its decisions once. ``on_query`` is called with how many
     there are by now.
+
+    Raises
+    ------
+    NoRowsError
+        Where there are such requests, and of none the text is stored.
     """
     queries: dict[str, dict[str, Any]] = {}
-    cursor = None
+    cursor, n_without_text = None, 0
     while len(queries) < limit:
         page = client.decision_log(
             since=time.time() - window_s,
@@ -42,7 +49,8 @@ def unsure_queries(
         )
         for item in page.data:
             request = client.stored_decision(item.id).request
-            if "context" not in request:  # its text is not stored
+            if "context" not in request:
+                n_without_text += 1
                 continue
             query = {"context": request["context"], "decisions": request["decisions"]}
             queries.setdefault(json.dumps(query), {**query, "metadata": {"decision": item.id}})
@@ -52,4 +60,9 @@ def unsure_queries(
         cursor = page.next_cursor
         if not page.has_more or cursor is None:
             break
+    if n_without_text and not queries:
+        raise NoRowsError(
+            f"Such answers are stored without their texts ({n_without_text:,}), so that they cannot be "
+            "labelled; take other rows."
+        )
     return list(queries.values())

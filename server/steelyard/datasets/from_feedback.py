@@ -37,7 +37,7 @@ from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import AddRows, CreateDataset, Dataset
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.store import AnswerCriteria, ObservedDecision, page_observed
-from steelyard.decision_log.withheld import has_text
+from steelyard.decision_log.withheld import describe_withheld, has_text
 from steelyard.decisions.validation import read_request
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
@@ -180,11 +180,15 @@ class FeedbackRows:
             summary = (
                 f"{counts['stored']} stored decisions were looked at: {counts['observed']} have "
                 f"feedback, {counts['already_there']} of them are rows of the dataset already, and "
-                f"{counts['other_decisions']} are about other decisions; of {counts['without_text']} "
-                "no text is stored."
+                f"{counts['other_decisions']} are about other decisions."
             )
-            error = errors.NoRowsError if manifest is None else errors.NoNewRowsError
-            raise error(f"No stored decision makes a row. {summary}")
+            withheld = describe_withheld(counts["without_text"], "make no rows")
+            message = " ".join(["No stored decision makes a row.", summary, *withheld])
+            if manifest is None:
+                raise errors.NoRowsError(message)
+            refusal = errors.NoNewRowsError(message)
+            refusal.n_without_text = counts["without_text"]
+            raise refusal
         return counts
 
     def _known(self, manifest: Manifest) -> _Known:
@@ -304,6 +308,7 @@ def _to_wire(dataset: Dataset, counts: Mapping[str, int], n_before: int) -> Data
             without_feedback=counts["stored"] - counts["observed"],
             already_there=counts["already_there"],
             other_decisions=counts["other_decisions"],
+            without_text=counts["without_text"],
             duplicates=counts["sent"] - added,
         ),
     )

@@ -73,6 +73,7 @@ class FeedbackRowCounts(Struct, frozen=True, kw_only=True):
             "the dataset words alike."
         ),
     ]
+    without_text: Annotated[int, Meta(description="Left out: their text is not stored.")] = 0
     duplicates: Annotated[
         int, Meta(description="Left out: the dataset has a row with the same content.")
     ]

@@ -33,3 +33,13 @@ def features_of(context: Any) -> dict[str, Any]:
 def has_text(request: bytes) -> bool:
     """Whether the JSON of a stored request has its context."""
     return not request.startswith(_WITHHELD)
+
+
+def describe_withheld(n: int, so: str) -> list[str]:
+    """Return a sentence on stored answers without a text, and what follows; none where there are none.
+
+    >>> describe_withheld(2, "make no rows")
+    ['Of 2 stored answers no text is stored, so that they make no rows.']
+    """
+    answers = "1 stored answer" if n == 1 else f"{n:,} stored answers"
+    return [f"Of {answers} no text is stored, so that they {so}."] if n else []

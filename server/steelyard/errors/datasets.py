@@ -28,6 +28,9 @@ class NoRowsError(UnprocessableError):
 class NoNewRowsError(UnprocessableError):
     """An addition of rows that the dataset has already."""
 
+    #: Stored decisions that would make rows if their texts were stored.
+    n_without_text = 0
+
 
 class InvalidExampleError(UnprocessableError):
     """Rows with something wrong in them; ``details`` has the first hundred, line by line."""

@@ -20,6 +20,7 @@ from steelyard.datasets.from_feedback import FeedbackRows
 from steelyard.datasets.from_feedback_wire import DatasetFromFeedback, RowsFromFeedback
 from steelyard.datasets.service import DatasetService
 from steelyard.decision_log.store import AnswerCriteria
+from steelyard.decision_log.withheld import describe_withheld
 from steelyard.decisions.named import PRODUCTION, PROPOSED
 from steelyard.evaluations.judges import Judges
 from steelyard.evaluations.wire import Change
@@ -114,18 +115,22 @@ class Turn:
             )
             # The gate must not measure how far a family agrees with the version that it is to replace.
             requests.append(replace(by_people, by="model"))
+        n_without_text = 0
         for request in requests:
             try:
                 made = await rows.to_dataset(
                     self._write, request, is_training=request.by is not None
                 )
-            except errors.NoNewRowsError:
+            except errors.NoNewRowsError as refusal:
+                n_without_text = max(n_without_text, refusal.n_without_text)
                 continue
             if not isinstance(made, DatasetFromFeedback):
                 continue
+            n_without_text = max(n_without_text, made.feedback.without_text)
             origin = "of the model's own sure answers" if request.by else "of feedback"
             n = made.feedback.added
             self._step(self._state.stage, f"{n} rows {origin} were added, {made.rows} in all.")
+        self._doubts += describe_withheld(n_without_text, "make no rows")
 
     async def _excluded(self, production: NamedVersion) -> set[str]:
         """Return the models whose sure answers become no rows; the family's would teach it itself."""

@@ -53,21 +53,23 @@ def cases_of_rows(
 
 def cases_of_stored(
     state: State, account_id: str, name: str, *, until: float, most: int, since: float = 0.0
-) -> list[Case]:
-    """Return the newest stored decisions of every version, with their outcomes."""
+) -> tuple[list[Case], int]:
+    """Return the newest stored decisions of every version with their outcomes, and how many have no text."""
     cases: list[Case] = []
-    after = None
+    n_without_text, after = 0, None
     while len(cases) < most:
         query = AnswerCriteria(
             account_id=account_id, named=name, since=since, until=until, after=after
         )
         limit = min(_PAGE, most - len(cases))
         page = state.read_now(lambda connection: page_answers(connection, query, limit))  # noqa: B023
-        cases += [_case(stored) for stored in page if has_text(stored.decision.request)]
+        with_text = [stored for stored in page if has_text(stored.decision.request)]
+        cases += map(_case, with_text)
+        n_without_text += len(page) - len(with_text)
         if len(page) < limit:
             break
         after = page[-1].place
-    return cases
+    return cases, n_without_text
 
 
 def without_trained_labels(

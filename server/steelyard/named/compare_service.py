@@ -14,6 +14,7 @@ from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import mark_dataset_used
 from steelyard.datasets.version_service import DatasetAt
+from steelyard.decision_log.withheld import describe_withheld
 from steelyard.decisions.tokens import count_input_tokens
 from steelyard.evaluations.judges import Judges
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
@@ -96,9 +97,10 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
         most = max(1, _MOST_DECISIONS // n_decisions)
         limits = (min(request.rows, most), min(request.stored, most))
         since = 0.0 if request.traffic_s is None else now - request.traffic_s
-        cases = await asyncio.to_thread(
+        cases, n_without_text = await asyncio.to_thread(
             self._cases, caller, decision.name, after, at, limits, (since, now)
         )
+        warnings += describe_withheld(n_without_text, "are not compared")
         price_nano = await self._price(caller, cases, (before, after), models)
 
         def work(connection: Connection) -> NamedComparison:
@@ -184,14 +186,14 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
         at: DatasetAt | None,
         limits: tuple[int, int],
         window: tuple[float, float],
-    ) -> list[Case]:
+    ) -> tuple[list[Case], int]:
         decisions = {decision.id for decision in read_stored(version.content).decisions}
         labelled = [] if at is None else cases_of_rows(self._datasets, at, decisions, limits[0])
         since, until = window
-        stored = cases_of_stored(
+        stored, n_without_text = cases_of_stored(
             self._state, caller.account_id, name, since=since, until=until, most=limits[1]
         )
-        return [*labelled, *stored]
+        return [*labelled, *stored], n_without_text
 
     async def _model(self, caller: Caller, version: Row[Any]) -> EvaluatedModel:
         content = msgspec.json.decode(version.content)

@@ -13,7 +13,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.client.answers import DecideAnswer, expected_of
-from steelyard.errors import InvalidRequestError
+from steelyard.errors import InvalidRequestError, NoRowsError
 from steelyard.named.wire import NamedDecision
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading, table
@@ -112,7 +112,10 @@ class TryRows(Viewer):
             logged = self._client.decision_log(named=decision.name, limit=n).data
             stored = [self._client.stored_decision(each.id) for each in logged]
             requests = [each.request for each in stored]
-            return [(each["context"], {}) for each in requests if "context" in each]
+            texts = [(each["context"], {}) for each in requests if "context" in each]
+            if requests and not texts:
+                raise NoRowsError("The texts of these answers are not stored; take other rows.")
+            return texts
         dataset_id = decision.dataset_id or ""
         # Rows that no family of it was trained on, where there are any.
         page = self._client.datasets.rows(dataset_id, partition="evaluation", limit=n)
