@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
+from steelyard import errors
 from steelyard.app.application import ROUTES
 from steelyard.app.openapi import COMMITTED
 from steelyard.errors import error_classes
@@ -50,6 +51,10 @@ def operations():
     for path, methods in document()["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
+
+
+WAYS = ("email", "oidc", "passkey")
+ESTIMATED = ("decide", "families", "families/{family}/continue", "fine-tuning/jobs", "systemone")
 
 
 def test_the_committed_copy_is_the_one_that_the_routes_make():
@@ -137,6 +142,30 @@ def test_operations_for_operators_name_no_other_role():
     assert told.keys() == ours.keys()
     assert [text for text in told.values() if "session of an operator" not in text] == []
     assert [text for text in told.values() if "any user" in text or "`read`" in text] == []
+
+
+def test_all_that_changes_something_is_done_once_for_a_key():
+    """Those of sign-in are of one use by themselves; the others here change nothing."""
+    unkeyed = {
+        f"{route.method} {route.path}"
+        for route in ROUTES
+        if route.is_write and errors.IdempotencyConflictError not in route.errors
+    }
+    assert unkeyed == {
+        *(f"POST /v1/auth/{way}{step}" for way in WAYS for step in ("", "/verify")),
+        "POST /v1/auth/sign-out",
+        "POST /v1/account/passkeys/challenge",
+        "POST /v1/billing/providers/{provider}/events",
+        "POST /v1/datasets/check",
+        "POST /v1/datasets/{dataset}/rows/search",
+        "POST /v1/datasets/{dataset}/rows/similar",
+        "POST /v1/drafts/{draft}/rows",
+        *(f"POST /v1/evaluations/{{evaluation}}/{of}" for of in ("costs", "policy", "threshold")),
+        *(f"POST /v1/{of}/estimate" for of in ESTIMATED),
+        "POST /v1/lint",
+        "POST /v1/playground/decide",
+        "POST /v1/systemone/translate",
+    }
 
 
 def test_every_error_is_declared_somewhere():

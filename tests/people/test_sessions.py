@@ -188,6 +188,37 @@ def test_members_are_invited_join_and_leave_and_it_is_noted(console):
         assert entries["has_more"]
 
 
+def test_a_repeated_change_is_answered_again_and_is_each_users_own(console):
+    def change(browser, method, path, body, key):
+        return browser.request(method, path, json=body, headers={"Idempotency-Key": key})
+
+    with console.sign_in(MIA) as mia, console.sign_in(LEO) as leo:
+        keys = "/v1/account/keys"
+        key_id = mia.post(keys, json={"name": "ci", "scope": "read"}).json()["id"]
+        leo_id = members(mia)[LEO]["id"]
+        for method, path, body in (
+            ("PATCH", f"{keys}/{key_id}", {"name": "tests"}),
+            ("DELETE", f"{keys}/{key_id}", None),
+            ("PATCH", f"/v1/account/members/{leo_id}", {"role": "owner"}),
+            ("PATCH", "/v1/account", {"name": "acme & co"}),
+            ("DELETE", "/v1/account", None),
+            ("POST", "/v1/account/restore", None),
+            ("DELETE", "/v1/account/sessions", None),
+        ):
+            first, second = (change(mia, method, path, body, "k") for _ in range(2))
+            assert (first.status_code, second.content) == (200, first.content), first.text
+            assert second.headers["Idempotency-Replayed"] == "true"
+            if body is not None:
+                other = change(mia, method, path, dict.fromkeys(body, "developer"), "k")
+                assert_canonical_error(other, 409, "idempotency_conflict")
+        with console.sign_in(LEO):
+            for n_ended, key in ((1, "k"), (0, "other")):
+                mine = change(leo, "DELETE", "/v1/account/sessions", None, key)
+                assert "Idempotency-Replayed" not in mine.headers
+                assert mine.json()["ended"] == n_ended
+        mia.patch(f"/v1/account/members/{leo_id}", json={"role": "developer"})
+
+
 def test_the_last_owner_stays(console):
     with console.sign_in(MIA) as mia:
         id_ = members(mia)[MIA]["id"]

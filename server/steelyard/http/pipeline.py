@@ -22,6 +22,7 @@ from sanic.http import Http
 from sanic.response import BaseHTTPResponse
 
 from steelyard import tracing
+from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.errors import EngineUnavailableError, InvalidRequestError, NotFoundError, Violation
 from steelyard.http import access, logs
 from steelyard.http.bodies import answer_response, discard_body, read_json_bytes
@@ -29,9 +30,11 @@ from steelyard.http.browsers import Browser, add_cookie
 from steelyard.http.cors import allow_any_origin
 from steelyard.http.metrics import Metrics
 from steelyard.http.queries import read_query
-from steelyard.http.routing import Access, Call, Route, Services
+from steelyard.http.routing import Access, Call, Route, Services, Use
 from steelyard.ids import new_id
+from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Replay, Write, payload_sha256
+from steelyard.storage import State
 from steelyard.wire.json_values import decode_json
 from steelyard.wire.payloads import INLINE_BYTES, refuse_nul
 from steelyard.wire.queries import NoQuery
@@ -106,7 +109,9 @@ async def _answer(request: Request, route: Route, call: Call) -> HTTPResponse | 
         assert route.use is not None  # noqa: S101  every route has one of the two
         call = await _read(request, route, call)
         with call.reading_stored():
-            answer = await route.use(call)
+            answer = await (
+                _answer_once(route.use, call) if route.is_repeatable else route.use(call)
+            )
         if getattr(answer, "charge", None) is not None:  # else a quote, or a list: no decisions
             request.ctx.usage = getattr(answer, "usage", None)
     if answer is None or isinstance(answer, HTTPResponse):
@@ -114,6 +119,16 @@ async def _answer(request: Request, route: Route, call: Call) -> HTTPResponse | 
     sent = call.write.sent
     body = msgspec.json.encode(answer) if sent.body is None else sent.body
     return answer_response(body, route.status, operation_id=sent.operation_id)
+
+
+async def _answer_once(use: Use, call: Call) -> Struct | Raw:
+    """Answer a call once for each key; those of signed-in users are each user's own."""
+    write, session = call.write, call.caller.session
+    if write.key is not None and session is not None:
+        account_id = LOCAL_ACCOUNT if session.role is None else call.caller.account_id
+        caller = replace(call.caller, account_id=account_id)
+        write = replace(write, caller=caller, key=f"{session.user_id} {write.key}")
+    return await KeyedWrites(call.service(State)).answer_once(write, lambda: use(call))
 
 
 async def _read(request: Request, route: Route, call: Call) -> Call:

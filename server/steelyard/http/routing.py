@@ -18,7 +18,11 @@ from msgspec import DecodeError, Raw, Struct
 from sanic import HTTPResponse, Request
 
 from steelyard.caller import Caller
-from steelyard.errors import SteelyardError
+from steelyard.errors import (
+    IdempotencyConflictError,
+    IdempotencyResponseExpiredError,
+    SteelyardError,
+)
 from steelyard.http.browsers import Browser
 from steelyard.operations.write import Write
 from steelyard.settings import Settings
@@ -29,6 +33,7 @@ T = TypeVar("T")
 
 #: Members of a call by the first argument of a use case.
 _CALLERS: dict[Any, str] = {Caller: "caller", Write: "write"}
+_KEY_ERRORS = (IdempotencyConflictError, IdempotencyResponseExpiredError)
 _PATH_NAME = re.compile(r"\{(\w+)")
 
 #: Roles that work with data and models, and those that correct labels beside them.
@@ -128,6 +133,8 @@ class Route:
     response: type[Struct] | None = None
     errors: tuple[type[SteelyardError], ...] = ()
     is_inference: bool = False
+    #: Whether it may be done twice without harm: the pipeline then keeps its answer for a repeated key.
+    is_repeatable: bool = False
     #: Roles of signed-in users that may call it; ``None`` is a user without an account. Of a route
     #: that takes keys, owners and developers where nothing is said.
     roles: tuple[str | None, ...] = ()
@@ -207,6 +214,8 @@ def row(
                 _set_struct(fields, "query" if method == "GET" else "request", takes[-1])
                 sent = ["body" if "request" in fields else "query"]
             use = _bound(use, who, names, sent)
+    if fields.get("is_repeatable"):
+        fields["errors"] = (*fields.get("errors", ()), *_KEY_ERRORS)
     return Route(method=method, path=path, use=use, summary=summary, **fields)
 
 

@@ -54,6 +54,7 @@ async def download_judge(call: Call) -> Judge:
     return await call.service(JudgeSetup).download(call.caller, call.path["judge"])
 
 
+@_once
 async def stop_judge(call: Call) -> Judge:
     """Stop a judge's work."""
     return await call.service(JudgeSetup).stop(call.path["judge"])
@@ -155,7 +156,7 @@ JUDGE_ROUTES = (
         "POST /v1/judges/{judge}/stop",
         stop_judge,
         "End a download or a calibration; a download goes on where it was stopped.",
-        errors=(errors.NotFoundError,),
+        errors=(errors.NotFoundError, *_KEYED),
     ),
     _change(
         "POST /v1/judges/{judge}/connect",

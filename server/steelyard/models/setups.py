@@ -83,9 +83,7 @@ class ModelSetups(JobQueue[ModelSetup, ModelSetupPage]):
             return await work()
         # One after another: what is changed is no part of the transaction that notes the key.
         async with self._order:
-            await self._writes.replay_known(write)
-            answer = await work()
-            return await self._writes.once(write, lambda _: answer)
+            return await self._writes.answer_once(write, work)
 
     def declared(self) -> ModelsFile:
         """Return the connected models and routes; it blocks."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import msgspec
@@ -44,6 +44,14 @@ class KeyedWrites:
         if isinstance(outcome, Replay | errors.SteelyardError):
             raise outcome
         return outcome
+
+    async def answer_once(self, write: Write, work: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Await what may be done twice without harm, or raise ``Replay`` where its key has an answer."""
+        if write.key is None:
+            return await work()
+        await self.replay_known(write)
+        answer = await work()
+        return await self.once(write, lambda _: answer)
 
     async def replay_known(self, write: Write) -> rows.KeyRow | None:
         """Raise ``Replay`` for a key that has an answer, before work is done in vain.

@@ -33,6 +33,7 @@ ROUTES = (
         Operator.confirm,
         "Note that the bank transfer of a purchase came: its credit is there at once.",
         errors=(errors.PurchaseStateError,),
+        is_repeatable=True,
     ),
     _read(
         f"GET {_OPERATOR}/notices",
@@ -43,6 +44,7 @@ ROUTES = (
         f"POST {_OPERATOR}/notices/{{notice}}/clear",
         Operator.clear,
         "Put a notice away that was looked into.",
+        is_repeatable=True,
     ),
     _read(
         f"GET {_OPERATOR}/models",

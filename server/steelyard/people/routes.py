@@ -133,8 +133,14 @@ ROUTES = (
         lambda call: call.service(Sessions).end(call.caller, only=call.path["session"]),
         "End one of the user's sessions.",
         response=wire.EndedSessions,
+        is_repeatable=True,
     ),
-    _own("DELETE /v1/account/sessions", _end_others, "End all of the user's sessions but this."),
+    _own(
+        "DELETE /v1/account/sessions",
+        _end_others,
+        "End all of the user's sessions but this.",
+        is_repeatable=True,
+    ),
     _own("GET /v1/account/passkeys", Passkeys.list, "List the user's passkeys."),
     _own_passkeys(
         "POST /v1/account/passkeys/challenge",
@@ -147,11 +153,13 @@ ROUTES = (
         Passkeys.add,
         "Keep a passkey that a browser made.",
         errors=(*_PASSKEYS, errors.PasskeyLimitError),
+        is_repeatable=True,
     ),
     _own_passkeys(
         "DELETE /v1/account/passkeys/{passkey}",
         Passkeys.remove,
         "Remove one of the user's passkeys.",
+        is_repeatable=True,
     ),
     _console(
         "GET /v1/account/audit",
@@ -176,6 +184,7 @@ ROUTES = (
         Members.change,
         "Change a member's role.",
         errors=(errors.LastOwnerError,),
+        is_repeatable=True,
     ),
     _members(
         "DELETE /v1/account/members/{member}",
@@ -193,11 +202,13 @@ ROUTES = (
         "PATCH /v1/account/keys/{key}",
         Keys.change,
         "Change an API key's name, cap, end or storing; a developer's own alone.",
+        is_repeatable=True,
     ),
     _keys(
         "DELETE /v1/account/keys/{key}",
         Keys.revoke,
         "Revoke an API key for good; a developer's own alone.",
+        is_repeatable=True,
     ),
     _console(
         "GET /v1/account/usage",
@@ -212,18 +223,21 @@ ROUTES = (
         "Rename the account, or set the most that is stored of its answers.",
         roles=("owner",),
         errors=(errors.AccountNeededError,),
+        is_repeatable=True,
     ),
     _members(
         "DELETE /v1/account",
         OwnAccount.delete,
         "Delete the account and all that it has, after seven days.",
         errors=(errors.AccountNeededError,),
+        is_repeatable=True,
     ),
     _console(
         "POST /v1/account/restore",
         OwnAccount.restore,
         "Take the account's deletion back, within the seven days.",
         roles=("owner",),
+        is_repeatable=True,
     ),
     _console(
         "GET /v1/account/export",
