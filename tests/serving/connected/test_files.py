@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -66,11 +68,22 @@ def test_a_file_that_was_altered_is_not_used(state, home, tmp_path):
     model = one.read().models["nli"]
     ModelFiles(one, store, home, is_shared=True).tick()
     files = two.files()["nli"]
+    sound = reader_model(Path("sound"))
+    shutil.copytree(home / "nli", home / "sound")
+    (home / "sound" / "model.onnx").write_bytes(b"sound")
+    one.change(lambda declared: declared.with_model("sound", sound))
+    ModelFiles(one, store, home, is_shared=True).tick()
     (tmp_path / "store" / f"{files['model.onnx']}.file").write_bytes(b"other")
+    fetched = other / "models" / "fetched"
+    for name in (".fetching-now", ".fetching-left"):
+        (fetched / name).mkdir(parents=True)
+    os.utime(fetched / ".fetching-left", (0, 0))
     with pytest.raises(DataDamagedError, match="altered"):
         ModelFiles(two, store, other, is_shared=True).tick()
     assert not is_here(in_place(model, files, other))
-    assert list((other / "models" / "fetched").iterdir()) == []
+    # The others come all the same, and what a killed process left goes.
+    place = Path(in_place(sound, two.files()["sound"], other).file)
+    assert set(fetched.iterdir()) == {place, fetched / ".fetching-now"}
 
 
 def test_a_host_without_the_file_answers_too(postgres, home, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -12,14 +13,14 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from msgspec import structs
 
-from steelyard.errors import DataDamagedError
+from steelyard.errors import DataDamagedError, SteelyardError
 from steelyard.serving.connected.declarations import Declarations
 from steelyard.serving.connected.declared import HERE, ConnectedModel
-from steelyard.storage.frame_store import FrameStore, raised_as_unavailable
+from steelyard.storage.frame_store import SWEEP_AFTER_S, FrameStore, raised_as_unavailable
 
 _SUFFIX = ".file"
 #: Where fetched files are in a home.
-_FETCHED = "models/fetched"
+_FETCHED, _PARTIAL = "models/fetched", ".fetching-"
 _COPY_BYTES = 4 * 1024 * 1024
 
 
@@ -56,6 +57,12 @@ def models_in_place(declarations: Declarations, home: Path) -> dict[str, Connect
     }
 
 
+def _is_new(folder: Path) -> bool:
+    with suppress(FileNotFoundError):  # it is in place by now
+        return folder.stat().st_mtime > time.time() - SWEEP_AFTER_S
+    return True
+
+
 class ModelFiles:
     """Stores the files that this machine has, and fetches those that it lacks."""
 
@@ -72,22 +79,33 @@ class ModelFiles:
         if number == self._number:
             return
         declared, files = self._declarations.stored(), self._declarations.files()
+        failures: list[SteelyardError | OSError] = []
         for name, model in declared.models.items():
-            field = HERE.get(model.wire)
-            if field is None:
-                continue
-            place = self._home / getattr(model, field)
-            if name in files:
-                if not place.exists():
-                    self._fetch(files[name])
-            elif self._is_shared and place.exists():
-                self._declarations.note_files(name, model, self._put(place))
+            try:
+                self._bring(name, model, files.get(name))
+            except (SteelyardError, OSError) as error:  # the others come all the same
+                failures.append(error)
         self._drop_others({_fetched(each, self._home) for each in files.values()})
+        if failures:
+            raise failures[0]
         self._number = number
 
+    def _bring(self, name: str, model: ConnectedModel, files: Mapping[str, str] | None) -> None:
+        field = HERE.get(model.wire)
+        if field is None:
+            return
+        place = self._home / getattr(model, field)
+        if files is not None:
+            if not place.exists():
+                self._fetch(files)
+        elif self._is_shared and place.exists():
+            self._declarations.note_files(name, model, self._put(place))
+
     def _drop_others(self, needed: Collection[Path]) -> None:
-        for folder in (self._home / _FETCHED).glob("[!.]*"):
-            if folder not in needed:
+        for folder in (self._home / _FETCHED).glob("*"):
+            # A partial one outlives its fetch only when the process died.
+            is_partial = folder.name.startswith(_PARTIAL)
+            if folder not in needed and not (is_partial and _is_new(folder)):
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _put(self, place: Path) -> dict[str, str]:
@@ -106,7 +124,7 @@ class ModelFiles:
         if folder.is_dir():
             return
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=".fetching-", dir=folder.parent))
+        partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=folder.parent))
         try:
             for name, sha256 in files.items():
                 path = partial / PurePosixPath(name)
