@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import socket
 
 import httpx
 import pytest
@@ -87,6 +88,16 @@ def test_the_file_of_a_home_is_read_in_and_the_later_change_wins(hosts):
     assert two.read().models["far"] == CALIBRATED
     write_models(home, {})
     assert one.read() == two.read() == ModelsFile({"own": FAR}, {})
+
+
+def test_the_machine_of_a_home_may_have_another_name(state, tmp_path, monkeypatch):
+    write_models(tmp_path, {"far": FAR})
+    Declarations(state, tmp_path).read_in()
+    monkeypatch.setattr(socket, "gethostname", lambda: "made-anew")
+    again = Declarations(state, tmp_path)
+    write_models(tmp_path, {})
+    # Of several machines, each with such a folder, it may be another one's.
+    assert again.read() == ModelsFile({"far": FAR} if state.is_shared else {}, {})
 
 
 def test_a_file_that_is_gone_or_spoilt_removes_nothing(hosts):
