@@ -182,6 +182,8 @@ def lint(
     ``warnings`` with ``decision`` (its id), ``rule``, ``severity`` (``warning`` or ``info``) and
     ``message``, by decision and then by rule. Empty when nothing was found.
 
+    Examples
+    --------
     >>> question = {"id": "late", "kind": "binary", "question": "Is the parcel not late?"}
     >>> [warning["rule"] for warning in lint("It came on time.", [question])["warnings"]]
     ['negation']

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from steelyard.wire.storing import StoreSetting
-
 Scope = Literal["full", "inference", "read"]
 
 #: The account of a server without accounts, and of the operator of one with them.
@@ -36,7 +34,7 @@ class Caller:
     address: str
     session: SignedIn | None = None
     #: The most that is stored of its answers, by its account and its key.
-    store: StoreSetting = "on"
+    store: Literal["on", "features", "off"] = "on"
 
     @property
     def is_operator(self) -> bool:

@@ -42,6 +42,8 @@ def pad_rows(rows: Sequence[ArrayLike]) -> FloatArray:
 
     Raise ``ValueError`` when there is no row, or a row is empty or not a vector.
 
+    Examples
+    --------
     >>> pad_rows([[0.25, 0.75], [0.5, 0.25, 0.25]]).tolist()
     [[0.25, 0.75, 0.0], [0.5, 0.25, 0.25]]
     """
@@ -88,6 +90,8 @@ def accuracy(
 ) -> float:
     """Return the share of decisions whose top outcome is the target's largest.
 
+    Examples
+    --------
     >>> accuracy([[0.6, 0.4], [0.6, 0.4]], [[1, 0], [0, 1]])
     0.5
     """
@@ -99,6 +103,8 @@ def log_loss(
 ) -> float:
     """Return the mean cross-entropy against the targets, in nats.
 
+    Examples
+    --------
     >>> round(log_loss([[0.5, 0.5]], [[1, 0]]), 6)
     0.693147
     """
@@ -110,6 +116,8 @@ def brier(
 ) -> float:
     """Return the mean over decisions of the squared error summed over outcomes.
 
+    Examples
+    --------
     >>> brier([[0.5, 0.5]], [[1, 0]])
     0.5
     """
@@ -150,6 +158,8 @@ def summarise(
 ) -> MetricSummary:
     """Return every measure of a set of decisions.
 
+    Examples
+    --------
     >>> summarise([[1.0, 0.0]], [[1, 0]])
     MetricSummary(n=1, accuracy=1.0, log_loss=0.0, brier=0.0, ece=0.0)
     """

@@ -59,6 +59,8 @@ def reliability_table(
 
     Empty bins are included. Arrays and errors are those of ``steelyard.calibration.metrics``.
 
+    Examples
+    --------
     >>> table = reliability_table([[0.75, 0.25], [0.72, 0.28]], [[1, 0], [0, 1]])
     >>> table[7].n, round(table[7].mean_top_probability, 3), table[7].accuracy
     (2, 0.735, 0.5)
