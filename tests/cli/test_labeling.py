@@ -95,8 +95,9 @@ def test_which_rows_to_label_first(ask, source, decisions, tmp_path):
     # The model is surer of even rows, 0.8 of yes, than of the others, 0.3.
     assert lines[0]["context"].split()[1] in {"1", "3"}
     assert "is no file" in ask("next", "nothing").stderr
-    (tmp_path / "bad.jsonl").write_text('{"text": "a"}')
-    assert "line 1" in ask("next", str(tmp_path / "bad.jsonl")).stderr
+    for line in ('{"text": "a"}', "7", "[" * 100_000):
+        (tmp_path / "bad.jsonl").write_text(line)
+        assert "line 1" in ask("next", str(tmp_path / "bad.jsonl")).stderr
 
 
 def test_what_cannot_be_used(ask, source, decisions, tmp_path):

@@ -228,7 +228,7 @@ def test_an_export_that_comes_back_is_the_same_rows(client, field):
             client.datasets.add_rows(made.id, again, **{field: field})
 
 
-@pytest.mark.parametrize("cell", [None, "no JSON", "3", '["a"]'])
+@pytest.mark.parametrize("cell", [None, "no JSON", "3", '["a"]', "[" * 100_000])
 def test_missing_numbers_are_reported_with_column_and_row(cell):
     frame = pl.DataFrame({"context": ["a", "b"], "t": ['{"route": {"other": 1}}', cell]})
     columns = FrameColumns(decisions=[ROUTE], targets="t")

@@ -107,6 +107,16 @@ def test_hostile_rows_come_back_as_they_were(store, format_):
         assert sides_of(store, again) == sides_of(store, version)
 
 
+@pytest.mark.parametrize("column", ["context", "decisions", "images", "extra", "targets"])
+def test_a_cell_that_is_nested_too_deep_leaves_its_row_out(store, column):
+    version = write_version(store, [make_row_dict({"n": number}) for number in range(4)])
+    table = read_table(exported(store, version, "csv"))
+    rows = [(line, list(cells)) for line, cells in table.rows]
+    rows[1][1][table.columns.index(column)] = "[" * 100_000
+    made = read_exported(dataclasses.replace(table, rows=rows))
+    assert [row.line for row in made.refused] == [3]
+
+
 @few
 @given(rows=st.lists(target_rows(), min_size=1, max_size=6), format_=st.sampled_from(FORMATS))
 def test_every_dataset_comes_back_as_it_was(store, rows, format_):

@@ -144,7 +144,7 @@ def _read_file(path: Path) -> list[dict[str, Any]]:
         try:
             row = json.loads(line)
             context = row["context"]
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise click.BadParameter(
                 f"line {number} is no JSON object with a context.", param_hint="ROWS"
             ) from None

@@ -261,7 +261,7 @@ def numbers_of(cell: Any) -> dict[str, Any] | None:
     if isinstance(cell, str):
         try:
             cell = json.loads(cell)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     if not isinstance(cell, Mapping | str) and isinstance(cell, Iterable):
         entries = list(cell)

@@ -29,7 +29,7 @@ def read_exported(table: Table) -> Converted:
         record = dict(zip(table.columns, cells, strict=True))
         try:
             side, row = _row(record)
-        except (ValueError, TypeError, LookupError) as error:
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
             reason = f"It is not as it was exported ({error}); export the dataset again."
             made.refused.append(Refused(line, reason, cells))
             continue
