@@ -127,7 +127,10 @@ def test_an_address_without_an_invitation_is_refused(console, identity):
         ({"exp": None}, "RS256"),
         ({"email_verified": None}, "RS256"),
         ({"email_verified": "true"}, "RS256"),
-        ({"email": None}, "RS256"),
+        *(
+            ({"email": email}, "RS256")
+            for email in (None, "mia@example.org\n", "m\0a@b.org", "mia")
+        ),
         ({}, "none"),
         ({}, "HS256"),
     ],

@@ -69,7 +69,9 @@ def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]
             caller = request.ctx.caller = await access.admit(request, route, services)
             if parts and not all(part.isprintable() for part in parts.values()):
                 # No id or name has such a character, and PostgreSQL takes no NUL in a text.
-                raise NotFoundError("Nothing here has a name with control characters.")
+                raise NotFoundError(
+                    "Nothing here has a name with control characters; send it without."
+                )
             key = request.headers.get("idempotency-key") if route.is_write else None
             write = Write(
                 caller, route.keyed_as, None if key is None else check_idempotency_key(key)

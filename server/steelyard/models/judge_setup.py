@@ -185,7 +185,9 @@ class JudgeSetup:
         judges = await self.list()
         judge = next((judge for judge in judges.data if judge.name == name), None)
         if judge is None:
-            raise errors.NotFoundError(f"No judge and no connected model is called {name[:60]!r}.")
+            raise errors.NotFoundError(
+                f"No judge and no connected model is called {name[:60]!r}; GET /v1/judges lists them."
+            )
         return judge
 
     def _list(self) -> judge_wire.JudgeList:

@@ -21,6 +21,7 @@ import httpx
 from steelyard.errors import IdentityProviderError, InvalidCodeError
 from steelyard.http_clients import open_async_http
 from steelyard.people.limits import SESSION_S
+from steelyard.people.roles import is_address
 from steelyard.settings import InvalidSettingError, Settings
 from steelyard.wire.addresses import is_public_address
 from steelyard.wire.hosts import is_loopback
@@ -128,10 +129,11 @@ class IdentityProvider:
             raise _refused()
         claims = await self._claims_of(id_token, self._derived("nonce", state))
         email = claims.get("email")
-        if claims.get("email_verified") is not True or not isinstance(email, str):
+        is_verified = claims.get("email_verified") is True
+        if not is_verified or not isinstance(email, str) or not is_address(email.lower()):
             raise InvalidCodeError(
-                "The identity provider has not verified your e-mail address; have it verified "
-                "there, or sign in with a code by mail."
+                "The identity provider has verified no e-mail address of yours that can be used; "
+                "have one verified there, or sign in with a code by mail."
             )
         authenticated_at = claims.get("auth_time")
         return Identity(

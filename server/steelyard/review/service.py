@@ -370,7 +370,9 @@ def _find_targets(
 def _nothing_to(action: wire.EntryAction, request: wire.UndoEdit) -> NothingToUndoError:
     whose = "without a name" if request.reviewer is None else show(request.reviewer)
     which = "" if request.last is None else " of the entries named"
-    return NothingToUndoError(f"The reviewer {whose} has nothing{which} to {action} in this draft.")
+    return NothingToUndoError(
+        f"The reviewer {whose} has nothing{which} to {action} in this draft; look at its log."
+    )
 
 
 def rows_of(entries: Sequence[Entry]) -> NDArray[np.int64]:
