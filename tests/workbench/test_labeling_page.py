@@ -9,7 +9,7 @@ import pytest
 
 import steelyard
 from steelyard.app.job_runtime import open_worker
-from support.browser.shown_parts import buttons, lines, named, texts
+from support.browser.shown_parts import buttons, lines, named, press_in, texts
 from support.datasets.dataset_rows import make_rows
 from support.models.teaching import SHARED, is_even, queries, taught_server
 from support.servers.held_calls import HeldCall, until_done
@@ -88,7 +88,10 @@ def test_without_any_it_says_how_to_begin(tmp_path):
         taught_server(tmp_path, {}) as (server, _),
         steelyard.connect(server.url) as client,
     ):
-        assert "*All models* gets one" in texts(opened(client).__panel__())
+        page = opened(client)
+        assert "No model can label rows yet." in texts(page.__panel__())
+        press_in(page.__panel__(), "Get a model")
+        assert page.session.page == "models"
 
 
 def test_rows_of_a_file_and_of_a_dataset_are_labelled_from_the_form(client):

@@ -98,6 +98,8 @@ def test_a_rule_is_saved_and_no_alarm_is_good_news(server):
     page.rules.enabled.value = False
     press(page.__panel__(), "Save the rule")
     assert "The rule of hashing is saved." in texts(page.rules.said)
+    press(page.__panel__(), "Ask in the Playground")
+    assert page.session.page == "playground"
     assert [rule.enabled for rule in server.client.alarms.rules().data] == [True, False]
     press(page.__panel__(), "Remove the rule of hashing …")
     assert "by the rule of every model without its own" in texts(page.rules.question)

@@ -69,7 +69,11 @@ class Rules(Section):
         return [*named, *families, *bases]
 
     def _show(self, alarm_rules: AlarmRules) -> Viewable:
-        watched = show_watched(alarm_rules.watched) if alarm_rules.watched else empty(_NOT_WATCHED)
+        ask = pmui.Button(label="Ask in the Playground", variant="outlined")
+        ask.on_click(lambda _: self.session.open("playground", named=""))
+        watched = (
+            show_watched(alarm_rules.watched) if alarm_rules.watched else empty(_NOT_WATCHED, ask)
+        )
         removes = [self._removing(rule) for rule in alarm_rules.data if rule.updated_at is not None]
         return pn.Column(
             heading("What is watched now"),

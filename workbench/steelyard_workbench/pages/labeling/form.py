@@ -37,7 +37,7 @@ from steelyard_workbench.kit.components.file_chooser import FileChooser
 from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import LackingError
-from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.parts.agreed_price import AgreedPrice
 from steelyard_workbench.parts.datasets.importing import name_of
@@ -53,10 +53,6 @@ _UNSURE = 0.6
 _WHAT = (
     "Models label every row, each for itself: connected models and model lines. You see the price first, "
     "accept the rows that are right, and make a dataset of them."
-)
-_NO_TEACHERS = (
-    "**No model can label rows yet.** A model line that answers can, and so can a judge: *All models* "
-    "gets one, and says how one of another server is connected."
 )
 
 
@@ -87,7 +83,7 @@ class LabelingForm(Viewer):
         open_job: Callable[[LabelingJob], None],
         scope: Scope | None = None,
     ) -> None:
-        self._client, self._teachers, self._open_job = client, teachers, open_job
+        self._client, self._open_job = client, open_job
         self._data, self._filename = b"", ""
         self._price = AgreedPrice()
         self._uploaded: _Uploaded | None = None
@@ -139,8 +135,6 @@ class LabelingForm(Viewer):
         self._fit()
 
     def __panel__(self) -> Viewable:
-        if not self._teachers.available or not self._teachers.data:
-            return empty(_NO_TEACHERS)
         return card(
             heading("Label rows"),
             pmui.Typography(_WHAT, variant="body2"),

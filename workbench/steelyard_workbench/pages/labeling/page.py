@@ -26,6 +26,10 @@ from steelyard_workbench.pages.labeling.queue import LabelQueue, show_agreement
 
 _MOST = 100
 _NONE = "No rows were labelled yet."
+_NO_TEACHERS = (
+    "**No model can label rows yet.** A model line that answers can, and so can a judge or a model of "
+    "another server."
+)
 
 _Listed = tuple[list[LabelingJob], list[Dataset], TeacherList | None]
 _Opened = tuple[LabelingJob, list[LabelingResult]]
@@ -73,7 +77,11 @@ class LabelingPage(OnePartPage):
 
     def _show(self, listed: _Listed) -> Viewable:
         jobs, datasets, teachers = listed
-        if teachers is not None and self.form is None:
+        if teachers is not None and not (teachers.available and teachers.data):
+            get = pmui.Button(label="Get a model", variant="contained")
+            get.on_click(lambda _: self.session.open("models"))
+            self._starting = [empty(_NO_TEACHERS, get)]
+        elif teachers is not None and self.form is None:
             self.form = LabelingForm(
                 self.client,
                 datasets,
