@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from hypothesis import settings
 
@@ -18,6 +20,7 @@ from support.servers.postgres_server import PostgresMissingError, PostgresServer
 from support.tree import file_spreading
 from support.tree.quick_tests import QuickTests
 from support.tree.recorded_tables import tables_recorded
+from support.waiting import PATIENCE_S
 
 pytest_plugins = ["support.servers.http_fixtures", "support.servers.s3_server"]
 
@@ -25,6 +28,11 @@ pytest_plugins = ["support.servers.http_fixtures", "support.servers.s3_server"]
 # pytest --hypothesis-profile=default
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+# An exchange that says no time of its own has httpx's 5 s, too few on a machine with much to do.
+_EXCHANGES: tuple[Any, ...] = (httpx.get, httpx.post, httpx.put, httpx.patch, httpx.delete)
+for _exchange in (*_EXCHANGES, httpx.request, httpx.Client.__init__, httpx.AsyncClient.__init__):
+    _exchange.__kwdefaults__["timeout"] = PATIENCE_S
 
 
 def pytest_configure(config: pytest.Config) -> None:
