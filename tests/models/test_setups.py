@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from contextlib import closing
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
+from steelyard.errors import NotFoundError
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.models.judge_setup import JudgeSetup
-from steelyard.models.judge_wire import JudgeCheck
+from steelyard.models.judge_wire import JudgeCheck, SetupTask
+from steelyard.models.route_setup import RouteSetup
 from steelyard.models.setup_run import Outcome, SetupRuns
-from steelyard.serving.connected.declared import ConnectedModel, write_models
+from steelyard.models.setups import LastSetups
+from steelyard.serving.connected.declared import ConnectedModel, ModelsFile, write_models
 from steelyard.storage import open_state
 from support.api.error_shape import assert_canonical_error
 from support.servers.live_server import live_server
@@ -63,6 +68,23 @@ def judge_at(server):
 
 def begin(server, step="check", **body):
     return httpx.post(f"{server.url}/v1/judges/far/{step}", json=body or None)
+
+
+def test_a_route_that_was_removed_elsewhere_is_none():
+    """A command or the home's file took ``gone`` away, and its fit stays among the jobs."""
+    statuses = {"gone": "succeeded", "new": "running", "bad": "failed"}
+    tasks = {name: SetupTask(kind="fit", status=status) for name, status in statuses.items()}
+    setups = SimpleNamespace(
+        last=lambda: LastSetups(tasks, {}),
+        declared=ModelsFile,
+        change=lambda change: change(ModelsFile()),
+        forget=lambda name: None,
+    )
+    routes = RouteSetup(None, None, None, setups)
+    assert [route.name for route in asyncio.run(routes.list()).data] == ["new", "bad"]
+    assert asyncio.run(routes.remove("bad")).deleted
+    with pytest.raises(NotFoundError):
+        asyncio.run(routes.remove("gone"))
 
 
 def test_one_goes_on_and_is_stopped_as_a_job(checks, tmp_path):

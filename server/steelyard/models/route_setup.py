@@ -50,12 +50,14 @@ class RouteSetup:
         self._setups = setups
 
     async def list(self) -> route_wire.RouteList:
-        """Return the routes, and those that are fitted for the first time."""
+        """Return the routes, and those whose first fit goes on or failed."""
         return await asyncio.to_thread(self._list)
 
     def _list(self) -> route_wire.RouteList:
-        declared, last = self._setups.declared().routes, self._setups.last()
-        names = [*declared, *(name for name in last.names("fit") if name not in declared)]
+        # In this order: a fit that succeeds meanwhile has a route.
+        last, declared = self._setups.last(), self._setups.declared().routes
+        begun = last.without_success("fit")
+        names = [*declared, *(name for name in begun if name not in declared)]
         return route_wire.RouteList(
             data=[_describe(name, declared.get(name), last) for name in names]
         )
@@ -96,7 +98,7 @@ class RouteSetup:
             raise ModelUnavailableError(f"The route {name} is being fitted; wait until that ends.")
 
         def take_away(file: ModelsFile) -> ModelsFile:
-            if name not in file.routes and name not in last.names("fit"):
+            if name not in file.routes and name not in last.without_success("fit"):
                 raise NotFoundError(f"There is no route {name[:60]!r}; see GET /v1/routes.")
             return file.without(name) if name in file.routes else file
 

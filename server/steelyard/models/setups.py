@@ -50,9 +50,13 @@ class LastSetups:
     tasks: dict[str, SetupTask]
     results: dict[tuple[str, str], bytes]
 
-    def names(self, kind: TaskKind) -> list[str]:
-        """Return the names whose last task is of a kind."""
-        return [name for name, task in self.tasks.items() if task.kind == kind]
+    def without_success(self, kind: TaskKind) -> list[str]:
+        """Return the names whose last task is of a kind, and goes on or failed."""
+        return [
+            name
+            for name, task in self.tasks.items()
+            if task.kind == kind and task.status != "succeeded"
+        ]
 
     def result(self, name: str, kind: TaskKind, type_: type[_Struct]) -> _Struct | None:
         """Return the last result of a kind; ``None`` where there is none."""
