@@ -98,7 +98,8 @@ class Qualifications:
             doubt = doubt_of(stored.get(name, []), identity, wordings)
             if doubt is not None:
                 reasons[name] = doubt
-        for name, route in self._setups.declared().routes.items() if reasons else ():
+        routes = (await asyncio.to_thread(self._setups.declared)).routes if reasons else {}
+        for name, route in routes.items():
             # A route answers by any of its models.
             doubtful = [
                 f"of {model}, {reasons[model]}" for model in route.models if model in reasons
