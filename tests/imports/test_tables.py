@@ -248,10 +248,13 @@ def test_a_column_is_asked_as_its_values_say(cells, kind, outcomes, question):
 
 def test_rows_for_a_dataset_ask_its_decisions():
     known = {"id": "y", "question": "Which?", "outcomes": {"a": "first", "b": None}}
-    table = read_table(b"text,y,other\nlong enough,A,1\nshort,c,2\n")
+    shares = '"{""A"": 0.5, ""b"": 0.5}"'
+    data = f"text,y,other\nlong enough,A,1\nlong too,{shares},1\nshort,c,2\n".encode()
+    table = read_table(data)
     made = convert(table, guess_mapping(table, [known]))
-    row = json.loads(made.lines[0])
-    assert (row["decisions"], row["targets"]) == ([known], {"y": "a"})
+    rows = list(map(json.loads, made.lines))
+    assert [row["decisions"] for row in rows] == [[known], [known]]
+    assert [row["targets"] for row in rows] == [{"y": "a"}, {"y": {"a": 0.5, "b": 0.5}}]
     assert [one.reason for one in made.refused] == [
         "y is 'c', which is no outcome of y; use one of a, b."
     ]

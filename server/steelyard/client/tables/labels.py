@@ -155,14 +155,12 @@ class Label:
         """Return the right outcomes that a cell names; ``None`` where one is no outcome."""
         answer = answer_of(cell)
         if isinstance(answer, dict):
-            shares = self._merge(answer) if self.renamed else answer
+            is_exact = not self.renamed and answer.keys() <= set(self.outcomes)
+            shares = answer if is_exact else self._merge(answer)
             return {self.id: shares} if shares.keys() <= set(self.outcomes) else None
         names = self.names_in(cell)
         if self.kind == "several":
-            names = [self.renamed.get(name, name) for name in names]
-            names = [
-                name if name in self.outcomes else self._by_case(name) or name for name in names
-            ]
+            names = list(map(self._named, names))
             if not set(names) <= set(self.outcomes):
                 return None
             pairs = zip(self.ids, self.outcomes, strict=True)
@@ -174,9 +172,14 @@ class Label:
         """Return shares by outcome, with those of values that mean the same added up."""
         merged: dict[str, Any] = {}
         for value, share in shares.items():
-            name = self.renamed.get(value, value)
+            name = self._named(value)
             merged[name] = (merged.get(name) or 0) + (share or 0)
         return merged
+
+    def _named(self, value: str) -> str:
+        """Return the outcome that a value means, or the value where it means none."""
+        name = self.renamed.get(value, value)
+        return name if name in self.outcomes else self._by_case(name) or name
 
     def _outcome(self, text: str) -> str | None:
         if self.kind == "binary":
