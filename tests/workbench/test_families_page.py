@@ -102,7 +102,7 @@ def test_a_part_that_fails_leaves_the_other():
 def test_no_dataset_leads_to_the_datasets():
     alone = told_dataset(evaluation_only=True)
     page = open_page(make_client(datasets_list=lambda **k: SimpleNamespace(data=[alone])))
-    buttons(page.__panel__())["Go to Datasets"].clicks += 1
+    buttons(page.__panel__())["Import a dataset"].clicks += 1
     assert page.session.page == "datasets"
 
 

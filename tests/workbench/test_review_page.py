@@ -27,7 +27,7 @@ def open_page(client: FakeClient, **session: Any) -> ReviewPage:
 
 def test_without_datasets_the_page_leads_to_importing_one() -> None:
     page = open_page(FakeClient([], names=[]))
-    assert "There are no datasets yet." in texts(page)
+    assert "No datasets yet." in texts(page)
     assert "Import a dataset" in texts(page)
 
 

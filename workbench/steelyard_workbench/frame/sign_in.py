@@ -17,8 +17,7 @@ from steelyard_workbench.kit.components.first_field import FirstField
 from steelyard_workbench.kit.components.identity_visit import IdentityVisit
 from steelyard_workbench.kit.components.passkey_dialog import PasskeyDialog
 from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.personal import typed
-from steelyard_workbench.kit.problems import Problem
+from steelyard_workbench.kit.problems import Problem, typed
 from steelyard_workbench.kit.states import empty, verdict, with_details
 from steelyard_workbench.kit.tasks import Write
 from steelyard_workbench.kit.theme import TITLE

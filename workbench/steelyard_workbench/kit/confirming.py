@@ -14,6 +14,7 @@ from steelyard.client import Client
 from steelyard.errors import ConfirmSignInError
 from steelyard_workbench.kit.components.first_field import FirstField
 from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.problems import typed
 from steelyard_workbench.kit.tasks import Write
 
 P = ParamSpec("P")
@@ -83,7 +84,7 @@ class CodeDialog(Viewer):
         self.said.object = f"A code is on its way to **{email}**; it works for ten minutes."
 
     async def _give(self) -> None:
-        code = (self.code.value_input or "").strip()
+        code = typed(self.code)
         if not (code and self._challenge):
             return
         await asyncio.to_thread(self._client.auth.verify, self._challenge, code)

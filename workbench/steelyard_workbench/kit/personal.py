@@ -213,8 +213,3 @@ def why_not(role: Role | None, roles: frozenset[Role]) -> str:
         f"**Not for your role, {role}.** This is for {needed}; an owner of the account can change "
         "your role."
     )
-
-
-def typed(field: Any) -> str:
-    """Return the text of a field as it stands in the browser, without surrounding blanks."""
-    return str(field.value_input or "").strip()

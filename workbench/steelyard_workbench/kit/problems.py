@@ -112,6 +112,11 @@ class LackingError(Exception):
         self.field = field
 
 
+def typed(field: Any) -> str:
+    """Return the text of a field as it stands in the browser, without surrounding blanks."""
+    return str(field.value_input or "").strip()
+
+
 def needed(field: Any, sentence: str) -> str:
     """Return the text of a field without blanks at its ends.
 
@@ -120,7 +125,7 @@ def needed(field: Any, sentence: str) -> str:
     LackingError
         When there is none.
     """
-    text = str(field.value_input or field.value or "").strip()
+    text = typed(field)
     if not text:
         raise LackingError(field, sentence)
     return text

@@ -17,8 +17,7 @@ from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.components.passkey_dialog import DialogRefusedError, PasskeyDialog
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.personal import typed
-from steelyard_workbench.kit.problems import Problem, problem_of
+from steelyard_workbench.kit.problems import Problem, problem_of, typed
 from steelyard_workbench.kit.states import empty, failed, verdict, with_details
 from steelyard_workbench.kit.tasks import Write
 

@@ -20,8 +20,8 @@ from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import ago, moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.personal import Section, typed
-from steelyard_workbench.kit.problems import needed
+from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.problems import needed, typed
 from steelyard_workbench.kit.states import empty, with_details
 from steelyard_workbench.parts.storing import store_field
 

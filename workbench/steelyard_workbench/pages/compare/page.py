@@ -42,6 +42,7 @@ from steelyard_workbench.pages.evaluations.page import (
     no_dataset,
     offered_datasets,
 )
+from steelyard_workbench.parts.datasets.names import no_datasets
 from steelyard_workbench.parts.evaluations.charts import (
     FALLING,
     MOST_SLICES,
@@ -158,19 +159,12 @@ class ComparePage(Page):
 
     async def _show_choice(self, choice: ComparableEvaluations) -> Viewable:
         if not choice.dataset_id:
-            go = pmui.Button(label="Import a dataset", variant="contained")
-            go.on_click(lambda _: self.session.open("datasets"))
-            return empty("No datasets yet, so there is nothing to compare.", go)
+            return no_datasets(self.session, "Two models are compared on the rows of one.")
         pair = [choice.before, choice.after]
         views: list[Viewable] = []
         if choice.is_known or not choice.after:
-            select = dataset_select(choice.datasets, choice.dataset_id)
-            pn.bind(
-                lambda id_: self.session.param.update(dataset=id_, version=0, before="", after=""),
-                select,
-                watch=True,
-            )
-            views.append(select)
+            chosen = choice.dataset_id
+            views.append(dataset_select(self.session, choice.datasets, chosen, before="", after=""))
         if not choice.is_known and not choice.after:
             return pn.Column(*views, no_dataset(choice.dataset_id), sizing_mode="stretch_width")
         by_id = {evaluation.id: evaluation for evaluation in choice.evaluations}

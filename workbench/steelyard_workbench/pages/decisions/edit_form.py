@@ -21,8 +21,7 @@ from steelyard_workbench.kit.components.lint_warnings import show_warnings
 from steelyard_workbench.kit.components.model_fields import offer_models
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.personal import typed
-from steelyard_workbench.kit.problems import LackingError, needed, not_loaded, problem_of
+from steelyard_workbench.kit.problems import LackingError, needed, not_loaded, problem_of, typed
 from steelyard_workbench.kit.states import failed
 from steelyard_workbench.kit.tasks import Scope, Task, Write
 from steelyard_workbench.pages.playground.decision_form import DecisionForm, fields_of

@@ -14,6 +14,7 @@ from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.problems import typed
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.parts.named.looking import Looked
@@ -60,7 +61,7 @@ def growth_card(page: OnePartPage, looked: Looked) -> Viewable:
         unchanged = (
             {} if policy is None else {field: getattr(policy, field) for field in _UNCHANGED}
         )
-        most = (price.value_input or price.value or "").strip() or None
+        most = typed(price) or None
         named.grow(name, leave.value, at_least=at_least.value, max_price_usd=most, **unchanged)
 
     is_on = growth is not None and growth.stopped_at is None

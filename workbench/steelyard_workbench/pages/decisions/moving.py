@@ -17,7 +17,7 @@ from steelyard.named.wire import AliasMove
 from steelyard_workbench.kit import corner
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.problems import needed
+from steelyard_workbench.kit.problems import needed, typed
 from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.parts.named.looking import STAGING, Looked
 
@@ -67,7 +67,7 @@ class Moves:
             "Applications that ask for the name are answered by that version.",
             "Point it there",
             lambda why: self._named.move(
-                looked.decision.name, alias.value_input or alias.value, version.value, reason=why
+                looked.decision.name, typed(alias), version.value, reason=why
             ),
             alias,
             version,
@@ -107,7 +107,7 @@ class Moves:
         reason = pmui.TextInput(label=label, visible=has_reason, sizing_mode="stretch_width")
 
         async def act() -> bool:
-            why = (reason.value_input or reason.value or "").strip() or None
+            why = typed(reason) or None
             if needs_reason:
                 why = needed(reason, "Write why, for those who read the history.")
             try:

@@ -17,7 +17,7 @@ from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.numbers import ago, ahead, percent_text, share_text
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.one_part_page import OnePartPage
-from steelyard_workbench.kit.personal import typed
+from steelyard_workbench.kit.problems import typed
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.parts.named.looking import Looked
 

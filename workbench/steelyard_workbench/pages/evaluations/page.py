@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -26,7 +27,7 @@ from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.pages.evaluations.over_time import RunsOverTime
-from steelyard_workbench.parts.datasets.names import dataset_options
+from steelyard_workbench.parts.datasets.names import dataset_options, no_datasets
 from steelyard_workbench.parts.evaluations.listing import (
     EvaluationForm,
     EvaluationLine,
@@ -118,16 +119,10 @@ class EvaluationsPage(Page):
     async def _show_datasets(self, offered: tuple[Sequence[Dataset], str]) -> Viewable:
         datasets, chosen = offered
         if not datasets:
-            go = pmui.Button(label="Import a dataset", variant="contained")
-            go.on_click(lambda _: self.session.open("datasets"))
-            return empty("No datasets yet. An evaluation scores a model on a dataset's rows.", go)
+            text = "An evaluation scores a model on a dataset's rows."
+            return no_datasets(self.session, text)
         known = {dataset.id: dataset for dataset in datasets}
-        select = dataset_select(datasets, chosen)
-        pn.bind(
-            lambda id_: self.session.param.update(dataset=id_, version=0, query="", view=""),
-            select,
-            watch=True,
-        )
+        select = dataset_select(self.session, datasets, chosen, query="", view="")
         if chosen not in known:
             return pn.Column(select, no_dataset(chosen), sizing_mode="stretch_width")
         if known[chosen].split.evaluation == 0:
@@ -261,11 +256,19 @@ def no_dataset(dataset_id: str) -> Viewable:
     return empty(f"There is no dataset “{escape_markdown(dataset_id)}”. Choose another one.")
 
 
-def dataset_select(datasets: Sequence[Dataset], chosen: str) -> Any:
-    """Return the field that chooses a dataset, by name; equal names have their id beside them."""
+def dataset_select(
+    session: Session, datasets: Sequence[Dataset], chosen: str, **cleared: str
+) -> pmui.Select:
+    """Return the field that chooses the session's dataset, by name, and clears other choices.
+
+    Equal names have their id beside them.
+    """
     options = dataset_options(datasets)
     if chosen not in options.values():
         options[chosen] = chosen
-    return pmui.Select(
+    field = pmui.Select(
         label="Dataset", options=options, value=chosen, width=340, searchable=len(options) > 10
     )
+    choose = partial(session.param.update, version=0, **cleared)
+    pn.bind(lambda id_: choose(dataset=id_), field, watch=True)
+    return field

@@ -22,6 +22,7 @@ from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.pages.evaluations.page import offered_datasets
 from steelyard_workbench.pages.families.one_family import OneFamily
 from steelyard_workbench.pages.families.start_form import FamilyForm
+from steelyard_workbench.parts.datasets.names import no_datasets
 from steelyard_workbench.parts.datasets.next_steps import START
 from steelyard_workbench.parts.families.labels import (
     CONTINUE,
@@ -109,11 +110,7 @@ class FamiliesPage(Page):
     def show_start(self, datasets: list[Dataset]) -> Viewable:
         """Show the form of a new family."""
         if not datasets:
-            go = pmui.Button(label="Go to Datasets", variant="contained")
-            go.on_click(lambda _: self.session.open("datasets"))
-            return empty(
-                "A model line grows on a dataset with training rows, and there is none.", go
-            )
+            return no_datasets(self.session, "A model line grows on the training rows of one.")
         self.form = FamilyForm(
             self.client, datasets, self.session.dataset, self._open_started, self.visit
         )

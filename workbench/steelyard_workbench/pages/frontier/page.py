@@ -20,6 +20,7 @@ from steelyard_workbench.pages.evaluations.page import (
     offered_datasets,
 )
 from steelyard_workbench.pages.frontier.frontier import FrontierPanel
+from steelyard_workbench.parts.datasets.names import no_datasets
 
 
 class FrontierPage(OnePartPage):
@@ -52,12 +53,9 @@ class FrontierPage(OnePartPage):
     async def _show(self, offered: tuple[Sequence[Dataset], str]) -> Viewable:
         datasets, chosen = offered
         if not datasets:
-            go = pmui.Button(label="Go to Datasets", variant="contained")
-            go.on_click(lambda _: self.session.open("datasets", dataset=""))
-            return empty("No datasets yet. This page compares the models of one.", go)
+            return no_datasets(self.session, "This page compares the models of one.")
         known = {dataset.id: dataset for dataset in datasets}
-        select = dataset_select(datasets, chosen)
-        pn.bind(lambda id_: self.session.param.update(dataset=id_, version=0), select, watch=True)
+        select = dataset_select(self.session, datasets, chosen)
         if chosen not in known:
             return pn.Column(select, no_dataset(chosen), sizing_mode="stretch_width")
         if known[chosen].method != "sft":

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
@@ -21,6 +20,7 @@ from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.pages.evaluations.page import dataset_select
 from steelyard_workbench.pages.map.map_view import Mapped, MapView, fetch_mapped
+from steelyard_workbench.parts.datasets.names import no_datasets
 
 _MOST_DATASETS = 200
 #: Maps of a dataset that are looked through for that of a version.
@@ -103,13 +103,11 @@ class MapPage(OnePartPage):
 
     def _show(self, mapped_version: _MappedVersion | None) -> Viewable:
         if mapped_version is None:
-            go = pmui.Button(label="Import rows", variant="contained")
-            go.on_click(lambda _: self.session.open("datasets"))
-            return empty("No datasets yet. A map shows the rows of one.", go)
+            return no_datasets(self.session, "A map shows the rows of one.")
         title = heading(f"Version {mapped_version.version}")
         if mapped_version.offered:
-            title = dataset_select(mapped_version.offered, mapped_version.dataset.id)
-            pn.bind(self._choose, title, watch=True)
+            chosen = mapped_version.dataset.id
+            title = dataset_select(self.session, mapped_version.offered, chosen)
         if mapped_version.mapped is not None:
             self.view = MapView(self.session, mapped_version.mapped, self.visit)
             self.view.recolour.start()
@@ -121,9 +119,6 @@ class MapPage(OnePartPage):
             else self._show_job(mapped_version.map, place)
         )
         return pn.Column(title, *view, place, sizing_mode="stretch_width")
-
-    def _choose(self, dataset_id: str) -> None:
-        self.session.param.update(dataset=dataset_id, version=0)
 
     def _show_none(self, mapped_version: _MappedVersion, place: pn.Column) -> list[Viewable]:
         n_rows = mapped_version.dataset.rows

@@ -12,7 +12,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.decisions.statements import Reading, read_yes_no
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.personal import typed
+from steelyard_workbench.kit.problems import typed
 from steelyard_workbench.kit.theme import TEXT
 
 _AS_TYPED = "Read as the question itself: no rule turns it into a statement."

@@ -10,6 +10,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.review.wire import MAX_NOTE, DraftRow
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
+from steelyard_workbench.kit.problems import typed
 
 
 class NoteDialog(Viewer):
@@ -57,7 +58,7 @@ class NoteDialog(Viewer):
 
     def save(self) -> None:
         """Save the note."""
-        row, text = self._row, str(self._text.value_input or "").strip()
+        row, text = self._row, typed(self._text)
         self.close()
         if row is not None and text != (row.now.note or ""):
             self._on_note(row, text)

@@ -23,7 +23,7 @@ from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import OneAtATime, Scope, Write
-from steelyard_workbench.parts.datasets.names import dataset_options
+from steelyard_workbench.parts.datasets.names import dataset_options, no_datasets
 
 #: Datasets that are offered, and drafts that are listed with their counts at a time.
 MOST_DATASETS, MOST_DRAFTS = 500, 20
@@ -149,13 +149,8 @@ class Picker(Viewer):
 
     def _show(self, choices: ReviewChoices) -> Viewable:
         if not choices.datasets:
-            go = pmui.Button(label="Import a dataset", variant="contained")
-            go.on_click(lambda _: self._session.open("datasets"))
-            return empty(
-                "In a review you go through the rows of a dataset and correct their labels. "
-                "**There are no datasets yet.**",
-                go,
-            )
+            text = "In a review you go through the rows of one and correct their labels."
+            return no_datasets(self._session, text)
         names = dataset_options(choices.datasets, with_rows=True)
         is_listed = self._session.dataset in names.values()
         # Where no choice is empty, Panel takes the first.

@@ -21,7 +21,7 @@ from steelyard.review.wire import Draft, SealAs
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.kit.components.facts import table
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.problems import Problem, problem_of
+from steelyard_workbench.kit.problems import Problem, problem_of, typed
 from steelyard_workbench.kit.states import failed, verdict
 from steelyard_workbench.kit.tasks import Write
 from steelyard_workbench.parts.families.labels import CANNOT_CONTINUE
@@ -162,7 +162,7 @@ class SealDialog(Viewer):
             self._client.drafts.seal,
             self._draft_id,
             as_,
-            (str(self._name.value_input or "").strip() or None) if as_ == "dataset" else None,
+            (typed(self._name) or None) if as_ == "dataset" else None,
             revision=None if draft is None else draft.draft.revision,
             drop_outcomes=bool(self.drop.value),
         )

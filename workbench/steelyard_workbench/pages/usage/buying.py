@@ -21,7 +21,8 @@ from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.personal import Section, typed
+from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.problems import typed
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.parts.balance import usd
 

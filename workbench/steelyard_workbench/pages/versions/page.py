@@ -27,6 +27,7 @@ from steelyard_workbench.pages.evaluations.page import dataset_select
 from steelyard_workbench.pages.versions.changes import RowChanges, Transition, fetch_changes
 from steelyard_workbench.pages.versions.version_charts import draw_sides, draw_transitions
 from steelyard_workbench.parts.datasets.export_bar import export_dialog
+from steelyard_workbench.parts.datasets.names import no_datasets
 from steelyard_workbench.parts.datasets.next_steps import next_steps
 from steelyard_workbench.parts.datasets.overview import section, when
 from steelyard_workbench.parts.datasets.row_pages import listed_page, search_page
@@ -141,16 +142,11 @@ class VersionsPage(Page):
 
     async def _show_newest(self, datasets: list[Dataset]) -> Viewable:
         if not datasets:
-            action = pmui.Button(label="Go to Datasets", variant="contained")
-            action.on_click(lambda _: self.session.open("datasets"))
-            return empty(
-                "**No datasets yet.** Every import and every finished review makes a version.",
-                action,
-            )
+            text = "Every import and every finished review makes a version."
+            return no_datasets(self.session, text)
         newest = next((dataset for dataset in datasets if dataset.version > 1), datasets[0])
         self._dataset_id = newest.id
-        field = dataset_select(datasets, newest.id)
-        pn.bind(lambda id_: self.session.param.update(dataset=id_, version=0), field, watch=True)
+        field = dataset_select(self.session, datasets, newest.id)
         view = pn.Column(field, *self._parts(), sizing_mode="stretch_width")
         for part in (self.history, self.difference):
             if part is not None:

@@ -21,8 +21,8 @@ from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.personal import Section, typed
-from steelyard_workbench.kit.problems import needed
+from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.problems import needed, typed
 from steelyard_workbench.kit.states import empty
 
 _MOST, _MOST_DELIVERIES = 200, 50

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import empty
 
 
 def dataset_name(client: Client, id_: str) -> str:
@@ -27,3 +32,15 @@ def dataset_options(datasets: Sequence[Dataset], *, with_rows: bool = False) -> 
         notes += [dataset.id] if counts[dataset.name] > 1 else []
         options[f"{dataset.name} ({', '.join(notes)})" if notes else dataset.name] = dataset.id
     return options
+
+
+def no_datasets(session: Session, purpose: str) -> Viewable:
+    """Show that there is no dataset for a purpose, with the way to import one."""
+    return empty(
+        f"**No datasets yet.** {purpose}",
+        pmui.Button(
+            label="Import a dataset",
+            variant="contained",
+            on_click=lambda _: session.open("datasets", dataset=""),
+        ),
+    )
