@@ -33,39 +33,27 @@ class Workbench:
     """The workbench, of a server of its own or of one that runs.
 
     The last expression of a cell shows it: an IFrame on a server of this process, which needs
-    nothing from outside. Where the browser cannot reach this machine's loopback (a hosted notebook),
-    ``inline`` gives the same app drawn in the cell itself.
+    nothing from outside. Where the browser cannot reach this machine's loopback (a hosted
+    notebook), ``inline`` gives the same app drawn in the cell itself. ``client`` asks the server;
+    ``stop`` closes it.
 
     Parameters
     ----------
-    server : str, steelyard.embedded.Embedded or None
+    server
         Address of a server, or one that is embedded already; ``STEELYARD_URL`` when left out with
         ``home``, and without that one is started in this process and ends with ``stop``.
-    page : str, default "home"
+    page
         Which page to show.
-    api_key : str, optional
-        The key of requests to a server by address, where accounts are on; ``STEELYARD_API_KEY`` when left
-        out.
-    home : path, optional
+    api_key
+        The key of requests to a server by address, where accounts are on; ``STEELYARD_API_KEY``
+        when left out.
+    home
         Directory of a server that is started here; a temporary one when left out.
-    height : int, default 800
+    height
         Of the cell, in pixels.
     **chosen
-        The state of the page, such as ``dataset="ds_…"``; names as in its address.
-
-    Attributes
-    ----------
-    url : str
-        The workbench's address.
-    server_url : str
-        The server's.
-    client : steelyard.client.Client
-        Asks that server; closed by ``stop``.
-
-    Raises
-    ------
-    TypeError
-        When something is chosen that no page has.
+        The state of the page, such as ``dataset="ds_…"``; names as in its address. Others are a
+        ``TypeError``.
 
     Examples
     --------
@@ -114,11 +102,8 @@ class Workbench:
     def selection(self) -> pl.DataFrame:
         """The rows that are selected on the page: ``row``, ``context``, ``decisions``, labels.
 
-        Returns
-        -------
-        polars.DataFrame
-            Contexts, decisions and labels as JSON; empty when nothing is selected. On the
-            evaluations page it is the row whose decision is read, of the version evaluated.
+        Contexts, decisions and labels are JSON; empty when nothing is selected. On the evaluations
+        page it is the row whose decision is read, of the version evaluated.
         """
         session = self.session
         if session is None or not session.selected:

@@ -126,30 +126,10 @@ def free_port(host: str = LOOPBACK) -> int:
 class Served:
     """A workbench that is served from a thread of this process; it listens once this is made.
 
-    Parameters
-    ----------
-    url : str
-        The server's address.
-    api_key : str, optional
-        The key of its requests, where accounts are on.
-    port : int, default 0
-        Port to listen on; 0 takes a free one.
-    host : str
-        Address to listen on; the workbench has no accounts of its own, so loopback.
-    hosts : str
-        Further names that browsers call it by, separated by commas.
-
-    Attributes
-    ----------
-    url : str
-        The workbench's address.
-    apps : list of App
-        That of each browser or cell that opened it, the newest last; the oldest go.
-
-    Raises
-    ------
-    OSError
-        When the port is taken, or it does not listen within a minute.
+    ``apps`` has that of each browser or cell that opened it, the newest last; the oldest go.
+    ``host`` is a loopback address, as the workbench has no accounts of its own; ``hosts`` are
+    further names that browsers call it by, separated by commas. Port 0 takes a free one. Raise
+    ``OSError`` when the port is taken, or it does not listen within a minute.
     """
 
     def __init__(
@@ -223,24 +203,9 @@ def open_server(
     hosts: str = "",
     api_key: str | None = None,
 ) -> Any:
-    """Bind a port for the workbench, without serving yet.
+    """Return a Panel server on a port for the workbench, which does not serve yet.
 
-    Parameters
-    ----------
-    server : str
-        The server's address.
-    port, host, hosts, api_key
-        As for ``Served``.
-
-    Returns
-    -------
-    panel server
-        With ``start``, ``stop``, ``io_loop``, ``address`` and ``port``.
-
-    Raises
-    ------
-    OSError
-        When the port is taken.
+    Arguments are those of ``Served``. Raise ``OSError`` when the port is taken.
     """
     import_pages()
     own_port = port or free_port(host)

@@ -25,29 +25,26 @@ class Loaded(Viewer, Generic[T]):
 
     Parameters
     ----------
-    what : str
+    what
         Its name, as ``The dataset``, for messages.
-    fetch : callable
+    fetch
         Returns the data; blocks, and runs in a thread.
-    show : callable
-        Takes the data and returns its view; it runs on the page's own loop. A coroutine function may
-        wait for the parts within, so that all of it comes at once: the browser may get a change of a
-        part before the part itself.
-    n_lines : int, default 4
+    show
+        Takes the data and returns its view; it runs on the page's own loop. A coroutine function
+        may wait for the parts within, so that all of it comes at once: the browser may get a change
+        of a part before the part itself.
+    n_lines
         How many lines its skeleton has.
-    is_late : bool, default False
+    is_late
         In a page that the browser opens first, show it after the others: they are drawn sooner
         without it.
 
     Attributes
     ----------
-    refresh : Task
+    refresh
         Fetches and shows; ``quietly`` keeps the old view until the new data is here.
-    state : {"loading", "shown", "failed"}
-    data : object or None
-        The data fetched last.
-    problem : Problem or None
-        The failure, while it is failed.
+    data, problem
+        The data fetched last; the failure, while it is failed.
     """
 
     def __init__(

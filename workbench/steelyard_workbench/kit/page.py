@@ -17,24 +17,19 @@ from steelyard_workbench.kit.tasks import Scope
 class Page(Viewer):
     """A page of the workbench.
 
-    Parameters
-    ----------
-    session : Session
-        The choices of the browser.
-
     Attributes
     ----------
-    slug, title : str
+    slug, title
         Its place in the address, and its title while nothing is open on it.
-    summary : str
+    summary
         One sentence that is shown meanwhile.
-    watched : sequence of str
+    watched
         Fields of the session that ``on_session`` takes in while the page is shown.
-    look_ms : int
+    look_ms
         Milliseconds between two calls of ``look`` while the page is shown; 0: it is not called.
-    visit : Scope
-        The visit that lasts; another once the page was left or built again. A long task belongs to the
-        visit it began in: after it, the session may have changed.
+    visit
+        The visit that lasts; another once the page was left or built again. A long task belongs to
+        the visit it began in: after it, the session may have changed.
     """
 
     slug: ClassVar[str]

@@ -118,13 +118,7 @@ def typed(field: Any) -> str:
 
 
 def needed(field: Any, sentence: str) -> str:
-    """Return the text of a field without blanks at its ends.
-
-    Raises
-    ------
-    LackingError
-        When there is none.
-    """
+    """Return the text of a field without blanks at its ends; raise ``LackingError`` without any."""
     text = typed(field)
     if not text:
         raise LackingError(field, sentence)

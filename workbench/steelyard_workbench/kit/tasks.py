@@ -60,21 +60,20 @@ class Task(param.Parameterized, Generic[P, T]):
 
     Parameters
     ----------
-    work : coroutine function
-    title : str
+    title
         The sentence of a failure, as ``Could not load the rows.``
-    place : panel layout, optional
+    place
         Where a failure is shown, in the place of its contents. Without it and without
         ``on_failure``, a failure is raised.
-    can_retry : bool, default True
+    can_retry
         Whether a button beside the failure starts the work again; never for a write.
-    refused : str
+    refused
         Label of the button to show as disabled, when a permission is missing.
-    on_failure : callable, optional
+    on_failure
         Shows a failure in its own way; returns the problem that it showed, of a write.
-    scope : Scope, optional
+    scope
         The visit that the work belongs to; one that never ends by default.
-    fields : mapping of str to widget, optional
+    fields
         Fields of the request and where they are entered; those that are refused are marked.
     """
 

@@ -130,39 +130,28 @@ class FrameTable(Viewer):
 
     Parameters
     ----------
-    fetch : callable
+    fetch
         Takes a ``PageRequest`` and returns a ``TablePage``; blocks, and runs in a thread.
-    what : str
+    what
         Name of the rows, as ``The rows``, for messages.
-    id_column : str
+    id_column
         Column that tells rows apart; not shown unless it has a title.
-    titles : mapping of str to str
+    titles
         Columns shown, in order, with their titles.
-    widths : mapping of str to int, optional
+    widths
         Pixels by column; fixed, so that columns do not jump from page to page. The widest is wider
         where there is room, and narrower where there is little.
-    sortable : sequence of str
+    sortable
         Columns that ``fetch`` can sort by.
-    page_size : int, default 25
-    selectable : bool, default False
+    selectable
         Whether rows can be selected; ``selected`` has their ids, across pages.
-    on_open : callable, optional
-        Called with the row (a dict) that was clicked, or on which Enter was pressed.
-    on_note : callable, optional
-        Called with the row (a dict) on which the key for a note was pressed.
-    wrapped : sequence of str
+    on_open, on_note
+        Called with the row (a dict) that was clicked or on which Enter, or the key for a note, was
+        pressed.
+    wrapped
         Columns of text that stands on up to two lines.
-    chips : sequence of str
+    chips
         Columns of lists of chips: texts, or mappings of ``text``, ``colour`` and ``title``.
-
-    Attributes
-    ----------
-    selected : tuple
-        Ids of the selected rows.
-    total : int
-        Rows in all, once a page was shown.
-    refresh : Task
-        Shows the page again.
     """
 
     selected = param.Parameter(default=(), doc="Ids of the selected rows, a tuple.")

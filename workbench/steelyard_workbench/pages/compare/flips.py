@@ -61,17 +61,9 @@ _SCHEMA: dict[str, Any] = {
 
 
 class FlipBrowser(Viewer):
-    """The changes of a comparison, by kind.
+    """The changes of a comparison, by kind, of one ``decision`` or of all when it is empty.
 
-    Parameters
-    ----------
-    after : str
-        Id of the later evaluation, from whose dataset contexts come.
-
-    Attributes
-    ----------
-    decision : str
-        Id of the one decision that is shown; empty for all.
+    ``after``: id of the later evaluation, from whose dataset contexts come.
     """
 
     def __init__(

@@ -62,16 +62,9 @@ _MOST_TO_SETTLE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ComparableEvaluations:
-    """The evaluations that may be compared.
+    """The evaluations of a dataset that succeeded and may be compared, the newest first.
 
-    Parameters
-    ----------
-    dataset_id : str
-        The chosen one; empty without any.
-    evaluations : list of Evaluation
-        Those of it that succeeded, the newest first.
-    before, after : str
-        Ids of those that are wanted; empty for the newest.
+    ``before`` and ``after`` are the ids of those that are wanted; empty for the newest.
     """
 
     datasets: Sequence[Dataset]
@@ -427,12 +420,8 @@ def show_verdict(comparison: EvaluationComparison) -> Viewable:
 def rows_to_settle(change: Change) -> int | None:
     """Return about how many decisions would make the interval of a change clear 0.
 
-    An interval is as wide as one over the square root of the decisions that it rests on.
-
-    Returns
-    -------
-    int or None
-        None where nothing changed, so that no number would, or where there is no interval.
+    An interval is as wide as one over the square root of the decisions that it rests on. None where
+    nothing changed, so that no number would, or where there is no interval.
     """
     if change.low is None or change.high is None or change.change == 0:
         return None

@@ -10,15 +10,9 @@ from steelyard.evaluations.wire import Evaluation
 def old_and_new(evaluations: Sequence[Evaluation], before: str, after: str) -> tuple[str, str]:
     """Return the pair that is compared: by default the newest, and the one before it.
 
-    A number of the same family on the same rows comes before others on the same rows, and these before
-    the rest. With nothing chosen, two numbers of one family are looked for first.
-
-    Parameters
-    ----------
-    evaluations : sequence of Evaluation
-        The newest first.
-    before, after : str
-        Ids of those that are chosen, or empty.
+    A number of the same family on the same rows comes before others on the same rows, and these
+    before the rest. With nothing chosen, two numbers of one family are looked for first.
+    Evaluations come the newest first; ``before`` and ``after`` are chosen ids, or empty.
     """
 
     def likeness(old: Evaluation, new: Evaluation) -> tuple[bool, bool]:

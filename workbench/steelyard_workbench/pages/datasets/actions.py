@@ -23,15 +23,7 @@ from steelyard_workbench.kit.tasks import OneAtATime
 
 
 class DatasetActions(Viewer):
-    """Buttons of a dataset.
-
-    Parameters
-    ----------
-    steps : sequence of Choice
-        Shown first.
-    may_change : bool
-        Whether it can be renamed, archived and deleted.
-    """
+    """Buttons of a dataset, after those of ``steps``; it is changed only where the user may."""
 
     def __init__(
         self,

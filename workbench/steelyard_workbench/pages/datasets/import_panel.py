@@ -62,15 +62,8 @@ _ABOUT_CSV = (
 class ImportPanel(Viewer):
     """Takes a file and makes rows of it.
 
-    Parameters
-    ----------
-    on_done : callable
-        Called with the dataset and the result of the import, in words.
-
-    Attributes
-    ----------
-    send : Write
-        Keeps the rows; a refusal is shown: then none were kept, or those that it names.
+    ``on_done`` is called with the dataset and the result of the import, in words. ``send`` keeps
+    the rows; a refusal is shown: then none were kept, or those that it names.
     """
 
     def __init__(

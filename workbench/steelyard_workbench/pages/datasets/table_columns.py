@@ -54,10 +54,7 @@ class ReadTable:
 def read_columns(table: Table, decisions: Sequence[dict[str, Any]]) -> ReadTable:
     """Return the guessed meaning of a table's columns.
 
-    Raises
-    ------
-    ValueError
-        When it has no texts.
+    Raise ``ValueError`` when it has no texts.
     """
     columns = guess_mapping(table, decisions)
     labels = {label.column: label for label in columns.labels}
@@ -92,10 +89,7 @@ def _no_label(name: str, values: Iterable[str], counts: Iterable[str]) -> pmui.M
 class TableColumns(Viewer):
     """Asks for the meaning of the columns, and shows the rows to be stored.
 
-    Parameters
-    ----------
-    on_converted : callable
-        Called with the rows whenever they are made anew, and with None while they are.
+    ``on_converted`` is called with the rows whenever they are made anew, and with None while they are.
     """
 
     def __init__(

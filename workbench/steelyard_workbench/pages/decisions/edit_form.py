@@ -39,18 +39,9 @@ _FIRST = {"id": "answer", "kind": "binary"}
 class EditForm(Viewer):
     """Fields of a version, with the linter's warnings and the price of a request.
 
-    Parameters
-    ----------
-    name : str
-        The named decision; empty: a new one, whose name is a field.
-    base : NamedVersion, optional
-        The version that the fields hold at first.
-    content : mapping, optional
-        First contents of the fields of a new decision.
-    on_saved : coroutine function
-        Awaited with the decision's name and the version's number.
-    on_leave, on_try : callable
-        Called when nothing is to be saved, and with the content, to try it before it is.
+    They hold ``base`` or, of a new decision, whose name is a field, ``content`` at first.
+    ``on_saved`` is awaited with the decision's name and the version's number; ``on_leave`` is
+    called when nothing is to be saved, and ``on_try`` with the content, to try it before it is.
     """
 
     def __init__(
@@ -119,10 +110,7 @@ class EditForm(Viewer):
     def content(self) -> dict[str, Any]:
         """Return the version's content; parts without a field stay.
 
-        Raises
-        ------
-        LackingError
-            When a question is missing, or a probability is not a number.
+        Raise ``LackingError`` when a question is missing, or a probability is not a number.
         """
         before = {each["id"]: each for each in self._content.get("decisions", ())}
         decisions = []

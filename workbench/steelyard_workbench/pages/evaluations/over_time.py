@@ -50,13 +50,7 @@ class FinishedRun:
 
 
 class RunsOverTime(Viewer):
-    """The runs of a dataset over time.
-
-    Parameters
-    ----------
-    open_ : callable
-        Called with the id of the evaluation to open.
-    """
+    """The runs of a dataset over time; ``open_`` is called with the id of an evaluation."""
 
     def __init__(self, client: Client, dataset_id: str, open_: Callable[[str], None]) -> None:
         self._client, self._dataset_id, self._open = client, dataset_id, open_

@@ -218,13 +218,7 @@ class EvaluationsPage(Page):
 
 
 def offered_datasets(client: Client, chosen: str) -> list[Dataset]:
-    """Return the datasets that are offered: the first ones, and the chosen one if it is there.
-
-    Parameters
-    ----------
-    chosen : str
-        Its id; empty for none.
-    """
+    """Return the datasets that are offered: the first ones, and the chosen one if it is there."""
     offered: list[Dataset] = list(client.datasets.list(limit=MOST_CHOICES).data)
     if chosen and all(dataset.id != chosen for dataset in offered):
         with suppress(NotFoundError, DatasetDeletedError):
@@ -237,12 +231,7 @@ def last_evaluated(
 ) -> str:
     """Return the id of the dataset that was evaluated last, the first's where none was.
 
-    Parameters
-    ----------
-    method : str, optional
-        Only of those with these labels.
-    n : int
-        Successful evaluations that it has at least.
+    Only of those with labels of ``method``, and with ``n`` successful evaluations at least.
     """
     fitting = [each.id for each in datasets if method in (None, each.method)]
     runs = islice(client.jobs.all(kind="evaluation", status="succeeded"), MOST_CHOICES)

@@ -53,16 +53,10 @@ CHANGED = (
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A family as it was fetched, with the fine-tune that is looked at.
+    """A family as it was fetched, with the fine-tune that is looked at, and its held-out result.
 
-    Parameters
-    ----------
-    job : Job or None
-        ``None`` when there is none, or it could not be loaded.
-    dataset : str
-        Name of the dataset that the family grows on; its id once that is deleted.
-    result : HeldOutResult or None
-        The fine-tune's held-out result; ``None`` until it was judged.
+    ``job`` is ``None`` when there is none, or it could not be loaded; ``result``, until it was
+    judged. ``dataset`` is the name of the family's dataset; its id once that is deleted.
     """
 
     family: Family
@@ -75,10 +69,7 @@ class Seen:
 class FamilyChanges(Viewer):
     """A family that is shown, and how a change of it is made.
 
-    Attributes
-    ----------
-    forbidden : str
-        Why nothing may be changed; empty while nothing says so.
+    ``forbidden`` says why nothing may be changed; empty while nothing says so.
     """
 
     def __init__(self, session: Session) -> None:
@@ -94,13 +85,7 @@ class FamilyChanges(Viewer):
 
     @property
     def family(self) -> Family:
-        """The family as it is shown.
-
-        Raises
-        ------
-        LookupError
-            Before it was fetched.
-        """
+        """The family as it is shown; ``LookupError`` before it was fetched."""
         if self.loaded.data is None:
             raise LookupError(f"{self._name} is still loading.")
         return self.loaded.data.family

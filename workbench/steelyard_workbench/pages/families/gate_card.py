@@ -53,16 +53,10 @@ _WORSE = {
 
 @dataclass(frozen=True, slots=True)
 class HeldOutRequest:
-    """Held-out decisions to be shown.
+    """Held-out decisions to be shown; all where a field is empty.
 
-    Parameters
-    ----------
-    group : {"", "new", "earlier"}
-        Those since the family last trained, those before, or all.
-    decision, outcome : str
-        Of one decision, and of one right outcome of it; all when empty.
-    flip : {"", "fixed", "broken", "same right", "same wrong"}
-        How the two models differ on them; all when empty.
+    Those since the family last trained (``new``), or before; of one decision, and of one right
+    outcome of it; by how the two models differ on them (``flip``).
     """
 
     group: str = ""

@@ -71,10 +71,7 @@ _WIDTHS = {
 class HeldOutRows(Viewer):
     """The held-out decisions of a fine-tune, before and after.
 
-    Parameters
-    ----------
-    against : {"parent", "base"}
-        Whose answers its gate compared with.
+    ``against``: whose answers its gate compared with, its parent's or the base's.
     """
 
     def __init__(
@@ -272,12 +269,8 @@ def pair_records(
 ) -> pl.DataFrame:
     """Put two models' records of the same decisions side by side, the worst change first.
 
-    Parameters
-    ----------
-    before, after : list of JobRecord
-        In the same order, as a server gives them.
-    earlier : set of tuple
-        Contexts, decisions and right outcomes that earlier models were judged on.
+    They are in the same order, as a server gives them. ``earlier`` has the contexts, decisions and
+    right outcomes that earlier models were judged on.
     """
     rows = []
     for number, (old, new) in enumerate(zip(before, after, strict=True)):

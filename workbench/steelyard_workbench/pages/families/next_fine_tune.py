@@ -46,10 +46,7 @@ def base_of(family: Family, models: Sequence[Model]) -> str | None:
 class NextFineTune(Viewer):
     """The plan of the next fine-tune, on the family's base model or on another that is chosen.
 
-    Attributes
-    ----------
-    told : FineTuneEstimate or None
-        What it would cost as it is chosen; ``None`` until the server has told.
+    ``told`` is what it would cost as it is chosen; ``None`` until the server has told.
     """
 
     estimated = param.Parameter(default=None)

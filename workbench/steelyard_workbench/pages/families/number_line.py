@@ -17,13 +17,7 @@ _MOST_LABEL = 40
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One change.
-
-    Parameters
-    ----------
-    change, low, high : float
-        After minus before, with its 95 % interval.
-    """
+    """One change, after minus before, with its 95 % interval."""
 
     label: str
     change: float
@@ -42,13 +36,7 @@ def number_line(
     fall_is_good: bool,
     open_: Callable[[int], None],
 ) -> Any:
-    """Draw changes; clicking one opens the rows behind it.
-
-    Parameters
-    ----------
-    lines : sequence of Line
-        The first is drawn at the top.
-    """
+    """Draw changes, the first at the top; clicking one opens the rows behind it."""
     places = [float(len(lines) - i) for i in range(len(lines))]
     side = "left" if fall_is_good else "right"
     chart = figures.plot(

@@ -56,12 +56,8 @@ class Changed:
 class HeldOutResult:
     """The result of a fine-tune on the rows that it never saw.
 
-    Parameters
-    ----------
-    low, high : float or None
-        Ends of the 95 % interval of the change; rows of one text stand or fall together.
-    changed : tuple of Changed
-        Some of the answers that changed.
+    ``low`` and ``high`` are the ends of the 95 % interval of the change; rows of one text stand or
+    fall together. ``changed`` has some of the answers that changed.
     """
 
     n_answers: int

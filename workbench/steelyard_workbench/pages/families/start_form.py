@@ -65,13 +65,7 @@ def show_estimate(estimate: FineTuneEstimate, seconds: float | None) -> Viewable
 
 
 class FamilyForm(Viewer):
-    """The fields of a new family.
-
-    Parameters
-    ----------
-    chosen : str
-        Id of the dataset chosen at first, if it is one of them.
-    """
+    """The fields of a new family; ``chosen`` is the id of its first dataset."""
 
     def __init__(
         self,

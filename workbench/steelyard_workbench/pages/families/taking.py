@@ -17,12 +17,8 @@ _LOOKED_AT, _COUNTED = 50, 5
 def expected_seconds(jobs: Iterable[Job], steps: int, *, is_adapting: bool) -> float | None:
     """Return the seconds from the queue to the gate's verdict; ``None`` where none like it ended.
 
-    Parameters
-    ----------
-    jobs : iterable of Job
-        Newest first.
-    is_adapting : bool
-        Whether the encoder is adapted too, which takes far longer a step than heads alone.
+    Jobs come newest first. ``is_adapting``: whether the encoder is adapted too, which takes far
+    longer a step than heads alone.
     """
     like = (
         job

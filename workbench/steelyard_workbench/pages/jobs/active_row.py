@@ -16,12 +16,7 @@ from steelyard_workbench.pages.jobs.progress import Track, percent_done, progres
 class ActiveRow(Viewer):
     """A piece of work that waits or runs, with how far it is.
 
-    Parameters
-    ----------
-    cancel : callable, optional
-        Left out where it is cancelled elsewhere.
-    forbidden : str
-        Why nothing may be cancelled; empty when it may.
+    ``cancel`` is left out where it is cancelled elsewhere; ``forbidden`` says why nothing may be.
     """
 
     def __init__(

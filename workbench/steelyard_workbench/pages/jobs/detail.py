@@ -20,13 +20,7 @@ _SHOWN_EVENTS = 25
 
 
 class JobDetail(Viewer):
-    """A fine-tune: its progress, its loss, its events, and a link to its model.
-
-    Parameters
-    ----------
-    dataset : str
-        The name of the training dataset.
-    """
+    """A fine-tune: its progress, its loss, its events, and a link to its model."""
 
     def __init__(self, job: Job, dataset: str, links: list[Viewable]) -> None:
         super().__init__()

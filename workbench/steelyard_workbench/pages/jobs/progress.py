@@ -21,13 +21,7 @@ class Track:
         self.losses: list[tuple[int, float]] = []
 
     def add(self, at: float, phase: str, step: int, steps: int, loss: float | None = None) -> None:
-        """Take down how far the work is.
-
-        Parameters
-        ----------
-        at : float
-            Seconds, of a clock that does not go back.
-        """
+        """Take down how far the work is, at seconds of a clock that does not go back."""
         if phase != self._phase or (self._seen and step < self._seen[-1][1]):
             self._seen.clear()
             self._phase = phase

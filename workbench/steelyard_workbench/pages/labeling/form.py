@@ -67,13 +67,7 @@ class _Uploaded:
 
 
 class LabelingForm(Viewer):
-    """The form; a price that is not nothing is shown first, and held on the next press.
-
-    Parameters
-    ----------
-    open_job : callable
-        Called with the job that was started.
-    """
+    """The form; a price that is not nothing is shown first, and held on the next press."""
 
     def __init__(
         self,

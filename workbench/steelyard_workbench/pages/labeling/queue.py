@@ -31,14 +31,9 @@ _QUEUES = {"Teachers differ": "differ", "Teachers agree": "agree", "Every row": 
 class LabelQueue(Viewer):
     """The rows of a job whose labels are ready.
 
-    Rows on which all teachers agree are accepted at first, and others are left out.
-
-    Parameters
-    ----------
-    open_dataset : callable
-        Called with the id of the dataset that was made.
-    may_make : bool
-        Whether a dataset is made here: reviewers look at the rows alone.
+    Rows on which all teachers agree are accepted at first, and others are left out. Only who
+    ``may_make`` one makes a dataset of them, which ``open_dataset`` opens by its id: reviewers look
+    at the rows alone.
     """
 
     def __init__(

@@ -47,13 +47,7 @@ _OUTSIDE, _ROOM = 0.005, 0.05
 
 
 class MapChart(Viewer):
-    """The figure.
-
-    Parameters
-    ----------
-    on_selected : callable
-        Called with the places, among the points, of those that are selected.
-    """
+    """The figure; ``on_selected`` is called with the places of the selected points."""
 
     def __init__(
         self,

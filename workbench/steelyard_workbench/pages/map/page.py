@@ -37,10 +37,7 @@ _DOING = {
 class _MappedVersion:
     """A dataset, the version that is looked at, and its map as far as there is one.
 
-    Parameters
-    ----------
-    offered : list of Dataset
-        Others to choose from, where none is chosen.
+    ``offered``: other datasets to choose from, where none is chosen.
     """
 
     dataset: Dataset

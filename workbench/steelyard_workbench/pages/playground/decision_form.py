@@ -65,17 +65,9 @@ def fields_of(decision: Mapping[str, Any]) -> DecisionFields:
 class DecisionForm(Viewer):
     """The fields of one decision, or of several labels at once.
 
-    Parameters
-    ----------
-    fields : DecisionFields
-        First contents of the fields.
-    on_typing : callable
-        Called at every change, those of a text that is not complete yet too.
-    given : mapping, optional
-        The decision that they hold, which is sent as it is until one of them is changed.
-    has_wording : bool
-        Whether a yes/no question always has the fields for the statements of yes and no; else once they
-        hold something.
+    ``on_typing`` is called at every change, those of a text that is not complete yet too. The
+    decision ``given`` is sent as it is until a field is changed. ``has_wording``: a yes/no question
+    always has the fields for the statements of yes and no, not only once they hold something.
     """
 
     def __init__(
@@ -216,10 +208,8 @@ class DecisionForm(Viewer):
     def decisions(self) -> list[dict[str, Any]]:
         """Return the decisions as they are sent: one, or of several labels one for each.
 
-        Raises
-        ------
-        InvalidRequestError
-            When a set of labels has none, or a yes/no decision other outcomes.
+        Raise ``InvalidRequestError`` when a set of labels has none, or a yes/no decision other
+        outcomes.
         """
         if self._kind.value != _SEVERAL:
             return [self._decision()]

@@ -24,18 +24,9 @@ ROW = "row"
 
 @dataclass(frozen=True, slots=True)
 class AskOrigin:
-    """Decisions to ask, and their context.
+    """Decisions to ask, of a row or of a version of a named decision, and their context.
 
-    Parameters
-    ----------
-    text : str
-        Markdown: where they are from.
-    decisions : sequence of mapping
-        As they are sent.
-    row : Example, optional
-        The row that they are of, with the text to fill in.
-    version : NamedVersion, optional
-        The version of a named decision that they are of.
+    ``text`` says in Markdown where they are from.
     """
 
     text: str
@@ -62,10 +53,7 @@ def origin_key(session: Session) -> str:
 def fetch_origin(session: Session) -> AskOrigin:
     """Fetch the content that the page opens with; it blocks.
 
-    Raises
-    ------
-    NotFoundError
-        When the row, or the named decision, is not there.
+    Raise ``NotFoundError`` when the row, or the named decision, is not there.
     """
     key = origin_key(session)
     return _fetch_named(session) if key.startswith("named ") else _fetch_row(session)

@@ -52,14 +52,9 @@ def wording_fields(
 
 
 class ReadAsEditor(Viewer):
-    """The statement of a decision, with *Edit*.
+    """The statement of a decision, as it was sent, with *Edit*.
 
-    Parameters
-    ----------
-    decision : mapping
-        As it was sent.
-    on_edited : callable
-        Takes the statement and its opposite, and asks again.
+    ``on_edited`` takes the statement and its opposite, and asks again.
     """
 
     def __init__(self, decision: Mapping[str, Any], on_edited: Callable[[str, str], None]) -> None:

@@ -38,10 +38,7 @@ def is_guessed(answer: DecideAnswer, base_models: frozenset[str]) -> bool:
 class ReaderOffer(Section):
     """The sentence, and for operators the next step to a reader.
 
-    Parameters
-    ----------
-    ask_both : coroutine function
-        Asks the same question again, the reader of this name too, and shows both answers.
+    ``ask_both`` asks the same question again, the reader of this name too, and shows both answers.
     """
 
     def __init__(

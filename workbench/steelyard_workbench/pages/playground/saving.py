@@ -90,14 +90,9 @@ def _outcome_field(name: str, outcomes: Iterable[str], value: str) -> pmui.Selec
 class WasItRight(Viewer):
     """Asks whether answers were right: feedback on them, and a row with the outcomes that are.
 
-    Parameters
-    ----------
-    answers : sequence of DecideAnswer
-        Answers of different models; they count as right only once pressed.
-    labels : mapping
-        Decision to the outcome that is known to be right, of a row that was asked about.
-    ask_again : callable, optional
-        Asks the same and stores the answer, where it was not stored and costs nothing; blocks.
+    Answers of different models count as right only once pressed. ``labels`` are the known outcomes
+    of a row that was asked about. ``ask_again`` asks the same and stores the answer, where it was
+    not stored and costs nothing; it blocks.
     """
 
     def __init__(

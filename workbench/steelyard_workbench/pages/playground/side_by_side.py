@@ -40,15 +40,7 @@ class Answered:
 class AnswersTogether(Viewer):
     """The answers of several models, each shown when it is there.
 
-    Parameters
-    ----------
-    show : callable
-        Shows one answer.
-
-    Attributes
-    ----------
-    answers : dict
-        Model to its answer or error, of those that have ended.
+    ``answers``: model to its answer or error, of those that have ended.
     """
 
     def __init__(

@@ -26,16 +26,10 @@ _decode = decoder_of(Typed).decode
 
 
 class TypingMemory:
-    """Keeps the texts of the page in the browser tab, and brings them back.
+    """Keeps the texts of the page in the browser tab, and brings them back by ``restore``.
 
-    Parameters
-    ----------
-    key : str
-        Of the account and of the page's first contents: each has its own texts.
-    text : str
-        Text kept earlier in this session; without it the tab is asked.
-    restore : callable
-        Puts texts back into the fields.
+    Each ``key``, of the account and of the page's first contents, has its own texts. Without a
+    ``text`` kept earlier in this session the tab is asked.
     """
 
     def __init__(self, key: str, text: str, restore: Callable[[Typed], None]) -> None:

@@ -103,13 +103,7 @@ class AfterSealing(Viewer):
 
 
 def last_models(evaluations: Sequence[Evaluation]) -> list[str]:
-    """Return the names of the models that the newest evaluated version was scored with.
-
-    Parameters
-    ----------
-    evaluations : sequence of Evaluation
-        Of one dataset, newest first.
-    """
+    """Return the names of the models that the newest evaluated version was scored with."""
     names = [
         evaluation.named if isinstance(evaluation.named, str) else evaluation.model_id
         for evaluation in evaluations

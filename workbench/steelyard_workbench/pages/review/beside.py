@@ -46,10 +46,8 @@ Members = dict[str, dict[str, list[str]]]
 class Beside(Viewer):
     """The panel beside the rows, of which one view is shown.
 
-    Parameters
-    ----------
-    on_outcomes : callable
-        Called with the outcomes of each decision as the draft names them, once they are counted.
+    ``on_outcomes`` is called with the outcomes of each decision as the draft names them, once
+    counted.
     """
 
     def __init__(

@@ -77,13 +77,7 @@ _PLAIN = (
 
 
 class BulkView(Viewer):
-    """Rows in a table.
-
-    Parameters
-    ----------
-    fetch : callable
-        Takes an offset, a limit and an order, and returns a page; runs in a thread.
-    """
+    """Rows in a table; ``fetch`` takes an offset, a limit and an order, and runs in a thread."""
 
     def __init__(
         self,

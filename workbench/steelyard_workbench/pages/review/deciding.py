@@ -41,12 +41,8 @@ _STATE_OF: dict[str, RowState] = {
 class Deciding:
     """Turns a person's decisions into steps.
 
-    Parameters
-    ----------
-    question : callable
-        Returns the decision of the row in focus that keys choose for; ``None`` while there is none.
-    suggestions : callable
-        Returns a model's suggestions.
+    ``question`` returns the decision of the row in focus that keys choose for; ``None`` while there
+    is none. ``suggestions`` returns a model's.
     """
 
     def __init__(
@@ -135,10 +131,7 @@ class Deciding:
     def settle_labels(self, outcomes: Mapping[str, str] | None = None) -> None:
         """Choose no for the labels of the set in focus that have no answer, and go on.
 
-        Parameters
-        ----------
-        outcomes : mapping of str to str, optional
-            Outcomes for labels in their place, by the ids of their decisions.
+        ``outcomes`` are others in their place, by the ids of their decisions.
         """
         row, focus = self._reader.rows.current, self._question()
         labels = None if row is None or focus is None else label_set_of(row.decisions, focus.id)

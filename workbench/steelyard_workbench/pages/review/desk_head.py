@@ -14,14 +14,8 @@ from steelyard.review.wire import MAX_REVIEWER, Draft
 class DeskHead(Viewer):
     """Names the draft and its reviewer; changes the view, seals, and leaves.
 
-    Parameters
-    ----------
-    is_signed_in : bool, default False
-        Whether the name is that of the signed-in user, and stays.
-    on_reviewer : callable
-        Called with another name, empty for none.
-    on_outcomes, on_seal : callable, optional
-        Left out where the user's role does not allow it: then nothing offers it.
+    The name of a signed-in user stays; ``on_reviewer`` is called with another, empty for none.
+    ``on_outcomes`` and ``on_seal`` are left out where the user's role does not allow it.
     """
 
     def __init__(

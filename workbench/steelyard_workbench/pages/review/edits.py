@@ -26,14 +26,7 @@ _GATEWAY = (502, 503, 504)
 
 @dataclass(eq=False, slots=True)
 class Unsent:
-    """Something that was done and is to be sent.
-
-    Parameters
-    ----------
-    kind : {"edit", "bulk", "answer", "outcomes", "undo", "redo"}
-    label : str
-        Its effect, as ``row 12: team is deny``.
-    """
+    """Something to be sent; ``label`` is its effect, as ``row 12: team is deny``."""
 
     kind: str
     label: str

@@ -14,13 +14,7 @@ from steelyard_workbench.kit.problems import typed
 
 
 class NoteDialog(Viewer):
-    """Asks for the note of a row.
-
-    Parameters
-    ----------
-    on_note : callable
-        Called with the row and its note; an empty one removes it.
-    """
+    """Asks for the note of a row; ``on_note`` is called with both, and an empty note removes it."""
 
     def __init__(self, on_note: Callable[[DraftRow, str], None]) -> None:
         super().__init__()

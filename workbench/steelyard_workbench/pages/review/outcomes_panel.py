@@ -28,10 +28,7 @@ Changes = dict[str, dict[str, Any]]
 class OutcomesPanel(Viewer):
     """Edits the outcomes of a draft's decisions.
 
-    Parameters
-    ----------
-    on_edit : callable
-        Called with a decision, the changes of its outcomes, and a sentence on them.
+    ``on_edit`` is called with a decision, the changes of its outcomes, and a sentence on them.
     """
 
     def __init__(

@@ -14,13 +14,7 @@ from steelyard_workbench.pages.review.picker import Picker
 
 
 class ReviewPage(Page):
-    """Decide on rows.
-
-    Attributes
-    ----------
-    desk : Desk or None
-        The review that is shown; ``None`` while a draft is chosen.
-    """
+    """Decide on rows; ``desk`` is the review that is shown, ``None`` while a draft is chosen."""
 
     slug = "review"
     title = "Review"

@@ -32,15 +32,7 @@ _STARTED = "The review is started. It is in the list of reviews on the Review pa
 
 @dataclass(frozen=True, slots=True)
 class DraftList:
-    """Open drafts, newest first.
-
-    Parameters
-    ----------
-    drafts : list of Draft
-        Of the chosen dataset, or of all while none is chosen.
-    next_cursor : str or None
-        Asks for those that are older; ``None`` where there are none.
-    """
+    """Open drafts of the chosen dataset, or of all while none is chosen, newest first."""
 
     drafts: list[Draft]
     next_cursor: str | None
@@ -55,15 +47,7 @@ class ReviewChoices:
 
 
 class Picker(Viewer):
-    """Asks which draft.
-
-    Parameters
-    ----------
-    on_draft : callable
-        Called with the id of the draft that is to be reviewed.
-    on_deleted : callable
-        Called with the id of a draft that was deleted.
-    """
+    """Asks which draft to review or to delete, by its id."""
 
     def __init__(
         self,

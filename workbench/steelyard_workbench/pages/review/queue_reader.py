@@ -28,13 +28,8 @@ _QUIET_S = 1.0
 class QueueReader:
     """Reads a queue of a draft.
 
-    Parameters
-    ----------
-    settled : coroutine function
-        Waits until one's own edits are sent.
-    on_seen : callable
-        Called with rows that are to be shown, also from a thread; returns how those stand that are
-        shown so from now on.
+    ``settled`` waits until one's own edits are sent. ``on_seen`` is called with rows that are to be
+    shown, also from a thread; it returns how those stand that are shown so from now on.
     """
 
     def __init__(
@@ -98,13 +93,7 @@ class QueueReader:
             offset += PAGE_ROWS
 
     async def fetch_ahead(self, n_rows: int) -> list[DraftRow]:
-        """Return undecided rows from the shown one on, fetched as far as they are missing.
-
-        Raises
-        ------
-        SteelyardError
-            When they cannot be loaded.
-        """
+        """Return undecided rows from the shown one on, fetched as far as they are missing."""
         rows = self.rows
         while len(undecided := rows.undecided) < n_rows and not rows.is_complete:
             page = await asyncio.to_thread(self._fetch, rows.offset, MAX_PAGE_ROWS)
@@ -127,13 +116,7 @@ class QueueReader:
         return page
 
     async def fetch_row(self, number: int) -> list[DraftRow]:
-        """Fetch the row of a place in the dataset, whichever queues it is in.
-
-        Raises
-        ------
-        SteelyardError
-            When it cannot be loaded.
-        """
+        """Fetch the row of a place in the dataset, whichever queues it is in."""
         where = {"type": "index", "at_least": number, "below": number + 1}
         page = await asyncio.to_thread(
             self._client.drafts.rows, self._draft_id, "all", where=where, limit=1

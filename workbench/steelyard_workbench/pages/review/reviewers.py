@@ -42,18 +42,9 @@ class ReviewerShares:
 class Reviewers(Viewer):
     """Shows reviewers and their agreement, and assigns rows.
 
-    Parameters
-    ----------
-    chosen : callable
-        Returns the queue and the filter whose rows are assigned.
-    reviewer : callable
-        Returns the name of the user; ``None`` without one.
-    is_signed_in, may_assign : bool
-        Whether reviewers are members of the account, and whether rows are assigned here.
-    on_queue : callable
-        Called with a queue to look at.
-    on_assigned : callable
-        Called once rows have other reviewers.
+    ``chosen`` returns the queue and the filter whose rows are assigned; ``reviewer``, the name of
+    the user or ``None``. Signed in, reviewers are members of the account. ``on_queue`` is called
+    with a queue to look at, ``on_assigned`` once rows have other reviewers.
     """
 
     def __init__(

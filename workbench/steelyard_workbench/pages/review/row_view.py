@@ -56,17 +56,9 @@ OnChoose = Callable[[str, str], None]
 
 
 class RowView(Viewer):
-    """A row in focus.
+    """A row in focus; ``active`` is the place of the decision that the digits choose for.
 
-    Parameters
-    ----------
-    on_choose : callable
-        Called with a decision and the outcome that was chosen for it.
-
-    Attributes
-    ----------
-    active : int
-        Place of the decision that the digits choose for.
+    ``on_choose`` is called with a decision and the outcome that was chosen for it.
     """
 
     def __init__(self, on_choose: OnChoose, on_action: Callable[[str], None]) -> None:
@@ -154,18 +146,10 @@ class RowView(Viewer):
         picked: Mapping[str, str] | None = None,
         note: str = "",
     ) -> None:
-        """Show a row.
+        """Show a row at a place in the queue, as ``Row 12 of 403``.
 
-        Parameters
-        ----------
-        place : str
-            Where it is in the queue, as ``Row 12 of 403``.
-        suggested : mapping, optional
-            Decision to outcome to the probability that a model gives it.
-        picked : mapping, optional
-            Decision to the outcome that was chosen and is not sent.
-        note : str, default ""
-            A remark on the row.
+        ``suggested``: decision to outcome to the probability that a model gives it; ``picked``:
+        decision to the outcome that was chosen and is not sent.
         """
         self.active, self._row = active, row
         self._suggested = suggested or {}

@@ -52,13 +52,7 @@ class ResultPlace(Protocol):
 
 
 class DraftSteps:
-    """A person's steps in a draft, and their results.
-
-    Attributes
-    ----------
-    forbidden : str
-        Why none is taken; empty while they are.
-    """
+    """A person's steps in a draft, and their results; ``forbidden`` says why none is taken."""
 
     reader: QueueReader
 

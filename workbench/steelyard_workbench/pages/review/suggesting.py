@@ -41,14 +41,9 @@ _WHAT = (
 class Suggesting(Viewer):
     """Asks a model about the rows ahead.
 
-    Parameters
-    ----------
-    find : callable
-        Takes a number and returns so many undecided rows of the queue, the shown one first.
-    on_suggested : callable
-        Called once there are suggestions: rows are to be put in their order.
-    on_take : callable
-        Called with undecided rows to be given their suggestions, after the person confirms it.
+    ``find`` takes a number and returns so many undecided rows of the queue, the shown one first.
+    ``on_suggested`` is called once rows are to be put in the order of suggestions, ``on_take`` with
+    undecided rows to be given theirs, after the person confirms it.
     """
 
     def __init__(

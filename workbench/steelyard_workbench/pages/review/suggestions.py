@@ -28,12 +28,7 @@ class Suggestions:
 
     A row is as sure as its least sure decision, and the reviewer agrees with it where all of its
     labels are the suggested ones. Rows that were accepted without being looked at say nothing of
-    agreement.
-
-    Attributes
-    ----------
-    audit : set of int
-        Rows that were drawn to be decided without seeing the suggestion.
+    agreement. ``audit`` has rows that were drawn to be decided without seeing the suggestion.
     """
 
     def __init__(self, model: str = "") -> None:
@@ -88,12 +83,7 @@ class Suggestions:
     def agreement(self, *, at_least: float = 0.0, of_audit: bool = False) -> Measure | None:
         """Return the share of the decided rows where the reviewer agreed; ``None`` before one.
 
-        Parameters
-        ----------
-        at_least : float, default 0
-            Of rows that are as sure as this.
-        of_audit : bool, default False
-            Of rows that were decided without seeing the suggestion.
+        Of rows that are as sure as ``at_least``, or of those of the audit alone.
         """
         agreements = [
             agreed

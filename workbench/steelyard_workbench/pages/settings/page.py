@@ -32,14 +32,9 @@ _PACKAGES = ("steelyard", "panel", "panel-material-ui", "bokeh", "polars", "onnx
 
 @dataclass(frozen=True, slots=True)
 class InstalledVersions:
-    """The versions of the server and the workbench.
+    """The versions of the server's parts and the workbench; empty where the caller may not know.
 
-    Parameters
-    ----------
-    parts : dict of str to str
-        The server's parts and versions; empty where the caller may not know.
-    retention_days : float or None
-        Days that the server stores a decision; ``None`` while none is stored.
+    ``retention_days``: days that the server stores a decision; ``None`` while none is stored.
     """
 
     health: Health

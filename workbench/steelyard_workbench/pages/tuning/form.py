@@ -24,13 +24,7 @@ from steelyard_workbench.parts.datasets.names import dataset_options
 
 
 class TuningForm(Viewer):
-    """The form; a price is shown first, and confirmed by the next press.
-
-    Parameters
-    ----------
-    open_job : callable
-        Called with the job that was started.
-    """
+    """The form; a price is shown first, and confirmed by the next press."""
 
     def __init__(
         self,

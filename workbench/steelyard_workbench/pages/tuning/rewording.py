@@ -18,10 +18,7 @@ _PAGE = 500
 def reworded_dataset(client: Client, job: PromptTuningJob) -> Dataset:
     """Make a dataset of a job's rows whose decision has the tuned words; sides stay.
 
-    Raises
-    ------
-    ValueError
-        When the job improved nothing, or the dataset has too many rows.
+    Raise ``ValueError`` when the job improved nothing, or the dataset has too many rows.
     """
     if job.result is None or job.result.tuned is None:
         raise ValueError("The job found no better wording, so there is none to use.")

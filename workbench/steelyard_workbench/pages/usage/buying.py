@@ -45,10 +45,7 @@ _STATES: dict[PurchaseState, str] = {
 class Purchases(Section):
     """The purchases of the account, and the form that begins one.
 
-    Attributes
-    ----------
-    on_change : callable or None
-        Awaited when a purchase was begun, or its state is another.
+    ``on_change`` is awaited when a purchase was begun, or its state is another.
     """
 
     on_change: Callable[[], Awaitable[None]] | None = None

@@ -41,11 +41,8 @@ def fetch_changes(client: Client, dataset_id: str, older: int, newer: int) -> Ro
 def find_changes(before: pl.DataFrame, after: pl.DataFrame) -> RowChanges:
     """Compare two versions.
 
-    Parameters
-    ----------
-    before, after : polars.DataFrame
-        ``index``, ``context_sha256``, and ``labels``: a list of structs of decision, outcome and
-        value. A row keeps its index from version to version.
+    Their frames have ``index``, ``context_sha256``, and ``labels``: a list of structs of decision,
+    outcome and value. A row keeps its index from version to version.
     """
     removed = before.join(after, on="index", how="anti")["index"].sort().to_list()
     added = after.join(before, on="index", how="anti")

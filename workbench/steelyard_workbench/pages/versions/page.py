@@ -43,15 +43,7 @@ _VIA = {"api": "the API", "jsonl": "JSON Lines", "csv": "CSV", "labeling": "labe
 
 @dataclass(frozen=True, slots=True)
 class VersionHistory:
-    """A dataset and its versions.
-
-    Parameters
-    ----------
-    versions : list of DatasetVersion
-        Newest first.
-    reviews : mapping of int to str
-        Versions that a review was sealed as, with its name.
-    """
+    """A dataset and its versions, newest first, with the names of the reviews sealed as one."""
 
     dataset: Dataset
     versions: list[DatasetVersion]
@@ -60,18 +52,10 @@ class VersionHistory:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The changes of a version.
+    """The changes of the ``newer`` version since the ``older``, which is 0 when there is none.
 
-    Parameters
-    ----------
-    versions : list of DatasetVersion
-        All, newest first.
-    newer, older : int
-        The two that are compared; ``older`` is 0 when there is none.
-    diff : mapping
-        As ``client.datasets.diff`` gives it; empty when there is no older one.
-    is_review : bool
-        Whether the newer one is the older one as a review left it.
+    ``diff`` is as ``client.datasets.diff`` gives it; empty when there is no older one.
+    ``is_review``: whether the newer one is the older one as a review left it.
     """
 
     versions: list[DatasetVersion]

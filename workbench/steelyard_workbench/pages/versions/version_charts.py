@@ -21,13 +21,7 @@ _PALE, _FULL = (0xDC, 0xEF, 0xFB), (0x56, 0xB4, 0xE9)
 
 
 def draw_sides(versions: Sequence[DatasetVersion], open_: Callable[[int], None]) -> BarList:
-    """Draw the rows of each side, a bar a version; a bar opens its version.
-
-    Parameters
-    ----------
-    versions : sequence of DatasetVersion
-        Newest first.
-    """
+    """Draw the rows of each side, a bar a version; a bar opens its version."""
     drawn = versions[:MOST_VERSIONS]
     most = max((version.rows for version in drawn), default=0) or 1
     bars: list[Bar] = []
