@@ -41,8 +41,10 @@ def saved(folder, *, many=False):
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_splits_of_folders_are_sides(tmp_path, many):
-    made = converted(saved(tmp_path / "saved", many=many))
+@pytest.mark.parametrize("folder", ["saved", ".cache/saved", "here/../saved"])
+def test_splits_of_folders_are_sides(tmp_path, folder, many):
+    (tmp_path / "here").mkdir()
+    made = converted(saved(tmp_path / folder, many=many))
     sides = {side: [json.loads(line) for line in lines] for side, lines in made.parts.items()}
     assert {side: len(rows) for side, rows in sides.items()} == {"training": 19, "evaluation": 6}
     assert sides["evaluation"][1]["targets"] == {"label": "spam"}

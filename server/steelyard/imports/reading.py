@@ -229,34 +229,35 @@ def _as_single_export(sources: Sequence[Source], options: Options) -> Table | No
 def _folder(folder: Path, options: Options, name: str = "", kind: str = "folder") -> Table:
     """Read a folder that ``datasets`` saved, one split or all, or a folder with files of rows."""
     unpacked = UnpackedBytes(name or str(folder))
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    paths = _of_single_kind(files)
-    if not paths:
+    # Where the folder is does not say what is in it: it may be ../data, or below a hidden one.
+    files = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+    inners = _of_single_kind(files)
+    if not inners:
         raise ValueError(
             f"{folder} has no .arrow, .parquet, .csv or .jsonl files; give a folder that datasets saved."
         )
-    if all(path.suffix.lower() in _JSON for path in paths):
-        for path in paths:
-            unpacked.check(path.stat().st_size)
-        sources = [Source(str(path.relative_to(folder)), path) for path in paths]
+    sources = [Source(str(inner), folder / inner) for inner in inners]
+    if all(inner.suffix.lower() in _JSON for inner in inners):
+        for inner in inners:
+            unpacked.check((folder / inner).stat().st_size)
         if (export := _as_single_export(sources, options)) is not None:
             return export
     is_saved = any((folder / file).exists() for file in _IS_SAVED)
     tables = []
-    for path in paths:
-        inner = path.relative_to(folder)
+    for inner, source in zip(inners, sources, strict=True):
         split = inner.parts[0] if is_saved and len(inner.parts) > 1 else split_of(inner)
-        if path.suffix == ".arrow":
+        path = folder / inner
+        if inner.suffix == ".arrow":
             table = arrow_table(path, unpacked)
-        elif path.suffix == ".parquet":
+        elif inner.suffix == ".parquet":
             with path.open("rb") as file:
                 table = parquet_table(file, path.name, unpacked)
         else:
             unpacked.add(path.stat().st_size)
-            table = as_export(_text(Source(str(inner), path), options), options.shape)
+            table = as_export(_text(source, options), options.shape)
         tables.append((str(inner), split, table))
     table = _joined(tables, f"{_files(len(tables))} of a {kind}")
-    left = [str(path.relative_to(folder)) for path in files if path not in paths and _is_data(path)]
+    left = [str(inner) for inner in files if inner not in inners and _is_data(inner)]
     return replace(table, notes=[*table.notes, *_not_read(left)])
 
 
