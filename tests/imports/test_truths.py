@@ -69,15 +69,16 @@ def test_other_questions_about_a_context_are_other_rows():
     assert convert(read, guess_mapping(read)).refused == []
 
 
-OWN = "My parcel is late again"
+OWN = "My parcel is late again & again"
 COPIES = pytest.mark.parametrize(
     "copy",
     [
-        "My  PARCEL is late\t again",
-        "<p>My parcel is <b>late</b> again</p>",
-        "My parcel is late again\n\nOn 1 May, Anna wrote:\n> Hello\n> We sent it.",
+        "My  PARCEL is late\t again & again",
+        "<p>My parcel is <b>late</b> again &amp; again</p>",
+        "My parcel is late again &amp; again",
+        "My parcel is late again & again\n\nOn 1 May, Anna wrote:\n> Hello\n> We sent it.",
     ],
-    ids=["case and blanks", "markup", "quoted mail"],
+    ids=["case and blanks", "markup", "names of characters", "quoted mail"],
 )
 
 

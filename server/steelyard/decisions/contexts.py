@@ -7,6 +7,7 @@ out before reading; another language, unknown words and length can only be said.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable
@@ -144,8 +145,14 @@ def own_text(value: Any) -> str:
 
 
 def plain_hash(value: Any, images: Any = None) -> int:
-    """Return the hash of a context without case, blanks, markup and quoted mail, and of its images."""
-    return hash((" ".join(own_text(value).casefold().split()), str(images)))
+    """Return the hash of a context without case, blanks, markup and quoted mail, and of its images.
+
+    >>> plain_hash("Paid &amp; sent") == plain_hash("PAID & <b>sent</b>")
+    True
+    """
+    # A text may have characters as HTML names them without any tag.
+    text = html.unescape(own_text(value)).casefold()
+    return hash((" ".join(text.split()), str(images)))
 
 
 def _read(context: str) -> ReadContext:
