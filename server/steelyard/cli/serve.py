@@ -122,7 +122,7 @@ def serve(
             on_ready(Running(url, model, engine, example))
 
         if settings.workers == 1:
-            _serve_here(settings, listener, announce)
+            serve_here(settings, listener, announce, prepares_jobs=True)
         else:
             _serve_in_workers(settings, listener, announce)
 
@@ -137,16 +137,21 @@ def _measure() -> FittedEngine | None:
     return measure_apart()
 
 
-def _serve_here(
-    settings: Settings, listener: socket.socket, announce: Callable[[str, str], None]
+def serve_here(
+    settings: Settings,
+    listener: socket.socket,
+    announce: Callable[[str, str], None],
+    *,
+    prepares_jobs: bool,
 ) -> None:
+    """Serve on a bound socket until stopped; announce the default model and its engine."""
     from steelyard.app.application import create_app
     from steelyard.app.bootstrap import open_service
     from steelyard.http.logs import configure_logging
     from steelyard.http.server import run_server
 
     configure_logging(settings.log_level, settings.log_format)
-    with open_service(settings, prepares_jobs=True) as services:
+    with open_service(settings, prepares_jobs=prepares_jobs) as services:
         model = services.models.default
         run_server(
             create_app(services),

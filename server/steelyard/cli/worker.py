@@ -16,8 +16,9 @@ import sys
 import threading
 
 from steelyard.cli.failures import FAILED, disk_failures, exit_status, show_failure
+from steelyard.cli.serve import serve_here
 from steelyard.errors import SteelyardError
-from steelyard.settings import InvalidSettingError, Settings, read_settings
+from steelyard.settings import InvalidSettingError, read_settings
 
 _STDIN, _STDOUT = 0, 1
 
@@ -30,29 +31,16 @@ def main(descriptor: int) -> int:
         threading.Thread(
             target=_end_with_supervisor, name="steelyard-lifeline", daemon=True
         ).start()
-        with disk_failures():
-            _serve(socket.socket(fileno=descriptor), settings)
+        with disk_failures(), socket.socket(fileno=descriptor) as listener:
+            serve_here(settings, listener, _announce, prepares_jobs=False)
     except (SteelyardError, InvalidSettingError) as error:
         show_failure(error)
         return exit_status(error)
     return 0
 
 
-def _serve(listener: socket.socket, settings: Settings) -> None:
-    from steelyard.app.application import create_app
-    from steelyard.app.bootstrap import open_service
-    from steelyard.http.logs import configure_logging
-    from steelyard.http.server import run_server
-
-    configure_logging(settings.log_level, settings.log_format)
-    with listener, open_service(settings) as services:
-        model = services.models.default
-
-        def announce() -> None:
-            line = json.dumps({"model": model.name, "engine": model.runs_on}) + "\n"
-            os.write(_STDOUT, line.encode())
-
-        run_server(create_app(services), listener, on_ready=announce)
+def _announce(model: str, engine: str) -> None:
+    os.write(_STDOUT, json.dumps({"model": model, "engine": engine}).encode() + b"\n")
 
 
 def _end_with_supervisor() -> None:
