@@ -14,7 +14,6 @@ import numpy as np
 from steelyard.calibration.bins import N_BINS, bin_columns, ece_from_totals
 from steelyard.calibration.intervals import (
     Interval,
-    basic_interval,
     percentile_interval,
     proportion_interval,
     resample_totals,
@@ -46,6 +45,16 @@ class Estimate:
 
     def __truediv__(self, other: Estimate) -> Estimate:
         return Estimate(self.point / other.point, self.resamples / other.resamples)
+
+
+def basic_interval(point: float, statistics: np.ndarray) -> Interval:
+    """Return the basic interval of a figure that resampling biases upwards, and is not negative.
+
+    Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 5.2.
+    """
+    ends = percentile_interval(statistics)
+    low, high = max(0.0, 2 * point - ends.high), 2 * point - ends.low
+    return Interval(min(low, point), max(high, point), ends.level, "bootstrap-basic")
 
 
 def mean_estimate(estimates: Sequence[Estimate]) -> Estimate:

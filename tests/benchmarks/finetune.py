@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from biencoder import BiEncoder, find_weights
+from estimates import basic_interval
 from finetune_methods import (
     Clock,
     Task,
@@ -37,7 +38,6 @@ from threadpoolctl import threadpool_limits
 
 from models import add_arguments, load_model
 from steelyard.calibration.intervals import (
-    basic_interval,
     mean_interval,
     percentile_interval,
     proportion_interval,

@@ -43,7 +43,6 @@ from steelyard.serving.judge.pool import JudgePool
 from steelyard.serving.judge.prompts import (
     OPPOSITE_TOKENS,
     ask_for_opposite,
-    lettered,
     opposed,
     read_opposite,
 )
@@ -263,7 +262,8 @@ async def contextual(item: Item, judge: CachedJudge) -> np.ndarray:
 async def with_letters(item: Item, judge: CachedJudge) -> np.ndarray:
     """Ask a yes/no as a choice between two letters too."""
     logs = await log_shares(item.context, item.decision, judge)
-    return (logs + await log_shares(item.context, lettered(item.decision), judge)) / 2
+    lettered = RenderedDecision("single", item.decision.question, ("Yes", "No"), ("Yes", "No"))
+    return (logs + await log_shares(item.context, lettered, judge)) / 2
 
 
 async def with_opposite(item: Item, judge: CachedJudge) -> np.ndarray:

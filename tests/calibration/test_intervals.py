@@ -9,8 +9,6 @@ import pytest
 from scipy.stats import binom
 
 from steelyard.calibration.intervals import (
-    Interval,
-    basic_interval,
     mean_interval,
     percentile_interval,
     proportion_interval,
@@ -153,14 +151,6 @@ def test_the_interval_covers_the_true_mean_of_clustered_decisions():
         singly += interval.low <= 0 <= interval.high
     assert by_context >= 180
     assert singly <= 160
-
-
-def test_basic_interval_mirrors_the_percentiles_and_stays_about_the_point():
-    statistics = np.linspace(0.2, 0.4, 401)
-    percentile, basic = percentile_interval(statistics), basic_interval(0.28, statistics)
-    assert basic.low == pytest.approx(0.56 - percentile.high)
-    assert basic.high == pytest.approx(0.56 - percentile.low)
-    assert basic_interval(0.01, statistics) == Interval(0.0, 0.01, 0.95, "bootstrap-basic")
 
 
 @pytest.mark.parametrize(

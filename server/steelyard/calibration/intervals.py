@@ -274,27 +274,6 @@ def percentile_interval(statistics: ArrayLike, *, level: float = 0.95) -> Interv
     return Interval(low, high, level, "bootstrap-percentile")
 
 
-def basic_interval(point: float, statistics: ArrayLike, *, level: float = 0.95) -> Interval:
-    """Return the basic (reverse percentile) interval of a statistic that cannot be negative.
-
-    From 0 up, and always holding ``point``, the statistic of the sample itself. For statistics that
-    resampling biases upwards, calibration error above all: the percentile interval then lies wholly
-    above a small true value, and this one corrects for it. Errors are those of
-    ``percentile_interval``.
-
-    References
-    ----------
-    Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 5.2.
-    """
-    low, high = _quantiles(statistics, level)
-    return Interval(
-        min(max(0.0, 2 * point - high), point),
-        max(2 * point - low, point),
-        level,
-        "bootstrap-basic",
-    )
-
-
 def mean_interval(
     values: ArrayLike,
     *,

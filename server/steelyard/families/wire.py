@@ -41,7 +41,7 @@ ContinueState = Literal[
 #: A family's name; it may be no base model's.
 FAMILY_NAME = r"^[a-z][a-z0-9-]{0,47}\Z"
 MIN_STEPS, MAX_STEPS = 20, 2000
-MAX_LORA_RANK, DEFAULT_LORA_RANK = 16, 8
+MAX_LORA_RANK = 16
 #: The largest seed: it fits a signed 64-bit integer of any library.
 MAX_SEED = 2**63 - 1
 #: The most names one call may switch off or discard.

@@ -7,19 +7,11 @@ from typing import Any
 from msgspec import Struct
 
 
-class ErrorDetail(Struct, frozen=True, kw_only=True):
-    """One failed field of an invalid request."""
-
-    path: list[str | int]
-    message: str
-    type: str | None = None
-
-
 class ErrorInfo(Struct, frozen=True, kw_only=True):
     """The error.
 
-    ``details`` holds ``ErrorDetail`` entries on a validation error; some refusals put other objects
-    there, and most none.
+    ``details`` has ``path``, ``message`` and ``type`` of each field on a validation error; some
+    refusals put other objects there, and most none.
     """
 
     code: str

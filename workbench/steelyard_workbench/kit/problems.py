@@ -22,7 +22,6 @@ class Problem:
     code: str
     request_id: str | None = None
     details: tuple[str, ...] = ()
-    may_pass: bool = True
     is_forbidden: bool = False
     is_lost: bool = False
 
@@ -62,7 +61,6 @@ def problem_of(error: BaseException, title: str) -> Problem:
             error.code,
             request_id=error.request_id,
             details=tuple(details),
-            may_pass=error.retryable,
             is_forbidden=error.code in _FORBIDDEN,
             is_lost=isinstance(error, (ServerUnreachableError, NoAnswerInTimeError)),
         )

@@ -88,11 +88,6 @@ def opposed(decision: RenderedDecision) -> RenderedDecision:
     return RenderedDecision(decision.kind, decision.opposite, BINARY_NAMES, BINARY_NAMES)
 
 
-def lettered(decision: RenderedDecision) -> RenderedDecision:
-    """Return a yes/no decision as a choice between two letters."""
-    return RenderedDecision("single", decision.question, ("Yes", "No"), ("Yes", "No"))
-
-
 def ask_for_opposite(question: str) -> list[dict[str, str]]:
     """Return the messages that let a model write a yes/no question the other way round."""
     return [{"role": "user", "content": _OPPOSITES.format(question=" ".join(question.split()))}]
