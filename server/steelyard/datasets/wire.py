@@ -13,7 +13,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.decisions.policy_wire import AbstainInput
-from steelyard.decisions.wire import MAX_TEMPERATURE, MIN_TEMPERATURE, ImageInput, Kind, Name
+from steelyard.decisions.wire import (
+    MAX_TEMPERATURE,
+    MIN_TEMPERATURE,
+    ImageInput,
+    Kind,
+    MetadataValues,
+    Name,
+)
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.methods import Method
 from steelyard.wire.queries import (
@@ -106,16 +113,7 @@ class RowInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     temperature: Annotated[float, Meta(ge=MIN_TEMPERATURE, le=MAX_TEMPERATURE)] | None = None
     independent: bool | None = None
     store: bool | None = None
-    metadata: (
-        Annotated[
-            dict[
-                Annotated[str, Meta(max_length=64)],
-                Annotated[str, Meta(max_length=512)] | int | float | bool | None,
-            ],
-            Meta(max_length=16),
-        ]
-        | None
-    ) = None
+    metadata: MetadataValues | None = None
 
 
 class CreateDataset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -103,15 +103,15 @@ class ImageInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 #: What a caller keeps beside an answer.
+MetadataValues = Annotated[
+    dict[
+        Annotated[str, Meta(max_length=64)],
+        Annotated[str, Meta(max_length=512)] | int | float | bool | None,
+    ],
+    Meta(max_length=16),
+]
 Metadata = Annotated[
-    Annotated[
-        dict[
-            Annotated[str, Meta(max_length=64)],
-            Annotated[str, Meta(max_length=512)] | int | float | bool | None,
-        ],
-        Meta(max_length=16),
-    ]
-    | None,
+    MetadataValues | None,
     Meta(description="Kept with a stored decision; the model never reads it."),
 ]
 

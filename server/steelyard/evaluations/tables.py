@@ -7,6 +7,12 @@ import sqlalchemy as sa
 from steelyard.jobs.tables import job_columns
 from steelyard.storage.tables import metadata
 
+
+def _of_evaluation() -> sa.Column[str]:
+    refers = sa.ForeignKey("evaluations.id", ondelete="CASCADE")
+    return sa.Column("evaluation_id", sa.Text, refers, primary_key=True)
+
+
 #: One model on the evaluation rows of one version. ``metrics`` and ``error`` are JSON, the hashes
 #: name files of the store of predictions.
 evaluations = sa.Table(
@@ -49,12 +55,7 @@ evaluations = sa.Table(
 evaluation_parts = sa.Table(
     "evaluation_parts",
     metadata,
-    sa.Column(
-        "evaluation_id",
-        sa.Text,
-        sa.ForeignKey("evaluations.id", ondelete="CASCADE"),
-        primary_key=True,
-    ),
+    _of_evaluation(),
     sa.Column("number", sa.Integer, primary_key=True),
     sa.Column("rows", sa.Integer, nullable=False),
     sa.Column("sha256", sa.Text, nullable=False),
@@ -67,12 +68,7 @@ evaluation_parts = sa.Table(
 evaluation_partitions = sa.Table(
     "evaluation_partitions",
     metadata,
-    sa.Column(
-        "evaluation_id",
-        sa.Text,
-        sa.ForeignKey("evaluations.id", ondelete="CASCADE"),
-        primary_key=True,
-    ),
+    _of_evaluation(),
     sa.Column("number", sa.Integer, primary_key=True),
     sa.Column("first", sa.Integer, nullable=False),
     sa.Column("rows", sa.Integer, nullable=False),

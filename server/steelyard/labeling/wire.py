@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.datasets.wire import DatasetName, Fraction, InputReceipt, RowDecisionInput
-from steelyard.decisions.wire import Name
+from steelyard.decisions.wire import MetadataValues, Name
 from steelyard.labeling.judging import Targets, Weighting
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.limits import MAX_DECISIONS
@@ -98,16 +98,7 @@ class SourceRowInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         Annotated[list[RowDecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)] | None,
         Meta(description="Left out where the job gives decisions for all such rows."),
     ] = None
-    metadata: (
-        Annotated[
-            dict[
-                Annotated[str, Meta(max_length=64)],
-                Annotated[str, Meta(max_length=512)] | int | float | bool | None,
-            ],
-            Meta(max_length=16),
-        ]
-        | None
-    ) = None
+    metadata: MetadataValues | None = None
 
 
 class UploadQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -1,22 +1,8 @@
 """Held-out scoring: every labelled decision of the evaluation rows, by every model concerned.
 
-The columns of ``records.parquet``:
-
-================ ============================================================================
-column           holds
-================ ============================================================================
-group            adapted, base or parent: which model scored it
-row              place of the decision's row among the evaluation rows, from 0
-place            place of the decision in its row, from 0
-context_sha256   names the context
-decision_id      which decision
-kind             single, binary or ordinal
-outcomes         names of the outcomes, in order
-probabilities    of each outcome
-labels           of each outcome: its target or its reward
-================ ============================================================================
-
-Rows come by group in that order, and within a group in dataset order and then decision order.
+The columns of ``records.parquet`` are ``group`` (adapted, base or parent: which model scored it) and
+those of ``steelyard.evaluations.prediction_columns`` up to ``labels``. Rows come by group in that
+order, and within a group in dataset order and then decision order.
 """
 
 from __future__ import annotations
@@ -44,19 +30,8 @@ from steelyard.wire.methods import Method
 
 #: Groups of models in the order of the file.
 GROUPS: tuple[RecordGroup, ...] = ("adapted", "base", "parent")
-_SHARED = (
-    "row",
-    "place",
-    "context_sha256",
-    "decision_id",
-    "kind",
-    "outcomes",
-    "probabilities",
-    "labels",
-)
-SCHEMA = pa.schema(
-    [pa.field("group", pa.string(), nullable=False), *(PREDICTIONS.field(n) for n in _SHARED)]
-)
+_N_SHARED = PREDICTIONS.get_field_index("labels") + 1
+SCHEMA = pa.schema([pa.field("group", pa.string(), nullable=False), *list(PREDICTIONS)[:_N_SHARED]])
 
 #: Outcomes of the decisions that are scored and made durable together: about a second's work.
 _PART_OUTCOMES = 4096
