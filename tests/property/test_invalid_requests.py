@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from steelyard.app.application import ROUTES
+from steelyard.datasets.from_feedback_wire import RowsFromFeedback
+from steelyard.datasets.wire import CreateDataset, RenameDataset
 from steelyard.errors import (
     ImagesNotSupportedError,
     InvalidRequestError,
@@ -19,6 +21,13 @@ from steelyard.errors import (
     SteelyardError,
 )
 from steelyard.http.pipeline import open_call
+from steelyard.labeling.wire import CreateLabelingJob
+from steelyard.named.wire import ChangeNamedDecision, CreateNamedDecision
+from steelyard.review.requests import MoveAssigned
+from steelyard.review.wire import CreateDraft, SealDraft, UndoEdit
+from steelyard.views.wire import SaveView
+from steelyard.webhooks.wire import CreateWebhook
+from steelyard.wire.payloads import read_payload
 from support.decisions.factories import make_request_dict, make_service, violations_of
 from support.decisions.strategies import few, foreign_values, json_values, mutated, names, requests
 
@@ -185,3 +194,28 @@ def test_no_text_that_is_stored_has_nul(route: Any) -> None:
             open_call(route, SimpleNamespace(), json.dumps(value).encode())
         [detail] = refused.value.body()["error"]["details"]
         assert (detail["path"], detail["type"]) == (["body", *path], "nul")
+
+
+@pytest.mark.parametrize(
+    ("shape", "field"),
+    [
+        (CreateDataset, "name"),
+        (RenameDataset, "name"),
+        (RowsFromFeedback, "name"),
+        (CreateLabelingJob, "name"),
+        (CreateDraft, "name"),
+        (SealDraft, "name"),
+        (UndoEdit, "reviewer"),
+        (MoveAssigned, "from"),
+        (CreateNamedDecision, "owner"),
+        (ChangeNamedDecision, "owner"),
+        (SaveView, "name"),
+        (CreateWebhook, "description"),
+    ],
+)
+def test_names_for_people_are_on_one_line(shape: type[Any], field: str) -> None:
+    for text in ("two\nlines", "ends\n", "\r", "\ttab", "\x7f"):
+        with pytest.raises(InvalidRequestError) as refused:
+            read_payload({field: text}, shape)
+        found = {tuple(detail["path"]): detail["type"] for detail in refused.value.details}
+        assert found[("body", field)] == "wrong_form"

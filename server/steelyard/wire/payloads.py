@@ -21,7 +21,7 @@ from msgspec import inspect
 
 from steelyard.wire.decoding import convert, converter_to
 from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.schemas import portable_pattern
+from steelyard.wire.schemas import ONE_LINE, portable_pattern
 from steelyard.wire.violations import BODY, Path, Violations, show
 
 T = TypeVar("T")
@@ -70,6 +70,11 @@ async def work_on(work: Callable[..., T], *what: object, is_long: bool) -> T:
 #: NUL as JSON has it (or a backslash before what looks like it), and what is wrong with it.
 _NUL = b"\\u0000"
 _HAS_NUL = ("has the character NUL (U+0000); send it without.", "nul")
+#: What is wrong with a text by the pattern that it does not match.
+_FORMS = {
+    ONE_LINE: "has a line feed or another control character; write it on one line.",
+    r"\S": "is blank; write something, or leave it out.",
+}
 # Nobody mistypes a name of more characters than this, and comparing long texts is slow.
 _COMPARED_CHARACTERS = 64
 _NOUNS: dict[type[inspect.Type], str] = {
@@ -200,8 +205,8 @@ def _walk(value: object, expected: inspect.Type, path: Path, violations: Violati
     elif isinstance(expected, inspect.StrType):
         _check_length(value, expected, path, violations)  # type: ignore[arg-type]
         if expected.pattern and re.search(expected.pattern, str(value)) is None:
-            form = portable_pattern(expected.pattern)
-            violations.add(path, f"does not match {form}; correct it.", "wrong_form")
+            form = f"does not match {portable_pattern(expected.pattern)}; correct it."
+            violations.add(path, _FORMS.get(expected.pattern, form), "wrong_form")
     elif isinstance(expected, inspect.IntType | inspect.FloatType):
         _check_bounds(value, expected, path, violations)  # type: ignore[arg-type]
     elif isinstance(expected, inspect.LiteralType) and value not in expected.values:
