@@ -48,6 +48,7 @@ def _open_runs(
         reader_for=bases.reader_for,
         threads=house.settings.threads,
         held_out=HeldOutEvaluations(house.frames("evaluations"), datasets, models),
+        dataset_files=house.frames("datasets"),
     )
 
 

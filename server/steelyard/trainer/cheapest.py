@@ -22,7 +22,7 @@ from steelyard.wire.origins import counts
 #: How much of the decisions words alone may be less right on: one in a hundred.
 MARGIN = 0.01
 #: Requests that each model is timed on, and seconds of one core after which no other begins.
-_TIMED, _MOST_S = 64, 0.5
+_TIMED, _MOST_S = 32, 0.2
 
 
 def compare_words(

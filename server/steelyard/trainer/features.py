@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -31,8 +32,7 @@ from steelyard.scoring.head_specs import evidence_of
 from steelyard.scoring.heads import fingerprint
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 from steelyard.trainer.rows import TuningRow
-
-Floats = NDArray[np.float32]
+from steelyard.trainer.vectors import Floats, in_half_precision
 
 #: Characters that the base reads of a fine-tune's rows: at most, 150,000 tokens; at most where rows
 #: are few; and of a row, where that is between the two.
@@ -52,19 +52,21 @@ class Features:
     """The features of the rows."""
 
     width: int
-    vectors: dict[str, Floats]  # by text: of every context and every outcome
+    vectors: dict[str, Floats]  # by text: of every context and every outcome, in half precision
     base: dict[int, ScoredDecision]
     evidence: dict[int, Floats] = field(default_factory=dict)  # a reader's: see ``evidence_of``
 
     def sparing(
         self, embed: Callable[[Sequence[str]], Floats]
     ) -> Callable[[Sequence[str]], Floats]:
-        """Return ``embed`` without reading again the texts whose vectors are here."""
+        """Return ``embed`` for texts whose vectors are not here; those that it reads then are."""
 
         def vectors_of(texts: Sequence[str]) -> Floats:
             missing = [text for text in dict.fromkeys(texts) if text not in self.vectors]
-            read = dict(zip(missing, embed(missing), strict=True)) if missing else {}
-            return np.stack([read[text] if text in read else self.vectors[text] for text in texts])
+            if missing:
+                read = in_half_precision(embed(missing))
+                self.vectors.update(zip(missing, read, strict=True))
+            return np.stack([self.vectors[text] for text in texts])
 
         return vectors_of
 
@@ -77,22 +79,23 @@ def compute_features(
     *,
     chosen: Sequence[int] | None = None,
     reader: EvidenceReader | None = None,
+    stored: Mapping[str, Floats] = MappingProxyType({}),
 ) -> Features:
     """Read the rows with a scorer; parts that are in the folder are not read again.
 
     ``on_progress`` gets the characters read and their total; ``chosen`` are the places of the rows
     that the base reads, by default those of ``choose_base_rows``. A ``reader`` reads those of
-    ``choose_evidence_rows``.
+    ``choose_evidence_rows``. Texts whose vectors are ``stored`` are not read.
     """
     embed: Any = getattr(scorer, "embed", None)
-    texts = _texts_of(rows) if embed is not None else []
+    texts = [text for text in _texts_of(rows) if text not in stored] if embed is not None else []
     chosen = choose_base_rows(rows) if chosen is None else chosen
     evidenced = [] if reader is None else choose_evidence_rows(rows)
     read_rows = [rows[i] for i in (*chosen, *evidenced)]
     n_total = sum(map(len, texts)) + sum(map(reading_cost, read_rows))
     n_done = 0
     identity = [scorer.name, scorer.engine, getattr(scorer, "sha256", "")]
-    vectors: dict[str, Floats] = {}
+    vectors = dict(stored) if embed is not None else {}
     for part in _parts(texts, _TEXTS_A_PART):
         arrays = _read_cached(folder, "texts", [*identity, *part], partial(_embed, embed, part))
         vectors.update(zip(part, arrays["vectors"], strict=True))
@@ -179,7 +182,7 @@ def reading_cost(row: TuningRow) -> int:
 def _embed(
     embed: Callable[[Sequence[str]], Floats], texts: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
-    return {"vectors": np.asarray(embed(texts), np.float32)}
+    return {"vectors": in_half_precision(embed(texts))}
 
 
 def _score(scorer: Scorer, rows: Sequence[TuningRow]) -> dict[str, NDArray[Any]]:

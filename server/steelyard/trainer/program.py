@@ -74,11 +74,13 @@ from steelyard.trainer.task import (
     RESULT,
     ROWS,
     TASK,
+    VECTORS,
     FineTuneFailure,
     FineTuneResult,
     FineTuneTask,
     ProgramPhase,
 )
+from steelyard.trainer.vectors import Floats, key_of, read_vectors, write_vectors
 
 _CURVE = "curve.jsonl"
 _PHASES, _FEATURES, _LORA, _HEADS, _SCORES = "phases", "features", "lora", "heads", "scores"
@@ -157,8 +159,9 @@ class _Program:
             self._reader = origin.scorer.reader  # a family that reads evidence goes on with it
         adapter = self._train_lora(rows, base, origin)
         scorer = self._scorer_of(base, origin, adapter)
-        report = self._fit_heads(rows, scorer, origin, adapter)
-        table, by_words = self._score(rows, base, parent, scorer)
+        remembering = RememberingScorer(scorer)
+        report = self._fit_heads(rows, remembering, origin, adapter)
+        table, by_words = self._score(rows, base, parent, remembering)
         words = self._compare_words(rows, table, by_words, scorer)
         heads = self._folder / _HEADS
         if words is not None and words.as_right and task.heads == "cheapest":
@@ -294,14 +297,20 @@ class _Program:
         )
 
     def _fit_heads(
-        self, rows: ReadRows, scorer: Scorer, parent: _Parent | None, adapter: Path | None
+        self,
+        rows: ReadRows,
+        remembering: RememberingScorer,
+        parent: _Parent | None,
+        adapter: Path | None,
     ) -> FitReport:
         note = self._folder / _PHASES / "heads.json"
         done = read_struct(note, FitReport)
         if done is not None:
             return done
-        task, reporter = self._task, self._reporter
+        task, reporter, scorer = self._task, self._reporter, remembering.scorer
         tuning = self._tuning_rows(rows, parent, adapter)
+        # Those of a base with an adapter are others.
+        stored = self._stored_vectors(rows) if adapter is None else {}
 
         def on_features(step: int, steps: int) -> None:
             reporter.tell("features", step, steps, message="Reading the training rows.")
@@ -317,7 +326,13 @@ class _Program:
             Features(0, {}, {})
             if task.heads == "words"
             else compute_features(
-                tuning, scorer, features_folder, on_features, chosen=chosen, reader=self._reader
+                tuning,
+                scorer,
+                features_folder,
+                on_features,
+                chosen=chosen,
+                reader=self._reader,
+                stored=stored,
             )
         )
         folder.mkdir(exist_ok=True)
@@ -337,14 +352,25 @@ class _Program:
         )
         by_words = TrainingTexts.of(training, evaluation, word_vectors, of_words=True)
         by_words.save(folder / WORDS_ALONE)
-        embed = getattr(scorer, "embed", None)
+        # Held-out contexts that are read here are not read again to score them.
+        embed = getattr(remembering, "embed", None)
         if task.heads == "words":
             by_words.save(folder)
         elif embed is not None and features.vectors:
             TrainingTexts.of(training, evaluation, features.sparing(embed)).save(folder)
+            if adapter is None:
+                contexts = sorted({*training, *evaluation} & features.vectors.keys())
+                read = {key_of(text): features.vectors[text] for text in contexts}
+                write_vectors(self._folder / VECTORS, read)
         flush_tree(folder)
         write_struct(note, report)
         return report
+
+    def _stored_vectors(self, rows: ReadRows) -> dict[str, Floats]:
+        """Return the vectors of contexts that were read before."""
+        stored = read_vectors(self._folder / VECTORS)
+        keys = {row.context: key_of(row.context) for row in (*rows.training, *rows.evaluation)}
+        return {text: stored[key] for text, key in keys.items() if key in stored}
 
     def _tuning_rows(
         self, rows: ReadRows, parent: _Parent | None, adapter: Path | None
@@ -364,13 +390,18 @@ class _Program:
         ]
 
     def _score(
-        self, rows: ReadRows, base: TrainedBase, parent: _Parent | None, scorer: Scorer
+        self,
+        rows: ReadRows,
+        base: TrainedBase,
+        parent: _Parent | None,
+        remembering: RememberingScorer,
     ) -> tuple[pa.Table, pa.Table]:
         """Score the held-out rows by every group of models, and by words alone as the adapted one."""
         reporter = self._reporter
-        readers = {id(reader): RememberingScorer(reader) for reader in (base.scorer, scorer)}
+        readers = {id(base.scorer): RememberingScorer(base.scorer)}
+        readers[id(remembering.scorer)] = remembering
         models: dict[RecordGroup, Scorer] = {
-            "adapted": self._tuned(self._folder / _HEADS, readers[id(scorer)]),
+            "adapted": self._tuned(self._folder / _HEADS, remembering),
             "base": readers[id(base.scorer)],
         }
         temperatures = dict.fromkeys(GROUPS, base.temperatures)
@@ -400,7 +431,7 @@ class _Program:
             on_part=forget,
             on_progress=on_progress,
         )
-        words = self._tuned(self._folder / _HEADS / WORDS_ALONE, readers[id(scorer)])
+        words = self._tuned(self._folder / _HEADS / WORDS_ALONE, remembering)
         by_words = score_held_out(
             rows.evaluation,
             {"adapted": words},

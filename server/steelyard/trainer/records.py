@@ -47,19 +47,19 @@ class RememberingScorer:
     """
 
     def __init__(self, scorer: Scorer) -> None:
-        self._scorer = scorer
+        self.scorer = scorer
         self._scored: dict[tuple[str, RenderedDecision], ScoredDecision] = {}
         self._vectors: dict[str, NDArray[np.float32]] = {}
 
     @property
     def name(self) -> str:
         """Name of the base model."""
-        return self._scorer.name
+        return self.scorer.name
 
     @property
     def engine(self) -> str:
         """Engine and precision."""
-        return self._scorer.engine
+        return self.scorer.engine
 
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
         """Score every decision of every request, in the order given."""
@@ -72,7 +72,7 @@ class RememberingScorer:
             ]
             if decisions:
                 missing.append(RenderedRequest(request.context, tuple(decisions)))
-        scored = self._scorer.score(missing) if missing else []
+        scored = self.scorer.score(missing) if missing else []
         for request, answers in zip(missing, scored, strict=True):
             for decision, answer in zip(request.decisions, answers, strict=True):
                 self._scored[request.context, decision] = answer
@@ -83,10 +83,10 @@ class RememberingScorer:
 
     def __getattr__(self, name: str) -> object:
         # ``embed`` and ``sha256`` are there exactly where the scorer below has them.
-        if name == "embed" and hasattr(self._scorer, "embed"):
+        if name == "embed" and hasattr(self.scorer, "embed"):
             return self._embed
         if name == "sha256":
-            return getattr(self._scorer, name)
+            return getattr(self.scorer, name)
         raise AttributeError(name)
 
     def forget(self) -> None:
@@ -96,13 +96,13 @@ class RememberingScorer:
 
     def close(self) -> None:
         """Close the scorer below."""
-        self._scorer.close()
+        self.scorer.close()
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if missing:
             embed: Callable[[Sequence[str]], NDArray[np.float32]]
-            embed = self._scorer.embed  # type: ignore[attr-defined]  # asked for where it is there
+            embed = self.scorer.embed  # type: ignore[attr-defined]  # asked for where it is there
             self._vectors.update(zip(missing, embed(missing), strict=True))
         return np.stack([self._vectors[text] for text in texts])
 

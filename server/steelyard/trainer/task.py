@@ -5,6 +5,7 @@ file              holds
 ================= ==============================================================================
 task.json         ``FineTuneTask``: the training task, given
 rows.jsonl        ``TaskRow``, one a line: training and held-out rows, given
+vectors           vectors of contexts by the base: those that are stored, and then those read too
 progress.jsonl    ``Progress``, one a line, appended as it happens
 features/, …      the durable result of each phase; a program started again goes on from it
 model/            the artifact, named by the SHA-256 of its manifest once it is stored
@@ -32,6 +33,7 @@ from steelyard.wire.training import CurvePoint, HeadsKind, Phase
 MODULE = "steelyard.trainer"
 TASK, ROWS, PROGRESS = "task.json", "rows.jsonl", "progress.jsonl"
 ANSWERS = "base.jsonl"
+VECTORS = "vectors.safetensors"
 RECORDS, RESULT, ERROR = "records.parquet", "result.json", "error.json"
 #: The folder of the artifact.
 MODEL = "model"

@@ -64,10 +64,21 @@ def vectors_of(
     vectors = np.concatenate(
         [embed(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
     )
+    store_vectors(store, part, scorer, vectors)
+    return indexes, vectors
+
+
+def contexts_of_part(store: FrameStore, part: Part) -> list[str]:
+    """Return the contexts of a part's rows."""
+    with store.open(f"{part.sha256}.parquet") as file:
+        return pl.read_parquet(file, columns=["context"])["context"].to_list()
+
+
+def store_vectors(store: FrameStore, part: Part, scorer: str, vectors: Vectors) -> None:
+    """Store the vectors of a part's rows, in half precision."""
     file_bytes = io.BytesIO()
     np.save(file_bytes, vectors.astype(np.float16), allow_pickle=False)
     store.put_beside(_name_of(part, scorer), file_bytes.getvalue())
-    return indexes, vectors
 
 
 def stored_vectors(store: FrameStore, part: Part, scorer: str) -> Vectors | None:

@@ -24,8 +24,10 @@ from sqlalchemy import Connection
 
 from steelyard import errors
 from steelyard.caller import Caller
+from steelyard.datasets.frames.vectors import scorer_of
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
+from steelyard.datasets.versions import Manifest
 from steelyard.evaluations.measures.gate_rules import NEEDED
 from steelyard.families.fine_tune_store import events_of, set_progress
 from steelyard.families.fine_tune_wire import EventType, JobError
@@ -41,6 +43,7 @@ from steelyard.families.fine_tuning.progress import (
     progress_to_wire,
 )
 from steelyard.families.fine_tuning.rows import TuningRows
+from steelyard.families.fine_tuning.vectors import store_read, write_stored
 from steelyard.families.lineage.continuing import trained_version
 from steelyard.families.lineage.draft import LineageChange
 from steelyard.families.lineage.fine_tunes import (
@@ -132,6 +135,7 @@ class FineTuneRuns(Work):
     reader_for: Callable[[HeadsKind | UnsetType], Path | None] = lambda _: None
     slice_s: float = SLICE_S
     held_out: HeldOutEvaluations | None = None
+    dataset_files: FrameStore | None = None
     now: Callable[[], float] = time.time
 
     def __post_init__(self) -> None:
@@ -358,6 +362,9 @@ class FineTuneRun(Run):
             parent = work.artifacts.fetch(stored.artifacts[job.parent])
             parent_base = work.bases(base_before) if is_move else None
         learned = self._still_there(learned_from(stored.lineage, job.parent))
+        if job.hyperparameters.lora_rank == 0 and job.hyperparameters.heads != "words":
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._exchange_vectors(job, at, write_stored)
         write_folder(
             self._folder,
             job,
@@ -372,6 +379,17 @@ class FineTuneRun(Run):
             reader=work.reader_for(job.hyperparameters.heads),
             stopping=self.stopping,
         )
+
+    def _exchange_vectors(
+        self,
+        job: FineTune,
+        at: DatasetAt,
+        exchange: Callable[[Path, FrameStore, Manifest, str], None],
+    ) -> None:
+        """Exchange vectors of a dataset's rows by the base model between their store and the folder."""
+        base, store = self._work.find_base(job.base), self._work.dataset_files
+        if base is not None and base.embed is not None and store is not None:
+            exchange(self._folder, store, at.manifest, scorer_of(base.evaluation_key))
 
     def _still_there(self, versions: Iterable[tuple[str, int]]) -> list[DatasetAt]:
         """Return versions of datasets, but for those that are deleted."""
@@ -392,6 +410,9 @@ class FineTuneRun(Run):
         work = self._work
         artifact = work.artifacts.put(self._folder / MODEL) if result.gate.passed else None
         held_out = self._evaluate(job, result)
+        with suppress(errors.SteelyardError):  # the dataset may be gone, and the model is there
+            at = self._dataset_at(job.dataset_id, job.dataset_version)
+            self._exchange_vectors(job, at, store_read)
         with work.records.draft() as draft:
             shutil.copyfile(self._folder / RECORDS, draft)
             records, _ = work.records.adopt(draft, _RECORDS_SUFFIX)

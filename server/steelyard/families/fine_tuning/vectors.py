@@ -1,0 +1,37 @@
+"""Vectors of a dataset's rows: a trainer starts with those that are stored, and the others are stored then.
+
+Near copies, suspects, searches and maps of the dataset use the same ones.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from steelyard.datasets.frames.vectors import contexts_of_part, store_vectors, stored_vectors
+from steelyard.datasets.versions import Manifest
+from steelyard.storage.frame_store import FrameStore
+from steelyard.trainer.task import VECTORS
+from steelyard.trainer.vectors import Floats, key_of, read_vectors, write_vectors
+
+
+def write_stored(folder: Path, store: FrameStore, manifest: Manifest, scorer: str) -> None:
+    """Write the stored vectors of a version's rows into the folder of a trainer."""
+    vectors: dict[bytes, Floats] = {}
+    for part in manifest.parts:
+        stored = stored_vectors(store, part, scorer)
+        if stored is not None:
+            vectors.update(zip(map(key_of, contexts_of_part(store, part)), stored, strict=True))
+    if vectors:
+        write_vectors(folder / VECTORS, vectors)
+
+
+def store_read(folder: Path, store: FrameStore, manifest: Manifest, scorer: str) -> None:
+    """Store the vectors that a trainer read, of every part all of whose rows it read."""
+    read = read_vectors(folder / VECTORS)
+    for part in manifest.parts if read else ():
+        if stored_vectors(store, part, scorer) is None:
+            keys = [key_of(context) for context in contexts_of_part(store, part)]
+            if read.keys() >= set(keys):
+                store_vectors(store, part, scorer, np.stack([read[key] for key in keys]))
