@@ -9,14 +9,17 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
+from sqlalchemy import update
 
-from steelyard.errors import NotFoundError
+from steelyard.caller import Caller
+from steelyard.errors import ModelUnavailableError, NotFoundError
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.models.judge_setup import JudgeSetup
 from steelyard.models.judge_wire import JudgeCheck, SetupTask
 from steelyard.models.route_setup import RouteSetup
 from steelyard.models.setup_run import Outcome, SetupRuns
-from steelyard.models.setups import LastSetups
+from steelyard.models.setups import LastSetups, ModelSetups
+from steelyard.models.tables import model_setups
 from steelyard.serving.connected.declared import ConnectedModel, ModelsFile, write_models
 from steelyard.storage import open_state
 from support.api.error_shape import assert_canonical_error
@@ -85,6 +88,33 @@ def test_a_route_that_was_removed_elsewhere_is_none():
     assert asyncio.run(routes.remove("bad")).deleted
     with pytest.raises(NotFoundError):
         asyncio.run(routes.remove("gone"))
+
+
+def test_one_that_is_being_stopped_is_not_gone_on_with(state):
+    house = SimpleNamespace(
+        state=state,
+        writes=None,
+        now=lambda: 1.0,
+        wake=lambda: None,
+        has_accounts=False,
+        settings=SimpleNamespace(job_queue=9, job_queue_per_account=9),
+    )
+    setups, caller = ModelSetups(house, None), Caller("local", None, "full", "")
+
+    def begin_download():
+        asyncio.run(setups.begin(caller, "download", "far"))
+
+    def become(status):
+        stored = update(model_setups).values(status=status)
+        state.write_now(lambda connection: connection.execute(stored))
+
+    for status in ("running", "cancelled"):
+        begin_download()
+        become(status)
+    begin_download()
+    become("cancelling")
+    with pytest.raises(ModelUnavailableError, match="wait until it has ended"):
+        begin_download()
 
 
 def test_one_goes_on_and_is_stopped_as_a_job(checks, tmp_path):

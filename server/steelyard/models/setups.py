@@ -137,7 +137,7 @@ class ModelSetups(JobQueue[ModelSetup, ModelSetupPage]):
 
         def work(connection: Connection) -> None:
             for row in _unfinished(connection, name):
-                if row.kind == kind and kind in _RESUMED:
+                if row.kind == kind and kind in _RESUMED and row.status != "cancelling":
                     return
                 raise ModelUnavailableError(
                     f"The {row.kind} of {name} goes on; wait until it has ended, and try again."
