@@ -15,7 +15,11 @@ from msgspec import structs
 import steelyard
 from steelyard.alarms import store
 from steelyard.alarms.golden import Answers, compare_answers
-from steelyard.alarms.golden_checks import GoldenRowChecks, reason_to_check
+from steelyard.alarms.golden_checks import (
+    GoldenRowChecks,
+    checks_with_answers,
+    reason_to_check,
+)
 from steelyard.alarms.golden_wire import CheckGoldenRows, GoldenCheck
 from steelyard.app.job_runtime import open_worker
 from steelyard.caller import Caller
@@ -177,14 +181,44 @@ LAST = GoldenCheck(
         ({"provider_model": ""}, ""),
         ({"software": "0.1.9"}, f"this is version {__version__}, and was 0.1.9"),
         ({"software": "0.1.9", "is_here": False}, ""),
-        ({"is_only_frozen": True}, "it is seen what moves by chance"),
+        ({"n_before": 1}, "it is seen what moves by chance"),
+        ({"n_before": 0}, "its answers are to be frozen"),
     ],
 )
 def test_reasons_to_check(change, expected):
-    options = {"is_only_frozen": False, "is_here": True, "is_due": False, **change}
+    options = {"is_here": True, "is_due": False, "since": -1.0, **change}
     last = structs.replace(LAST, software=options.pop("software", __version__))
+    before = [last] * options.pop("n_before", 2)
     key, provider = options.pop("model_key", "key"), options.pop("provider_model", "far-1")
-    assert reason_to_check(last, key, provider, **options) == expected
+    assert reason_to_check(before, key, provider, **options) == expected
+
+
+def test_hosts_that_differ_do_not_ask_in_turn():
+    """One host has another engine, version and name of the provider's model than the other."""
+    hosts = [("key", __version__, "far-1"), ("other", "0.1.9", "far-2")]
+    before = [
+        structs.replace(LAST, model_key=key, software=software, provider_model=name)
+        for key, software, name in hosts
+    ]
+    options = {"is_here": True, "is_due": False}
+    for known in (before, before[::-1]):
+        assert reason_to_check(known, "key", "far-1", since=-1.0, **options) == ""
+    # After the hours that were set only the last one counts.
+    changed = reason_to_check(before, "key", "far-1", since=1.0, **options)
+    assert changed == "the model, or its settings, changed"
+
+
+def test_a_check_that_failed_is_not_what_later_ones_are_held_to():
+    checks = [
+        structs.replace(LAST, number=number, status=status, subject=subject)
+        for number, status, subject in (
+            (1, "failed", "far"),
+            (2, "frozen", "far"),
+            (3, "frozen", "near"),
+            (4, "unchanged", "far"),
+        )
+    ]
+    assert [each.number for each in checks_with_answers(checks, "far")] == [2, 4]
 
 
 def answers(tops):

@@ -172,14 +172,11 @@ class GoldenRowChecks:
         hosted = self._registry.find(evaluated.id)
         provider_model = "" if hosted is None else hosted.provider_model()
         is_here = hosted is None or not hosted.is_connected
-        of_subject = [
-            each for each in checks if each.subject == subject and each.status != "failed"
-        ]
         because = because or reason_to_check(
-            of_subject[-1] if of_subject else None,
+            checks_with_answers(checks, subject),
             evaluated.evaluation_key,
             provider_model,
-            is_only_frozen=len(of_subject) == 1,
+            since=now - golden.every_hours * _HOUR_S,
             is_here=is_here,
             is_due=is_due,
         )
@@ -263,9 +260,7 @@ class GoldenRowChecks:
         return ended
 
     def _measure(self, check: GoldenCheck, before: Sequence[GoldenCheck]) -> GoldenCheck:
-        same = [
-            each for each in before if each.subject == check.subject and each.status != "failed"
-        ]
+        same = checks_with_answers(before, check.subject)
         now = self._answers(check)
         if not same:
             message = f"{len(now.records):,} answers of {check.subject} were frozen."
@@ -310,13 +305,16 @@ class GoldenRowChecks:
         before = _encode(checks[-1])
         if not rows.change_golden_check(connection, account_id, model, check.number, before, body):
             return  # another process has written it
-        frozen = [each.number for each in checks if each.subject == check.subject][:2]
+        frozen = checks_with_answers(checks, check.subject)[:2]
         rows.forget_golden_checks(
-            connection, account_id, model, before=check.number - _MOST_CHECKS, but=frozen
+            connection,
+            account_id,
+            model,
+            before=check.number - _MOST_CHECKS,
+            but=[each.number for each in frozen],
         )
         if check.status == "moved":
-            first = next(each for each in checks if each.subject == check.subject)
-            self._raise(connection, account_id, model, "golden", check.message, check, first)
+            self._raise(connection, account_id, model, "golden", check.message, check, frozen[0])
         elif check.status in {"unchanged", "frozen"}:
             self._clear(connection, account_id, model, "golden")
 
@@ -420,26 +418,36 @@ class GoldenRowChecks:
         rows.add_golden_check(connection, account_id, model, number, _encode(check))
 
 
+def checks_with_answers(checks: Sequence[GoldenCheck], subject: str) -> list[GoldenCheck]:
+    """Return the checks of a subject that did not fail; the first two are what later ones are held to."""
+    return [each for each in checks if each.subject == subject and each.status != "failed"]
+
+
 def reason_to_check(
-    last: GoldenCheck | None,
+    before: Sequence[GoldenCheck],
     model_key: str,
     provider_model: str,
     *,
-    is_only_frozen: bool,
+    since: float,
     is_here: bool,
     is_due: bool,
 ) -> str:
-    """Return why golden rows are to be asked now; empty where they are not."""
-    if last is None:
+    """Return why golden rows are to be asked now; empty where they are not.
+
+    What a check has had ``since`` is no change: hosts may differ, and a provider's names may alternate.
+    """
+    if not before:
         return "its answers are to be frozen"
-    if is_only_frozen:
+    if len(before) == 1:
         return "it is seen what moves by chance"
-    if last.model_key != model_key:
+    recent = [each for each in before if each.started_at >= since] or before[-1:]
+    if all(each.model_key != model_key for each in recent):
         return "the model, or its settings, changed"
-    if provider_model and last.provider_model and provider_model != last.provider_model:
-        return f"the provider's model is {provider_model}, and was {last.provider_model}"
-    if is_here and last.software != __version__:
-        return f"this is version {__version__}, and was {last.software}"
+    names = [each.provider_model for each in recent if each.provider_model]
+    if provider_model and names and provider_model not in names:
+        return f"the provider's model is {provider_model}, and was {names[-1]}"
+    if is_here and all(each.software != __version__ for each in recent):
+        return f"this is version {__version__}, and was {recent[-1].software}"
     return "it was time" if is_due else ""
 
 
