@@ -227,13 +227,14 @@ def _ramp(steps: list[float], step_hours: float, now: float) -> bytes:
 def _version_of(row: Row[Any], observed: ObservedDecision) -> int | None:
     """Return the version that answered for the alias; ``None`` where a request named another place."""
     decision = observed.decision
+    # Without its text it cannot be seen whether an answer was drawn: it is left out of both sides.
+    if not has_text(decision.request):
+        return None
     if decision.named == f"{row.name}@{row.from_number}" and decision.named_alias == row.alias:
         return int(row.from_number)
     if decision.named != f"{row.name}@{row.to_number}" or decision.named_alias != row.to_alias:
         return None
-    # Requests that name the other alias themselves were not drawn by chance, which only a text tells.
-    if not has_text(decision.request):
-        return None
+    # Requests that name the other alias themselves were not drawn by chance.
     context = msgspec.json.decode(decision.request)["context"]
     return int(row.to_number) if is_in_share(context, row.id, row.share) else None
 
