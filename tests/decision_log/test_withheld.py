@@ -6,19 +6,26 @@ import io
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
+from sqlalchemy import Connection
 
 import steelyard
 from steelyard.app.backup import make_backup
 from steelyard.client.stored_queries import unsure_queries
-from steelyard.decision_log.withheld import features_of, has_text
+from steelyard.decision_log.store import StoredDecision, insert_decision
+from steelyard.decision_log.withheld import WITHHELD, features_of, has_text
 from steelyard.errors import NoRowsError
 from steelyard.ids import new_id
 from steelyard.ledger.money import NANO
+from steelyard.named.cases import cases_of_stored
 from steelyard.settings import read_settings
+from steelyard.storage import State
 from steelyard.wire.storing import STORE_SETTINGS
 from support.servers.live_server import LiveServer, live_server
 
@@ -157,6 +164,32 @@ def test_what_reads_texts_leaves_such_answers_out(tmp_path: Path) -> None:
         client.decision("quiet").decide("One more.")
         with pytest.raises(NoRowsError, match=r"without their texts \(1\)"):
             unsure_queries(client, window_s=3_600, unsure=1.0)
+
+
+def test_cases_of_a_comparison_are_sought_among_answers_with_a_text(state: State) -> None:
+    """The newest one has a text, and those before it none: they are not read one by one."""
+    stored = StoredDecision(
+        id="", account_id="local", created_at=0.0, model="hashing", request=b"", results=b"{}"
+    )
+    reads = 0
+
+    def add(connection: Connection) -> None:
+        for number in range(400):
+            request = b'{"context":"Paid?"}' if number in {0, 399} else WITHHELD + b"{}}"
+            values = {"id": f"dec_{number:026d}", "created_at": float(number), "request": request}
+            insert_decision(connection, replace(stored, named="triage@1", **values))
+
+    state.write_now(add)
+
+    def read_now(work: Any) -> Any:
+        nonlocal reads
+        reads += 1
+        return state.read_now(work)
+
+    counted: Any = SimpleNamespace(read_now=read_now)
+    cases = cases_of_stored(counted, "local", "triage", until=1e9, most=3)
+    assert [case.source for case in cases] == ["dec_" + "0" * 23 + "399", "dec_" + "0" * 26]
+    assert reads == 1
 
 
 def test_features_are_those_of_the_text_or_of_its_json() -> None:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from steelyard.caller import Caller
 from steelyard.decision_log.tables import decisions, feedback
-from steelyard.decision_log.withheld import features_of
+from steelyard.decision_log.withheld import WITHHELD, features_of
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import FEATURES, DecideResponse
@@ -275,6 +275,19 @@ def page_answers(
         ObservedDecision(_stored(row), outcomes.get(row.id, {}), sources.get(row.id, {}))
         for row in rows
     ]
+
+
+def count_answers(
+    connection: sa.Connection, criteria: AnswerCriteria, *further: sa.ColumnElement[bool]
+) -> int:
+    """Return how many answers match the criteria."""
+    count = sa.select(sa.func.count()).select_from(decisions)
+    return connection.scalar(count.where(*in_window(criteria), *further)) or 0
+
+
+def with_text() -> sa.ColumnElement[bool]:
+    """Return the condition of answers whose text is stored."""
+    return sa.func.substr(decisions.c.request, 1, len(WITHHELD)) != sa.literal(WITHHELD)
 
 
 def delete_decisions_before(connection: sa.Connection, before: float, *, limit: int) -> int:

@@ -9,7 +9,8 @@ import msgspec
 
 from steelyard.decisions.contexts import read_context
 
-_WITHHELD = b'{"text":'
+#: The beginning of a stored request without its text.
+WITHHELD = b'{"text":'
 
 
 def features_of(context: Any) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def features_of(context: Any) -> dict[str, Any]:
 
 def has_text(request: bytes) -> bool:
     """Whether the JSON of a stored request has its context."""
-    return not request.startswith(_WITHHELD)
+    return not request.startswith(WITHHELD)
 
 
 def describe_withheld(n: int, so: str) -> list[str]:

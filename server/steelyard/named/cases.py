@@ -12,8 +12,13 @@ import msgspec
 from steelyard.datasets.rows import hash_context
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
-from steelyard.decision_log.store import AnswerCriteria, ObservedDecision, page_answers
-from steelyard.decision_log.withheld import has_text
+from steelyard.decision_log.store import (
+    AnswerCriteria,
+    ObservedDecision,
+    count_answers,
+    page_answers,
+    with_text,
+)
 from steelyard.storage import State
 
 #: Stored decisions that are read at a time.
@@ -53,23 +58,31 @@ def cases_of_rows(
 
 def cases_of_stored(
     state: State, account_id: str, name: str, *, until: float, most: int, since: float = 0.0
-) -> tuple[list[Case], int]:
-    """Return the newest stored decisions of every version with their outcomes, and how many have no text."""
+) -> list[Case]:
+    """Return the newest stored decisions of every version that have a text, with their outcomes."""
     cases: list[Case] = []
-    n_without_text, after = 0, None
+    after = None
     while len(cases) < most:
         query = AnswerCriteria(
             account_id=account_id, named=name, since=since, until=until, after=after
         )
         limit = min(_PAGE, most - len(cases))
-        page = state.read_now(lambda connection: page_answers(connection, query, limit))  # noqa: B023
-        with_text = [stored for stored in page if has_text(stored.decision.request)]
-        cases += map(_case, with_text)
-        n_without_text += len(page) - len(with_text)
+        page = state.read_now(
+            lambda connection: page_answers(connection, query, limit, with_text())  # noqa: B023
+        )
+        cases += map(_case, page)
         if len(page) < limit:
             break
         after = page[-1].place
-    return cases, n_without_text
+    return cases
+
+
+def count_without_text(
+    state: State, account_id: str, name: str, *, since: float, until: float
+) -> int:
+    """Return how many stored decisions of every version have no text, which makes no case of them."""
+    query = AnswerCriteria(account_id=account_id, named=name, since=since, until=until)
+    return state.read_now(lambda connection: count_answers(connection, query, ~with_text()))
 
 
 def without_trained_labels(

@@ -175,7 +175,7 @@ class ComparisonRun(Run):
             name = work.state.read_now(lambda connection: rows.name_of(connection, row.named_id))
             decisions = {decision.id for decision in after.questions.decisions}
             labelled: list[Case] = []
-            stored, _ = cases_of_stored(
+            stored = cases_of_stored(
                 work.state,
                 row.account_id,
                 name,

@@ -25,7 +25,7 @@ from steelyard.jobs.failures import Failure
 from steelyard.ledger.max_price import check_price
 from steelyard.ledger.money import to_usd
 from steelyard.named import store as rows
-from steelyard.named.cases import Case, cases_of_rows, cases_of_stored
+from steelyard.named.cases import Case, cases_of_rows, cases_of_stored, count_without_text
 from steelyard.named.comparison_wire import (
     CompareVersions,
     ComparisonPage,
@@ -189,10 +189,11 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
     ) -> tuple[list[Case], int]:
         decisions = {decision.id for decision in read_stored(version.content).decisions}
         labelled = [] if at is None else cases_of_rows(self._datasets, at, decisions, limits[0])
-        since, until = window
-        stored, n_without_text = cases_of_stored(
-            self._state, caller.account_id, name, since=since, until=until, most=limits[1]
-        )
+        span = dict(zip(("since", "until"), window, strict=True))
+        stored = cases_of_stored(self._state, caller.account_id, name, most=limits[1], **span)
+        n_without_text = 0
+        if len(stored) < limits[1]:
+            n_without_text = count_without_text(self._state, caller.account_id, name, **span)
         return [*labelled, *stored], n_without_text
 
     async def _model(self, caller: Caller, version: Row[Any]) -> EvaluatedModel:
