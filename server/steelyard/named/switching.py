@@ -49,7 +49,7 @@ def _switch(name: str, answers: Sequence[Compared], budget: float) -> Switch:
         advice = (
             f"From a probability of {certified.threshold:.3f} on the candidate may answer {name} alone: "
             f"{certified.answered:.0%} of {len(answers):,} answers, of which {certified.error:.1%} "
-            f"({n_moved:,}) differ, and with 95 % confidence no more than {budget:.0%}; the rest goes on "
+            f"({n_moved:,}) differ, and with 95 % confidence no more than {100 * budget:g}%; the rest goes on "
             "to the present model."
         )
     else:
@@ -58,7 +58,7 @@ def _switch(name: str, answers: Sequence[Compared], budget: float) -> Switch:
             "no number of further texts would" if more is None else f"about {more:,} more would"
         )
         advice = (
-            f"No threshold keeps {name} within {budget:.0%} of differing answers on {len(answers):,}; "
+            f"No threshold keeps {name} within {100 * budget:g}% of differing answers on {len(answers):,}; "
             f"{more_text}."
         )
     return Switch(
