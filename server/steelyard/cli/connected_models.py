@@ -18,6 +18,7 @@ from steelyard.cli.local_state import (
     change_declared,
     declared_models,
     home_folder,
+    models_here,
     show_json,
     show_table,
 )
@@ -391,7 +392,7 @@ def _open(name: str, model: ConnectedModel, home: str | None) -> Iterator[Connec
     from steelyard.serving.connected.queue import Loop
     from steelyard.serving.connected_hosting import open_queue
 
-    loop = Loop()
+    model, loop = models_here(home).get(name, model), Loop()
     try:
         queue = open_queue(
             name, model, loop, home=home_folder(home), max_queue=model.concurrency * 2

@@ -12,8 +12,8 @@ import click
 
 from steelyard.cli.local_state import (
     change_declared,
-    declared_models,
     home_folder,
+    models_here,
     show_json,
     show_table,
 )
@@ -178,14 +178,14 @@ def opposite(*, name: str, question: str, home: str | None) -> None:
     from steelyard.errors import SteelyardError
     from steelyard.prompt_tuning.writing import WordingWriter
 
-    models = declared_models(home).models
+    models = models_here(home)
     if name not in models or not models[name].writer:
         writers = ", ".join(key for key, model in models.items() if model.writer) or "none"
         raise click.UsageError(
             f"{name!r} is not a connected model that writes; there are: {writers}."
         )
     try:
-        written = WordingWriter(name, models[name], home_folder(home)).opposite(question)
+        written = WordingWriter(name, models[name]).opposite(question)
     except (SteelyardError, TimeoutError) as error:
         raise click.ClickException(str(error) or "The model did not answer in time.") from error
     if not written:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from steelyard.accounts.service import AccountService
     from steelyard.people.member_service import Members
-    from steelyard.serving.connected.declared import ModelsFile
+    from steelyard.serving.connected.declared import ConnectedModel, ModelsFile
     from steelyard.storage import State
 
 
@@ -50,6 +50,14 @@ def declared_models(home: str | None) -> ModelsFile:
     from steelyard.settings import read_settings
 
     return declared_in(read_settings({"home": home}))
+
+
+def models_here(home: str | None) -> dict[str, ConnectedModel]:
+    """Return the connected models, with where their files are on this machine."""
+    from steelyard.serving.connected.files import declared_in_place
+    from steelyard.settings import read_settings
+
+    return declared_in_place(read_settings({"home": home})).models
 
 
 def change_declared(home: str | None, change: Callable[[ModelsFile], ModelsFile]) -> None:

@@ -66,8 +66,8 @@ def check_state(settings: Settings, *, deep: bool = False) -> Iterator[CheckFind
 def declared_for_checks(settings: Settings) -> ModelsFile:
     """Return the connected models and routes: the state's, or those of the home's file where it is not sound."""
     from steelyard.errors import SteelyardError
-    from steelyard.serving.connected.declarations import declared_in
     from steelyard.serving.connected.declared import read_file
+    from steelyard.serving.connected.files import declared_in_place
     from steelyard.storage.database import parse_url
     from steelyard.storage.home import state_path_of
     from steelyard.storage.migrate import HEAD
@@ -77,7 +77,7 @@ def declared_for_checks(settings: Settings) -> ModelsFile:
         is_there = path is None or path.exists()
         # One of another version is not migrated for that.
         if is_there and _revision(parse_url(state_url_of(settings))) == HEAD:
-            return declared_in(settings)
+            return declared_in_place(settings)
     except SteelyardError:  # which another check says
         pass
     return read_file(home_of(settings))

@@ -50,8 +50,8 @@ class WrongRow:
 class WordingWriter:
     """A chat model that writes wordings; after a failure it is left alone."""
 
-    def __init__(self, name: str, model: ConnectedModel, home: Path = Path()) -> None:
-        self._name, self._model, self._home = name, model, home
+    def __init__(self, name: str, model: ConnectedModel) -> None:
+        self._name, self._model = name, model
         self._is_lost = False
 
     def write(self, decision: Decision, best: Wording, wrong: Sequence[WrongRow]) -> list[Wording]:
@@ -81,8 +81,7 @@ class WordingWriter:
 
     def _open(self) -> ModelEngine:
         if self._model.wire == "gguf":
-            file = self._home / self._model.file
-            return JudgeEngine(self._name, self._model, file, JudgePool())
+            return JudgeEngine(self._name, self._model, Path(self._model.file), JudgePool())
         from steelyard.serving.connected.remote import Remote  # noqa: PLC0415  slow to import
 
         return Remote(self._name, self._model)

@@ -24,7 +24,7 @@ from steelyard.scoring.shipped import BASE, HASHING
 from steelyard.scoring.tuned import read_artifact
 from steelyard.serving.auto import completed
 from steelyard.serving.base import parse_base_models
-from steelyard.serving.connected.declarations import declared_in
+from steelyard.serving.connected.files import declared_in_place
 from steelyard.serving.reader.declaring import WIRE
 from steelyard.settings import InvalidSettingError, Settings, frames_url_of, home_of
 from steelyard.storage import open_state
@@ -182,7 +182,7 @@ def _find_readers(settings: Settings) -> dict[str, Callable[[], EncoderFacts]]:
             labels=model.labels,
             hypothesis_first=model.hypothesis_first,
         )
-        for name, model in completed(declared_in(settings), BASE.name).models.items()
+        for name, model in completed(declared_in_place(settings), BASE.name).models.items()
         if model.wire == WIRE
     }
 

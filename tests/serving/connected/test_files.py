@@ -11,6 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import delete, func, select
 
+from steelyard.cli.state_checkup import declared_for_checks
 from steelyard.errors import DataDamagedError
 from steelyard.serving.connected.declarations import Declarations
 from steelyard.serving.connected.declared import write_models
@@ -18,6 +19,7 @@ from steelyard.serving.connected.files import ModelFiles, in_place, is_here
 from steelyard.serving.connected.hosts import ModelHosts
 from steelyard.serving.reader.declaring import reader_model
 from steelyard.serving.tables import model_hosts
+from steelyard.settings import read_settings
 from steelyard.storage.frame_store import open_store
 from support.models.entailment_models import write_encoder
 from support.servers.live_server import live_server
@@ -38,7 +40,7 @@ def home(tmp_path):
     return tmp_path / "one"
 
 
-def test_the_others_have_the_same_files(state, home, tmp_path):
+def test_the_others_have_the_same_files(state, state_url, home, tmp_path):
     store, other = open_store(tmp_path / "store"), tmp_path / "two"
     one, two = Declarations(state, home), Declarations(state, other)
     model = one.read().models["nli"]
@@ -53,6 +55,9 @@ def test_the_others_have_the_same_files(state, home, tmp_path):
     assert is_here(place)
     for name in files:
         assert Path(place.file, name).read_bytes() == (home / "nli" / name).read_bytes()
+    # What commands look at is there, and not where it is at the first.
+    settings = read_settings({"home": str(other), "state_url": state_url}, environ={})
+    assert declared_for_checks(settings).models["nli"].file == place.file
     # The one that has them goes on with its own.
     assert in_place(model, files, home).file == str(home / "nli")
     # Another file is another model's: the stored ones are no longer its.

@@ -303,6 +303,12 @@ class DeclaredInHome:
         """Return those of its file."""
         return read_file(self._home)
 
+    stored = read
+
+    def files(self) -> dict[str, dict[str, str]]:
+        """Return no hash: no file is stored without a state."""
+        return {}
+
     def change(self, change: Callable[[ModelsFile], ModelsFile]) -> None:
         """Write what a function returns of them."""
         write_file(self._home, change(self.read()))

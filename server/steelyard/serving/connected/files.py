@@ -14,8 +14,9 @@ import msgspec
 from msgspec import structs
 
 from steelyard.errors import DataDamagedError, SteelyardError
-from steelyard.serving.connected.declarations import Declarations
-from steelyard.serving.connected.declared import HERE, ConnectedModel
+from steelyard.serving.connected.declarations import Declarations, open_declarations
+from steelyard.serving.connected.declared import HERE, ConnectedModel, DeclaredInHome, ModelsFile
+from steelyard.settings import Settings, home_of
 from steelyard.storage.frame_store import SWEEP_AFTER_S, FrameStore, raised_as_unavailable
 
 _SUFFIX = ".file"
@@ -48,7 +49,16 @@ def _fetched(files: Mapping[str, str], home: Path) -> Path:
     return home / _FETCHED / hashlib.sha256(encoded).hexdigest()
 
 
-def models_in_place(declarations: Declarations, home: Path) -> dict[str, ConnectedModel]:
+def declared_in_place(settings: Settings) -> ModelsFile:
+    """Return the connected models, with where their files are on this machine, and the routes."""
+    with open_declarations(settings) as declarations:
+        routes = declarations.read().routes
+        return ModelsFile(models_in_place(declarations, home_of(settings)), routes)
+
+
+def models_in_place(
+    declarations: Declarations | DeclaredInHome, home: Path
+) -> dict[str, ConnectedModel]:
     """Return the connected models with where their files are on this machine; it blocks."""
     files = declarations.files()
     return {
