@@ -32,7 +32,7 @@ from steelyard.wire.measures import Measure
 from steelyard.wire.violations import BODY
 
 MAX_RULES = 200
-#: Answers that the selection of feedback lists.
+#: Answers that the selection of feedback is made of, and those that are read at once.
 _LOOKED, _AT_ONCE = 5_000, 500
 
 _encode = msgspec.json.Encoder().encode

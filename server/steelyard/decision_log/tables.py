@@ -8,7 +8,7 @@ from steelyard.jobs.tables import job_columns, status_check
 from steelyard.storage.tables import metadata
 
 #: Answers kept for feedback; ``request``, ``results``, ``outcome_names`` and ``metadata`` are JSON,
-#: ``total_ms`` is the time of the answer and ``key_id`` the key that called, where they are known;
+#: ``total_ms`` is how long the answer took and ``key_id`` the key that called, where they are known;
 #: ``named`` is the version of a named decision, such as ``support_triage@7``, and ``named_alias`` the
 #: alias that pointed to it.
 decisions = sa.Table(

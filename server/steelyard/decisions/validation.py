@@ -51,7 +51,7 @@ class ValidRequest:
     named: NamedUse | None = None
     #: Whether it is answered without each sentence too.
     explain: bool = False
-    #: Whether the fallbacks decide where the model abstains, and texts unlike its training rows.
+    #: Whether the fallbacks decide what the model abstains from, and texts unlike its training rows.
     escalates: bool = False
 
     @cached_property

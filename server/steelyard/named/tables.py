@@ -97,7 +97,7 @@ named_shares = sa.Table(
     sa.Index(None, "named_id", "created_at"),
 )
 
-#: Comparisons of two versions. ``progress`` counts the answers, ``result`` is the verdict: JSON, as
+#: Comparisons of two versions. ``progress`` has the answers so far, ``result`` the verdict: JSON, as
 #: is ``error``. A model's id is the base model's name or the adapter.
 named_comparisons = sa.Table(
     "named_comparisons",
