@@ -162,6 +162,7 @@ VERBS = {
     "move": "Overrule…",
     "rollback": "Roll back to 1",
     "share": "Percent of the requests for production",
+    "store": "Stored of it at most",
     "test": "Try on rows",
 }
 
@@ -371,9 +372,10 @@ def test_growth_is_given_leave_and_stopped(server, decisions):
     page = opened(server, named=name)
     named(page.__panel__(), "Dataset of its rows, by its name")[0].value = f"{name} rows"
     named(page.__panel__(), "What it is for")[0].value = "tickets"
+    named(page.__panel__(), "Stored of it at most")[0].value = "features"
     press(page, "Save these")
     decision = named_decisions.get(name)
-    assert (decision.description, decision.owner) == ("tickets", "Mia")
+    assert (decision.description, decision.owner, decision.store) == ("tickets", "Mia", "features")
     assert decision.dataset_id
     [policy] = named(page.__panel__(), "What it may do")
     policy.value = "rows"

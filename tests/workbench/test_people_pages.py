@@ -231,6 +231,12 @@ def test_an_owner_renames_exports_deletes_and_restores_the_account(look, server)
     assert [one.name for one in session.who.accounts] == ["acme two"]
     section.called.param.update(value="acme", value_input="acme")
     press(page, "Rename")
+    section.store.value = "features"
+    press(page, "Set it")
+    assert "The account stores answers without their texts." in texts(section.said)
+    section.store.value = "on"
+    press(page, "Set it")
+    assert session.client.account.get().store == "on"
     assert section.export()[:2] == b"PK"
     press(page, "Delete the account …")
     question = section.confirmation
@@ -291,12 +297,14 @@ def test_a_key_is_made_shown_once_changed_and_revoked(look):
     section.called.value_input = "robot"
     section.cap.value_input = "2.5"
     section.ends.value = 30
+    section.store.value = "features"
     press(page, "Make a key")
     [secret] = [part.text for part in section.said.select(CopyText)]
     with steelyard.connect(section.client.url, api_key=secret) as client:
         assert client.capabilities().models
     [row] = lines(page, "API keys").rows
     assert (row[0], row[2], row[3], row[5]) == ("robot", "inference", LEO, "0 of 2.5 USD")
+    assert section.keys.data[0].store == "features"
     lines(page, "API keys").press(0)
     section.new_name.value_input = "robot two"
     section.new_cap.value_input = ""
