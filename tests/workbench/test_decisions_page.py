@@ -155,12 +155,13 @@ VERBS = {
     "show": "Download it as a file",
     "list": "New decision",
     "archive": "Archive…",
-    "compare": "Compare with production",
+    "compare": "Compare again",
     "diff": "Beside production",
     "grow": "Let it grow",
     "history": "History",
     "move": "Overrule…",
     "rollback": "Roll back to 1",
+    "settle": "Review what would settle it",
     "share": "Percent of the requests for production",
     "store": "Stored of it at most",
     "test": "Try on rows",
@@ -173,6 +174,9 @@ def test_each_verb_of_the_shell_is_on_the_page(server, decisions):
     client.move(name, "production", 2, overrule="to have a move")
     client.add_version(name, [{**TEAM, "question": "Whose is it?"}])
     client.move(name, "staging", 3)
+    for number in range(12):
+        server.client.decision(name).decide(f"Ticket {number}")
+    client.wait(client.compare(name, 3))
     pages = [opened(server), opened(server, named=name, view="code")]
     labels = {label for page in pages for label in choices(page.__panel__())} | {"History"}
     for page in pages:

@@ -11,6 +11,7 @@ import click
 
 from steelyard.cli.comparison_shown import show_comparison
 from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.decision_compare import compare, run_comparison, settle
 from steelyard.cli.decision_grow import command as grow
 from steelyard.cli.decision_grow import find_growth, show_growth
 from steelyard.cli.decision_new import FOLDER, folder_option, write_text
@@ -19,7 +20,6 @@ from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_rows, show_table, show_time
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.shares_shown import WEEK_S, describe_share, show_shares, show_true_shares
-from steelyard.cli.stored_queries import read_window
 from steelyard.cli.terminal import printable
 from steelyard.wire.storing import STORE_SENTENCES, STORE_SETTINGS
 
@@ -28,13 +28,10 @@ if TYPE_CHECKING:
 
     from steelyard.client import Client
     from steelyard.decision_log.wire import DecisionSeries
-    from steelyard.named.comparison_wire import NamedComparison
     from steelyard.named.files import DecisionFile
     from steelyard.named.wire import AliasMove, NamedDecision, NamedVersion
     from steelyard.wire.storing import StoreSetting
 
-#: Stored decisions of a comparison on traffic, where nothing else is said.
-_MOST_STORED = 1_000
 _EPILOG = """\b
 Examples:
   steelyard decision new support_triage --question "Which team should own this?" \\
@@ -45,6 +42,7 @@ Examples:
   steelyard decision diff support_triage.toml --at staging
   steelyard decision compare support_triage staging
   steelyard decision compare support_triage --with qwen3-4b --traffic 7d
+  steelyard decision settle support_triage
   steelyard decision move support_triage production 2 --reason "right more often"
   steelyard decision share support_triage staging --share 0.1
   steelyard decision store support_triage features
@@ -61,8 +59,8 @@ def command() -> None:
     """
 
 
-command.add_command(new)
-command.add_command(grow)
+for _command in (new, grow, compare, settle):
+    command.add_command(_command)
 
 _files = click.argument(
     "files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -225,66 +223,6 @@ def test(
     ctx.exit(FAILED if n_examples - n_failed < at_least * n_examples else 0)
 
 
-@command.command("compare", epilog=_EPILOG)
-@click.argument("name")
-@click.argument("version", required=False)
-@click.argument("against", default="production")
-@click.option(
-    "--with", "model", help="In place of VERSION: AGAINST's questions, answered by this model."
-)
-@click.option(
-    "--traffic",
-    "traffic_s",
-    callback=read_window,
-    metavar="TIME",
-    help="Stored decisions of this time alone, such as 7d; up to 1,000 of them.",
-)
-@click.option(
-    "--disagreement",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Share of answers that may differ where the candidate answers alone. [default: 0.02]",
-)
-@click.option("--max-price", "max_price_usd", metavar="USD", help="Refuse when it is dearer.")
-@click.option(
-    "--rows", type=click.IntRange(0, 1_000), help="Held-out rows, at most. [default: 300]"
-)
-@click.option(
-    "--stored", type=click.IntRange(0, 1_000), help="Stored decisions, at most. [default: 200]"
-)
-@server_options
-@click.pass_context
-def compare(
-    ctx: click.Context,
-    /,
-    *,
-    name: str,
-    version: str | None,
-    against: str,
-    model: str | None,
-    server: Server,
-    **options: Any,
-) -> None:
-    """Compare VERSION of NAME with AGAINST, production by default; nothing is moved.
-
-    Both may be an alias or a number. Where nothing is labelled, the recorded texts say how far
-    the candidate may answer alone. Exit status 1 unless VERSION passes, or is AGAINST.
-    """
-    if (version is None) == (model is None):
-        raise click.UsageError("Give a VERSION, or a model with --with.")
-    if options["traffic_s"] is not None:
-        options["stored"] = options["stored"] or _MOST_STORED
-    with server.connected() as client:
-        if version is None:
-            version = _with_model(client, name, against, str(model))
-        numbers = {client.named_decisions.version(name, at).version for at in (version, against)}
-        if len(numbers) == 1:
-            click.echo(f"Both are version {numbers.pop()}: there is nothing to compare.", err=True)
-            return
-        comparison = _compare(client, name, _at_of(version), _at_of(against), **options)
-    server.show(comparison, show_comparison)
-    ctx.exit(0 if _is_passed(comparison) else FAILED)
-
-
 @command.command("move", epilog=_EPILOG)
 @click.argument("name")
 @click.argument("alias")
@@ -314,7 +252,7 @@ def move(
         try:
             moved = named.move(name, alias, version, reason=reason, overrule=overrule)
         except ComparisonNeededError:
-            comparison = _compare(client, name, version, alias)
+            comparison = run_comparison(client, name, version, alias)
             if not server.as_json:
                 show_comparison(comparison)
             moved = named.move(name, alias, version, reason=reason)
@@ -418,36 +356,6 @@ def _push(
     if alias is not None:
         decision = named.move(file.name, alias, version.version, reason=note)
     return decision, version
-
-
-def _compare(
-    client: Client,
-    name: str,
-    version: int | str,
-    against: int | str,
-    **options: Any,
-) -> NamedComparison:
-    comparison = client.named_decisions.compare(name, version, against=against, **options)
-    return client.named_decisions.wait(comparison)
-
-
-def _with_model(client: Client, name: str, at: str, model: str) -> str:
-    """Return the version that asks what another one does, of another model; it is made where it is not there."""
-    from steelyard.named.wire import NamedContent
-
-    version = client.named_decisions.version(name, _at_of(at))
-    content = {field: getattr(version, field) for field in NamedContent.__struct_fields__}
-    content = {field: value for field, value in content.items() if value} | {"model": model}
-    note = f"version {version.version}, answered by {model}"
-    return str(client.named_decisions.add_version(name, **content, note=note).version)
-
-
-def _at_of(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() else text
-
-
-def _is_passed(comparison: NamedComparison) -> bool:
-    return comparison.result is not None and comparison.result.verdict == "passed"
 
 
 def _aliases(decision: NamedDecision) -> str:

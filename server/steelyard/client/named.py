@@ -22,6 +22,7 @@ class NamedDecisionResource(JobResource[Mode, NamedComparison]):
     look = staticmethod(calls.comparison)
     comparisons = pages(calls.comparison_page)
     compare = method(calls.compare)
+    estimate_comparison = method(calls.estimate_comparison)
     comparison = method(calls.comparison)
     cancel_comparison = method(calls.cancel_comparison)
     list = pages(calls.page)

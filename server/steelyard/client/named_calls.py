@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from steelyard.client.answers import DecideAnswer
-from steelyard.client.calls import Call, read, remove, segment, write
+from steelyard.client.calls import Call, encode_body, read, remove, segment, write
 from steelyard.client.decide_calls import Context, Decisions
 from steelyard.growth.wire import Growth, GrowthPolicy
-from steelyard.named.comparison_wire import ComparisonPage, NamedComparison
+from steelyard.named.comparison_wire import ComparisonEstimate, ComparisonPage, NamedComparison
 from steelyard.named.wire import (
     AliasMovePage,
     NamedDecision,
@@ -247,6 +247,27 @@ def compare(
         "max_price_usd": max_price_usd,
     }
     return write(_COMPARISONS, NamedComparison, fields, key=idempotency_key)
+
+
+def estimate_comparison(
+    name: str,
+    version: int | str,
+    *,
+    against: int | str = "production",
+    rows: int | None = None,
+    stored: int | None = None,
+    traffic_s: float | None = None,
+) -> Call[ComparisonEstimate]:
+    """Return the texts, tokens and price of ``compare`` with these arguments: ``POST …/estimate``; asks nothing."""
+    fields = {
+        "decision": name,
+        "version": version,
+        "against": against,
+        "rows": rows,
+        "stored": stored,
+        "traffic_s": traffic_s,
+    }
+    return Call("POST", f"{_COMPARISONS}/estimate", ComparisonEstimate, encode_body(fields))
 
 
 def comparison(comparison_id: str) -> Call[NamedComparison]:

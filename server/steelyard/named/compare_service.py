@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import msgspec
@@ -28,6 +29,7 @@ from steelyard.named import store as rows
 from steelyard.named.cases import Case, cases_of_rows, cases_of_stored, count_without_text
 from steelyard.named.comparison_wire import (
     CompareVersions,
+    ComparisonEstimate,
     ComparisonPage,
     ComparisonResult,
     ComparisonsQuery,
@@ -53,6 +55,22 @@ _decode_result = decoder_of(ComparisonResult).decode
 _decode_error = decoder_of(Failure).decode
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """The versions of a comparison that is asked for, and what they are asked about."""
+
+    decision: Row[Any]
+    versions: tuple[Row[Any], Row[Any]]
+    models: list[EvaluatedModel]
+    at: DatasetAt | None
+    cases: list[Case]
+    #: Held-out rows and stored decisions, at most.
+    limits: tuple[int, int]
+    since: float
+    now: float
+    warnings: list[str]
+
+
 class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
     """The comparisons of every account."""
 
@@ -71,37 +89,28 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
         self._datasets, self._models, self._judges = datasets, models, judges
         self._counter, self._default_model = default.decide.tokenizer, default.name
 
+    async def estimate(self, caller: Caller, request: CompareVersions) -> ComparisonEstimate:
+        """Return what a comparison would ask of both versions, and its price."""
+        plan = await self._plan(caller, request)
+        tokens = await asyncio.to_thread(self._count_tokens, plan)
+        price_nano = await self._price(caller, plan, tokens)
+        check_price(price_nano, request.max_price_usd, "The comparison")
+        return ComparisonEstimate(
+            contexts=len(plan.cases),
+            input_tokens_before=tokens[0],
+            input_tokens_after=tokens[1],
+            price_usd=to_usd(price_nano),
+            warnings=plan.warnings,
+        )
+
     async def create(self, write: Write, request: CompareVersions) -> NamedComparison:
         """Ask for two versions to be compared; the price is held, in one transaction."""
         await self._writes.replay_known(write)
-        caller, now = write.caller, self._now()
-        decision, before, after = await self._state.read(
-            lambda connection: _find_versions(connection, caller, request)
-        )
-        models = [await self._model(caller, version) for version in (before, after)]
-        at = None
-        if decision.dataset_id is not None and request.rows:
-            at = await self._datasets.dataset_at(caller, decision.dataset_id)
-            at = at if at.method == "sft" else None
-        warnings: list[str] = []
-        if at is not None:
-            warnings = await self._judges.check_rows(
-                caller,
-                at.dataset_id,
-                at.version,
-                path=(*BODY, "rows"),
-                judged=sorted({model.named or model.id for model in models}),
-                origins=get_args(LabelledBy),
-            )
-        n_decisions = len(read_stored(after.content).decisions)
-        most = max(1, _MOST_DECISIONS // n_decisions)
-        limits = (min(request.rows, most), min(request.stored, most))
-        since = 0.0 if request.traffic_s is None else now - request.traffic_s
-        cases, n_without_text = await asyncio.to_thread(
-            self._cases, caller, decision.name, after, at, limits, (since, now)
-        )
-        warnings += describe_withheld(n_without_text, "are not compared")
-        price_nano = await self._price(caller, cases, (before, after), models)
+        caller = write.caller
+        plan = await self._plan(caller, request)
+        price_nano = await self._price(caller, plan)
+        before, after = plan.versions
+        decision, at, models, now = plan.decision, plan.at, plan.models, plan.now
 
         def work(connection: Connection) -> NamedComparison:
             model_ids = [model.id for model in models]
@@ -124,20 +133,24 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
                 "to_number": after.number,
                 "from_model_id": models[0].id,
                 "to_model_id": models[1].id,
-                "rows": limits[0],
-                "stored": limits[1],
-                "contexts": len(cases),
+                "rows": plan.limits[0],
+                "stored": plan.limits[1],
+                "contexts": len(plan.cases),
                 "completed_contexts": 0,
                 "price_nano": price_nano,
                 "progress": msgspec.json.encode(
-                    {"warnings": warnings, "since": since, "disagreement": request.disagreement}
+                    {
+                        "warnings": plan.warnings,
+                        "since": plan.since,
+                        "disagreement": request.disagreement,
+                    }
                 ),
             }
             self.jobs.add(connection, values, key_id=caller.key_id, route=write.route)
             if at is not None:
                 mark_dataset_used(connection, at.dataset_id, now)
             queued = self.to_wire(self.jobs.require(connection, caller, str(values["id"])))
-            return structs.replace(queued, warnings=warnings or UNSET)
+            return structs.replace(queued, warnings=plan.warnings or UNSET)
 
         return await self.queue(write, work, window_s=SECONDS_A_DAY)
 
@@ -178,6 +191,47 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
         """Return the work that reads a dataset, as ``DatasetService.register_reader`` asks."""
         return "a comparison" if rows.COMPARISONS.has_unfinished(connection, dataset_id) else None
 
+    async def _plan(self, caller: Caller, request: CompareVersions) -> _Plan:
+        """Return the versions and what they would be asked about."""
+        now = self._now()
+        decision, before, after = await self._state.read(
+            lambda connection: _find_versions(connection, caller, request)
+        )
+        models = [await self._model(caller, version) for version in (before, after)]
+        at = None
+        if decision.dataset_id is not None and request.rows:
+            at = await self._datasets.dataset_at(caller, decision.dataset_id)
+            at = at if at.method == "sft" else None
+        warnings: list[str] = []
+        if at is not None:
+            warnings = await self._judges.check_rows(
+                caller,
+                at.dataset_id,
+                at.version,
+                path=(*BODY, "rows"),
+                judged=sorted({model.named or model.id for model in models}),
+                origins=get_args(LabelledBy),
+            )
+        n_decisions = len(read_stored(after.content).decisions)
+        most = max(1, _MOST_DECISIONS // n_decisions)
+        limits = (min(request.rows, most), min(request.stored, most))
+        since = 0.0 if request.traffic_s is None else now - request.traffic_s
+        cases, n_without_text = await asyncio.to_thread(
+            self._cases, caller, decision.name, after, at, limits, (since, now)
+        )
+        warnings += describe_withheld(n_without_text, "are not compared")
+        return _Plan(
+            decision=decision,
+            versions=(before, after),
+            models=models,
+            at=at,
+            cases=cases,
+            limits=limits,
+            since=since,
+            now=now,
+            warnings=warnings,
+        )
+
     def _cases(
         self,
         caller: Caller,
@@ -201,27 +255,25 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
         return await self._models.find(caller, content.get("model") or self._default_model)
 
     async def _price(
-        self,
-        caller: Caller,
-        cases: list[Case],
-        versions: tuple[Row[Any], Row[Any]],
-        models: list[EvaluatedModel],
+        self, caller: Caller, plan: _Plan, tokens: tuple[int, int] | None = None
     ) -> int:
-        prices = await self._models.prices_of(caller.account_id, [model.id for model in models])
+        model_ids = [model.id for model in plan.models]
+        prices = await self._models.prices_of(caller.account_id, model_ids)
         if not any(prices.values()):
             return 0
+        tokens = tokens or await asyncio.to_thread(self._count_tokens, plan)
+        return sum(
+            n * prices.get(model_id, 0) for n, model_id in zip(tokens, model_ids, strict=True)
+        )
 
-        def count() -> int:
-            total = 0
-            for version, model in zip(versions, models, strict=True):
-                decisions = read_stored(version.content).decisions
-                tokens = sum(
-                    count_input_tokens(self._counter, case.context, decisions) for case in cases
-                )
-                total += tokens * prices.get(model.id, 0)
-            return total
-
-        return await asyncio.to_thread(count)
+    def _count_tokens(self, plan: _Plan) -> tuple[int, int]:
+        """Return the input tokens of all requests to the earlier version, and to the other."""
+        before, after = (read_stored(version.content).decisions for version in plan.versions)
+        n_before = n_after = 0
+        for case in plan.cases:
+            n_before += count_input_tokens(self._counter, case.context, before)
+            n_after += count_input_tokens(self._counter, case.context, after)
+        return n_before, n_after
 
 
 def _find_versions(

@@ -88,6 +88,18 @@ class ComparedSide(Struct, frozen=True, kw_only=True):
     ]
 
 
+class ComparisonEstimate(Struct, frozen=True, kw_only=True):
+    """What a comparison would ask of both versions, and what it would cost."""
+
+    contexts: Annotated[int, Meta(description="Texts that both are asked about.")]
+    input_tokens_before: Annotated[int, Meta(description="Of the earlier version's requests.")]
+    input_tokens_after: Annotated[int, Meta(description="Of the candidate's.")]
+    price_usd: Annotated[
+        str, Meta(description="Of both, here; the provider of a connected model may charge too.")
+    ]
+    warnings: list[str]
+
+
 class ComparedPrice(Struct, frozen=True, kw_only=True):
     """The price of a request at each version."""
 

@@ -19,6 +19,14 @@ from steelyard.serving.routes import UNCALLABLE
 _route = partial(row, access=Access.KEYED, tags=("named decisions",))
 _KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _ERRORS = (errors.NotFoundError, *_KEY_ERRORS)
+_COMPARED_ERRORS = (
+    *UNCALLABLE,
+    errors.NotFoundError,
+    errors.InvalidReferenceError,
+    errors.DatasetDeletedError,
+    errors.DatasetArchivedError,
+    errors.PriceChangedError,
+)
 _NAMED = "/v1/named-decisions"
 _OF_NAME = f"{_NAMED}/{{named_decision}}"
 _COMPARISONS = "/v1/named-comparisons"
@@ -136,16 +144,19 @@ ROUTES = (
         read=priced(comparison_wire.CompareVersions),
         errors=(
             *KEYED_ERRORS,
-            *UNCALLABLE,
-            errors.InvalidReferenceError,
-            errors.DatasetDeletedError,
-            errors.DatasetArchivedError,
-            errors.PriceChangedError,
+            *_COMPARED_ERRORS,
             errors.InsufficientCreditError,
             errors.KeyCapReachedError,
             errors.TenantQueueFullError,
             errors.QueueFullError,
         ),
+    ),
+    _route(
+        f"POST {_COMPARISONS}/estimate",
+        NamedComparisons.estimate,
+        "Return the texts, tokens and price of a comparison; nothing is asked or held.",
+        read=priced(comparison_wire.CompareVersions),
+        errors=_COMPARED_ERRORS,
     ),
     *_JOBS,
 )

@@ -39,6 +39,7 @@ from steelyard_workbench.pages.decisions.history import show_history
 from steelyard_workbench.pages.decisions.judging import UNFINISHED, comparison_figures, judge
 from steelyard_workbench.pages.decisions.moving import Moves, last_move
 from steelyard_workbench.pages.decisions.share_slider import share_card
+from steelyard_workbench.pages.decisions.switching import SwitchForm, settle_button
 from steelyard_workbench.pages.decisions.trying import TryRows
 from steelyard_workbench.parts.agreed_price import AgreedPrice
 from steelyard_workbench.parts.balance import usd
@@ -101,6 +102,7 @@ class DecisionsPage(OnePartPage):
         verbs = [
             Choice("Edit", self._edit, look="filled"),
             Choice("Try on rows", self._try, look="outlined"),
+            Choice("Try another model", self._switch, look="outlined"),
             Choice("Ask it in the playground", lambda: self._go("playground"), look="outlined"),
             Choice("Use it in your program", self._show_code, look="outlined"),
         ]
@@ -184,6 +186,21 @@ class DecisionsPage(OnePartPage):
         self.work[:] = [verdict("good", f"Version {number} is saved.")]
         self._beside = number
         await self.refresh()
+
+    def _switch(self) -> None:
+        async def show(number: int) -> None:
+            self.work.clear()
+            self._beside = number
+            await self.refresh()
+
+        self.switch = SwitchForm(
+            self.client,
+            self.session.named,
+            on_started=show,
+            on_leave=self.work.clear,
+            scope=self.visit,
+        )
+        self.work[:] = [self.switch]
 
     def _try(self) -> None:
         if self.looked is not None:
@@ -275,6 +292,7 @@ class DecisionsPage(OnePartPage):
             buttons = [self.button("Stop", stop, place)]
         else:
             is_passed = result is not None and result.verdict == "passed"
+            switches = [] if result is None else result.switches
             compare = partial(self._compare, looked.decision.name, number)
             if is_passed:
                 move = partial(moves.ask_production, looked, number)
@@ -282,6 +300,8 @@ class DecisionsPage(OnePartPage):
             label = "Compare with production" if comparison is None else "Compare again"
             variant = "contained" if comparison is None else "outlined"
             buttons.append(self.button(label, compare, place, variant=variant))
+            if comparison is not None and any(each.to_label for each in switches):
+                buttons.append(settle_button(self, comparison, place))
             if not is_passed:
                 overrule = partial(moves.ask_production, looked, number, overrules=True)
                 buttons.append(self._opens("Overrule…", overrule))

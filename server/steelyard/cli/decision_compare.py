@@ -1,0 +1,165 @@
+"""``steelyard decision compare`` and ``settle``: versions beside each other, and the labels that judge them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from steelyard.cli.comparison_shown import show_comparison
+from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.failures import FAILED
+from steelyard.cli.stored_queries import read_window
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
+    from steelyard.named.comparison_wire import NamedComparison
+
+#: Stored decisions of a comparison on traffic, where nothing else is said.
+_MOST_STORED = 1_000
+_EPILOG = """\b
+Examples:
+  steelyard decision compare support_triage staging
+  steelyard decision compare support_triage --with qwen3-4b --traffic 7d
+  steelyard decision settle support_triage
+"""
+
+
+@click.command("compare", epilog=_EPILOG)
+@click.argument("name")
+@click.argument("version", required=False)
+@click.argument("against", default="production")
+@click.option(
+    "--with", "model", help="In place of VERSION: AGAINST's questions, answered by this model."
+)
+@click.option(
+    "--traffic",
+    "traffic_s",
+    callback=read_window,
+    metavar="TIME",
+    help="Stored decisions of this time alone, such as 7d; up to 1,000 of them.",
+)
+@click.option(
+    "--disagreement",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Share of answers that may differ where the candidate answers alone. [default: 0.02]",
+)
+@click.option("--max-price", "max_price_usd", metavar="USD", help="Refuse when it is dearer.")
+@click.option("--yes", is_flag=True, help="Do not ask whether the tokens and the price are fine.")
+@click.option(
+    "--rows", type=click.IntRange(0, 1_000), help="Held-out rows, at most. [default: 300]"
+)
+@click.option(
+    "--stored", type=click.IntRange(0, 1_000), help="Stored decisions, at most. [default: 200]"
+)
+@server_options
+@click.pass_context
+def compare(
+    ctx: click.Context,
+    /,
+    *,
+    name: str,
+    version: str | None,
+    against: str,
+    model: str | None,
+    yes: bool,
+    server: Server,
+    **options: Any,
+) -> None:
+    """Compare VERSION of NAME with AGAINST, production by default; nothing is moved.
+
+    Both may be an alias or a number. Where nothing is labelled, the recorded texts say how far
+    the candidate may answer alone. Exit status 1 unless VERSION passes, or is AGAINST.
+    """
+    from steelyard.client.switches import version_with_model
+
+    if (version is None) == (model is None):
+        raise click.UsageError("Give a VERSION, or a model with --with.")
+    if options["traffic_s"] is not None:
+        options["stored"] = options["stored"] or _MOST_STORED
+    with server.connected() as client:
+        if version is None:
+            version = str(version_with_model(client, name, _at_of(against), str(model)).version)
+        numbers = {client.named_decisions.version(name, at).version for at in (version, against)}
+        if len(numbers) == 1:
+            click.echo(f"Both are version {numbers.pop()}: there is nothing to compare.", err=True)
+            return
+        options["max_price_usd"] = _confirm(client, name, version, against, yes=yes, **options)
+        comparison = run_comparison(client, name, _at_of(version), _at_of(against), **options)
+    server.show(comparison, show_comparison)
+    ctx.exit(0 if _is_passed(comparison) else FAILED)
+
+
+@click.command("settle", epilog=_EPILOG)
+@click.argument("name")
+@server_options
+def settle(*, name: str, server: Server) -> None:
+    """Open a review of the texts whose labels would settle NAME's newest comparison.
+
+    Once the review is sealed, the same command takes its labels as feedback.
+    """
+    from steelyard.client import switches
+
+    with server.connected() as client:
+        comparisons = client.named_decisions.comparisons(name)
+        newest = next((each for each in comparisons if each.result is not None), None)
+        if newest is None:
+            raise click.ClickException(
+                f"No comparison of {printable(name)} has ended; compare first."
+            )
+        settling = switches.settle(client, newest)
+    server.show(settling.draft, lambda _: click.echo(printable(settling.summary)))
+
+
+def run_comparison(
+    client: Client,
+    name: str,
+    version: int | str,
+    against: int | str,
+    **options: Any,
+) -> NamedComparison:
+    """Compare two versions, and return the comparison once it has ended."""
+    comparison = client.named_decisions.compare(name, version, against=against, **options)
+    return client.named_decisions.wait(comparison)
+
+
+def _confirm(
+    client: Client,
+    name: str,
+    version: str,
+    against: str,
+    *,
+    yes: bool,
+    max_price_usd: str | None,
+    disagreement: float | None,  # noqa: ARG001
+    **window: Any,
+) -> str:
+    """Print what a comparison would ask and cost, and ask on a terminal; return the most it may cost."""
+    estimate = client.named_decisions.estimate_comparison(
+        name, _at_of(version), against=_at_of(against), **window
+    )
+    click.echo(
+        f"Both are asked about {estimate.contexts:,} texts: some {estimate.input_tokens_before:,} input tokens "
+        f"of {against} and {estimate.input_tokens_after:,} of {version}, {estimate.price_usd} USD here.",
+        err=True,
+    )
+    for warning in estimate.warnings:
+        click.echo(printable(warning), err=True)
+    if estimate.contexts and not yes and is_on_terminal():
+        click.confirm("Go on?", abort=True, err=True)
+    return max_price_usd or estimate.price_usd
+
+
+def is_on_terminal() -> bool:
+    """Whether somebody may answer a question of the command."""
+    return sys.stdin.isatty()
+
+
+def _at_of(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def _is_passed(comparison: NamedComparison) -> bool:
+    return comparison.result is not None and comparison.result.verdict == "passed"

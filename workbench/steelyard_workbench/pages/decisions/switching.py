@@ -1,0 +1,142 @@
+"""Another model in place of production's: asked on recorded texts, without labels, and what would settle it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.switches import settle, version_with_model
+from steelyard.errors import InvalidRequestError
+from steelyard.named.comparison_wire import ComparisonEstimate, NamedComparison
+from steelyard_workbench.kit.components.cards import card
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.model_fields import offer_models
+from steelyard_workbench.kit.components.numbers import is_free
+from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.problems import not_loaded
+from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.parts.named.looking import DAY_S
+
+#: Recorded texts that are asked about at most.
+_MOST = 1_000
+SETTLE = "Review what would settle it"
+
+
+class SwitchForm(Viewer):
+    """Asks for another model, says what asking it costs, and asks both about recorded texts."""
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        *,
+        on_started: Callable[[int], Awaitable[None]],
+        on_leave: Callable[[], Any],
+        scope: Scope,
+    ) -> None:
+        self._client, self._name, self._on_started = client, name, on_started
+        self.model = pmui.Select(label="Model", options=[], width=300)
+        self.days = pmui.IntInput(label="Texts of the last days", value=7, start=1, width=190)
+        self.budget = pmui.FloatInput(
+            label="Percent of answers that may differ", value=2.0, start=0.1, end=50, width=260
+        )
+        #: The model and the days of which the price was shown, and the price.
+        self._agreed: tuple[str, int, str] | None = None
+        self._place = pn.Column(sizing_mode="stretch_width")
+        super().__init__()
+        self.fill = Task(self._fill, not_loaded("The models"), self._place, scope=scope)
+        ask = Write(self._ask, "Not asked:", self._place, scope=scope)
+        self.button = pmui.Button(label="Say what it costs", variant="contained")
+        self.button.on_click(ask.on_event)
+        leave = pmui.Button(label="Leave it", variant="text")
+        leave.on_click(lambda _: on_leave())
+        for field in (self.model, self.days):
+            pn.bind(self._forget, field, watch=True)
+        self.fill.start()
+        about = (
+            "Both models are asked about what was asked lately. Where they agree, nothing changes "
+            "with the switch, whichever is right: no labels are needed."
+        )
+        self._box = card(
+            heading("Another model on recorded texts"),
+            pmui.Typography(about, variant="body2"),
+            number_fields(self.model, self.days, self.budget),
+            self._place,
+            pn.FlexBox(self.button, leave),
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    async def _fill(self) -> None:
+        choices = await asyncio.to_thread(self._client.models.choices)
+        offer_models(self.model, choices)
+
+    def _forget(self, *_: Any) -> None:
+        self._agreed = None
+        self.button.label = "Say what it costs"
+
+    async def _ask(self) -> None:
+        model, days = str(self.model.value), int(self.days.value)
+        window: dict[str, Any] = {"stored": _MOST, "traffic_s": days * DAY_S}
+        named = self._client.named_decisions
+        version = await asyncio.to_thread(
+            version_with_model, self._client, self._name, "production", model
+        )
+        if self._agreed is None or self._agreed[:2] != (model, days):
+            estimate = await asyncio.to_thread(
+                lambda: named.estimate_comparison(self._name, version.version, **window)
+            )
+            self._place[:] = [pmui.Typography(escape_markdown(_cost_text(estimate)))]
+            if not estimate.contexts:
+                raise InvalidRequestError("No texts of that time are stored; take more days.")
+            self._agreed = model, days, estimate.price_usd
+            self.button.label = "Ask both"
+            return
+        await asyncio.to_thread(
+            lambda: named.compare(
+                self._name,
+                version.version,
+                **window,
+                disagreement=self.budget.value / 100,
+                max_price_usd=self._agreed and self._agreed[2],
+            )
+        )
+        await self._on_started(version.version)
+
+
+def settle_button(page: OnePartPage, comparison: NamedComparison, place: pn.Column) -> pmui.Button:
+    """Return the button that opens the texts that would settle a comparison, and then takes their labels."""
+
+    async def do() -> None:
+        settling = await asyncio.to_thread(settle, page.client, comparison)
+        draft = settling.draft
+        if draft.sealed is not None:
+            place[:] = [verdict("good", settling.summary)]
+        elif not page.visit.say_if_ended(settling.summary):
+            page.session.open(
+                "review",
+                dataset=draft.dataset_id,
+                version=draft.dataset_version,
+                draft=draft.id,
+            )
+
+    button = pmui.Button(label=SETTLE, variant="outlined")
+    button.on_click(Write(do, "Not opened:", place, scope=page.visit).on_event)
+    return button
+
+
+def _cost_text(estimate: ComparisonEstimate) -> str:
+    """Return what a comparison asks and costs, before anything is asked."""
+    price = "free here" if is_free(estimate.price_usd) else f"{estimate.price_usd} USD at most"
+    tokens = f"{estimate.input_tokens_before:,} and {estimate.input_tokens_after:,} input tokens"
+    return " ".join([f"{estimate.contexts:,} texts, some {tokens}, {price}.", *estimate.warnings])
