@@ -148,6 +148,10 @@ def test_the_page_of_the_loop_agrees_with_its_test():
     assert [name for name in names if f'"{name}"' not in modules] == []
     pictures = {path.name for path in folder.glob("*.webp")}
     assert set(re.findall(r"pictures/loop/([\w-]+\.webp)", text)) <= pictures
+    by_theme = {"light": set(), "dark": set()}
+    for name, theme in re.findall(r"pictures/loop/([\w-]+)\.webp#only-(light|dark)", text):
+        by_theme[theme].add(name)
+    assert {f"{name}-dark" for name in by_theme["light"]} == by_theme["dark"] != set()
     assert sum(path.stat().st_size for path in folder.iterdir()) < _MOST_PICTURES
 
 

@@ -1,6 +1,6 @@
 """Pictures of every page, in both themes, on a desk and on a phone.
 
-Drawn where STEELYARD_GALLERY is set to a folder; ``scripts/pictures`` sets it to that of the documents.
+Drawn where STEELYARD_GALLERY is a folder; ``scripts/pictures`` makes it that of the documents.
 """
 
 from __future__ import annotations

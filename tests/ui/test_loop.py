@@ -3,9 +3,7 @@
 By mouse alone: keys are pressed only for text written into a field.
 
 With STEELYARD_PICTURES set to a folder, pictures of each step are written there with the gate's
-figures. The page of the documents is made of both:
-
-    STEELYARD_PICTURES=docs/pictures/loop python -m pytest tests/ui/test_loop.py -m slow
+figures. The page of the documents is made of both; ``scripts/pictures`` makes them.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ import queue
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -77,28 +76,35 @@ def until_served(client, ref: str) -> None:
 
 
 class Camera:
-    """Takes pictures of a page, where requested."""
+    """Takes pictures of a page in both themes, where requested."""
 
     def __init__(self, page) -> None:
-        self.page, self.count, self._pictures = page, 0, []
+        self.page, self.count = page, 0
+        self._pictures: dict[str, list[Any]] = {"": [], "-dark": []}
 
-    def save_moving(self, path: Path) -> None:
-        """Write all pictures as one that moves."""
-        first, *others = self._pictures
-        first.save(
-            path, save_all=True, append_images=others, duration=2200, loop=0, quality=55, method=6
-        )
+    def save_moving(self, folder: Path) -> None:
+        """Write all pictures of a theme as one that moves."""
+        for ending, (first, *others) in self._pictures.items():
+            path = folder / f"loop{ending}.webp"
+            moves = {"save_all": True, "append_images": others, "duration": 2200, "loop": 0}
+            first.save(path, quality=45, method=6, **moves)
 
-    def __call__(self, name: str) -> None:
+    def __call__(self, name: str = "") -> None:
+        """Take a picture; one without a name is of those that move alone."""
         self.count += 1
         if PICTURES:
-            expect(self.page.locator(".skeleton:visible")).to_have_count(0)
-            self.page.wait_for_timeout(700)
             from PIL import Image
 
-            shown = Image.open(io.BytesIO(self.page.screenshot()))
-            shown.save(Path(PICTURES) / f"{self.count:02d}-{name}.webp", quality=60, method=6)
-            self._pictures.append(shown)
+            expect(self.page.locator(".skeleton:visible")).to_have_count(0)
+            for ending, theme in (("-dark", "dark"), ("", "light")):
+                self.page.emulate_media(color_scheme=theme)
+                expect(self.page.locator(f".mui-{theme}").first).to_be_visible()
+                self.page.wait_for_timeout(700)
+                drawn = Image.open(io.BytesIO(self.page.screenshot()))
+                if name:
+                    path = Path(PICTURES) / f"{self.count:02d}-{name}{ending}.webp"
+                    drawn.save(path, quality=60, method=6)
+                self._pictures[ending].append(drawn)
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +240,7 @@ def correct_by_mouse(walk, dataset) -> None:
         walk.sees(f"Row {number} of {N_WRONG}")
         billing.first.click()
     walk.sees("You went through To review")
-    walk.picture("corrected")
+    walk.picture()
     walk.press("Finish this version…")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("triage can continue on it.")).to_be_visible()
@@ -257,7 +263,7 @@ def continue_and_ask(walk) -> None:
     walk.sees("Answers since")  # a button is drawn anew until then
     walk.picture("gate")
     walk.press("Ask it")
-    walk.picture("ask")
+    walk.picture()
     walk.press("Ask")
     walk.sees("input tokens")
     walk.picture("family-answers")
@@ -317,5 +323,5 @@ def test_the_loop_closes_from_an_empty_home_to_a_better_model(quiet_page, phone,
     continue_and_ask(walk)
     write_figures(server.client, dataset)
     if PICTURES:
-        walk.picture.save_moving(Path(PICTURES) / "loop.webp")
+        walk.picture.save_moving(Path(PICTURES))
     review_on_a_phone(phone, walk, dataset, letters)
