@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any
 
 import msgspec
 
 from steelyard import errors
-from steelyard.http.routing import REVIEWERS, Access, Call, row
+from steelyard.caller import Caller
+from steelyard.http.routing import REVIEWERS, Access, row
+from steelyard.operations.write import Write
 from steelyard.review import requests
 from steelyard.review.answering import BlindAnswers
 from steelyard.review.assigning import DraftAssignments
-from steelyard.review.duties_wire import AgreementQuery, AnswerReceipt, Assignment
+from steelyard.review.duties_wire import AgreementQuery
 from steelyard.review.importing import AnswerImports
 from steelyard.review.outcome_service import DraftOutcomeService
-from steelyard.review.outcomes_wire import EditOutcomes
 from steelyard.review.rows import DraftRows
 from steelyard.review.seal import DraftSeals
 from steelyard.review.service import DraftService
-from steelyard.review.wire import Draft, DraftRowPage, EditReceipt, EditRows, UndoEdit
+from steelyard.review.wire import Draft
 
 _route = partial(row, access=Access.KEYED, tags=("drafts",))
 _reviewed = partial(_route, roles=REVIEWERS)
@@ -28,12 +30,17 @@ _KEYED = (*_READ_ERRORS, errors.IdempotencyConflictError, errors.IdempotencyResp
 _EDITED = (*_KEYED, errors.DraftSealedError)
 
 
-def _signed(call: Call) -> Any:
-    """Return the request in the signed-in user's name, which replaces a typed one."""
-    session = call.caller.session
-    if session is None:
-        return call.body
-    return msgspec.structs.replace(call.body, reviewer=session.email)
+def _signed(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a use case whose requests are in the signed-in user's name, in place of a typed one."""
+
+    @wraps(method)
+    def use(service: Any, who: Caller | Write, draft_id: str, request: Any) -> Any:
+        session = (who if isinstance(who, Caller) else who.caller).session
+        if session is not None:
+            request = msgspec.structs.replace(request, reviewer=session.email)
+        return method(service, who, draft_id, request)
+
+    return use
 
 
 ROUTES = (
@@ -59,11 +66,9 @@ ROUTES = (
     ),
     _reviewed(
         "POST /v1/drafts/{draft}/edits",
-        lambda call: call.service(DraftService).edit(call.write, call.path["draft"], _signed(call)),
+        _signed(DraftService.edit),
         "Edit rows, all of the edits or none; another's newer edit is not overwritten.",
-        request=EditRows,
         read=requests.read_edits,
-        response=EditReceipt,
         errors=(*_EDITED, errors.DraftConflictError, errors.RowsLabelledApartError),
     ),
     _reviewed(
@@ -74,11 +79,9 @@ ROUTES = (
     ),
     _reviewed(
         "POST /v1/drafts/{draft}/bulk",
-        lambda call: call.service(DraftRows).bulk(call.write, call.path["draft"], _signed(call)),
+        _signed(DraftRows.bulk),
         "Edit every row of a queue that a filter holds for: one entry, one undo.",
-        request=requests.BulkEdit,
         read=requests.read_bulk,
-        response=EditReceipt,
         errors=(
             *_EDITED,
             errors.DraftChangedError,
@@ -94,32 +97,24 @@ ROUTES = (
     ),
     _route(
         "POST /v1/drafts/{draft}/outcomes",
-        lambda call: call.service(DraftOutcomeService).edit(
-            call.write, call.path["draft"], _signed(call)
-        ),
+        _signed(DraftOutcomeService.edit),
         "Name, describe and merge the outcomes of a decision: one entry, one undo.",
-        request=EditOutcomes,
-        response=EditReceipt,
         errors=_EDITED,
     ),
     _reviewed(
         "POST /v1/drafts/{draft}/undo",
-        lambda call: call.service(DraftService).undo(call.write, call.path["draft"], _signed(call)),
+        _signed(DraftService.undo),
         "Undo the reviewer's own last entry, or those named; what others did stays.",
-        request=UndoEdit,
         read=requests.read_undo,
         may_be_empty=True,
-        response=EditReceipt,
         errors=(*_EDITED, errors.NothingToUndoError, errors.DraftChangedError),
     ),
     _reviewed(
         "POST /v1/drafts/{draft}/redo",
-        lambda call: call.service(DraftService).redo(call.write, call.path["draft"], _signed(call)),
+        _signed(DraftService.redo),
         "Redo what the reviewer undid last, or the entries named.",
-        request=UndoEdit,
         read=requests.read_undo,
         may_be_empty=True,
-        response=EditReceipt,
         errors=(
             *_EDITED,
             errors.NothingToUndoError,
@@ -129,22 +124,16 @@ ROUTES = (
     ),
     _reviewed(
         "POST /v1/drafts/{draft}/rows",
-        lambda call: call.service(DraftRows).page(call.caller, call.path["draft"], _signed(call)),
+        _signed(DraftRows.page),
         "Page a queue of a draft's rows as they stand now, with every queue counted.",
-        request=requests.DraftRowsSearch,
         read=requests.read_rows_search,
-        response=DraftRowPage,
         errors=_READ_ERRORS,
     ),
     _route(
         "POST /v1/drafts/{draft}/assignments",
-        lambda call: call.service(DraftAssignments).assign(
-            call.write, call.path["draft"], _signed(call)
-        ),
+        _signed(DraftAssignments.assign),
         "Split undecided rows evenly among reviewers; a share of them to two, apart.",
-        request=requests.AssignRows,
         read=requests.read_assign,
-        response=Assignment,
         errors=(*_EDITED, errors.DraftChangedError, errors.SupervisionMismatchError),
     ),
     _reviewed(
@@ -161,13 +150,9 @@ ROUTES = (
     ),
     _reviewed(
         "POST /v1/drafts/{draft}/answers",
-        lambda call: call.service(BlindAnswers).answer(
-            call.write, call.path["draft"], _signed(call)
-        ),
+        _signed(BlindAnswers.answer),
         "Answer what a row is that another labels too; what both say becomes its label.",
-        request=requests.AnswerRow,
         read=requests.read_answer,
-        response=AnswerReceipt,
         errors=(*_EDITED, errors.DraftChangedError),
     ),
     _route(
