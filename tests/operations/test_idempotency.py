@@ -36,6 +36,7 @@ JSON_VALUES = st.recursive(
 def test_a_payload_is_hashed_in_pieces_as_in_one(value: object) -> None:
     whole = json.dumps(value, sort_keys=True, separators=(",", ":"))
     assert payload_sha256(value) == hashlib.sha256(whole.encode()).hexdigest()
+    assert payload_sha256(value, is_short=True) == payload_sha256(value)
 
 
 class Writes:

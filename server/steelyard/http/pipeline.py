@@ -162,7 +162,8 @@ def open_call(route: Route, call: Call, payload: bytes | None = None) -> Call:
         sent = body if isinstance(body, Struct) else value
         if call.path or call.query is not None:
             sent = {"path": dict(call.path), "query": call.query, "body": sent}
-        write = replace(write, digest=payload_sha256(sent))
+        is_short = payload is None or len(payload) <= INLINE_BYTES
+        write = replace(write, digest=payload_sha256(sent, is_short=is_short))
     return replace(call, write=write, body=body)
 
 

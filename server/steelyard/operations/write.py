@@ -46,10 +46,13 @@ class Replay(Exception):  # noqa: N818  an answer, and no error
         self.operation_id = operation_id
 
 
-def payload_sha256(value: Any) -> str:
-    """Return the hash of a decoded payload, the same however its JSON was spelled."""
+def payload_sha256(value: Any, *, is_short: bool = False) -> str:
+    """Return the hash of a decoded payload, the same however its JSON was spelled.
+
+    A short one is written in one go, which takes a third of the time.
+    """
     hasher = hashlib.sha256()
-    for piece in _pieces(value, _LEVELS):
+    for piece in _pieces(value, 0 if is_short else _LEVELS):
         hasher.update(piece.encode("ascii"))
     return hasher.hexdigest()
 
