@@ -210,8 +210,7 @@ def add(
             continue
         sums = [value]
         if name in _MEANS:
-            bets = sequences.mean_bets(value, figure.low, figure.high)
-            sums = [value, value * value, *bets.tolist()]
+            sums = [value, value * value, *sequences.bets_on(value, figure.low, figure.high)]
         current = bucket.sums.get(name)
         bucket.sums[name] = sums if current is None else _plus(current, sums)
     return _close(stream, decisions, false_alarms) if bucket.n >= BUCKET else []

@@ -30,6 +30,7 @@ from steelyard.alarms.tracking import (
     figures_of,
 )
 from steelyard.alarms.wire import AlarmReference, AlarmRule
+from steelyard.calibration.sequences import BUCKET
 
 #: Answers that are a model's reference where it has no other, at first and, if all is quiet, later.
 LEARNED, GROWN = 1_000, 5_000
@@ -250,8 +251,9 @@ def slow_ms_of(times: Sequence[float]) -> float | None:
 def _add(
     key: Key, watched: Watched, rule: AlarmRule, stream: Stream, at: float, values: Values
 ) -> Iterator[Happening]:
-    n = sum(watched_stream.source == "answers" for watched_stream in watched.streams.values())
-    decisions = n if stream.decision else 1
+    decisions = 1
+    if stream.decision and stream.open.n + 1 >= BUCKET:  # evidence is looked at now, and not before
+        decisions = sum(each.source == "answers" for each in watched.streams.values())
     moves = tracking.add(stream, at, values, decisions=decisions, false_alarms=rule.false_alarms)
     of = watched.reference if stream.decision else watched.learned
     for move in moves:

@@ -119,6 +119,18 @@ def mean_bets(values: ArrayLike, low: float, high: float) -> FloatArray:
     return bets
 
 
+def bets_on(value: float, low: float, high: float) -> list[float]:
+    """Return ``mean_bets`` of one value, without the cost of arrays."""
+    value = min(max(value, 0.0), 1.0)
+    return [math.log1p(stake * (value - bound)) for stake, bound in _bets_one_by_one(low, high)]
+
+
+@functools.lru_cache(maxsize=1_024)
+def _bets_one_by_one(low: float, high: float) -> list[tuple[float, float]]:
+    stakes, bounds = _bets_against(low, high)
+    return list(zip(stakes.tolist(), bounds.tolist(), strict=True))
+
+
 @functools.lru_cache(maxsize=1_024)
 def _bets_against(low: float, high: float) -> tuple[FloatArray, FloatArray]:
     """Return each bet's stake on a value's distance from a bound, and the bound."""
