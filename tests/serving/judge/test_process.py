@@ -9,7 +9,9 @@ import tempfile
 
 import pytest
 
+from steelyard.serving.judge import process
 from steelyard.serving.judge.process import JudgeOptions, JudgeProcess
+from support.waiting import PATIENCE_S
 
 OPTIONS = JudgeOptions(file="m.gguf", context_tokens=512, slots=1, threads=1, gpu_layers=0)
 #: In place of llama.cpp: a server that is never through with its request.
@@ -43,8 +45,8 @@ def test_the_next_start_removes_the_folder_of_a_killed_server(tmp_path, monkeypa
     running = [JudgeProcess("judge", OPTIONS), JudgeProcess("other", OPTIONS)]
     assert not left.exists()
     assert len(list(tmp_path.iterdir())) == 2
-    for process in running:
-        process.stop()
+    for each in running:
+        each.stop()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -55,6 +57,7 @@ def test_a_judge_at_work_ends_at_once(tmp_path, monkeypatch):
     judge = JudgeProcess("judge", OPTIONS)
     killed = []
     monkeypatch.setattr(JudgeProcess, "kill", killed.append)
+    monkeypatch.setattr(process, "_STOP_S", PATIENCE_S)  # a busy machine ends it late
     judge.start()
     judge.stop()
     assert not killed, "it leaves by itself"
