@@ -54,7 +54,14 @@ def operations():
 
 
 WAYS = ("email", "oidc", "passkey")
-ESTIMATED = ("decide", "families", "families/{family}/continue", "fine-tuning/jobs", "systemone")
+ESTIMATED = (
+    "decide",
+    "families",
+    "families/{family}/continue",
+    "fine-tuning/jobs",
+    "named-comparisons",
+    "systemone",
+)
 
 
 def test_the_committed_copy_is_the_one_that_the_routes_make():
