@@ -32,3 +32,9 @@ def test_a_decision_shows_up_and_feedback_on_it_counts(server, quiet_page):
     table.get_by_role("button").first.click()
     expect(quiet_page.get_by_text("Only those of")).to_be_visible()
     assert server.client.decision_summary().accuracy.n == 1
+    # A phone's first screen has the stream: a text, and under it the answer.
+    quiet_page.set_viewport_size({"width": 390, "height": 664})
+    visit(quiet_page, "page=live")
+    row = quiet_page.locator(".tabulator-row").first
+    expect(row.get_by_text("My card was charged twice.")).to_be_in_viewport(ratio=1)
+    expect(row.locator(".chip").first).to_be_in_viewport(ratio=1)

@@ -26,6 +26,7 @@ from steelyard_workbench.kit.look import CELL_CSS, with_tokens
 from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.tasks import Task
+from steelyard_workbench.kit.theme import SMALL, token
 
 _DEFAULT_WIDTH = 140
 #: Column of the frame behind the table that has the ids, as text; it is not shown.
@@ -47,22 +48,25 @@ _CELL_CSS = CELL_CSS + with_tokens("""
 @media (max-width: 599px) {
   .tabulator .tabulator-header { height: 1px; clip-path: inset(50%); }
   .tabulator.tabulator { border: 0; }
-  .tabulator.tabulator, .tabulator.tabulator :is(.tabulator-tableholder, .tabulator-table) { background: none; }
+  .tabulator.tabulator, .tabulator :is(.tabulator-tableholder, .tabulator-table) { background: none !important; }
   .tabulator .tabulator-tableholder .tabulator-table { width: 100% !important; min-width: 100% !important; }
   .tabulator .tabulator-row {
-    display: block; height: auto !important; min-width: 0 !important; width: auto !important;
-    margin: 0 2px 10px; padding: 6px 10px;
+    display: flex !important; flex-wrap: wrap; gap: 2px 16px; position: relative;
+    height: auto !important; min-width: 0 !important; width: auto !important;
+    margin: 0 2px 10px; padding: 8px 12px;
     border: 1px solid var(--line); border-radius: 8px;
   }
   .tabulator .tabulator-row .tabulator-cell {
-    display: flex; gap: 10px; width: auto !important; min-width: 0 !important;
+    display: block; flex: 1 1 40%; width: auto !important; min-width: 0 !important;
     height: auto !important; min-height: 0 !important; max-height: none !important;
     padding: 2px 0 !important; border: 0 !important; white-space: normal;
   }
   .tabulator .tabulator-row :is(.tabulator-col-resize-handle, .empty) { display: none; }
-  .tabulator .tabulator-row .tabulator-cell[tabulator-field]::before {
-    content: attr(tabulator-field); flex: 0 0 90px; color: var(--muted);
+  .tabulator .tabulator-row .tabulator-cell :is(div, span) { text-align: left !important; }
+  .tabulator .tabulator-row .tabulator-cell:not([tabulator-field]) {
+    position: absolute !important; top: 8px; right: 12px; left: auto !important; background: none !important;
   }
+  .tabulator .tabulator-row:has(.tabulator-cell:not([tabulator-field])) { padding-right: 44px; }
 }
 """)
 
@@ -108,7 +112,7 @@ class _Table(pn.widgets.Tabulator):
             layout="fit_columns",
             sizing_mode="stretch_width",
             css_classes=[mark],
-            stylesheets=[GRID_CSS, _CELL_CSS, _card_names(titles)],
+            stylesheets=[GRID_CSS, _CELL_CSS, _card_names(titles, self._wide)],
             **options,
         )
 
@@ -367,13 +371,17 @@ class FrameTable(Viewer):
         return [self._known[key][self._id] for key in keys if key in self._known]
 
 
-def _card_names(titles: Mapping[str, str]) -> str:
-    """Return styles that label a cell on a phone's card by its column's header."""
-    return "\n".join(
-        f"@media (max-width: 599px) {{ .tabulator .tabulator-row .tabulator-cell"
-        f"[tabulator-field={json.dumps(field)}]::before {{ content: {json.dumps(title)}; }} }}"
+def _card_names(titles: Mapping[str, str], lead: str) -> str:
+    """Return the styles of a phone's cards: the widest column leads, the others have their header."""
+    cell = ".tabulator .tabulator-row .tabulator-cell[tabulator-field={}]"
+    look = f"display: block; font-size: {SMALL}; color: {token('muted')}"
+    names = "\n".join(
+        f"{cell.format(json.dumps(field))}::before {{ content: {json.dumps(title)}; {look} }}"
         for field, title in titles.items()
+        if field != lead
     )
+    first = f"{cell.format(json.dumps(lead))} {{ order: -1; flex-basis: 100%; }}"
+    return f"@media (max-width: 599px) {{ {first}\n{names} }}"
 
 
 def _draw_wrapped(text: str) -> str:

@@ -60,7 +60,7 @@ class WouldAct(Viewer):
             self.slider,
             pn.FlexBox(self.unit, self.left, self.wrong, gap="8px", align_items="center"),
         )
-        self._box.visible = False
+        self._box.param.update(visible=False, css_classes=["below-on-phone"])
 
     def __panel__(self) -> Viewable:
         return self._box

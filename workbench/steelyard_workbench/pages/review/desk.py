@@ -41,8 +41,6 @@ from steelyard_workbench.parts.review.filter_bar import FilterBar
 from steelyard_workbench.parts.review.row_filter import RowFilter, read_query, write_query
 from steelyard_workbench.parts.review.sending import SEAL
 
-#: The text and its answers are in the first screen of a phone, and rarer parts come under them.
-_ON_PHONE = "@media (max-width: 599px) { .after-row { order: 1; } }"
 _HIDDEN = "Audit: what the model suggests is hidden until you decide."
 
 
@@ -164,7 +162,6 @@ class Desk(Viewer):
             self.seal,
             self.bulk.confirm,
             sizing_mode="stretch_width",
-            stylesheets=[_ON_PHONE],
         )
 
     @property
@@ -491,5 +488,5 @@ def _sealed_text(draft: Draft) -> str:
 
 
 def _after_row(part: Viewer) -> Viewable:
-    """Return a part that stands under the row on a phone."""
-    return pn.Column(part, css_classes=["after-row"], sizing_mode="stretch_width")
+    """Return a part that stands under the row on a phone: the row's text and answers come first there."""
+    return pn.Column(part, css_classes=["below-on-phone"], sizing_mode="stretch_width")
