@@ -7,6 +7,8 @@ from typing import Any
 import panel as pn
 from panel.viewable import Viewable
 
+from steelyard_workbench.kit.components.into_view import IntoView
+
 #: Pixels that the first part has at least while the second is beside it.
 LEAST_WIDTH = 380
 
@@ -14,18 +16,20 @@ LEAST_WIDTH = 380
 def side_by_side(
     first: Any, second: Any, *, least_width: int = LEAST_WIDTH, share: float = 1
 ) -> Viewable:
-    """Put a part beside another, which goes under it where the page is narrow.
+    """Put a part beside another, which goes under it where the page is narrow, and into view as it opens.
 
     ``least_width``: pixels of the first below which the second goes under it. ``share``: how many
     times as wide the first is.
     """
     room = {"flex": f"{share} 1 {least_width}px", "min-width": "0", "width": "auto"}
     beside = {**room, "flex": f"1 1 {least_width / share:.0f}px"}
+    if getattr(second, "sizing_mode", None) == "stretch_width":
+        second = pn.Column(second, sizing_mode="stretch_width", styles=beside)
+    elif not getattr(second, "visible", True):
+        second = pn.Column(IntoView(), second)
     return pn.Row(
         pn.Column(first, sizing_mode="stretch_width", styles=room),
-        pn.Column(second, sizing_mode="stretch_width", styles=beside)
-        if getattr(second, "sizing_mode", None) == "stretch_width"
-        else second,
+        second,
         sizing_mode="stretch_width",
         styles={"flex-wrap": "wrap"},
     )

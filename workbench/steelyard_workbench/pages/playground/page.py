@@ -19,6 +19,7 @@ from steelyard.errors import InvalidRequestError
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.facts import unseen_heading
+from steelyard_workbench.kit.components.into_view import IntoView
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
 from steelyard_workbench.kit.components.model_fields import (
     able_models,
@@ -111,6 +112,7 @@ class PlaygroundPage(Page):
                 ),
                 pn.Column(
                     unseen_heading("Answer"),
+                    self.into_view,
                     self.answer,
                     self.warnings,
                     code,
@@ -158,6 +160,7 @@ class PlaygroundPage(Page):
         self.answer = pn.Column(
             empty("Write a text and a question, and press **Ask**."), sizing_mode="stretch_width"
         )
+        self.into_view = IntoView()
         self.warnings = pn.Column(sizing_mode="stretch_width")
         self.ask = Task(self._send, "No answer:", self.answer, scope=self.visit)
         self.check = Task(self._lint, on_failure=self._show_no_warnings, scope=self.visit)
@@ -206,6 +209,7 @@ class PlaygroundPage(Page):
         label_sets = [labels for form in self.forms if (labels := form.label_set()) is not None]
         models = list(dict.fromkeys([self.model.value, *self.beside.value]))[:MOST_MODELS]
         self.offer = None
+        self.into_view.bring()
         if len(models) > 1:
             show = partial(show_answer, has_charts=False, label_sets=label_sets)
             together = AnswersTogether(self.client, models, show)
