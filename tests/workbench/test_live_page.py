@@ -481,6 +481,7 @@ def test_a_context_is_shown_as_it_is_and_metadata_beside_the_facts(bare: Client)
     answer = bare.decide({"text": "Überweisung"}, [REFUND], metadata={"Id": "order 118"})
     page = opened(bare, decision=answer.id)
     assert page.opened is not None
+    page.opened.details.open()
     said = texts_of(page.opened.__panel__())
     assert "Überweisung" in said
     assert answer.id in said

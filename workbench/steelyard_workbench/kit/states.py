@@ -139,10 +139,10 @@ def failed(
 def verdict(status: Status, word: str, text: str = "") -> Viewable:
     """Show a verdict by an icon, a word and a colour; the icon is that of the severity.
 
-    ``text`` is Markdown: the reason, or the step that would settle it.
+    ``word`` may be empty. ``text`` is Markdown: the reason, or the step that would settle it.
     """
     return pmui.Alert(
-        object=f"**{escape_markdown(word)}** {text}".strip(),
+        object=f"**{escape_markdown(word)}** {text}".strip() if word else text,
         severity=_SEVERITY[status],
         variant="outlined",
         closeable=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -22,6 +21,7 @@ from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.pages.families.gate_card import HeldOutRequest
+from steelyard_workbench.parts.datasets.questions import as_text
 from steelyard_workbench.parts.review.sending import RowReview
 
 #: The most characters of a context in the table; the row below it has all.
@@ -214,7 +214,7 @@ class HeldOutRows(Viewer):
             return
         for record in cast("Sequence[EvaluationRecord]", evaluated):
             if record.context is not UNSET:
-                self._contexts[record.context_sha256] = context_text(record.context)
+                self._contexts[record.context_sha256] = as_text(record.context)
                 self._places[record.context_sha256, record.decision_id] = record.row
 
     def _context_of(self, name: str) -> str:
@@ -333,8 +333,3 @@ def _figure(record: JobRecord) -> float:
 def _answer(probabilities: Mapping[str, float]) -> str:
     top = max(probabilities, key=lambda name: probabilities[name])
     return f"{top} ({probabilities[top]:.3f})"
-
-
-def context_text(context: Any) -> str:
-    """Return a context as text: others as JSON."""
-    return context if isinstance(context, str) else json.dumps(context, ensure_ascii=False)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
-from html import escape
 from typing import Any
 
 import panel as pn
@@ -15,7 +13,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.decision_log.wire import StoredAnswer
 from steelyard.decisions.wire import DecisionResult
-from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.facts import facts, table
 from steelyard_workbench.kit.components.live_text import LiveText
 from steelyard_workbench.kit.components.numbers import ago, ahead
@@ -25,10 +23,10 @@ from steelyard_workbench.kit.problems import Problem, problem_of
 from steelyard_workbench.kit.states import failed
 from steelyard_workbench.kit.tasks import Write
 from steelyard_workbench.pages.live.feed import feedback_text
+from steelyard_workbench.parts.answer_card import answer_card
+from steelyard_workbench.parts.datasets.questions import as_text
+from steelyard_workbench.parts.evaluations.record_browser import show_text
 
-#: Outcomes that are drawn, the likeliest first.
-_MOST_BARS = 12
-_TEXT = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:16em;overflow:auto;margin:0;unicode-bidi:plaintext"
 _HEADING = {"fontSize": "1rem", "fontWeight": 600, "marginTop": "0.4em"}
 
 
@@ -105,16 +103,7 @@ class OpenedAnswer(Viewer):
 
     def _show(self, answer: StoredAnswer) -> Viewable:
         context = answer.request.get("context", "The text of this answer is not stored.")
-        text = (
-            context
-            if isinstance(context, str)
-            else json.dumps(context, indent=1, ensure_ascii=False)
-        )
-        about = {
-            "Id": answer.id,
-            "Answered": f"{ago(answer.created_at)}, by {answer.version or answer.model}",
-            "Removed": ahead(answer.expires_at),
-        }
+        about = {"Id": answer.id, "Removed": ahead(answer.expires_at)}
         if answer.total_ms is not None:
             about["Took"] = f"{answer.total_ms:.1f} ms"
         questions = {
@@ -122,31 +111,26 @@ class OpenedAnswer(Viewer):
             for decision in answer.request["decisions"]
         }
         parts: list[Viewable] = [
-            pn.pane.HTML(
-                f'<pre tabindex="0" aria-label="Text" style="{_TEXT}">{escape(text)}</pre>',
-                sizing_mode="stretch_width",
+            show_text(as_text(context), "Text"),
+            pmui.Typography(
+                escape_markdown(f"{ago(answer.created_at)}, by {answer.version or answer.model}"),
+                variant="body2",
             ),
-            facts(about),
         ]
+        self.fields = {}
+        for name, result in answer.results.items():
+            parts += self._decision(name, questions.get(name) or name, result, answer)
+        parts += [self.send, self.said, self._problem]
         if answer.metadata:
             # By themselves: one that is called as a fact would be taken for it.
             metadata_rows = [(name, str(value)) for name, value in answer.metadata.items()]
             parts.append(table(("metadata", "value"), metadata_rows, label="Metadata"))
-        self.fields = {}
-        for name, result in answer.results.items():
-            parts += self._decision(name, questions.get(name, ""), result, answer)
-        return pn.Column(*parts, self.send, self.said, self._problem, sizing_mode="stretch_width")
+        self.details = Details(lambda: [facts(about)])
+        return pn.Column(*parts, self.details, sizing_mode="stretch_width")
 
     def _decision(
         self, name: str, question: str, result: DecisionResult, answer: StoredAnswer
     ) -> list[Viewable]:
-        likeliest = sorted(result.probabilities.items(), key=lambda item: -item[1])
-        chart = figures.bars(
-            [f"{outcome}  {probability:.3f}" for outcome, probability in likeliest[:_MOST_BARS]],
-            [probability for _, probability in likeliest[:_MOST_BARS]],
-            title=f"{name}: {result.top} {result.p_top:.3f}, action {result.action}",
-            x="probability",
-        )
         feedback = answer.feedback.get(name)
         self._told[name] = feedback if isinstance(feedback, str) else ""
         field = pmui.Select(
@@ -158,17 +142,11 @@ class OpenedAnswer(Viewer):
         )
         self.fields[name] = field
         report = answer.feedback_by.get(name) if answer.feedback_by else None
-        shown: list[Viewable] = [
-            pmui.Typography(escape_markdown(question), variant="body2"),
-            figures.show(chart),
-        ]
+        shown = [answer_card(question, result)]
         if report is not None:
             who = "" if report.who is None else f", {report.who}"
             origin = f"Reported by {report.by}{who}: {feedback_text(report.outcome)}"
             shown.append(pmui.Typography(escape_markdown(origin), variant="body2"))
-        if len(likeliest) > _MOST_BARS:
-            more = f"and {len(likeliest) - _MOST_BARS:,} less likely answers"
-            shown.append(pmui.Typography(more, variant="body2"))
         if isinstance(feedback, dict):
             likely = escape_markdown(feedback_text(feedback))
             text = f"Told as not certain, the likeliest being {likely}."

@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from types import MappingProxyType
 from typing import Any
 
-import panel as pn
 import panel_material_ui as pmui
 from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client.answers import DecideAnswer
 from steelyard.decisions.several import LabelSet
-from steelyard.decisions.wire import ABSTAIN, DecisionResult, Novelty
+from steelyard.decisions.wire import Novelty
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.look import CARD_CSS, bar, with_tokens
 from steelyard_workbench.kit.states import verdict
-from steelyard_workbench.kit.theme import SMALL, outcome_colours
+from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.pages.playground.why import marked_context
+from steelyard_workbench.parts.answer_card import answer_card, unstated_text
 from steelyard_workbench.parts.datasets.questions import threshold_of
-
-#: Outcomes of a decision that are listed, the likeliest first.
-_MOST_OUTCOMES = 20
-_STYLE = CARD_CSS + with_tokens(f"""
-h2 {{ font-size: {SMALL}; font-weight: 400; color: var(--muted); margin: 0; }}
-.verdict {{ margin: 4px 0 16px; }}
-ul {{
-  list-style: none; margin: 0; padding: 0; display: grid; gap: 6px 12px; align-items: center;
-  grid-template-columns: minmax(0, auto) minmax(60px, 1fr) auto;
-}}
-li {{ display: contents; }}
-li span {{ overflow-wrap: anywhere; }}
-li span:last-child {{ font-variant-numeric: tabular-nums; }}
-p {{ margin: 12px 0 0; }}
-""")
 
 
 def show_answer(
@@ -57,13 +40,7 @@ def show_answer(
     parts: list[Viewable | Viewer] = []
     if answer.warnings is not UNSET:
         parts += [
-            pmui.Alert(
-                object=escape_markdown(warning.message),
-                severity="warning",
-                variant="outlined",
-                closeable=False,
-                sizing_mode="stretch_width",
-            )
+            verdict("unsure", "", everyday(escape_markdown(warning.message)))
             for warning in answer.warnings
         ]
     parts += _show_doubts(answer)
@@ -78,10 +55,10 @@ def show_answer(
             continue
         if not has_charts:
             title = f"{name}: {result.top} {result.p_top:.3f}, action {result.action}"
-            title += f". {unstated}" if (unstated := _unstated(result)) else ""
+            title += f". {unstated}" if (unstated := unstated_text(result)) else ""
             parts.append(pmui.Typography(escape_markdown(title), variant="body2"))
             continue
-        parts.append(_show_result(name, result, thresholds.get(name)))
+        parts.append(answer_card(name, result, thresholds.get(name)))
         if name in after:
             parts.append(after[name])
         if answer.explanation is not UNSET:
@@ -97,28 +74,6 @@ def show_answer(
     return pmui.Column(*parts, sizing_mode="stretch_width")
 
 
-def _show_result(name: str, result: DecisionResult, threshold: float | None) -> Viewable:
-    """Show one decision: its likeliest outcome in large type, and the bars of all."""
-    likeliest = sorted(result.probabilities.items(), key=lambda item: -item[1])[:_MOST_OUTCOMES]
-    colours = outcome_colours(result.probabilities)
-    bars = "".join(
-        f'<li><span dir="auto">{escape(outcome)}</span>'
-        f"{bar(probability, colours[outcome], threshold if at == 0 else None)}"
-        f"<span>{probability:.3f}</span></li>"
-        for at, (outcome, probability) in enumerate(likeliest)
-    )
-    return pn.pane.HTML(
-        f'<section class="card"><h2 dir="auto">{escape(name)}</h2>'
-        f'<div class="verdict"><bdi>{escape(result.top)}</bdi> <small>{result.p_top * 100:.0f} of 100 '
-        f"sure</small></div><ul>{bars}</ul>"
-        f"<p><strong>Sure enough to act?</strong> {escape(_acts(result, threshold))}</p>"
-        + (f"<p>{escape(unstated)}</p>" if (unstated := _unstated(result)) else "")
-        + "</section>",
-        stylesheets=[_STYLE],
-        sizing_mode="stretch_width",
-    )
-
-
 def _show_doubts(answer: DecideAnswer) -> list[Viewable]:
     """Show why decisions are less reliable than usual, each reason once."""
     doubts = [result.doubt for result in answer.decisions.values() if result.doubt is not UNSET]
@@ -126,23 +81,6 @@ def _show_doubts(answer: DecideAnswer) -> list[Viewable]:
         verdict("unsure", "Trust it less.", escape_markdown(doubt))
         for doubt in dict.fromkeys(doubts)
     ]
-
-
-def _unstated(result: DecisionResult) -> str:
-    """Return how likely it is that the text does not say; empty for models that cannot tell."""
-    if result.unstated is UNSET:
-        return ""
-    return f"The text may not say: {result.unstated * 100:.0f} of 100."
-
-
-def _acts(result: DecisionResult, threshold: float | None) -> str:
-    """Return whether an answer is acted on, and why."""
-    if result.action == ABSTAIN:
-        needed = "" if threshold is None else f" It would act from {threshold:g} on."
-        return f"No: it is left to a person.{needed}"
-    action = "" if result.action == result.top else f", with the action {result.action}"
-    why = "no threshold is set" if threshold is None else f"it acts from {threshold:g} on"
-    return f"Yes{action}: {why}."
 
 
 def _show_labels(

@@ -33,7 +33,7 @@ from steelyard_workbench.kit.components.frame_table import FrameTable, PageReque
 from steelyard_workbench.kit.escaping import cut, escape_markdown
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Scope, Task
-from steelyard_workbench.kit.theme import token
+from steelyard_workbench.kit.theme import FONT, TEXT, token
 from steelyard_workbench.parts.evaluations.charts import TITLES, bin_name
 from steelyard_workbench.parts.evaluations.record_filter import RecordChoice
 from steelyard_workbench.parts.evaluations.records import context_text, right_outcomes
@@ -51,7 +51,7 @@ _PAGE_ROWS = 10
 _MOST_RECORDS = 20 * _PAGE_ROWS
 _SHORT = 160
 _PRE = (
-    "white-space:pre-wrap;overflow-wrap:anywhere;margin:0;padding:0.6em;font-size:1rem;"
+    f"white-space:pre-wrap;overflow-wrap:anywhere;margin:0;padding:0.6em;font:{TEXT}/1.5 {FONT};"
     f"border:1px solid {token('line')};border-radius:8px;background:{token('surface')};"
     "max-height:22em;overflow:auto;unicode-bidi:plaintext"
 )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from msgspec import UNSET
 
 from steelyard.evaluations.wire import EvaluationRecord
+from steelyard_workbench.parts.datasets.questions import as_text
 
 
 def right_outcomes(record: EvaluationRecord) -> list[str]:
@@ -22,6 +21,4 @@ def context_text(record: EvaluationRecord) -> str:
     """Return the context of a record; JSON when it is no text."""
     if record.context is UNSET:
         return "(not here any more)"
-    if isinstance(record.context, str):
-        return record.context
-    return json.dumps(record.context, indent=2, ensure_ascii=False)
+    return as_text(record.context)
