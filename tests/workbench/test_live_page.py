@@ -464,9 +464,12 @@ def test_a_table_that_is_open_stays_so_when_the_figures_are_drawn_anew(client: C
     page.show_more()
 
     def are_open() -> list[bool]:
-        return [one.visible for one in page.details.select(MarkTable)]
+        bars, groups = page.details.select(MarkTable)
+        groups.press(0)  # a line of the figures by model opens its decisions
+        return [bars.visible]
 
     assert are_open() == [False]
+    assert "by hashing" in page.view.rows.name
     (button,) = named(page.details, "Show the bars as a table")
     button.clicks += 1
     asyncio.run(page.sum_up())

@@ -33,7 +33,8 @@ _TITLES = {
     "sure": "How sure",
     "right": "Was it right?",
 }
-_WIDTHS = {"at": 90, "text": 420, "answer": 190, "sure": 110, "right": 150}
+#: Nothing is cut while an answer is open beside the table.
+_WIDTHS = {"at": 90, "text": 360, "answer": 140, "sure": 110, "right": 140}
 _MARKUP = ("answer", "sure", "right")
 _SCHEMA = {"id": pl.String, **dict.fromkeys(_TITLES, pl.String)}
 #: Pages that a look goes through for one that is not empty: filters may leave pages short.
@@ -94,18 +95,9 @@ class Feed(Viewer):
             self._load_older, not_loaded("Older decisions"), self.state, can_retry=False
         )
         self.older.on_click(self.load_older.on_event)
-        previous = pmui.Button(label="Newer decision (k)", variant="text", size="small")
-        previous.on_click(lambda _: self.step(-1))
-        following = pmui.Button(label="Older decision (j)", variant="text", size="small")
-        following.on_click(lambda _: self.step(1))
         self.exports = ExportButtons(self._export, lambda ending: f"decisions.{ending}")
         #: What is drawn once there is a decision.
-        self._parts = [
-            self.new,
-            self.table,
-            pn.Row(previous, following, self.older),
-            self.exports,
-        ]
+        self._parts = [self.new, self.table, self.older, self.exports]
         self.shown = pn.Column(sizing_mode="stretch_width", visible=False)
         self._box = pn.Column(self.state, self.shown, sizing_mode="stretch_width")
 

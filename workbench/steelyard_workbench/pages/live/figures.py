@@ -15,7 +15,7 @@ from steelyard.alarms.wire import Alarm
 from steelyard.decision_log.wire import DecisionGroup, DecisionSummary
 from steelyard.wire.measures import Measure
 from steelyard_workbench.kit.components import figures, numbers
-from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.look import CARD_CSS, with_tokens
 from steelyard_workbench.kit.states import empty, with_details
@@ -237,8 +237,13 @@ def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Vie
 
 
 def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
+    def open_group(place: int) -> None:
+        group = summary.groups[place]
+        named = f"{group.decision} by {_name(group)}"
+        open_(AnswerFilter(name=named, decision=group.decision, model=_name(group)))
+
     views: list[Viewable] = [
-        table(
+        mark_table(
             ("model", "decision", "decisions", "abstained", "with feedback", "right on feedback"),
             [
                 (
@@ -253,6 +258,8 @@ def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
             ],
             label="Figures by model and decision",
             numbers=(2,),
+            open_=open_group,
+            opens="Show its decisions",
         )
     ]
     if summary.groups_left_out:
@@ -263,21 +270,7 @@ def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
                 variant="body2",
             )
         )
-    options: dict[str, DecisionGroup | None] = {"": None}
-    options |= {f"{group.decision} by {_name(group)}": group for group in summary.groups}
-    choose = pmui.Select(label="Show the decisions of", options=options, value=None, width=340)
-
-    def chosen(group: DecisionGroup | None) -> None:
-        if group is not None:
-            named = f"{group.decision} by {_name(group)}"
-            open_(
-                AnswerFilter(
-                    name=named, decision=group.decision, model=group.version or group.model
-                )
-            )
-
-    pn.bind(chosen, choose, watch=True)
-    return pn.Column(*views, choose, sizing_mode="stretch_width")
+    return pn.Column(*views, sizing_mode="stretch_width")
 
 
 def _name(group: DecisionGroup) -> str:

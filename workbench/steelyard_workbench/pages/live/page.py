@@ -97,7 +97,6 @@ class LivePage(Page):
             label="Asked for",
             options={"every request": "", self.view.named: self.view.named},
             value=self.view.named,
-            visible=bool(self.view.named),
             width=_FIELD,
             size="small",
         )
@@ -139,8 +138,10 @@ class LivePage(Page):
         self._opened = pn.Column(
             width=440, visible=False, styles={"max-width": "calc(100vw - 20px)"}
         )
+        fields = [self.window, self.model, self.decision, self.only]
+        fields += [self.named] if self.view.named else []
         shown = [
-            pn.FlexBox(self.window, self.model, self.decision, self.named, self.only, gap="8px"),
+            pn.FlexBox(*fields, gap="8px"),
             self.part(self.figures),
             self.acting,
             self._said,
