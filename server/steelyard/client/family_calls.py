@@ -282,7 +282,7 @@ def switch_model(
     switch_off: Sequence[str] | None = None,
     adapter: str | None = None,
 ) -> Call[Model]:
-    """Switch the own switch of a model, such as ``router@3``: ``POST /v1/models/{model}/switch``.
+    """Switch one model, such as ``router@3``, on or off: ``POST /v1/models/{model}/switch``.
 
     As for ``switch``. ``adapter`` is the adapter id that you saw behind the number: the call is
     refused when it is another now.
