@@ -304,7 +304,7 @@ def test_prodigy_accepts_rejects_and_ignores():
 
     rows = [
         task(1, "URGENT", "accept", "x"),
-        task(1, "URGENT", "reject", "y"),
+        task(1, "URGENT", "reject", "y\ny"),
         task(2, "URGENT", "reject", "x"),
         task(3, "URGENT", "ignore", "x"),
     ]
@@ -316,7 +316,7 @@ def test_prodigy_accepts_rejects_and_ignores():
     assert found[0]["decisions"][0]["kind"] == "binary"
     assert made.replies[0] == [
         {"reviewer": "x", "outcomes": {"URGENT": "yes"}},
-        {"reviewer": "y", "outcomes": {"URGENT": "no"}},
+        {"reviewer": "y y", "outcomes": {"URGENT": "no"}},
     ]
     assert [(row.line, row.reason) for row in made.refused] == [
         (4, "It is answered ignore, which names no label.")

@@ -19,6 +19,7 @@ from steelyard.client.tables.truths import with_single_truths
 from steelyard.decisions.contexts import plain_hash
 from steelyard.imports.splits import Side, side_of
 from steelyard.imports.table import Refused, Reply, Table
+from steelyard.review.wire import MAX_REVIEWER
 
 #: Characters of a value that a dataset keeps beside a row, and of its name.
 _LONGEST_BESIDE, _LONGEST_NAME_BESIDE = 512, 64
@@ -116,7 +117,8 @@ def _answers_of(replies: Sequence[Reply], mapping: Mapping) -> list[dict[str, An
                 outcomes |= label.targets(reply.answers[label.column]) or {}
         note = "\n".join(reply.notes)[:_LONGEST_NOTE].strip()
         if outcomes or note:
-            name = reply.by or (f"annotator {number}" if outcomes and len(replies) > 1 else None)
+            unnamed = f"annotator {number}" if outcomes and len(replies) > 1 else None
+            name = " ".join((reply.by or "").split())[:MAX_REVIEWER] or unnamed
             answer = {"reviewer": name, "outcomes": outcomes, "note": note or None}
             answers.append({key: value for key, value in answer.items() if value})
     return answers
