@@ -122,11 +122,11 @@ def mean_bets(values: ArrayLike, low: float, high: float) -> FloatArray:
 def bets_on(value: float, low: float, high: float) -> list[float]:
     """Return ``mean_bets`` of one value, without the cost of arrays."""
     value = min(max(value, 0.0), 1.0)
-    return [math.log1p(stake * (value - bound)) for stake, bound in _bets_one_by_one(low, high)]
+    return [math.log1p(stake * (value - bound)) for stake, bound in _stakes_and_bounds(low, high)]
 
 
 @functools.lru_cache(maxsize=1_024)
-def _bets_one_by_one(low: float, high: float) -> list[tuple[float, float]]:
+def _stakes_and_bounds(low: float, high: float) -> list[tuple[float, float]]:
     stakes, bounds = _bets_against(low, high)
     return list(zip(stakes.tolist(), bounds.tolist(), strict=True))
 
