@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -208,7 +208,9 @@ def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles
     # What ships is replaced and never written to. A file of an operator's that is cut short while it is
     # mapped would end the process.
     mapped = [_checked(folder / file, hashes, _map) for file in WEIGHTS if folder == BASE]
-    stored = mapped or [_checked(folder / file, hashes, _read) for file in WEIGHTS]
+    stored: Sequence[bytearray | mmap.mmap] = mapped
+    if not mapped:
+        stored = [_checked(folder / file, hashes, _read) for file in WEIGHTS]
     return BaseFiles(
         engine=name,
         precision=precision,

@@ -369,7 +369,8 @@ class _Program:
     def _stored_vectors(self, rows: ReadRows) -> dict[str, Floats]:
         """Return the vectors of contexts that were read before."""
         stored = read_vectors(self._folder / VECTORS)
-        keys = {row.context: key_of(row.context) for row in (*rows.training, *rows.evaluation)}
+        texts = {row.context for row in rows.training} | {row.context for row in rows.evaluation}
+        keys = {text: key_of(text) for text in texts}
         return {text: stored[key] for text, key in keys.items() if key in stored}
 
     def _tuning_rows(
