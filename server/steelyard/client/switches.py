@@ -77,7 +77,7 @@ def settle(client: Client, comparison: NamedComparison) -> Settling:
     page = client.datasets.rows(sealed.dataset_id, version=sealed.version)
     n_labels = 0
     for row in page.data:
-        labels = {} if row.targets is None or row.targets is UNSET else _labels_of(row.targets)
+        labels = {} if row.targets is UNSET else _labels_of(row.targets)
         stored_id = (row.metadata or {}).get(_STORED_ID)
         if labels and isinstance(stored_id, str):
             with suppress(NotFoundError):  # it is older than what is kept

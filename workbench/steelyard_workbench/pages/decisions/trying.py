@@ -112,10 +112,9 @@ class TryRows(Viewer):
             logged = self._client.decision_log(named=decision.name, limit=n).data
             stored = [self._client.stored_decision(each.id) for each in logged]
             requests = [each.request for each in stored]
-            texts = [(each["context"], {}) for each in requests if "context" in each]
-            if requests and not texts:
+            if requests and not any("context" in each for each in requests):
                 raise NoRowsError("The texts of these answers are not stored; take other rows.")
-            return texts
+            return [(each["context"], {}) for each in requests if "context" in each]
         dataset_id = decision.dataset_id or ""
         # Rows that no family of it was trained on, where there are any.
         page = self._client.datasets.rows(dataset_id, partition="evaluation", limit=n)
