@@ -88,6 +88,7 @@ def test_observations_become_targets(opened):
         "without_feedback": 1,
         "already_there": 0,
         "other_decisions": 0,
+        "without_text": 0,
         "duplicates": 0,
     }
     assert (made["name"], made["rows"], made["method"]) == ("from feedback", 2, "sft")
@@ -146,6 +147,7 @@ def test_decisions_that_the_dataset_does_not_ask_are_left_out(opened):
         "without_feedback": 0,
         "already_there": 0,
         "other_decisions": 2,
+        "without_text": 0,
         "duplicates": 1,
     }
     assert opened.stored_rows(dataset_id)[-1]["targets"] == {"route": {"other": 1.0}}

@@ -31,7 +31,7 @@ from steelyard.wire.queries import (
     NextCursor,
     PageSize,
 )
-from steelyard.wire.schemas import ONE_LINE
+from steelyard.wire.schemas import SINGLE_LINE
 from steelyard.wire.shown import Framed, Shown
 
 #: The two sides of a dataset; a context is on one of them for ever.
@@ -56,7 +56,7 @@ MIN_FRACTION, MAX_FRACTION, DEFAULT_FRACTION = 0.1, 1.0, 0.2
 MAX_PAGE_ROWS, DEFAULT_PAGE_ROWS = 500, 100
 MAX_DATASET_NAME = 128
 
-DatasetName = Annotated[str, Meta(min_length=1, max_length=MAX_DATASET_NAME, pattern=ONE_LINE)]
+DatasetName = Annotated[str, Meta(min_length=1, max_length=MAX_DATASET_NAME, pattern=SINGLE_LINE)]
 Fraction = Annotated[float, Meta(ge=MIN_FRACTION, le=MAX_FRACTION)]
 
 

@@ -261,7 +261,8 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
         prices = await self._models.prices_of(caller.account_id, model_ids)
         if not any(prices.values()):
             return 0
-        tokens = tokens or await asyncio.to_thread(self._count_tokens, plan)
+        if tokens is None:
+            tokens = await asyncio.to_thread(self._count_tokens, plan)
         return sum(
             n * prices.get(model_id, 0) for n, model_id in zip(tokens, model_ids, strict=True)
         )

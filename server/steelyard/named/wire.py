@@ -11,7 +11,7 @@ from steelyard.decisions import wire
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure
 from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
-from steelyard.wire.schemas import ONE_LINE
+from steelyard.wire.schemas import SINGLE_LINE
 
 _Pattern = rf"^{wire.NAME_PATTERN}\Z"
 DecisionName = Annotated[
@@ -28,7 +28,7 @@ VersionNumber = Annotated[int, Meta(ge=1, le=999_999_999)]
 _Why = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"\S")]
 Reason = Annotated[_Why | None, Meta(description="Why, for people; not blank.")]
 _Text = Annotated[str, Meta(max_length=2_000)]
-_Short = Annotated[str, Meta(max_length=128, pattern=ONE_LINE)]
+_Short = Annotated[str, Meta(max_length=128, pattern=SINGLE_LINE)]
 
 
 class NamedContent(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -21,11 +21,11 @@ from steelyard.review.duties_wire import MAX_REVIEWERS
 from steelyard.wire.decoding import convert
 from steelyard.wire.payloads import open_payload, read_payload
 from steelyard.wire.queries import MAX_NUMBER
-from steelyard.wire.schemas import ONE_LINE
+from steelyard.wire.schemas import SINGLE_LINE
 from steelyard.wire.violations import BODY, Violations
 
 _Text = Annotated[str, Meta(min_length=1, max_length=256)]
-_Name = Annotated[str, Meta(min_length=1, max_length=wire.MAX_REVIEWER, pattern=ONE_LINE)]
+_Name = Annotated[str, Meta(min_length=1, max_length=wire.MAX_REVIEWER, pattern=SINGLE_LINE)]
 _Note = Annotated[str, Meta(min_length=1, max_length=wire.MAX_NOTE)]
 _Count = Annotated[int, Meta(ge=0)]
 _OF_FILTER = Meta(description="Over the rows as the version has them; all when left out.")

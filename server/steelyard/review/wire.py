@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from steelyard.datasets.wire import MAX_PAGE_ROWS, DatasetName
 from steelyard.decisions.wire import Name
 from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, CursorPage, NextCursor, PageSize
-from steelyard.wire.schemas import ONE_LINE
+from steelyard.wire.schemas import SINGLE_LINE
 
 DraftStatus = Literal["open", "sealed"]
 #: What can be done to a row.
@@ -51,7 +51,7 @@ MAX_EDITS, MAX_NOTE, MAX_REVIEWER = 500, 2000, 254
 MAX_LISTED_ROWS = MAX_PAGE_ROWS
 
 Reviewer = Annotated[
-    Annotated[str, Meta(min_length=1, max_length=MAX_REVIEWER, pattern=ONE_LINE)] | None,
+    Annotated[str, Meta(min_length=1, max_length=MAX_REVIEWER, pattern=SINGLE_LINE)] | None,
     Meta(
         description="Who edits, as the history names them. Undo and the queues `mine` and `assigned` "
         "go by it; edits without it count as one another's. In a session it is the user's address, "

@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from typing import cast
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -145,7 +146,7 @@ class DecisionService:
         self._operations = operations
         self._allowance = allowance
         self._deadline_s = deadline_s
-        self._storing = msgspec.convert(storing, StoreSetting)
+        self._storing = cast("StoreSetting", storing)
         self._record = record
         self._tuned: Resolver | None = None
         self._now = now

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
-from steelyard.wire.schemas import ONE_LINE
+from steelyard.wire.schemas import SINGLE_LINE
 
 #: The most characters of an address: it has to be one that browsers and proxies take.
 MAX_ADDRESS = 4000
@@ -17,7 +17,7 @@ _Name = Annotated[
     Meta(
         min_length=1,
         max_length=80,
-        pattern=ONE_LINE,
+        pattern=SINGLE_LINE,
         description="For people; no two views of an account share one.",
     ),
 ]

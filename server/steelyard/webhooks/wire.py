@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from steelyard.outbox.names import Event
 from steelyard.webhooks.targets import MAX_URL
 from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
-from steelyard.wire.schemas import ONE_LINE
+from steelyard.wire.schemas import SINGLE_LINE
 
 DeliveryStatus = Literal["waiting", "delivered", "failed"]
 
@@ -23,7 +23,7 @@ _Url = Annotated[
     ),
 ]
 _Events = Annotated[list[Event], Meta(min_length=1, max_length=32, description="What it is sent.")]
-_Description = Annotated[str, Meta(max_length=200, pattern=ONE_LINE, description="For people.")]
+_Description = Annotated[str, Meta(max_length=200, pattern=SINGLE_LINE, description="For people.")]
 
 
 class CreateWebhook(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

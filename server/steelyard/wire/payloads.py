@@ -21,7 +21,7 @@ from msgspec import inspect
 
 from steelyard.wire.decoding import convert, converter_to
 from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.schemas import ONE_LINE, portable_pattern
+from steelyard.wire.schemas import SINGLE_LINE, portable_pattern
 from steelyard.wire.violations import BODY, Path, Violations, show
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ _NUL = b"\\u0000"
 _HAS_NUL = ("has the character NUL (U+0000); send it without.", "nul")
 #: What is wrong with a text by the pattern that it does not match.
 _FORMS = {
-    ONE_LINE: "has a line feed or another control character; write it on one line.",
+    SINGLE_LINE: "has a line feed or another control character; write it on one line.",
     r"\S": "is blank; write something, or leave it out.",
 }
 # Nobody mistypes a name of more characters than this, and comparing long texts is slow.

@@ -7,7 +7,7 @@ from typing import Any
 #: How a pattern of a struct ends: ``$`` of Python also stands before a last line feed.
 WHOLE = r"\Z"
 #: A text on one line, such as a name for people.
-ONE_LINE = rf"^[^\x00-\x1f\x7f]*{WHOLE}"
+SINGLE_LINE = rf"^[^\x00-\x1f\x7f]*{WHOLE}"
 
 
 def portable(schema: Any) -> Any:
