@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import update
 
 from steelyard.caller import Caller
@@ -23,6 +24,7 @@ from steelyard.models.tables import model_setups
 from steelyard.serving.connected.declared import ConnectedModel, ModelsFile, write_models
 from steelyard.storage import open_state
 from support.api.error_shape import assert_canonical_error
+from support.models.remote_models import remote_model
 from support.servers.live_server import live_server
 from support.waiting import wait_until
 
@@ -141,6 +143,33 @@ def test_one_goes_on_and_is_stopped_as_a_job(checks, tmp_path):
         judge = judge_at(server)
         assert judge["task"]["error"] == "Stopped. What was done so far stays; start it again."
         assert judge["check"] is None
+
+
+def is_working():
+    return any(thread.name == "steelyard-job" for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("step", ["check", "calibrate", "fit"])
+def test_one_is_stopped_while_its_model_thinks(step, tmp_path):
+    rows = [{**ROW, "context": f"Invoice {number}."} for number in range(10)]
+    sides = {"name": "rows", "training": rows[:5], "evaluation": rows[5:]}
+    with remote_model(fault="hangs") as far:
+        write_models(tmp_path, {"far": replace(FAR, url=f"{far.url}/v1", timeout_s=600.0)})
+        with live_server(home=str(tmp_path), jobs="off") as server:
+            dataset = httpx.post(f"{server.url}/v1/datasets", json=sides).json()["id"]
+            if step == "fit":
+                models = ["hashing", "far"]
+                bound = {"bound": "share", "value": 0.5, "dataset_id": dataset}
+                fit = {"name": "fitted", "models": models, **bound}
+                begun = httpx.post(f"{server.url}/v1/routes", json=fit)
+            else:
+                begun = begin(server, step, **({"dataset_id": dataset} if step != "check" else {}))
+            assert begun.status_code == 200, begun.text
+            wait_until(lambda: far.asked)
+            [job] = httpx.get(f"{server.url}/v1/jobs").json()["data"]
+            httpx.post(f"{server.url}/v1/setups/{job['id']}/cancel")
+            wait_until(lambda: not is_working())
+            assert not far.may_answer.is_set()
 
 
 def test_every_host_follows_one_and_stops_it(checks, postgres, tmp_path):

@@ -130,7 +130,8 @@ class JudgeSetup:
     def run_check(self, run: SetupRun) -> Outcome:
         """Ask a connected model the fixed set of questions."""
         name = run.row.name
-        report = check_model(self.hosted(name).queue.submit, self.connected(name).timeout_s)
+        submit = run.asking(self.hosted(name).queue.submit)
+        report = check_model(submit, self.connected(name).timeout_s)
         check = filled(judge_wire.JudgeCheck, report)
         if report.failures:
             run.save(result=msgspec.json.encode(check))
@@ -159,7 +160,7 @@ class JudgeSetup:
         failures: Counter[str] = Counter()
         for rows, on_row in each_side(lines, run.report):
             answered, failed = ask_rows(
-                self.hosted(name).queue.submit,
+                run.asking(self.hosted(name).queue.submit),
                 rows,
                 model.timeout_s,
                 on_row,

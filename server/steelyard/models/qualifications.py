@@ -150,7 +150,7 @@ class Qualifications:
         rows = rows[: request.rows]
         identities = self._identities()
         scored, failures = ask_rows(
-            self._judges.hosted(name).queue.submit,
+            run.asking(self._judges.hosted(name).queue.submit),
             rows,
             model.timeout_s,
             lambda done: run.report(done, len(rows)),

@@ -15,7 +15,7 @@ from steelyard.decisions.validation import read_request
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import InvalidRequestError, ModelUnavailableError, NotFoundError, Violation
 from steelyard.models import route_wire
-from steelyard.models.setup_run import Outcome, Report, SetupRun, each_side, rows_of_side
+from steelyard.models.setup_run import Outcome, SetupRun, each_side, rows_of_side
 from steelyard.models.setups import LastSetups, ModelSetups
 from steelyard.serving.connected.declared import ModelsFile, check_name
 from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
@@ -82,7 +82,7 @@ class RouteSetup:
         rows = [
             rows_of_side(self._rows, run, side, request.rows) for side in ("training", "evaluation")
         ]
-        sides, failures = _observe(hosted, rows, run.report)
+        sides, failures = _observe(hosted, rows, run)
         route, fit = _choose(request, sides, failures, run.row.dataset_version)
         return Outcome(result=fit, change=lambda file: file.with_route(request.name, route))
 
@@ -160,14 +160,14 @@ def _check_value(request: route_wire.FitRoute, prices: Mapping[str, int]) -> Non
 
 
 def _observe(
-    hosted: list[HostedModel], rows: list[list[dict[str, Any]]], report: Report
+    hosted: list[HostedModel], rows: list[list[dict[str, Any]]], run: SetupRun
 ) -> tuple[list[Side], Counter[str]]:
     models = {model.name: model for model in hosted}
     prices = {model.name: model.price_nano for model in hosted}
     sides, failures = [], Counter[str]()
-    for side, on_row in each_side(rows, report):
+    for side, on_row in each_side(rows, run.report):
         answered, failed = observe(
-            lambda name, row: _ask(models[name], row),
+            lambda name, row: _ask(run, models[name], row),
             side,
             prices,
             on_row,
@@ -177,10 +177,10 @@ def _observe(
     return sides, failures
 
 
-def _ask(model: HostedModel, row: Mapping[str, Any]) -> DecideResponse:
+def _ask(run: SetupRun, model: HostedModel, row: Mapping[str, Any]) -> DecideResponse:
     request = read_request({"context": row["context"], "decisions": row["decisions"]})
     prepared = model.decide.prepare_request(request)
-    scores = model.queue.submit(prepared.rendered, _TIMEOUT_S)
+    scores = run.asking(model.queue.submit)(prepared.rendered, _TIMEOUT_S)
     try:
         return model.decide.finish(prepared, scores.result(_TIMEOUT_S))
     except TimeoutError:

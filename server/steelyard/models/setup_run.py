@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -27,6 +28,7 @@ from steelyard.jobs.work import LostRunError, Run, TableWork
 from steelyard.models.judge_wire import TaskKind
 from steelyard.models.setups import SETUPS
 from steelyard.models.tables import model_setups
+from steelyard.serving.connected.checking import Submit
 from steelyard.serving.connected.declarations import Declarations
 from steelyard.serving.connected.declared import ModelsFile
 from steelyard.settings import InvalidSettingError
@@ -58,6 +60,7 @@ class SetupRun(Run):
         self._row: Row[Any] | None = None
         self._done = self._total = 0
         self._saved_at = 0.0
+        self._under_way: set[Future[Any]] = set()
 
     @property
     def row(self) -> Row[Any]:
@@ -74,6 +77,26 @@ class SetupRun(Run):
     def request(self, type_: type[_Struct]) -> _Struct:
         """Return what was asked for."""
         return decode(self.row.request, type_)
+
+    def asking(self, submit: Submit) -> Submit:
+        """Return how it asks a model: what is under way is cancelled once it is to stop."""
+
+        def ask(*request: Any) -> Future[Any]:
+            self.check()
+            future = submit(*request)
+            self._under_way.add(future)
+            future.add_done_callback(self._under_way.discard)
+            if self.stopping.is_set():
+                future.cancel()
+            return future
+
+        return ask
+
+    def stop(self) -> None:
+        """Make it end soon, also where a model takes long to answer."""
+        super().stop()
+        for future in self._under_way.copy():
+            future.cancel()
 
     def report(self, done: int, total: int) -> None:
         """Note how far it is; raise ``LostRunError`` once it is to stop."""

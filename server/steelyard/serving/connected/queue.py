@@ -111,6 +111,7 @@ class ConnectedQueue:
         self._n_decisions, self._n_answers = 0, 0
         self._usual_s = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     @property
     def n_waiting(self) -> int:
@@ -173,8 +174,14 @@ class ConnectedQueue:
             self._loop.begin(load())
 
     def close(self) -> None:
-        """Close the connections to its server."""
-        self._loop.run(self.remote.close())
+        """Cancel its requests, and close the connections to its server."""
+        self._loop.run(self._close())
+
+    async def _close(self) -> None:
+        self._is_closed = True
+        for task in tuple(self._tasks):
+            task.cancel()
+        await self.remote.close()
 
     def _full(self) -> EngineUnavailableError:
         return EngineUnavailableError(
@@ -206,6 +213,8 @@ class ConnectedQueue:
             if not taken:
                 return
             for entry in taken:
+                if self._is_closed:
+                    _resolve(entry.future, self._closing())
                 if entry.future.done():  # its caller gave it up
                     self._leave(entry)
                     continue
@@ -235,12 +244,15 @@ class ConnectedQueue:
         try:
             outcome = await self._ask(entry)
         except asyncio.CancelledError:
-            outcome = EngineUnavailableError(f"{self._name} was not asked: it is being closed.")
+            outcome = self._closing()
         except Exception as error:  # noqa: BLE001  somebody waits for the future
             if not isinstance(error, SteelyardError):
                 _log.exception("Asking %s failed.", self._name)
             outcome = error
         _resolve(entry.future, outcome)
+
+    def _closing(self) -> EngineUnavailableError:
+        return EngineUnavailableError(f"{self._name} was not asked: it is being closed.")
 
     async def _ask(self, entry: _Waiting) -> list[ScoredDecision]:
         if entry.deadline_s is None:  # a job's request is not refused for others' failures
