@@ -39,9 +39,10 @@ def answer_card(title: str, result: DecisionResult, threshold: _Threshold = UNSE
     """
     likeliest = sorted(result.probabilities.items(), key=lambda item: -item[1])[:_MOST_OUTCOMES]
     colours = outcome_colours(result.probabilities)
+    mark = threshold if isinstance(threshold, float) else None
     bars = "".join(
         f'<li><span dir="auto">{escape(outcome)}</span>'
-        f"{bar(probability, colours[outcome], (threshold or None) if at == 0 else None)}"
+        f"{bar(probability, colours[outcome], mark if at == 0 else None)}"
         f"<span>{probability:.3f}</span></li>"
         for at, (outcome, probability) in enumerate(likeliest)
     )
@@ -67,7 +68,7 @@ def unstated_text(result: DecisionResult) -> str:
 def _acts(result: DecisionResult, threshold: _Threshold) -> str:
     """Return whether an answer is acted on, and why."""
     if result.action == ABSTAIN:
-        needed = f" It would act from {threshold:g} on." if threshold else ""
+        needed = f" It would act from {threshold:g} on." if isinstance(threshold, float) else ""
         return f"No: it is left to a person.{needed}"
     action = "" if result.action == result.top else f", with the action {result.action}"
     if threshold is UNSET:

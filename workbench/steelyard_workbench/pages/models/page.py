@@ -23,6 +23,7 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, with_details
+from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.pages.models.judges import JudgeSection
 from steelyard_workbench.pages.models.routes import Routes
 
@@ -137,7 +138,7 @@ class ModelsPage(Page):
         values = {"Kind": _kind_of(listed), "Now": choice.reason or "answers"}
         if model is not None:
             values |= {
-                "What it is": model.description,
+                "What it is": everyday(model.description),
                 "Runs on": f"{_place_of(model)} ({model.engine})",
                 "Released": model.release_date,
                 "Price": f"{_price_of(model)} USD a million input tokens",
