@@ -1,4 +1,4 @@
-"""What opens under or beside a list comes into view."""
+"""Scrolling to a part that opens out of sight."""
 
 from __future__ import annotations
 
