@@ -165,10 +165,11 @@ class Declarations:
 
     def _is_of_home(self, row: Row[Any]) -> bool:
         """Whether the file of this home declared an entry."""
-        if self._state.is_shared or row.declared_by is None:
-            return bool(row.declared_by == self.host)
+        declared_by = str(row.declared_by)
+        if self._state.is_shared:
+            return declared_by == self.host
         # The machine is this one, though a container has another name each time that it is made.
-        return bool(row.declared_by.partition(":")[2] == self.host.partition(":")[2])
+        return declared_by.partition(":")[2] == self.host.partition(":")[2]
 
     def _read_in(self, connection: Connection, declared: Mapping[str, _Entry]) -> None:
         rows = _rows(connection)
