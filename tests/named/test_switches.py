@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
+from contextlib import closing
+
 import pytest
 from click.testing import CliRunner
 
@@ -9,9 +13,11 @@ import steelyard
 from steelyard.cli import decision_compare
 from steelyard.cli.main import main
 from steelyard.client.switches import settle, version_with_model
-from steelyard.errors import NoRowsError, PriceChangedError
+from steelyard.errors import InvalidRequestError, NoRowsError, PriceChangedError
+from steelyard.imports.recorded import read_recorded
 from steelyard.ledger.money import from_usd
 from support.servers.live_server import live_server
+from support.waiting import wait_until
 
 TEAM = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping"]}
 OTHER = {**TEAM, "question": "Whose is it, after all?"}
@@ -89,6 +95,87 @@ def test_labels_of_a_sealed_review_settle_the_next_comparison():
             assert feedback == ({"team": "billing"} if stored_id in labelled else {})
         again = named.wait(named.compare("desk", 2))
         assert again.result.stored.labelled == len(rows) - 1
+
+
+SPANS = {
+    "resourceSpans": [
+        {
+            "scopeSpans": [
+                {
+                    "spans": [
+                        {
+                            "name": "decide",
+                            "attributes": [
+                                {"key": "decision.text", "value": {"stringValue": "Late."}},
+                                {"key": "decision.answer", "value": {"stringValue": "shipping"}},
+                                {"key": "decision.probability", "value": {"doubleValue": 0.75}},
+                            ],
+                        },
+                        {"name": "other", "attributes": []},
+                    ]
+                }
+            ]
+        }
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("answers.csv", 'text,answer,probability\n"Late.",shipping,0.75\n,billing,1\n'),
+        ("answers.jsonl", '{"input": "Late.", "output": "shipping", "confidence": 0.75}\n{}\n'),
+        ("answers.json", '[{"context": "Late.", "answer": "shipping", "probability": "0.75"}]'),
+        ("spans.json", json.dumps(SPANS)),
+    ],
+)
+def test_recorded_answers_are_read_from_tables_json_and_spans(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    [answer] = read_recorded(tmp_path / name)
+    assert answer == {"context": "Late.", "answer": "shipping", "probability": 0.75}
+    (tmp_path / "none.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(NoRowsError, match="name the columns or fields"):
+        read_recorded(tmp_path / "none.csv")
+    (tmp_path / "none.csv").write_text("text,answer,probability\nLate.,shipping,high\n")
+    with pytest.raises(NoRowsError, match="cannot be read: could not convert"):
+        read_recorded(tmp_path / "none.csv")
+
+
+def test_a_version_is_compared_with_answers_recorded_elsewhere(tmp_path):
+    with steelyard.embed(tmp_path / "home", engine="hashing") as server:
+        client, named = server.client, server.client.named_decisions
+        named.create("desk", [TEAM])
+        answers = [client.decide(f"Ticket {n}", [TEAM], store=False) for n in range(40)]
+        tops = [answer.decisions["team"].top for answer in answers]
+        other = {"billing": "shipping", "shipping": "billing"}
+        lines = [
+            f"Ticket {n},{other[top] if n % 10 == 0 else top},0.4" for n, top in enumerate(tops)
+        ]
+        file = tmp_path / "answers.csv"
+        file.write_text("\n".join(["text,answer,probability", *lines]))
+        recorded = read_recorded(file)
+        estimate = named.estimate_comparison("desk", 1, recorded=recorded)
+        assert (estimate.contexts, estimate.input_tokens_before) == (40, 0)
+        comparison = named.wait(named.compare("desk", "production", recorded=recorded))
+        assert (comparison.recorded, comparison.contexts) == (True, 40)
+        assert comparison.summary.name == "desk 1 with recorded answers"
+        [switch] = comparison.result.switches
+        assert (switch.agree.value, switch.agree.n, switch.to_label) == (0.9, 40, [])
+        assert comparison.result.stored.contexts == 40
+        stopped = named.compare("desk", 1, recorded=recorded)
+        named.cancel_comparison(stopped.id)
+        wait_until(lambda: named.comparison(stopped.id).status in {"cancelled", "succeeded"})
+        with closing(sqlite3.connect(tmp_path / "home" / "state.sqlite")) as state:
+            progress = state.execute("SELECT progress FROM named_comparisons").fetchall()
+        assert progress == [(None,), (None,)], "no text stays that came with a comparison"
+        for wrong in ({"answer": "nobody"}, {"answer": "billing", "decision": "urgency"}):
+            with pytest.raises(InvalidRequestError) as refused:
+                named.compare("desk", 1, recorded=[{"context": "Late.", **wrong}])
+            assert refused.value.details[0]["path"][:3] == ["body", "recorded", 0]
+        compare = ["decision", "compare", "desk", "--recorded", str(file), "--url", server.url]
+        output = CliRunner().invoke(main, compare).output
+        assert "some 0 input tokens of the recorded ones and " in output
+        assert "desk@1 against recorded answers: inconclusive" in output
 
 
 def test_the_same_answers_leave_nothing_to_settle():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def show_comparison(comparison: NamedComparison) -> None:
     """Print the verdict, its reasons, the changed rows and the price."""
     result = comparison.result
-    of = f"{comparison.decision}@{comparison.version} against {comparison.against}"
+    of = f"{comparison.decision}@{comparison.version} against {comparison.other}"
     if result is None:
         click.echo(printable(f"{of}: {comparison.status}. {comparison.error or ''}"))
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +24,7 @@ _EPILOG = """\b
 Examples:
   steelyard decision compare support_triage staging
   steelyard decision compare support_triage --with qwen3-4b --traffic 7d
+  steelyard decision compare support_triage --recorded answers.csv
   steelyard decision settle support_triage
 """
 
@@ -40,6 +42,13 @@ Examples:
     callback=read_window,
     metavar="TIME",
     help="Stored decisions of this time alone, such as 7d; up to 1,000 of them.",
+)
+@click.option(
+    "--recorded",
+    "recorded_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="In place of AGAINST: answers of another provider, a CSV or JSON Lines with text, answer and "
+    "probability, or spans (OTLP in JSON) with decision.* attributes. [VERSION: production]",
 )
 @click.option(
     "--disagreement",
@@ -64,6 +73,7 @@ def compare(
     version: str | None,
     against: str,
     model: str | None,
+    recorded_file: Path | None,
     yes: bool,
     server: Server,
     **options: Any,
@@ -75,6 +85,9 @@ def compare(
     """
     from steelyard.client.switches import version_with_model
 
+    if recorded_file is not None:
+        version = version or (None if model else "production")
+        options["recorded"] = _read_recorded(recorded_file)
     if (version is None) == (model is None):
         raise click.UsageError("Give a VERSION, or a model with --with.")
     if options["traffic_s"] is not None:
@@ -83,7 +96,7 @@ def compare(
         if version is None:
             version = str(version_with_model(client, name, _at_of(against), str(model)).version)
         numbers = {client.named_decisions.version(name, at).version for at in (version, against)}
-        if len(numbers) == 1:
+        if len(numbers) == 1 and recorded_file is None:
             click.echo(f"Both are version {numbers.pop()}: there is nothing to compare.", err=True)
             return
         options["max_price_usd"] = _confirm(client, name, version, against, yes=yes, **options)
@@ -104,7 +117,7 @@ def settle(*, name: str, server: Server) -> None:
 
     with server.connected() as client:
         comparisons = client.named_decisions.comparisons(name)
-        newest = next((each for each in comparisons if each.result is not None), None)
+        newest = next((each for each in comparisons if each.result and not each.recorded), None)
         if newest is None:
             raise click.ClickException(
                 f"No comparison of {printable(name)} has ended; compare first."
@@ -140,9 +153,10 @@ def _confirm(
     estimate = client.named_decisions.estimate_comparison(
         name, _at_of(version), against=_at_of(against), **window
     )
+    other = "the recorded ones" if window.get("recorded") else against
     click.echo(
         f"Both are asked about {estimate.contexts:,} texts: some {estimate.input_tokens_before:,} input tokens "
-        f"of {against} and {estimate.input_tokens_after:,} of {version}, {estimate.price_usd} USD here.",
+        f"of {other} and {estimate.input_tokens_after:,} of {version}, {estimate.price_usd} USD here.",
         err=True,
     )
     for warning in estimate.warnings:
@@ -150,6 +164,17 @@ def _confirm(
     if estimate.contexts and not yes and is_on_terminal():
         click.confirm("Go on?", abort=True, err=True)
     return max_price_usd or estimate.price_usd
+
+
+def _read_recorded(path: Path) -> list[dict[str, Any]]:
+    from steelyard.imports.recorded import read_recorded
+
+    answers = read_recorded(path)
+    if len(answers) > _MOST_STORED:
+        click.echo(
+            f"{path} has {len(answers):,} answers; the first {_MOST_STORED:,} are taken.", err=True
+        )
+    return answers[:_MOST_STORED]
 
 
 def is_on_terminal() -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from steelyard.client.answers import DecideAnswer
 from steelyard.client.calls import Call, encode_body, read, remove, segment, write
@@ -216,6 +216,7 @@ def compare(
     rows: int | None = None,
     stored: int | None = None,
     traffic_s: float | None = None,
+    recorded: Sequence[Mapping[str, Any]] | None = None,
     disagreement: float | None = None,
     max_price_usd: str | None = None,
     idempotency_key: str | None = None,
@@ -231,6 +232,9 @@ def compare(
         200 when left out.
     traffic_s
         Take stored decisions of the last so many seconds alone.
+    recorded
+        Answers of another provider in place of ``against``, 1,000 at most: ``context``, ``answer``,
+        perhaps ``probability`` and ``decision``.
     disagreement
         How often the candidate may answer otherwise where it answers alone, for ``switches``; .02.
     max_price_usd
@@ -243,6 +247,7 @@ def compare(
         "rows": rows,
         "stored": stored,
         "traffic_s": traffic_s,
+        "recorded": recorded,
         "disagreement": disagreement,
         "max_price_usd": max_price_usd,
     }
@@ -257,6 +262,7 @@ def estimate_comparison(
     rows: int | None = None,
     stored: int | None = None,
     traffic_s: float | None = None,
+    recorded: Sequence[Mapping[str, Any]] | None = None,
 ) -> Call[ComparisonEstimate]:
     """Return the texts, tokens and price of ``compare`` with these arguments: ``POST …/estimate``; asks nothing."""
     fields = {
@@ -266,6 +272,7 @@ def estimate_comparison(
         "rows": rows,
         "stored": stored,
         "traffic_s": traffic_s,
+        "recorded": recorded,
     }
     return Call("POST", f"{_COMPARISONS}/estimate", ComparisonEstimate, encode_body(fields))
 

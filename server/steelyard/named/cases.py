@@ -19,7 +19,10 @@ from steelyard.decision_log.store import (
     page_answers,
     with_text,
 )
+from steelyard.decisions.kinds import Decision
+from steelyard.named.comparison_wire import RecordedAnswer
 from steelyard.storage import State
+from steelyard.wire.violations import BODY, Violations
 
 #: Stored decisions that are read at a time.
 _PAGE = 200
@@ -36,6 +39,8 @@ class Case:
     labels: Labels
     #: The stored decision that it is of.
     source: str = ""
+    #: By decision, the outcome that was recorded elsewhere, and its probability.
+    recorded: Mapping[str, tuple[str, float]] | None = None
 
 
 def cases_of_rows(
@@ -54,6 +59,33 @@ def cases_of_rows(
                 yield Case(row.context_sha256, row.context, labels)
 
     return heapq.nsmallest(most, read(), key=lambda case: case.key)
+
+
+def cases_of_recorded(
+    answers: Sequence[RecordedAnswer], decisions: Sequence[Decision]
+) -> list[Case]:
+    """Return the contexts of answers recorded elsewhere, or refuse those that a version cannot give."""
+    outcomes = {decision.id: decision.outcomes.names for decision in decisions}
+    contexts: dict[str, Any] = {}
+    by_context: dict[str, dict[str, tuple[str, float]]] = {}
+    violations = Violations()
+    for place, each in enumerate(answers):
+        name = each.decision or (decisions[0].id if len(decisions) == 1 else "")
+        path = (*BODY, "recorded", place)
+        if name not in outcomes:
+            violations.add(
+                (*path, "decision"), f"is none of {', '.join(outcomes)}; name one.", "unknown"
+            )
+        elif each.answer not in outcomes[name]:
+            known = ", ".join(outcomes[name])
+            violations.add((*path, "answer"), f"is none of the outcomes {known}.", "unknown")
+        else:
+            key = hash_context(each.context).hex()
+            contexts[key] = each.context
+            probability = 1.0 if each.probability is None else each.probability
+            by_context.setdefault(key, {})[name] = (each.answer, probability)
+    violations.raise_if_any()
+    return [Case(key, contexts[key], {}, recorded=recorded) for key, recorded in by_context.items()]
 
 
 def cases_of_stored(

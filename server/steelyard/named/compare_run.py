@@ -21,8 +21,10 @@ from steelyard.asking.rows import ask_each
 from steelyard.asking.window import RowResult
 from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
+from steelyard.decisions.answer import answer_decision
+from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import ValidRequest
-from steelyard.decisions.wire import DecideResponse
+from steelyard.decisions.wire import DecideResponse, DecisionResult
 from steelyard.evaluations.measures.records import UnmeasurableError
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.jobs.store import PendingJob
@@ -44,6 +46,8 @@ from steelyard.wire.decoding import decoder_of
 
 #: Contexts between two commits, and requests that are under way at once: two for a context.
 _WINDOW, _AT_ONCE = 32, 8
+#: The least probability of an answer that was recorded elsewhere.
+_TOP = 0.501
 
 
 class ComparisonProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +65,8 @@ class ComparisonProgress(msgspec.Struct, frozen=True, kw_only=True):
     #: When the first stored decision that counts came, and how often answers may differ.
     since: float = 0.0
     disagreement: float = 0.02
+    #: Answers recorded elsewhere, in place of the earlier version's.
+    recorded: list[Case] = []
 
 
 decode_progress = decoder_of(ComparisonProgress).decode
@@ -175,6 +181,9 @@ class ComparisonRun(Run):
             name = work.state.read_now(lambda connection: rows.name_of(connection, row.named_id))
             decisions = {decision.id for decision in after.questions.decisions}
             labelled: list[Case] = []
+            recorded = _progress_of(row).recorded
+            if recorded:
+                return _Comparison(before, after, recorded, 0, closing.pop_all())
             stored = cases_of_stored(
                 work.state,
                 row.account_id,
@@ -318,19 +327,33 @@ def _compared(
     return [
         compare_answers(
             case.key,
-            VersionAnswer(old[decision.id], results[0][decision.id]),
+            VersionAnswer(
+                old[decision.id], _recorded_result(case, decision) or results[0][decision.id]
+            ),
             VersionAnswer(decision, results[1][decision.id]),
             case.labels.get(decision.id),
             case.source,
         )
         for decision in comparison.after.questions.decisions
-        if decision.id in old
+        if decision.id in old and (case.recorded is None or decision.id in case.recorded)
     ]
+
+
+def _recorded_result(case: Case, decision: Decision) -> DecisionResult | None:
+    """Return a recorded answer; what its probability leaves is shared by the other outcomes."""
+    if case.recorded is None:
+        return None
+    answer, probability = case.recorded[decision.id]
+    names = decision.outcomes.names
+    # What a provider answered is its top outcome, whatever it says of its probability.
+    probability = max(probability, _TOP)
+    rest = (1 - probability) / max(1, len(names) - 1)
+    return answer_decision(decision, [probability if name == answer else rest for name in names])
 
 
 def _result(comparison: _Comparison, progress: ComparisonProgress) -> ComparisonResult:
     n, price = progress.requests, None
-    if n:
+    if n and not progress.recorded:
         usd = [to_usd(round(cost * 1_000 / n)) for cost in progress.cost_nano]
         price = ComparedPrice(
             input_tokens_before=progress.tokens[0] / n,

@@ -26,7 +26,13 @@ from steelyard.jobs.failures import Failure
 from steelyard.ledger.max_price import check_price
 from steelyard.ledger.money import to_usd
 from steelyard.named import store as rows
-from steelyard.named.cases import Case, cases_of_rows, cases_of_stored, count_without_text
+from steelyard.named.cases import (
+    Case,
+    cases_of_recorded,
+    cases_of_rows,
+    cases_of_stored,
+    count_without_text,
+)
 from steelyard.named.comparison_wire import (
     CompareVersions,
     ComparisonEstimate,
@@ -143,6 +149,7 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
                         "warnings": plan.warnings,
                         "since": plan.since,
                         "disagreement": request.disagreement,
+                        "recorded": plan.cases if request.recorded else (),
                     }
                 ),
             }
@@ -179,6 +186,7 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
             decision=row.name,
             version=row.to_number,
             against=row.from_number,
+            recorded=row.from_number == row.to_number,
             price_usd=to_usd(row.price_nano),
             result=None if row.result is None else _decode_result(row.result),
             error=None if error is None else error.message,
@@ -199,7 +207,7 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
         )
         models = [await self._model(caller, version) for version in (before, after)]
         at = None
-        if decision.dataset_id is not None and request.rows:
+        if decision.dataset_id is not None and request.rows and not request.recorded:
             at = await self._datasets.dataset_at(caller, decision.dataset_id)
             at = at if at.method == "sft" else None
         warnings: list[str] = []
@@ -216,9 +224,14 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
         most = max(1, _MOST_DECISIONS // n_decisions)
         limits = (min(request.rows, most), min(request.stored, most))
         since = 0.0 if request.traffic_s is None else now - request.traffic_s
-        cases, n_without_text = await asyncio.to_thread(
-            self._cases, caller, decision.name, after, at, limits, (since, now)
-        )
+        n_without_text = 0
+        if request.recorded:
+            decisions = read_stored(after.content).decisions
+            cases = await asyncio.to_thread(cases_of_recorded, request.recorded, decisions)
+        else:
+            cases, n_without_text = await asyncio.to_thread(
+                self._cases, caller, decision.name, after, at, limits, (since, now)
+            )
         warnings += describe_withheld(n_without_text, "are not compared")
         return _Plan(
             decision=decision,
@@ -272,7 +285,8 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
         before, after = (read_stored(version.content).decisions for version in plan.versions)
         n_before = n_after = 0
         for case in plan.cases:
-            n_before += count_input_tokens(self._counter, case.context, before)
+            if case.recorded is None:
+                n_before += count_input_tokens(self._counter, case.context, before)
             n_after += count_input_tokens(self._counter, case.context, after)
         return n_before, n_after
 
@@ -283,9 +297,10 @@ def _find_versions(
     decision = rows.find_decision(connection, caller.account_id, request.decision)
     if decision is None:
         raise unknown_decision(request.decision)
-    before, after = (
-        _version_at(connection, decision, at) for at in (request.against, request.version)
-    )
+    after = _version_at(connection, decision, request.version)
+    if request.recorded:
+        return decision, after, after
+    before = _version_at(connection, decision, request.against)
     if before.number == after.number:
         raise errors.InvalidReferenceError(
             f"Both are version {after.number} of {request.decision!r}; name two versions.",

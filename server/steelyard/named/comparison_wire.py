@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -27,6 +27,21 @@ _At = VersionNumber | AliasName
 _Most = Annotated[int, Meta(ge=0, le=1_000)]
 
 
+class RecordedAnswer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An answer that another provider gave, to be compared with a version's."""
+
+    context: str | dict[str, Any] | list[Any]
+    decision: Annotated[
+        str | None,
+        Meta(description="The id of the version's decision; its only one when left out."),
+    ] = None
+    answer: Annotated[str, Meta(description="One of its outcomes.")]
+    probability: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Of the answer; 1 when left out."),
+    ] = None
+
+
 class CompareVersions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which version to compare with which other, and on how much."""
 
@@ -39,6 +54,14 @@ class CompareVersions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         Annotated[float, Meta(gt=0, le=1e9)] | None,
         Meta(description="Those of the last so many seconds alone."),
     ] = None
+    recorded: Annotated[
+        list[RecordedAnswer],
+        Meta(
+            max_length=1_000,
+            description="Answers recorded elsewhere, in place of `against`: `version` alone is asked about "
+            "their texts, and about no others. They are kept until the comparison ends.",
+        ),
+    ] = []
     disagreement: Annotated[
         float,
         Meta(
@@ -175,6 +198,9 @@ class NamedComparison(Struct, frozen=True, kw_only=True):
     against: int
     dataset_id: str | None
     dataset_version: int | None
+    recorded: Annotated[
+        bool, Meta(description="Whether it is with answers recorded elsewhere, not with `against`.")
+    ] = False
     contexts: Annotated[int, Meta(description="To be asked.")]
     completed_contexts: int
     price_usd: str
@@ -190,12 +216,17 @@ class NamedComparison(Struct, frozen=True, kw_only=True):
     ] = UNSET
 
     @property
+    def other(self) -> str:
+        """What the version is compared with, in words."""
+        return "recorded answers" if self.recorded else str(self.against)
+
+    @property
     def summary(self) -> JobSummary:
         """The comparison as a list of jobs has it."""
         return summary_of(
             COMPARISON,
             self,
-            f"{self.decision} {self.version} with {self.against}",
+            f"{self.decision} {self.version} with {self.other}",
             models=[],
             progress=JobStep(
                 phase="comparing",

@@ -24,8 +24,20 @@ DECISIONS = Rows(named_decisions)
 VERSIONS = Rows(named_versions, owner="named_id")
 MOVES = Rows(named_moves, owner="named_id")
 SHARES = Rows(named_shares, owner="named_id")
+
+
+class _Comparisons(JobStore):
+    """Comparisons as jobs."""
+
+    def move(self, connection: sa.Connection, job_id: str, status: str, **values: Any) -> bool:
+        """Move a comparison; one that fails or is stopped forgets its answers, and texts sent with it."""
+        if status in {"failed", "cancelled"}:
+            values["progress"] = None
+        return super().move(connection, job_id, status, **values)
+
+
 #: The comparisons of every account.
-COMPARISONS = JobStore(
+COMPARISONS = _Comparisons(
     COMPARISON,
     table=named_comparisons,
     advice="look at GET /v1/named-comparisons",

@@ -1,0 +1,93 @@
+"""Answers that were recorded elsewhere: text, answer and probability, from a table, JSON or spans."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from steelyard.errors import NoRowsError
+
+#: By field of an answer, the columns, fields and attributes that may have it.
+_NAMES = {
+    "context": ("context", "text", "input", "decision.context", "decision.text", "decision.input"),
+    "answer": ("answer", "output", "label", "decision.answer", "decision.output"),
+    "probability": ("probability", "confidence", "decision.probability", "decision.confidence"),
+    "decision": ("decision", "decision.id", "decision.name"),
+}
+
+
+def read_recorded(path: Path) -> list[dict[str, Any]]:
+    """Return the answers of a file as ``named_decisions.compare`` takes them.
+
+    A CSV has columns, JSON and JSON Lines have objects with the fields ``text``, ``answer`` and
+    perhaps ``probability`` and ``decision``. Of spans of OpenTelemetry (OTLP in JSON) the attributes
+    ``decision.text``, ``decision.answer`` and so on are read.
+
+    Raises
+    ------
+    NoRowsError
+        Where the file has no such answer, or cannot be read.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        if text.lstrip()[:1] in {"{", "["}:
+            records = [each for value in _values(text) for each in _records(value)]
+        else:
+            records = list(csv.DictReader(io.StringIO(text)))
+        answers = [answer for record in records if (answer := _answer(record))]
+    except ValueError as error:  # no UTF-8, no JSON, or a probability that is no number
+        raise NoRowsError(f"{path.name} cannot be read: {error}. Correct it there.") from None
+    if not answers:
+        raise NoRowsError(
+            f"{path.name} has no recorded answers: name the columns or fields text, answer and probability."
+        )
+    return answers
+
+
+def _values(text: str) -> list[Any]:
+    """Return the value of a JSON document, or those of its lines."""
+    try:
+        return [json.loads(text)]
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def _records(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a document that may be answers; spans as their attributes."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _records(each)
+    elif isinstance(value, dict):
+        parts = [
+            value[name]
+            for name in ("resourceSpans", "scopeSpans", "spans", "data")
+            if name in value
+        ]
+        for part in parts:
+            yield from _records(part)
+        if isinstance(value.get("attributes"), list):
+            yield {
+                str(each.get("key")): next(iter(dict(each.get("value") or {}).values()), None)
+                for each in value["attributes"]
+            }
+        elif not parts:
+            yield value
+
+
+def _answer(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recorded answer; empty where a text or its answer is missing."""
+    answer = {
+        field: value
+        for field, names in _NAMES.items()
+        if (value := next((record[name] for name in names if record.get(name)), None)) is not None
+    }
+    if "context" not in answer or "answer" not in answer:
+        return {}
+    answer["answer"] = str(answer["answer"])
+    if "probability" in answer:
+        answer["probability"] = float(answer["probability"])
+    return answer
