@@ -28,9 +28,11 @@ from quality_tables import text_table
 from models import add_arguments, load_model
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.proof.differences import Bootstrap, Paired
+from steelyard.proof.margins import is_as_right
 from steelyard.scoring.heads import Heads, fingerprint
 from steelyard.scoring.novelty import TrainingTexts, word_vectors
 from steelyard.scoring.tuned import TunedScorer
+from steelyard.trainer.cheapest import MARGIN
 from steelyard.trainer.features import Features, compute_features
 from steelyard.trainer.fitting import fit_heads
 from steelyard.trainer.rows import TuningRow
@@ -82,7 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             lines.append(compare(name, train, sides[1], others, scorer, options.seed))
             print(" | ".join(lines[-1]), flush=True)
-    head = "task,rows,outcomes,right: words,base,change in points,log loss: words,base,fit in CPU s: words,base"
+    head = (
+        "task,rows,outcomes,right: words,base,change in points,cheapest takes,log loss: words,base"
+    )
+    head += ",fit in CPU s: words,base"
     head += ",decisions/CPU s: words,base,strange found: words,base"
     print(text_table(head.split(","), lines))
     return 0
@@ -139,6 +144,10 @@ def compare(
         f"{words.right.mean():.3f}",
         f"{base.right.mean():.3f}",
         f"{change.change * 100:+.1f} [{change.low * 100:+.1f} {change.high * 100:+.1f}]",
+        # With these as its held-out rows.
+        "words"
+        if is_as_right(change.change, change.low, margin=MARGIN, n_comparisons=1)
+        else "base",
         f"{words.losses.mean():.3f}",
         f"{base.losses.mean():.3f}",
         f"{words.seconds:.1f}",
