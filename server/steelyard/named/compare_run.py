@@ -46,8 +46,8 @@ from steelyard.wire.decoding import decoder_of
 
 #: Contexts between two commits, and requests that are under way at once: two for a context.
 _WINDOW, _AT_ONCE = 32, 8
-#: The least probability of an answer that was recorded elsewhere.
-_TOP = 0.501
+#: By how much an answer that was recorded elsewhere is above the others at least.
+_ABOVE = 1e-3
 
 
 class ComparisonProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -346,7 +346,7 @@ def _recorded_result(case: Case, decision: Decision) -> DecisionResult | None:
     answer, probability = case.recorded[decision.id]
     names = decision.outcomes.names
     # What a provider answered is its top outcome, whatever it says of its probability.
-    probability = max(probability, _TOP)
+    probability = max(probability, 1 / len(names) + _ABOVE)
     rest = (1 - probability) / max(1, len(names) - 1)
     return answer_decision(decision, [probability if name == answer else rest for name in names])
 
