@@ -109,8 +109,12 @@ def test_a_host_without_the_file_answers_too(postgres, home, tmp_path):
             assert ready(one) == (True, 2, 2)
             answer = httpx.post(f"{two.url}/v1/decide", json=BODY).json()
             assert (answer["model"], answer["decisions"]["happy"]["top"]) == ("nli", "yes")
-            keys = {server.services.models.find("nli").evaluation_key for server in (one, two)}
-            assert len(keys) == 1
+
+            def keys():
+                return {host.services.models.find("nli").evaluation_key for host in (one, two)}
+
+            # The first has the hash of its file once it looked again after storing it.
+            wait_until(lambda: len(keys()) == 1, last=keys)
         # A database notices the end of a connection when it comes to it.
         wait_until(lambda: ready(one) == (True, 1, 1))
 
