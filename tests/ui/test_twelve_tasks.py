@@ -254,6 +254,7 @@ def test_the_six_first_steps_lead_to_a_decision_in_a_program(quiet_page, server)
     mouse.press("See the check")
     mouse.sees("rows that neither has seen")
     go_to_step(mouse, 5)
+    mouse.sees("Start from a template")
     mouse.press("Name a decision")
     expect(page.get_by_label("Name of the decision, such as refund_request")).to_have_value(
         "support-triage"
