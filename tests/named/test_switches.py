@@ -139,6 +139,9 @@ def test_recorded_answers_are_read_from_tables_json_and_spans(tmp_path, name, te
     (tmp_path / "none.csv").write_text("text,answer,probability\nLate.,shipping,high\n")
     with pytest.raises(NoRowsError, match="cannot be read: could not convert"):
         read_recorded(tmp_path / "none.csv")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    with pytest.raises(NoRowsError, match="deep.json cannot be read"):
+        read_recorded(tmp_path / "deep.json")
 
 
 def test_a_version_is_compared_with_answers_recorded_elsewhere(tmp_path):

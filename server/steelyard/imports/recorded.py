@@ -39,7 +39,7 @@ def read_recorded(path: Path) -> list[dict[str, Any]]:
         else:
             records = list(csv.DictReader(io.StringIO(text)))
         answers = [answer for record in records if (answer := _answer(record))]
-    except ValueError as error:  # no UTF-8, no JSON, or a probability that is no number
+    except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, or no number
         raise NoRowsError(f"{path.name} cannot be read: {error}. Correct it there.") from None
     if not answers:
         raise NoRowsError(
