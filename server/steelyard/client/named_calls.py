@@ -240,17 +240,8 @@ def compare(
     max_price_usd
         Refuse, and hold nothing, when it is dearer.
     """
-    fields = {
-        "decision": name,
-        "version": version,
-        "against": against,
-        "rows": rows,
-        "stored": stored,
-        "traffic_s": traffic_s,
-        "recorded": recorded,
-        "disagreement": disagreement,
-        "max_price_usd": max_price_usd,
-    }
+    fields = _compared(name, version, against, rows, stored, traffic_s, recorded)
+    fields |= {"disagreement": disagreement, "max_price_usd": max_price_usd}
     return write(_COMPARISONS, NamedComparison, fields, key=idempotency_key)
 
 
@@ -265,7 +256,21 @@ def estimate_comparison(
     recorded: Sequence[Mapping[str, Any]] | None = None,
 ) -> Call[ComparisonEstimate]:
     """Return the texts, tokens and price of ``compare`` with these arguments: ``POST …/estimate``; asks nothing."""
-    fields = {
+    fields = _compared(name, version, against, rows, stored, traffic_s, recorded)
+    return Call("POST", f"{_COMPARISONS}/estimate", ComparisonEstimate, encode_body(fields))
+
+
+def _compared(
+    name: str,
+    version: int | str,
+    against: int | str,
+    rows: int | None,
+    stored: int | None,
+    traffic_s: float | None,
+    recorded: Sequence[Mapping[str, Any]] | None,
+) -> dict[str, Any]:
+    """Return the fields that say what is compared with what, and on how much."""
+    return {
         "decision": name,
         "version": version,
         "against": against,
@@ -274,7 +279,6 @@ def estimate_comparison(
         "traffic_s": traffic_s,
         "recorded": recorded,
     }
-    return Call("POST", f"{_COMPARISONS}/estimate", ComparisonEstimate, encode_body(fields))
 
 
 def comparison(comparison_id: str) -> Call[NamedComparison]:

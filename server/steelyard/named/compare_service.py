@@ -220,13 +220,12 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
                 judged=sorted({model.named or model.id for model in models}),
                 origins=get_args(LabelledBy),
             )
-        n_decisions = len(read_stored(after.content).decisions)
-        most = max(1, _MOST_DECISIONS // n_decisions)
+        decisions = read_stored(after.content).decisions
+        most = max(1, _MOST_DECISIONS // len(decisions))
         limits = (min(request.rows, most), min(request.stored, most))
         since = 0.0 if request.traffic_s is None else now - request.traffic_s
         n_without_text = 0
         if request.recorded:
-            decisions = read_stored(after.content).decisions
             cases = await asyncio.to_thread(cases_of_recorded, request.recorded, decisions)
         else:
             cases, n_without_text = await asyncio.to_thread(

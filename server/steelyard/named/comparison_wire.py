@@ -112,7 +112,7 @@ class ComparedSide(Struct, frozen=True, kw_only=True):
 
 
 class ComparisonEstimate(Struct, frozen=True, kw_only=True):
-    """What a comparison would ask of both versions, and what it would cost."""
+    """The texts, tokens and price of a comparison that is not begun."""
 
     contexts: Annotated[int, Meta(description="Texts that both are asked about.")]
     input_tokens_before: Annotated[int, Meta(description="Of the earlier version's requests.")]
@@ -217,7 +217,7 @@ class NamedComparison(Struct, frozen=True, kw_only=True):
 
     @property
     def other(self) -> str:
-        """What the version is compared with, in words."""
+        """The other side in words: a version, or recorded answers."""
         return "recorded answers" if self.recorded else str(self.against)
 
     @property

@@ -126,10 +126,11 @@ def read_question(question: str) -> Reading | None:
     >>> read_question("Is it a bug or a question?") is None
     True
     """
-    cited = find_claim(" ".join(question.translate(STRAIGHT).split()))
+    text = " ".join(question.translate(STRAIGHT).split())
+    cited = find_claim(text)
     if cited is not None:
         return _read_claim(*cited)
-    text = _single_sentence(question)
+    text = _single_sentence(text)
     brackets = _BRACKETS.search(text)
     text = text[: brackets.start()] if brackets else text
     if not text or len(text) > _MAX_CHARACTERS:
@@ -173,8 +174,7 @@ def guidance_of(question: str) -> str:
 
 def _single_sentence(question: str) -> str:
     """Return the sentence of a question that asks, without its mark; empty where there are several."""
-    text = " ".join(question.translate(STRAIGHT).split())
-    text = spell_out(text)
+    text = spell_out(question)
     for pattern in (_ANSWERS, _LOOK, _FILLERS, _ASIDE):
         text = pattern.sub("", text)
     text = text.strip()
