@@ -8,10 +8,9 @@ from steelyard import errors
 from steelyard.alarms.golden_checks import GoldenRowChecks
 from steelyard.alarms.service import Alarms
 from steelyard.alarms.wire import AlarmRules, RemoveRuleQuery
-from steelyard.http.routing import Access, row
+from steelyard.http.routing import KEY_ERRORS, Access, row
 
 _route = partial(row, access=Access.KEYED, tags=("alarms",))
-_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _ALARM = "/v1/alarms/{alarm}"
 
 ROUTES = (
@@ -29,7 +28,7 @@ ROUTES = (
             errors.InvalidReferenceError,
             errors.DatasetDeletedError,
             errors.ModelUnavailableError,
-            *_KEY_ERRORS,
+            *KEY_ERRORS,
         ),
     ),
     _route(
@@ -38,7 +37,7 @@ ROUTES = (
         "Remove a rule: the general one, or the default, holds again; its alarms clear.",
         query=RemoveRuleQuery,
         response=AlarmRules,
-        errors=(errors.NotFoundError, *_KEY_ERRORS),
+        errors=(errors.NotFoundError, *KEY_ERRORS),
     ),
     _route(
         "POST /v1/alarms/golden",
@@ -50,7 +49,7 @@ ROUTES = (
             errors.DatasetDeletedError,
             errors.ModelUnavailableError,
             errors.QueueFullError,
-            *_KEY_ERRORS,
+            *KEY_ERRORS,
         ),
     ),
     _route(
@@ -68,6 +67,6 @@ ROUTES = (
         f"POST {_ALARM}/acknowledge",
         Alarms.acknowledge,
         "Note that somebody knows of an alarm; it clears by itself.",
-        errors=(errors.NotFoundError, *_KEY_ERRORS),
+        errors=(errors.NotFoundError, *KEY_ERRORS),
     ),
 )

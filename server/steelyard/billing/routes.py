@@ -10,7 +10,7 @@ from steelyard import errors
 from steelyard.billing.service import PurchaseService
 from steelyard.billing.wire import ReceivedEvent, TransactionPage, TransactionsQuery
 from steelyard.http.bodies import json_response, read_bytes, send_stream, text_response
-from steelyard.http.routing import Access, Call, Route, row
+from steelyard.http.routing import KEY_ERRORS, Access, Call, Route, row
 
 
 async def get_transactions(request: Request, call: Call) -> HTTPResponse | TransactionPage | None:
@@ -42,7 +42,6 @@ _console = functools.partial(
 _read = functools.partial(_console, takes_keys=True)
 _change = functools.partial(_console, confirms=True)
 _OFF = (errors.AccountsOffError,)
-_CHANGE = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 
 ROUTES = (
     _read(
@@ -64,7 +63,7 @@ ROUTES = (
         "POST /v1/billing/purchases",
         PurchaseService.create,
         "Buy credit; it is there when the provider says that it is paid.",
-        errors=(*_CHANGE, errors.PaymentProviderError, errors.PurchaseStateError),
+        errors=(*KEY_ERRORS, errors.PaymentProviderError, errors.PurchaseStateError),
     ),
     _read(
         "GET /v1/billing/purchases",
@@ -89,13 +88,13 @@ ROUTES = (
         "PUT /v1/billing/top-up",
         PurchaseService.set_top_up,
         "Have the account buy by itself when less than a threshold is available.",
-        errors=(*_CHANGE, errors.NoPaymentMethodError),
+        errors=(*KEY_ERRORS, errors.NoPaymentMethodError),
     ),
     _change(
         "DELETE /v1/billing/top-up",
         PurchaseService.end_top_up,
         "Have the account buy no more by itself.",
-        errors=_CHANGE,
+        errors=KEY_ERRORS,
     ),
     _read(
         "GET /v1/billing/referral",
@@ -107,7 +106,7 @@ ROUTES = (
         "POST /v1/billing/referral/redeem",
         PurchaseService.redeem,
         "Redeem a referral code before a first purchase.",
-        errors=(*_CHANGE, errors.ReferralRefusedError),
+        errors=(*KEY_ERRORS, errors.ReferralRefusedError),
     ),
     Route(
         method="POST",

@@ -22,7 +22,7 @@ from steelyard.datasets.upload_bodies import CSV, FIELD_HEADERS, MULTIPART, NDJS
 from steelyard.errors import TooManyRowsError
 from steelyard.exports import MEDIA_TYPES
 from steelyard.http.bodies import JSON, send_stream
-from steelyard.http.routing import REVIEWERS, Access, Call, Form, Handler, row
+from steelyard.http.routing import KEY_ERRORS, REVIEWERS, Access, Call, Form, Handler, row
 
 route = partial(row, access=Access.KEYED, tags=("datasets",))
 read = partial(route, roles=REVIEWERS)
@@ -104,7 +104,6 @@ READ_ERRORS: tuple[type[errors.SteelyardError], ...] = (
     errors.NotFoundError,
     errors.DatasetDeletedError,
 )
-_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _ROWS_ERRORS = (
     errors.PriceChangedError,
     errors.StorageAllowanceError,
@@ -115,7 +114,7 @@ _ROWS_ERRORS = (
     errors.SupervisionMismatchError,
     errors.SideConflictError,
     errors.TooFewRowsError,
-    *_KEY_ERRORS,
+    *KEY_ERRORS,
 )
 _ADD_ERRORS = (
     *READ_ERRORS,
@@ -206,13 +205,13 @@ ROUTES = (
         DatasetService.rename,
         "Rename a dataset; nothing else changes.",
         read=partial(read_change, shape=wire.RenameDataset),
-        errors=(*READ_ERRORS, *_KEY_ERRORS),
+        errors=(*READ_ERRORS, *KEY_ERRORS),
     ),
     route(
         "DELETE /v1/datasets/{dataset}",
         DatasetService.delete,
         "Delete a dataset with every version and all rows, for good.",
-        errors=(*READ_ERRORS, errors.VersionInUseError, *_KEY_ERRORS),
+        errors=(*READ_ERRORS, errors.VersionInUseError, *KEY_ERRORS),
     ),
     route(
         "POST /v1/datasets/{dataset}/archive",
@@ -221,7 +220,7 @@ ROUTES = (
         request=wire.ArchiveDataset,
         read=partial(read_change, shape=wire.ArchiveDataset),
         may_be_empty=True,
-        errors=(*READ_ERRORS, *_KEY_ERRORS),
+        errors=(*READ_ERRORS, *KEY_ERRORS),
     ),
     route(
         "POST /v1/datasets/{dataset}/restore",
@@ -230,7 +229,7 @@ ROUTES = (
         request=wire.RestoreDataset,
         read=partial(read_change, shape=wire.RestoreDataset),
         may_be_empty=True,
-        errors=(*READ_ERRORS, errors.PriceChangedError, *_KEY_ERRORS),
+        errors=(*READ_ERRORS, errors.PriceChangedError, *KEY_ERRORS),
     ),
     route(
         "POST /v1/datasets/{dataset}/versions",

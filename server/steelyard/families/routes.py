@@ -11,12 +11,11 @@ from steelyard import errors
 from steelyard.families import wire
 from steelyard.families.bounds import FamilyBounds
 from steelyard.families.service import FamilyService
-from steelyard.http.routing import Access, Call, row
+from steelyard.http.routing import KEY_ERRORS, Access, Call, row
 from steelyard.ledger.max_price import priced
 from steelyard.review.seal import DraftSeals
 
 _TAGS = ("families",)
-_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _CREDIT_ERRORS = (
     errors.InsufficientCreditError,
     errors.KeyCapReachedError,
@@ -56,7 +55,7 @@ _GROWTH_ERRORS = (
 )
 _QUEUE_ERRORS = (
     *_CREDIT_ERRORS,
-    *_KEY_ERRORS,
+    *KEY_ERRORS,
     errors.StorageAllowanceError,
     errors.TenantQueueFullError,
     errors.QueueFullError,
@@ -134,7 +133,7 @@ ROUTES = (
             errors.FamilyTrainingError,
             errors.FamilyChangedError,
             errors.VersionInUseError,
-            *_KEY_ERRORS,
+            *KEY_ERRORS,
         ),
     ),
     _route(
@@ -149,7 +148,7 @@ ROUTES = (
             errors.ModelDeletedError,
             errors.ModelDiscardedError,
             *_LOAD_ERRORS,
-            *_KEY_ERRORS,
+            *KEY_ERRORS,
         ),
     ),
     _route(
@@ -168,7 +167,7 @@ ROUTES = (
             errors.ModelDiscardedError,
             *_LOAD_ERRORS,
             *_CREDIT_ERRORS,
-            *_KEY_ERRORS,
+            *KEY_ERRORS,
         ),
     ),
     _route(
@@ -186,7 +185,7 @@ ROUTES = (
             errors.ModelDeletedError,
             errors.ModelDiscardedError,
             *_LOAD_ERRORS,
-            *_KEY_ERRORS,
+            *KEY_ERRORS,
         ),
     ),
     _route(
@@ -200,14 +199,14 @@ ROUTES = (
             errors.FamilyEmptyError,
             errors.NotMeasurableError,
             errors.ServedChangedError,
-            *_KEY_ERRORS,
+            *KEY_ERRORS,
         ),
     ),
     _route(
         "DELETE /v1/families/{family}/bound",
         FamilyBounds.remove,
         "Remove a family's bound: its answers are neither certified nor abstain for it.",
-        errors=(*_OF_FAMILY, *_KEY_ERRORS),
+        errors=(*_OF_FAMILY, *KEY_ERRORS),
     ),
     _route(
         "POST /v1/families/{family}/novelty",
@@ -219,14 +218,14 @@ ROUTES = (
             errors.ModelUnavailableError,
             errors.NoveltyUnknownError,
             errors.ServedChangedError,
-            *_KEY_ERRORS,
+            *KEY_ERRORS,
         ),
     ),
     _route(
         "DELETE /v1/families/{family}/novelty",
         FamilyBounds.remove_novelty,
         "Let a family answer texts unlike its training rows as any other.",
-        errors=(*_OF_FAMILY, *_KEY_ERRORS),
+        errors=(*_OF_FAMILY, *KEY_ERRORS),
     ),
     _route(
         "GET /v1/families/{family}/continue",

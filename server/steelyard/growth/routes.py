@@ -7,12 +7,11 @@ from functools import partial
 from steelyard import errors
 from steelyard.growth.service import Growths
 from steelyard.growth.wire import SetGrowth
-from steelyard.http.routing import Access, row
+from steelyard.http.routing import KEY_ERRORS, Access, row
 from steelyard.ledger.max_price import priced
 
 _route = partial(row, access=Access.KEYED, tags=("named decisions",))
 _GROWTH = "/v1/named-decisions/{named_decision}/growth"
-_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 
 ROUTES = (
     _route(
@@ -30,19 +29,19 @@ ROUTES = (
             errors.NotFoundError,
             errors.InvalidNameError,
             errors.InvalidReferenceError,
-            *_KEY_ERRORS,
+            *KEY_ERRORS,
         ),
     ),
     _route(
         f"DELETE {_GROWTH}",
         Growths.stop,
         "Stop a growth; its rows, family and versions stay.",
-        errors=(errors.NotFoundError, *_KEY_ERRORS),
+        errors=(errors.NotFoundError, *KEY_ERRORS),
     ),
     _route(
         f"POST {_GROWTH}/turn",
         Growths.turn,
         "Look at a growth now instead of within five minutes, and take its next step.",
-        errors=(errors.NotFoundError, *_KEY_ERRORS),
+        errors=(errors.NotFoundError, *KEY_ERRORS),
     ),
 )

@@ -33,7 +33,8 @@ T = TypeVar("T")
 
 #: Members of a call by the first argument of a use case.
 _CALLERS: dict[Any, str] = {Caller: "caller", Write: "write"}
-_KEY_ERRORS = (IdempotencyConflictError, IdempotencyResponseExpiredError)
+#: What a write refuses for its idempotency key.
+KEY_ERRORS = (IdempotencyConflictError, IdempotencyResponseExpiredError)
 _PATH_NAME = re.compile(r"\{(\w+)")
 
 #: Roles that work with data and models, and those that correct labels beside them.
@@ -215,7 +216,7 @@ def row(
                 sent = ["body" if "request" in fields else "query"]
             use = _bound(use, who, names, sent)
     if fields.get("is_repeatable"):
-        fields["errors"] = (*fields.get("errors", ()), *_KEY_ERRORS)
+        fields["errors"] = (*fields.get("errors", ()), *KEY_ERRORS)
     return Route(method=method, path=path, use=use, summary=summary, **fields)
 
 

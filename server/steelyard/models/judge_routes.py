@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from steelyard import errors
 from steelyard.errors import KeyScopeError
-from steelyard.http.routing import Access, Call, Route, row
+from steelyard.http.routing import KEY_ERRORS, Access, Call, Route, row
 from steelyard.job_frame.routes import job_routes
 from steelyard.models.judge_setup import JudgeSetup
 from steelyard.models.qualifications import Qualifications
@@ -32,13 +32,12 @@ def _check_operator(call: Call) -> None:
 _route = functools.partial(
     row, access=Access.KEYED, tags=("models",), for_operators=True, check=_check_operator
 )
-_KEYED = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _BUSY = (
     errors.NotFoundError,
     errors.ModelUnavailableError,
     errors.QueueFullError,
     errors.TenantQueueFullError,
-    *_KEYED,
+    *KEY_ERRORS,
 )
 
 
@@ -84,7 +83,7 @@ JUDGE_ROUTES = (
         "POST /v1/judges/{judge}/stop",
         JudgeSetup.stop,
         "End a download or a calibration; a download goes on where it was stopped.",
-        errors=(errors.NotFoundError, *_KEYED),
+        errors=(errors.NotFoundError, *KEY_ERRORS),
     ),
     _once(
         "POST /v1/judges/{judge}/connect",
@@ -138,6 +137,6 @@ JUDGE_ROUTES = (
         "DELETE /v1/routes/{route}",
         RouteSetup.remove,
         "Remove a route; its models stay, and what it answered stays stored.",
-        errors=(errors.NotFoundError, errors.ModelUnavailableError, *_KEYED),
+        errors=(errors.NotFoundError, errors.ModelUnavailableError, *KEY_ERRORS),
     ),
 )

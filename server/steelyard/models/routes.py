@@ -9,7 +9,7 @@ from msgspec import structs
 
 from steelyard import errors
 from steelyard.families.wire import DeletedModel, KeepModelWarm
-from steelyard.http.routing import REVIEWERS, Access, Call, row
+from steelyard.http.routing import KEY_ERRORS, REVIEWERS, Access, Call, row
 from steelyard.ledger.max_price import priced
 from steelyard.models import wire
 from steelyard.models.base_models import describe_base, list_bases, readiness_of_base
@@ -69,7 +69,6 @@ async def delete_model(call: Call) -> DeletedModel:
 
 
 _TAGS = ("models",)
-_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 #: What is said of a number that is none, or no longer.
 _OF_NUMBER = (
     errors.NotFoundError,
@@ -107,7 +106,7 @@ ROUTES = (
             errors.LatestModelError,
             errors.ModelAnswersError,
             errors.VersionInUseError,
-            *_KEY_ERRORS,
+            *KEY_ERRORS,
         ),
     ),
     _read(
@@ -137,7 +136,7 @@ ROUTES = (
             errors.ModelUnavailableError,
             errors.ModelWarmingError,
             errors.WarmCapacityError,
-            *_KEY_ERRORS,
+            *KEY_ERRORS,
         ),
     ),
     _route(
@@ -155,7 +154,7 @@ ROUTES = (
             errors.InsufficientCreditError,
             errors.KeyCapReachedError,
             errors.PriceChangedError,
-            *_KEY_ERRORS,
+            *KEY_ERRORS,
         ),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from steelyard import errors
-from steelyard.http.routing import Access, row
+from steelyard.http.routing import KEY_ERRORS, Access, row
 from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
 from steelyard.ledger.max_price import priced
 from steelyard.named import comparison_wire
@@ -17,8 +17,7 @@ from steelyard.named.wire import AddNamedVersion, CreateNamedDecision
 from steelyard.serving.routes import UNCALLABLE
 
 _route = partial(row, access=Access.KEYED, tags=("named decisions",))
-_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
-_ERRORS = (errors.NotFoundError, *_KEY_ERRORS)
+_ERRORS = (errors.NotFoundError, *KEY_ERRORS)
 _COMPARED_ERRORS = (
     *UNCALLABLE,
     errors.NotFoundError,

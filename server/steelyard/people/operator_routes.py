@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from steelyard import errors
-from steelyard.http.routing import Access, row
+from steelyard.http.routing import KEY_ERRORS, Access, row
 from steelyard.people.operator_service import Operator
 from steelyard.people.roles import ANYBODY
 
@@ -26,7 +26,7 @@ ROUTES = (
         f"POST {_OPERATOR}/accounts/{{account}}/credit",
         Operator.add_credit,
         "Add credit to an account; its audit says who did.",
-        errors=(errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError),
+        errors=KEY_ERRORS,
     ),
     _change(
         f"POST {_OPERATOR}/purchases/{{purchase}}/confirm",

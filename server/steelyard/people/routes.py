@@ -9,7 +9,7 @@ from sanic import Request
 from steelyard import errors
 from steelyard.http.bodies import send_stream
 from steelyard.http.browsers import Browser
-from steelyard.http.routing import Access, Call, row
+from steelyard.http.routing import KEY_ERRORS, Access, Call, row
 from steelyard.people import wire
 from steelyard.people.account_service import OwnAccount
 from steelyard.people.export_service import AccountExports
@@ -22,7 +22,6 @@ from steelyard.people.session_service import Sessions, session_of
 from steelyard.people.sign_in_service import SignIns
 from steelyard.people.usage_service import UsageService
 
-_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _open = functools.partial(row, access=Access.SIGN_IN, tags=("console",))
 _console = functools.partial(row, access=Access.CONSOLE, tags=("console",))
 _own = functools.partial(_console, roles=ANYBODY)
@@ -177,7 +176,7 @@ ROUTES = (
         "POST /v1/account/members",
         Members.invite,
         "Invite somebody by mail.",
-        errors=(*_KEY_ERRORS, errors.MemberExistsError, errors.MailUnavailableError),
+        errors=(*KEY_ERRORS, errors.MemberExistsError, errors.MailUnavailableError),
     ),
     _members(
         "PATCH /v1/account/members/{member}",
@@ -190,13 +189,13 @@ ROUTES = (
         "DELETE /v1/account/members/{member}",
         Members.remove,
         "Remove a member or an invitation.",
-        errors=(*_KEY_ERRORS, errors.LastOwnerError),
+        errors=(*KEY_ERRORS, errors.LastOwnerError),
     ),
     _keys(
         "POST /v1/account/keys",
         Keys.create,
         "Make an API key; its secret is shown this once.",
-        errors=_KEY_ERRORS,
+        errors=KEY_ERRORS,
     ),
     _keys(
         "PATCH /v1/account/keys/{key}",

@@ -10,7 +10,7 @@ import msgspec
 
 from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.http.routing import REVIEWERS, Access, row
+from steelyard.http.routing import KEY_ERRORS, REVIEWERS, Access, row
 from steelyard.operations.write import Write
 from steelyard.review import requests
 from steelyard.review.answering import BlindAnswers
@@ -26,7 +26,7 @@ from steelyard.review.wire import Draft
 _route = partial(row, access=Access.KEYED, tags=("drafts",))
 _reviewed = partial(_route, roles=REVIEWERS)
 _READ_ERRORS = (errors.NotFoundError, errors.DatasetDeletedError)
-_KEYED = (*_READ_ERRORS, errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
+_KEYED = (*_READ_ERRORS, *KEY_ERRORS)
 _EDITED = (*_KEYED, errors.DraftSealedError)
 
 

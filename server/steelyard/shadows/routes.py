@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 
 from steelyard import errors
-from steelyard.http.routing import Access, row
+from steelyard.http.routing import KEY_ERRORS, Access, row
 from steelyard.serving.routes import UNCALLABLE
 from steelyard.shadows.service import Shadows
 
 _route = functools.partial(row, access=Access.KEYED, tags=("families",))
 _SHADOW = "/v1/families/{family}/shadow"
 _OF_FAMILY = (errors.NotFoundError, errors.FamilyDeletedError)
-_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 
 ROUTES = (
     _route(
@@ -25,12 +24,12 @@ ROUTES = (
         f"POST {_SHADOW}",
         Shadows.put,
         "Score a share of a family's stored answers with another model, after they were given.",
-        errors=(*_OF_FAMILY, *UNCALLABLE, *_KEY_ERRORS),
+        errors=(*_OF_FAMILY, *UNCALLABLE, *KEY_ERRORS),
     ),
     _route(
         f"DELETE {_SHADOW}",
         Shadows.end,
         "End a family's shadow; what it answered stays.",
-        errors=(*_OF_FAMILY, *_KEY_ERRORS),
+        errors=(*_OF_FAMILY, *KEY_ERRORS),
     ),
 )

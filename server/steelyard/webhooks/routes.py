@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from steelyard import errors
-from steelyard.http.routing import Access, row
+from steelyard.http.routing import KEY_ERRORS, Access, row
 from steelyard.webhooks.service import Webhooks
 
 _route = partial(row, access=Access.KEYED, tags=("webhooks",))
-_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
-_KEYED = (errors.NotFoundError, *_KEY_ERRORS)
+_KEYED = (errors.NotFoundError, *KEY_ERRORS)
 _WEBHOOKS = "/v1/integrations/webhooks"
 _WEBHOOK = f"{_WEBHOOKS}/{{webhook}}"
 
@@ -19,7 +18,7 @@ ROUTES = (
         f"POST {_WEBHOOKS}",
         Webhooks.create,
         "Make a webhook; the answer alone has the secret that signs what it is sent.",
-        errors=(*_KEY_ERRORS, errors.WebhookLimitError),
+        errors=(*KEY_ERRORS, errors.WebhookLimitError),
     ),
     _route(f"GET {_WEBHOOKS}", Webhooks.page, "Page the account's webhooks, the newest first."),
     _route(f"GET {_WEBHOOK}", Webhooks.get, "Return a webhook.", errors=(errors.NotFoundError,)),
