@@ -140,7 +140,7 @@ def test_recorded_answers_are_read_from_tables_json_and_spans(tmp_path, name, te
     with pytest.raises(NoRowsError, match="cannot be read: could not convert"):
         read_recorded(tmp_path / "none.csv")
     (tmp_path / "deep.json").write_text("[" * 100_000)
-    with pytest.raises(NoRowsError, match="deep.json cannot be read"):
+    with pytest.raises(NoRowsError, match=r"deep\.json cannot be read"):
         read_recorded(tmp_path / "deep.json")
 
 
