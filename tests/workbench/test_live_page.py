@@ -204,10 +204,10 @@ def test_feedback_is_recorded_and_changes_the_figures(bare: Client) -> None:
     answer = bare.decide("Charged twice.", [REFUND])
     page = opened(bare, decision=answer.id)
     assert page.opened is not None
-    asyncio.run(page.opened.tell())
+    asyncio.run(page.opened.save())
     assert "Choose an answer" in page.opened.said.text
     page.opened.fields["refund"].value = answer.decisions["refund"].top
-    asyncio.run(page.opened.tell())
+    asyncio.run(page.opened.save())
     assert bare.stored_decision(answer.id).feedback == {"refund": answer.decisions["refund"].top}
     asyncio.run(page.sum_up())
     assert page.figures.data is not None
@@ -225,10 +225,10 @@ def test_feedback_given_before_is_not_sent_again(bare: Client) -> None:
     assert page.opened.fields["refund"].value == "yes"
     bare.feedback(answer.id, {"refund": "no"})  # the application learned more meanwhile
     page.opened.fields["urgent"].value = "yes"
-    asyncio.run(page.opened.tell())
+    asyncio.run(page.opened.save())
     assert bare.stored_decision(answer.id).feedback == {"refund": "no", "urgent": "yes"}
     assert page.opened.fields["refund"].value == "no"
-    asyncio.run(page.opened.tell())
+    asyncio.run(page.opened.save())
     assert "not given yet" in page.opened.said.text
 
 
@@ -316,7 +316,7 @@ def test_a_key_without_the_scope_is_refused_once(client: Client) -> None:
     assert "Try again" not in texts(page.feed)
     assert page.opened is not None
     page.opened.fields["refund"].value = "yes"
-    asyncio.run(page.opened.tell())
+    asyncio.run(page.opened.save())
     assert page.opened.send.disabled
 
 

@@ -549,7 +549,7 @@ class App:
         self._opening.start(slug)
 
     def _mark_in_menu(self) -> None:
-        """Mark the section of the page that is open; Home is in none."""
+        """Mark the section of the page that is open."""
         entry = entry_of(self.session.page)
         here = [section.name == entry.section for section in self._sections] if entry else []
         self._menu.active = (here.index(True),) if any(here) else None

@@ -26,6 +26,7 @@ class MenuSection:
 
 #: The menu.
 SECTIONS: tuple[MenuSection, ...] = (
+    MenuSection("home", "Home", "home"),
     MenuSection("ask", "Ask", "question_answer"),
     MenuSection("data", "Data", "storage"),
     MenuSection("models", "Models", "hub"),
@@ -40,7 +41,7 @@ class PageEntry:
 
     slug: str
     title: str
-    #: Name of the section; empty for Home, which the mark at the top opens.
+    #: Name of the section.
     section: str
     place: str
     #: The roles whose members see it, of those who are signed in to an account.
@@ -70,7 +71,7 @@ _EVERYBODY: frozenset[Role] = frozenset(ROLES)
 
 #: The one table of pages, sections and roles.
 ENTRIES: tuple[PageEntry, ...] = (
-    PageEntry("home", "Home", "", "home:HomePage", _EVERYBODY),
+    PageEntry("home", "Home", "home", "home:HomePage", _EVERYBODY),
     PageEntry("playground", "Playground", "ask", "playground:PlaygroundPage", _WORKERS),
     PageEntry("decisions", "Decisions", "ask", "decisions:DecisionsPage", _WORKERS),
     PageEntry("live", "Live", "ask", "live:LivePage", _WORKERS),

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from html import escape
 
 from steelyard_workbench.kit.theme import (
-    FIGURE,
     FOCUS,
     FONT,
     HEADING,
@@ -130,7 +129,7 @@ h2 {{ font-size: {HEADING}; font-weight: 700; line-height: 1.25; margin: 0 0 12p
 .row > h2 {{ margin: 0; }}
 .lead {{ font-size: {HEADING}; }}
 .note {{ font-size: {SMALL}; color: var(--muted); }}
-.figure {{ font-size: {FIGURE}; font-weight: 700; margin-right: 6px; }}
+.figure {{ font-size: {TITLE}; font-weight: 700; line-height: 1.3; margin-right: 6px; }}
 .verdict {{ font-size: {VERDICT}; font-weight: 700; line-height: 1.1; letter-spacing: -0.02em; }}
 .verdict small {{ font-size: {HEADING}; font-weight: 500; color: var(--muted); letter-spacing: 0; }}
 .beam {{ position: relative; height: 60px; min-width: 200px; margin: 0 24px; font-size: {SMALL}; }}

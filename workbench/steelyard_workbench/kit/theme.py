@@ -45,6 +45,8 @@ _OUTCOMES: tuple[tuple[str, str], ...] = (
     ("#5b7382", "#9cb2c0"),
     ("#c24f4f", "#ee8f8f"),
 )
+#: The filter through which each theme shows such drawings.
+_MARKS = {"light": "none", "dark": "brightness(1.35)"}
 #: Series in the order in which they are given colours, for drawings.
 SERIES = tuple(light for light, _ in _OUTCOMES)
 BLUE, ORANGE, GREEN, PURPLE, VIOLET, YELLOW, SLATE, RED = SERIES
@@ -98,10 +100,10 @@ _AS_WRITTEN = {"textTransform": "none", "whiteSpace": "nowrap"}
 #: Colours change at once for whoever wants less motion.
 _STILL = {"@media (prefers-reduced-motion: reduce)": {"transition": "none"}}
 
-#: The one scale of sizes: 40 pixels for a verdict, 28 for the title of a page, 20 for figures, 16 for
+#: The one scale of sizes: 40 pixels for a verdict, 28 for the title of a page and for figures, 16 for
 #: headings, 14 for text and tables, 12 for what stands beside text. In rem, of which the page makes 14
 #: pixels where the browser's own size is 16.
-VERDICT, TITLE, FIGURE = "2.857rem", "2rem", "1.429rem"
+VERDICT, TITLE = "2.857rem", "2rem"
 HEADING, TEXT, SMALL = "1.143rem", "1rem", "0.857rem"
 FONT = "Roboto, Helvetica, Arial, sans-serif"
 #: Width of running text that reads well, and of a page on a wide screen.
@@ -201,6 +203,13 @@ _COMPONENTS = {
                 "backgroundColor": token("accent-tint"),
                 "color": token("accent"),
             },
+        }
+    ),
+    "MuiListItemIcon": _styles(
+        root={
+            "&&": {"color": token("muted")},
+            "&&&& .MuiIcon-root": {"color": "inherit", "fontSize": 20},
+            ".Mui-selected > &&": {"color": token("accent")},
         }
     ),
     # Items of a menu are thinned out to a third otherwise.
@@ -338,7 +347,7 @@ def _config(theme: str) -> dict[str, object]:
         "background": {"default": look["ground"], "paper": look["surface"]},
         "action": {"hover": look["sunk"], "disabledBackground": look["sunk"]},
         "divider": look["line"],
-        "look": look,
+        "look": look | {"marks": _MARKS[theme]},
     }
     return {"palette": palette, "typography": _TYPOGRAPHY, "components": _COMPONENTS}
 

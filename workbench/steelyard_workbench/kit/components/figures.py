@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import panel as pn
 from bokeh.models import (
@@ -19,7 +19,10 @@ from bokeh.plotting import figure
 
 from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.components.cards import FRAME
-from steelyard_workbench.kit.theme import BLUE, GREY, SERIES
+from steelyard_workbench.kit.theme import BLUE, GREY, SERIES, token
+
+#: What is drawn has the colours of the light theme; the dark one brightens them.
+_MARKS_CSS = f".bk-Canvas {{ filter: {token('marks')}; }}"
 
 
 def plot(title: str, x: str, y: str, *, height: int = 300, **given: Any) -> Any:
@@ -46,7 +49,20 @@ def show(made: Any) -> pn.pane.Bokeh:
     made.background_fill_alpha = made.border_fill_alpha = 0
     made.margin = (5, 10)  # that of the pane does not reach it
     made.styles = {name: FRAME[name] for name in ("border", "border-radius", "background")}
+    made.stylesheets = [_MARKS_CSS]
     return pn.pane.Bokeh(made, sizing_mode="stretch_width", theme=None)
+
+
+def legend_below(made: Any, orientation: Literal["horizontal", "vertical"] = "vertical") -> None:
+    """Put the legend of a figure under it, where it covers no mark.
+
+    Names stand under each other unless all of them are short: two are wider than a phone.
+    """
+    legend = made.legend[0]
+    made.add_layout(legend, "below")
+    legend.update(
+        location="left", orientation=orientation, glyph_width=28, glyph_height=28, spacing=0
+    )
 
 
 def change(made: Any, work: Callable[[], None]) -> None:

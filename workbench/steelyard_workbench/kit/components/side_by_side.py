@@ -11,6 +11,8 @@ from steelyard_workbench.kit.components.into_view import IntoView
 
 #: Pixels that the first part has at least while the second is beside it.
 LEAST_WIDTH = 380
+#: Panel's columns have a button to scroll with, which takes its width while all else is closed.
+_NO_SCROLL_BUTTON = ".scroll-button { display: none; }"
 
 
 def side_by_side(
@@ -26,7 +28,7 @@ def side_by_side(
     if getattr(second, "sizing_mode", None) == "stretch_width":
         second = pn.Column(second, sizing_mode="stretch_width", styles=beside)
     elif not getattr(second, "visible", True):
-        second = pn.Column(IntoView(), second)
+        second = pn.Column(IntoView(), second, stylesheets=[_NO_SCROLL_BUTTON])
     return pn.Row(
         pn.Column(first, sizing_mode="stretch_width", styles=room),
         second,

@@ -166,9 +166,7 @@ def runs_chart(
     figures.intervals(chart, source, base="x", low="low", high="high")
     look = {"marker": "marker", "color": "color", "size": 11, "legend_group": "series"}
     marks = chart.scatter("x", "value", source=source, name="runs", **look)
-    chart.legend.location = "top_left"
-    chart.add_layout(chart.legend[0], "below")
-    chart.legend.orientation = "horizontal"
+    figures.legend_below(chart, "horizontal")
     tooltips = [
         ("", "@model"),
         (TITLES[measure], "@told"),

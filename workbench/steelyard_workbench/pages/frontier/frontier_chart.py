@@ -127,9 +127,7 @@ def frontier_chart(
         legend_field="model",
         name="models",
     )
-    # One under the other: two names with what is not known of them are wider than a phone.
-    made.add_layout(made.legend[0], "below")
-    made.legend[0].location = "left"
+    figures.legend_below(made)
     made.hover.renderers = [marks]
     made.hover.tooltips = [
         ("", "@model"),

@@ -58,6 +58,8 @@ _WELCOME = (
 )
 
 
+#: Of what needs somebody: a card for each.
+_NEED = {**FRAME, "padding": "6px 14px"}
 _NO_ACCOUNT = "You are not a member of an account yet. An owner can add you."
 
 
@@ -192,12 +194,12 @@ class HomePage(Page):
             ]
 
     def _row(self, need: Need) -> Viewable:
-        shown = verdict(need.status, need.title, need.text)
-        if not need.action:
-            return shown
-        button = pmui.Button(label=need.action, variant="outlined", align="center")
-        button.on_click(lambda _: self.session.open(need.page, **need.chosen))
-        return pmui.Row(shown, button, sizing_mode="stretch_width")
+        row: list[Viewable] = [verdict(need.status, need.title, need.text)]
+        if need.action:
+            button = pmui.Button(label=need.action, variant="outlined", align="center")
+            button.on_click(lambda _: self.session.open(need.page, **need.chosen))
+            row.append(button)
+        return pmui.Row(*row, sizing_mode="stretch_width", margin=(0, 10, 8, 10), styles=_NEED)
 
     def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
         go = Choice("Import a file", self._opener("datasets", dataset=""), look="filled")

@@ -77,8 +77,7 @@ def rate_chart(
     chart.y_range.start = 0
     if not any(bucket.decisions for bucket in buckets):
         chart.y_range.end = 1
-    chart.legend.location = "top_left"
-    chart.legend.orientation = "horizontal"
+    figures.legend_below(chart, "horizontal")
     chart.hover.tooltips = [
         ("from", "@start{%H:%M:%S}"),
         ("decisions", "@n{0,0}"),

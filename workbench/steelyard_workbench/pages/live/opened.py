@@ -41,7 +41,7 @@ class OpenedAnswer(Viewer):
     Attributes
     ----------
     fields : dict of str to select
-        By decision id: where the outcome that came true is chosen.
+        By decision id: where the right outcome is selected.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class OpenedAnswer(Viewer):
         super().__init__()
         self._client, self._id, self._on_feedback = client, decision_id, on_feedback
         self.fields: dict[str, Any] = {}
-        self._told: dict[str, str] = {}
-        self.send = pmui.Button(label="Tell what came true", variant="contained", size="small")
+        self._saved: dict[str, str] = {}
+        self.send = pmui.Button(label="Save what was right", variant="contained", size="small")
         self.said = LiveText()
         self._problem = pn.Column(sizing_mode="stretch_width")
-        self.tell = Write(self._tell, on_failure=self._show_failure)
-        self.send.on_click(self.tell.on_event)
+        self.save = Write(self._save, on_failure=self._show_failure)
+        self.send.on_click(self.save.on_event)
         self.part = Loaded("The decision", lambda: client.stored_decision(decision_id), self._show)
         close = pmui.Button(label="Close", variant="text", size="small")
         close.on_click(lambda _: on_close())
@@ -76,12 +76,12 @@ class OpenedAnswer(Viewer):
     def __panel__(self) -> Viewable:
         return self._box
 
-    async def _tell(self) -> None:
-        # What was told before, perhaps by the application and again since, is not told again.
+    async def _save(self) -> None:
+        # An outcome that was saved before, perhaps by the application and again since, is not saved again.
         chosen = {
             name: field.value
             for name, field in self.fields.items()
-            if field.value and field.value != self._told[name]
+            if field.value and field.value != self._saved[name]
         }
         if not chosen:
             self.said.text = "Choose an answer that was not given yet."
@@ -132,11 +132,11 @@ class OpenedAnswer(Viewer):
         self, name: str, question: str, result: DecisionResult, answer: StoredAnswer
     ) -> list[Viewable]:
         feedback = answer.feedback.get(name)
-        self._told[name] = feedback if isinstance(feedback, str) else ""
+        self._saved[name] = feedback if isinstance(feedback, str) else ""
         field = pmui.Select(
-            label=f"What came true of {name}",
-            options={"not told": "", **{outcome: outcome for outcome in result.probabilities}},
-            value=self._told[name],
+            label=f"Right answer to {name}",
+            options={"not known": "", **{outcome: outcome for outcome in result.probabilities}},
+            value=self._saved[name],
             sizing_mode="stretch_width",
             size="small",
         )
@@ -149,6 +149,6 @@ class OpenedAnswer(Viewer):
             shown.append(pmui.Typography(escape_markdown(origin), variant="body2"))
         if isinstance(feedback, dict):
             likely = escape_markdown(feedback_text(feedback))
-            text = f"Told as not certain, the likeliest being {likely}."
+            text = f"What was right is not certain. The likeliest is {likely}."
             shown.append(pmui.Typography(text, variant="body2"))
         return [*shown, field]

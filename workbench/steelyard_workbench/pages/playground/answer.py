@@ -49,7 +49,7 @@ def show_answer(
     for labels in label_sets:
         parts += _show_labels(answer, labels, context, has_charts=has_charts)
     grouped = {id_ for labels in label_sets for id_ in labels.labels}
-    thresholds = {sent["id"]: threshold_of(sent) for sent in decisions if "id" in sent}
+    sent = {decision["id"]: decision for decision in decisions if "id" in decision}
     for name, result in answer.decisions.items():
         if name in grouped:
             continue
@@ -58,7 +58,9 @@ def show_answer(
             title += f". {unstated}" if (unstated := unstated_text(result)) else ""
             parts.append(pmui.Typography(escape_markdown(title), variant="body2"))
             continue
-        parts.append(answer_card(name, result, thresholds.get(name)))
+        decision = sent.get(name, {})
+        title = str(decision.get("question") or name)
+        parts.append(answer_card(title, result, threshold_of(decision)))
         if name in after:
             parts.append(after[name])
         if answer.explanation is not UNSET:

@@ -49,7 +49,8 @@ _CONTEXT = "My card was charged twice for order 118. Please send one payment bac
 _OUTCOMES = """\
 billing: charges, invoices and refunds
 shipping: where a parcel is
-technical: the product does not work"""
+technical: the product does not work
+other: anything else"""
 #: The route of a server with a judge, which asks it where it is needed: chosen at first.
 _ROUTE = "auto"
 _FIRST = DecisionFields("team", "single", "Which team should own this ticket?", _OUTCOMES)
@@ -93,12 +94,6 @@ class PlaygroundPage(Page):
                 n_lines=1,
             )
             self.origin[:] = [self.part(origin)]
-        code = pmui.Accordion(
-            ("Use it in your program", self._code),
-            disable_gutters=True,
-            margin=(5, 10),
-            sizing_mode="stretch_width",
-        )
         return [
             side_by_side(
                 pn.Column(
@@ -106,8 +101,8 @@ class PlaygroundPage(Page):
                     self.memory.in_tab,
                     self.context,
                     self.form_box,
-                    pn.FlexBox(self._ask, add, name, self.keep, self.why, align_items="center"),
-                    self.part(self.models),
+                    pn.FlexBox(self._ask, add, name, self.keep, align_items="center"),
+                    _folded("Which model answers", self.part(self.models), self.why),
                     sizing_mode="stretch_width",
                 ),
                 pn.Column(
@@ -115,7 +110,7 @@ class PlaygroundPage(Page):
                     self.into_view,
                     self.answer,
                     self.warnings,
-                    code,
+                    _folded("Use it in your program", self._code),
                     sizing_mode="stretch_width",
                 ),
             )
@@ -470,3 +465,12 @@ class PlaygroundPage(Page):
         return CopyText(
             texts={"curl": as_curl(url, request), "Python": python, "JSON": as_json(request)}
         )
+
+
+def _folded(title: str, *parts: Viewable | Viewer) -> Viewable:
+    return pmui.Accordion(
+        (title, pn.Column(*parts, sizing_mode="stretch_width")),
+        disable_gutters=True,
+        margin=(5, 10),
+        sizing_mode="stretch_width",
+    )

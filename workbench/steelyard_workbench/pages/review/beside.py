@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import panel as pn
@@ -19,21 +17,21 @@ from steelyard.client import Client
 from steelyard.datasets.searches import FoundSimilar
 from steelyard.datasets.wire import Example
 from steelyard.review.wire import Draft, DraftRow, History, LogEntry
-from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.bar_list import BarList
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.escaping import cut, escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.states import empty
-from steelyard_workbench.kit.theme import SERIES, outcome_places
 from steelyard_workbench.pages.review.apart import is_apart
 from steelyard_workbench.pages.review.reviewers import Reviewers
 from steelyard_workbench.pages.review.suggesting import Suggesting
+from steelyard_workbench.parts.datasets.overview import count_chart
 from steelyard_workbench.parts.datasets.questions import as_text, labels_text
 from steelyard_workbench.parts.review.row_filter import SIDES, OnFilter, RowFilter
 
-#: Similar rows that are shown, entries of a history, and outcomes of a chart.
-N_SIMILAR, N_ENTRIES, N_BARS = 8, 20, 15
+#: Similar rows that are shown, and entries of a history.
+N_SIMILAR, N_ENTRIES = 8, 20
 _SNIPPET = 220
 _FACETS, _SIMILAR, _HISTORY, _SUGGEST = "Groups", "Similar", "History", "Suggest"
 _REVIEWERS = "Reviewers"
@@ -190,57 +188,27 @@ class Beside(Viewer):
         }
         if not facets.get("rows"):
             return empty("No rows match, so there is nothing to count.")
-        views: list[Viewable] = [
+        charts = [count_chart(decision, counts) for decision, counts in expected.items()]
+        sides: dict[str, int] = facets.get("sides", {})
+        charts.append(count_chart("for", {SIDES[side]: n for side, n in sides.items()}))
+
+        def open_(chart: int, bar: int) -> None:
+            name = charts[chart]["bars"][bar]["name"]
+            if chart == len(expected):
+                side = next(side for side in sides if SIDES[side] == name)
+                self._on_filter(replace(self._filter, side=side))
+                return
+            decision = list(expected)[chart]
+            outcomes = members.get(decision, {}).get(name, [name])
+            self._on_filter(self._filter.with_expected(decision, *outcomes))
+
+        return pn.Column(
             pmui.Typography(
                 f"Labels in version {self._counted[1]}. Click a bar for its rows.",
                 variant="body2",
-            )
-        ]
-        for decision, counts in expected.items():
-            names = sorted(counts, key=lambda name: -counts[name])[:N_BARS]
-            views.append(
-                self._bars(
-                    decision,
-                    names,
-                    counts,
-                    partial(self._with_name, decision, members.get(decision, {})),
-                )
-            )
-        sides: dict[str, int] = facets.get("sides", {})
-        views.append(
-            self._bars(
-                "for",
-                list(sides),
-                sides,
-                lambda name: replace(self._filter, side=name),
-                words=SIDES,
-            )
-        )
-        return pn.Column(*views, sizing_mode="stretch_width")
-
-    def _with_name(
-        self, decision: str, members: Mapping[str, Sequence[str]], name: str
-    ) -> RowFilter:
-        return self._filter.with_expected(decision, *members.get(name, (name,)))
-
-    def _bars(
-        self,
-        title: str,
-        names: list[str],
-        counts: dict[str, int],
-        filter_of: Callable[[str], RowFilter],
-        words: Mapping[str, str] = MappingProxyType({}),
-    ) -> Viewable:
-        places = outcome_places(counts)
-        return figures.show(
-            figures.bars(
-                [f"{words.get(name, name)} ({counts[name]:,})" for name in names],
-                [counts[name] for name in names],
-                color=[SERIES[places[name]] for name in names],
-                title=title,
-                x="rows",
-                open_=lambda place: self._on_filter(filter_of(names[place])),
-            )
+            ),
+            BarList(charts, open_),
+            sizing_mode="stretch_width",
         )
 
     def _fetch_similar(self) -> FoundSimilar | None:

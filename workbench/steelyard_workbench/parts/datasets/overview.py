@@ -91,27 +91,27 @@ def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None
     expected: Mapping[str, Mapping[str, int]] = facets["expected"]
     if not expected:
         return empty("No row has a label.")
-    charts: list[BarChart] = []
-    for decision, counts in expected.items():
-        total, most = sum(counts.values()), max(counts.values())
-        colours = outcome_colours(counts)
-        top = sorted(counts.items(), key=lambda item: -item[1])[:_MOST_BARS]
-        charts.append(
-            {
-                "title": decision,
-                "note": f"{total:,} rows",
-                "series": [("", "")],
-                "bars": [
-                    {"name": name, "parts": [n / most], "text": f"{n:,}", "colour": colours[name]}
-                    for name, n in top
-                ],
-            }
-        )
+    charts = [count_chart(decision, counts) for decision, counts in expected.items()]
 
     def open_(chart: int, bar: int) -> None:
         on_outcome(list(expected)[chart], charts[chart]["bars"][bar]["name"])
 
     return BarList(charts, open_)
+
+
+def count_chart(title: str, counts: Mapping[str, int]) -> BarChart:
+    """Return a chart of how many rows each outcome has, the most first."""
+    most, colours = max(counts.values()), outcome_colours(counts)
+    top = sorted(counts.items(), key=lambda item: -item[1])[:_MOST_BARS]
+    return {
+        "title": title,
+        "note": f"{sum(counts.values()):,} rows",
+        "series": [("", "")],
+        "bars": [
+            {"name": name, "parts": [n / most], "text": f"{n:,}", "colour": colours[name]}
+            for name, n in top
+        ],
+    }
 
 
 def show_doubts(doubts: LabelsToCheck) -> Viewable:

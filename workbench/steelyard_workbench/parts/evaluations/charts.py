@@ -96,7 +96,7 @@ def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None)
         "share right, with 95 % intervals",
         height=360,
         x_range=(0, 1.02),
-        y_range=(0, 1.02),
+        y_range=(-0.03, 1.03),  # whole marks at both ends
     )
     chart.line(
         [0, 1], [0, 1], color=GREY, line_dash="dashed", legend_label="as right as it is sure"
@@ -105,7 +105,7 @@ def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None)
     points = chart.scatter(
         "x", "value", source=source, size=11, color=BLUE, legend_label="bin of decisions"
     )
-    chart.legend.location = "top_left"
+    figures.legend_below(chart)
     tooltips = [
         ("promised", "@bin"),
         ("mean", "@x{0.000}"),
@@ -188,7 +188,7 @@ def coverage_chart(
         mode="after",
         legend_label="share answered",
     )
-    chart.legend.location = "bottom_left"
+    figures.legend_below(chart)
     tooltips = [
         ("threshold", "@x{0.00}"),
         ("share answered", "@coverage{0.0%}"),
@@ -257,6 +257,7 @@ def cost_chart(
             width=2,
             legend_label=f"cheapest if as sure as it is right: {curve.calibrated_threshold:.2f}",
         )
+    figures.legend_below(chart)
     tooltips = [
         ("threshold", "@x{0.00}"),
         ("mean cost", "@value{0.0000} (@interval)"),

@@ -183,7 +183,7 @@ class OneOutcome(Viewer):
                 "x", "value", source=source, color=color, width=2, line_dash=dash, legend_label=name
             )
             chart.scatter("x", "value", source=source, size=5, color=color)
-        chart.legend.location = "bottom_left"
+        figures.legend_below(chart, "horizontal")
         chart.hover.tooltips = [("threshold", "@x{0.00}"), ("", "@value{0.000} (@interval)")]
         self.span = self._line()
         chart.add_layout(self.span)

@@ -30,8 +30,10 @@ class StartCards(Viewer):
         self._problem = pn.Column(sizing_mode="stretch_width")
         super().__init__()
         self.do = Write(self._do, "Not made:", self._problem, scope=self._scope)
+        # Those that the shipped model answers come first.
+        templates = sorted(list_templates(), key=lambda template: bool(template.needs_more))
         self.cards = Choices(
-            [self._card(template) for template in list_templates()],
+            [self._card(template) for template in templates],
             title=START,
             level=2,
             layout="cards",

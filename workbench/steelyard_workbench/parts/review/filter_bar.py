@@ -49,6 +49,8 @@ class FilterBar(Viewer):
         self._at_most = pmui.TextInput(
             label="Characters up to", width=145, size="small", css_classes=_SEARCHING
         )
+        length = pmui.Button(label="Length", variant="outlined", size="small")
+        length.on_click(lambda _: self._show_length(not self._at_least.visible))
         super().__init__()
         self.chips = pn.FlexBox(sizing_mode="stretch_width")
         self._box = pn.Column(
@@ -57,6 +59,7 @@ class FilterBar(Viewer):
                 self._words,
                 self.outcome,
                 self._side,
+                length,
                 self._at_least,
                 self._at_most,
                 margin=(8, 0, 0, 0),
@@ -117,9 +120,16 @@ class FilterBar(Viewer):
             ):
                 text = "" if count is None else str(count)
                 field.param.update(value=text, value_input=text, error_state=False)
+            self._show_length()
         finally:
             self._is_filling = False
         self._show_chips()
+
+    def _show_length(self, is_open: bool = False) -> None:
+        """Show the fields of the length, which are rarely needed: open, or where one is filled."""
+        self._at_least.visible = self._at_most.visible = is_open or bool(
+            self._at_least.value or self._at_most.value
+        )
 
     def _show_chips(self) -> None:
         chips: list[Viewable] = []
