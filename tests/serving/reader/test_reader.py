@@ -146,6 +146,8 @@ def test_an_encoder_of_questions_reads_one_text_of_a_yes_no(open_reader, tmp_pat
         assert alone.unstated < 0.4
     declined = yes_no("Happy or not so much, would one say?")
     assert hypotheses_of(declined, questions=True) == (declined.question,)
+    guided = yes_no(f"{declined.question} Jokes do not count.")
+    assert hypotheses_of(guided, questions=True) == (declined.question,)
     assert hypotheses_of(yes_no(), questions=True) == (HAPPY,)
     described = yes_no(declined.question, outcomes=(f"yes: {HAPPY}", f"no: {ANGRY}"))
     assert hypotheses_of(described, questions=True) == (HAPPY, ANGRY)
@@ -196,6 +198,7 @@ def test_a_given_opposite_is_the_negation():
 def test_declined_questions_go_as_they_were_typed():
     typed = hypotheses_of(yes_no("Urgent so?"))
     assert typed == ('The answer to "Urgent so?" is yes.', 'The answer to "Urgent so?" is no.')
+    assert hypotheses_of(yes_no("Urgent so? Holidays do not count.")) == typed
     outcomes = ("yes: The parcel is very late.", "no: The parcel came on Monday.")
     described = hypotheses_of(yes_no("Urgent so?", outcomes=outcomes))
     assert described == ("The parcel is very late.", "The parcel came on Monday.")

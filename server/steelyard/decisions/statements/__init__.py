@@ -2,7 +2,12 @@
 
 from steelyard.decisions.statements.decisions import read_decision, read_yes_no
 from steelyard.decisions.statements.outcomes import statement_of_outcome
-from steelyard.decisions.statements.reading import Reading, guidance_of, read_question
+from steelyard.decisions.statements.reading import (
+    Reading,
+    guidance_of,
+    read_question,
+    without_guidance,
+)
 
 __all__ = (
     "Reading",
@@ -11,4 +16,5 @@ __all__ = (
     "read_question",
     "read_yes_no",
     "statement_of_outcome",
+    "without_guidance",
 )

@@ -101,6 +101,8 @@ _NUMBERS = word_set(
 _DAYS = word_set("today yesterday tomorrow tonight online abroad upstairs")
 #: What words that are one noun end with: "step one", "the text below", "pull request".
 _NUMBERED = _NUMBERS | word_set("one below above request requests")
+#: What words that are one noun, or a verb and its adverb, end with: "follow up", "money back".
+_OF_PHRASAL = word_set("up ups off offs out outs in ins over back down")
 #: What "this year" and the like begin with.
 _TIMES = ("this ", "next ", "last ")
 _ORDINALS = word_set("first second third fourth fifth next")
@@ -158,11 +160,7 @@ def _classes_of_form(token: Token) -> dict[str, float] | None:
     """Return the classes of a mark, a quotation, a number or a genitive."""
     word = token.word
     if token.is_compound:
-        if word.startswith(_TIMES):
-            return {"L": 0.0, "A": 1.2, "N": 0.8}
-        last = word.rpartition(" ")[2]
-        is_numbered = len(last) == 1 or last[0].isdigit() or last in _NUMBERED
-        return {"N": 0.0} if is_numbered else {"M": 0.0}
+        return _classes_of_compound(word)
     if not token.is_word and not word.isalnum():
         return {"C": 0.0} if word in CONJUNCTIONS else {"O": 0.0}
     if not word[0].isalnum():
@@ -171,6 +169,18 @@ def _classes_of_form(token: Token) -> dict[str, float] | None:
         return {"U": 0.0, "N": 0.6}
     is_genitive = word.endswith(("'s", "s'")) and word not in FINITE and len(word) > 2
     return {"G": 0.0} if is_genitive else None
+
+
+def _classes_of_compound(word: str) -> dict[str, float]:
+    """Return the classes of several words that are read as one."""
+    if word.startswith(_TIMES):
+        return {"L": 0.0, "A": 1.2, "N": 0.8}
+    last = word.rpartition(" ")[2]
+    if last in _OF_PHRASAL:
+        is_noun_alone = last[-1] == "s" or last == "back"
+        return {"N": 0.2} if is_noun_alone else {"N": 0.2, "V": 0.2}
+    is_numbered = len(last) == 1 or last[0].isdigit() or last in _NUMBERED
+    return {"N": 0.0} if is_numbered else {"M": 0.0}
 
 
 def _classes_of_name(word: str) -> dict[str, float]:

@@ -101,6 +101,8 @@ def _is_verb_beside(rest: Sequence[Token], place: int, conjunction: int) -> bool
 def _inflected(token: Token, auxiliary: str) -> Token:
     if auxiliary == "do":
         return token
-    prefix, dash, verb = token.word.rpartition("-")
+    phrase, space, adverb = token.word.partition(" ")
+    prefix, dash, verb = phrase.rpartition("-")
     form = third_person(verb) if auxiliary == "does" else past(verb)
-    return replace(token, text=f"{prefix}{dash}{form}", word=f"{prefix}{dash}{form}")
+    inflected = f"{prefix}{dash}{form}{space}{adverb}"
+    return replace(token, text=inflected, word=inflected)

@@ -172,15 +172,24 @@ def guidance_of(question: str) -> str:
     return "" if _INSTRUCTION.search(text) else text
 
 
+def without_guidance(question: str) -> str:
+    """Return a question up to its mark where the rest is guidance; else all of it.
+
+    >>> without_guidance("Is it a bug or a wish? Quotes do not count.")
+    'Is it a bug or a wish?'
+    """
+    text = " ".join(question.split())
+    guidance = guidance_of(text)
+    asking = text.removesuffix(guidance).rstrip()
+    return asking if guidance and asking.endswith("?") else question
+
+
 def _single_sentence(question: str) -> str:
     """Return the sentence of a question that asks, without its mark; empty where there are several."""
     text = spell_out(question)
     for pattern in (_ANSWERS, _LOOK, _FILLERS, _ASIDE):
         text = pattern.sub("", text)
-    text = text.strip()
-    guidance = guidance_of(text)
-    if guidance and text.removesuffix(guidance).rstrip().endswith("?"):
-        text = text.removesuffix(guidance).rstrip()
+    text = without_guidance(text.strip())
     if len(_SENTENCE.split(text)) != 1 or text.endswith(":"):
         return ""
     text = text.rstrip("?.! ;,")

@@ -25,6 +25,21 @@ _ADJECTIVES = (
     r"writing|time)|"
     r"(?:metre|meter|centimetre|kilometre|mile|inche?|foot|feet|floor)s? (?:deep|long|tall|high|wide|away))\b(?! \d)"
 )
+#: A verb and its adverb, which may be one noun: "a follow up"; some are one behind an article alone: "a set up".
+_PHRASAL = (
+    r"\b(?:(?:follow|sign|mix|clean|top|fill|touch|wrap) ups?|(?:sign|kick|lay|write|trade) offs?"
+    r"|(?:opt|buy|check|pay|roll|log|sign|drop|time) outs?(?! of\b)"
+    r"|(?:log|check|opt|buy|plug) ins?(?= (?:is|was|has|with|desk|page|form|button|possible|required|needed|"
+    r"broken|failed|still|before|after|by)\b|\W*$)"
+    r"|(?<=\ba )(?:set|back|start|shut|mark|line|roll|call|break|melt|cut|drop|pick|take|turn|change|hand) "
+    r"(?:up|down|off|out|over|back)|(?<=\bthe )(?:set up|roll back|call back|break down|cut off|hand over))\b"
+)
+#: What is paid back: "asking for her money back", "cash back is offered".
+_BACK = (
+    r"(?<=\bfor )(?:(?:the|my|his|her|their|our|your|all) )*(?:money|cash|deposit|fees?|payments?) back\b"
+    r"|(?<!the )(?<!my )(?<!his )(?<!her )(?<!their )(?<!our )(?<!your )\b(?:money|cash) back\b"
+    r"(?! (?:in|on|at|with|from) )"
+)
 #: Nouns with a determiner that say when: "this year".
 _TIMES = (
     r"\b(?:this|next|last) (?:year|month|week|weekend|quarter|morning|afternoon|evening|night|spring|summer|"
@@ -36,7 +51,9 @@ _ABBREVIATED = (
     r"|(?:[A-Za-z]\.){2,}(?:'s)?|[A-Z]\.(?:'s)?(?= \w)"
 )
 _WORD = r"\w+(?:[-'.,:@/_&]\w+)*(?:'(?=\s|$))?"
-_TOKEN = re.compile(rf"{_NUMBERED}|{_ADJECTIVES}|{_TIMES}|{_QUOTED}|{_ABBREVIATED}|{_WORD}|\S")
+_TOKEN = re.compile(
+    rf"{_NUMBERED}|(?i:{_PHRASAL}|{_BACK})|{_ADJECTIVES}|{_TIMES}|{_QUOTED}|{_ABBREVIATED}|{_WORD}|\S"
+)
 
 
 @dataclass(frozen=True, slots=True)

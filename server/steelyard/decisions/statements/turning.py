@@ -45,6 +45,8 @@ _ALONE, _AFTER_PERSON = (
     word_set("i you he she we they"),
     word_set("and or who that which , two three"),
 )
+#: What a noun of a verb and its adverb ends with.
+_PARTICLES = word_set("up out off over back")
 QUESTION_WORDS = word_set("what which who whom whose when where why how")
 #: What reading a sentence may cost: so much, and so much for each word.
 _COST, _COST_OF_WORD = 4.5, 0.45
@@ -118,6 +120,13 @@ def _certain_size(split: SubjectSplit | None, words: Tokens) -> int:
         and words[size + 1].word == ","
         and "N" in classes_of(words[size])
     ):
+        raise DeclinedError
+    following = words[min(size + 1, len(words) - 1)]
+    is_phrasal = words[size].word in _PARTICLES and "V" in classes_of(words[size - 1])
+    if (is_phrasal and {"E", "M", "I"} & classes_of(following).keys()) or (
+        words[size].word == "for" and following.word.endswith(" back")
+    ):
+        # "A wash out severe" is a noun of two words; "who asked for money back" one clause.
         raise DeclinedError
     # "Anyone else" is one subject.
     return size + 1 if words[size].word == "else" and size + 1 < len(words) else size
