@@ -183,7 +183,6 @@ class Account:
     purchases: list[str] = field(default_factory=list)
     webhooks: list[str] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
-    views: list[str] = field(default_factory=list)
     maps: list[str] = field(default_factory=list)
     named: list[str] = field(default_factory=list)
 
@@ -191,7 +190,7 @@ class Account:
     def things(self) -> list[str]:
         """Ids of all that is the account's."""
         made = [*self.decisions, *self.operations, *self.datasets, *self.evaluations]
-        made += [*self.views, *self.maps, *self.named]
+        made += [*self.maps, *self.named]
         made += [*self.families, *self.jobs, *self.drafts, *self.labeling, *self.tunings]
         return [
             self.id,
@@ -241,9 +240,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 made = account.post("/v1/integrations/webhooks", hook)
                 assert made.is_success, made.text
                 account.webhooks.append(made.json()["id"])
-                made = account.post("/v1/views", {"name": "mine", "address": "page=home"})
-                assert made.is_success, made.text
-                account.views.append(made.json()["id"])
             wanted = {"dataset_id": owner.datasets[0], "models": [MODEL]}
             begun = owner.post("/v1/evaluations", wanted)
             assert begun.is_success, begun.text

@@ -34,7 +34,7 @@ PATHS = [
     *("account", "account/keys", "billing", "billing/purchases", "capabilities", "datasets"),
     *("datasets/ds_0", "decisions/log", "evaluations", "families", "families/none", "alarms"),
     *("fine-tuning/jobs", "health", "labeling/jobs", "maps", "models", "models/hashing", "nothing"),
-    *("named-decisions", "named-decisions/none", "prompt-tuning/jobs", "views", "webhooks"),
+    *("named-decisions", "named-decisions/none", "prompt-tuning/jobs", "webhooks"),
 ]
 MASKS = {
     r"(?<![\w.])(?:[a-z]{2,8}_)?[0-9a-f]{16,64}\b": "ID",
@@ -74,7 +74,6 @@ def requests() -> Iterator[tuple[str, str, Any]]:
         yield from (("GET", f"{path}{limit}", None) for path in PATHS)
     for path in (
         "datasets/ds_0",
-        "views/v_0",
         "webhooks/wh_0",
         "models/none",
         "families/none",

@@ -25,7 +25,6 @@ from steelyard.labeling.wire import CreateLabelingJob
 from steelyard.named.wire import ChangeNamedDecision, CreateNamedDecision
 from steelyard.review.requests import MoveAssigned
 from steelyard.review.wire import CreateDraft, SealDraft, UndoEdit
-from steelyard.views.wire import SaveView
 from steelyard.webhooks.wire import CreateWebhook
 from steelyard.wire.payloads import read_payload
 from support.decisions.factories import make_request_dict, make_service, violations_of
@@ -209,7 +208,6 @@ def test_no_text_that_is_stored_has_nul(route: Any) -> None:
         (MoveAssigned, "from"),
         (CreateNamedDecision, "owner"),
         (ChangeNamedDecision, "owner"),
-        (SaveView, "name"),
         (CreateWebhook, "description"),
     ],
 )

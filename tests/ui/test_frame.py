@@ -52,31 +52,6 @@ def test_a_page_and_a_row_are_found_by_keys_alone(quiet_page, server):
 
 
 @pytest.mark.slow
-def test_a_view_is_saved_under_a_name_and_its_link_opens_it(quiet_page):
-    page = quiet_page
-    visit(page, "page=playground")
-    page.get_by_role("button", name="Views").click()
-    dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_text("No views yet.")).to_be_visible()
-    expect(dialog.get_by_label("Name of what is shown now")).to_be_focused()
-    page.keyboard.type("trying out")
-    dialog.get_by_role("button", name="Save this view").click()
-    link = dialog.get_by_role("link", name="trying out")
-    expect(link).to_be_visible()
-    assert axe_sync.Axe().run(page).response["violations"] == []
-    page.keyboard.press("Escape")
-    expect(dialog).to_be_hidden()
-    visit(page)
-    page.get_by_role("button", name="Views").click()
-    link.click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Playground")
-    page.locator("[data-keys=ready]").wait_for(state="attached")
-    page.get_by_role("button", name="Views").click()
-    dialog.get_by_role("button", name="Delete").click()
-    expect(dialog.get_by_text("No views yet.")).to_be_visible()
-
-
-@pytest.mark.slow
 def test_the_browser_gets_the_policy_of_the_page(quiet_page):
     answers = []
 

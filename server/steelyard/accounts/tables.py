@@ -1,8 +1,8 @@
-"""Tables of requests in the last minute, counted together by several hosts."""
+"""The table of requests in the last minute, counted by several hosts, and one no longer read."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Table, Text
+from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Table, Text, UniqueConstraint
 
 from steelyard.storage.tables import metadata
 
@@ -15,4 +15,17 @@ rate_windows = Table(
     Column("number", BigInteger, nullable=False, index=True),
     Column("previous", BigInteger, nullable=False),
     Column("current", BigInteger, nullable=False),
+)
+
+#: Views of the workbench that 0.2 saved. Nothing reads them; the release after this one drops the table.
+views = Table(
+    "views",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("account_id", Text, ForeignKey("accounts.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    UniqueConstraint("account_id", "name"),
+    Index(None, "account_id", "created_at"),
 )

@@ -36,7 +36,6 @@ from steelyard.review.room import ROOM as REVIEW
 from steelyard.room import JobKind, NamedFile, Room
 from steelyard.serving.room import ROOM as SERVING
 from steelyard.shadows.room import ROOM as SHADOWS
-from steelyard.views.room import ROOM as VIEWS
 from steelyard.webhooks.room import ROOM as WEBHOOKS
 
 ROOMS: tuple[Room, ...] = (
@@ -62,7 +61,6 @@ ROOMS: tuple[Room, ...] = (
     WEBHOOKS,
     ALARMS,
     GROWTH,
-    VIEWS,
     ACCOUNTS,
     BILLING,
     PEOPLE,

@@ -42,7 +42,6 @@ from steelyard.client.parts import (
     ModelResource,
     OperatorResource,
     PromptTuningResource,
-    ViewResource,
     WebhookResource,
 )
 from steelyard.client.row_sources import Progress
@@ -92,7 +91,6 @@ class ServerCalls(HasCalls[Mode]):
         self.prompt_tuning = PromptTuningResource(self)
         self.webhooks = WebhookResource(self)
         self.alarms = AlarmResource(self)
-        self.views = ViewResource(self)
         self.named_decisions = NamedDecisionResource(self)
 
     decide = method(routes.decide)

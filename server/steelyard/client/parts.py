@@ -17,7 +17,6 @@ from steelyard.client import (
     judge_calls,
     prompt_tuning_calls,
     route_calls,
-    view_calls,
     webhook_calls,
 )
 from steelyard.client.methods import Mode, answers, collects, method, pages, saves
@@ -304,14 +303,6 @@ class AlarmResource(Resource[Mode]):
     set_rule = method(alarm_calls.set_rule)
     check_golden = method(alarm_calls.check_golden)
     remove_rule = method(alarm_calls.remove_rule)
-
-
-class ViewResource(Resource[Mode]):
-    """Views of the workbench that an account saved: ``client.views``."""
-
-    list = pages(view_calls.page)
-    save = method(view_calls.save)
-    delete = method(view_calls.delete)
 
 
 class WebhookResource(Resource[Mode]):

@@ -32,7 +32,6 @@ from steelyard.errors.purchases import *  # noqa: F403
 from steelyard.errors.requests import *  # noqa: F403
 from steelyard.errors.review import *  # noqa: F403
 from steelyard.errors.serving import *  # noqa: F403
-from steelyard.errors.views import *  # noqa: F403
 from steelyard.errors.webhooks import *  # noqa: F403
 
 

@@ -29,7 +29,6 @@ from steelyard_workbench.frame.lost_workbench import LostWorkbench, tell_when_lo
 from steelyard_workbench.frame.mark import MARK
 from steelyard_workbench.frame.navigation import MenuSection, entry_of, make_page, sections_for
 from steelyard_workbench.frame.page_handler import PAGE_TEMPLATE, follows_system, is_dark
-from steelyard_workbench.frame.saved_views import SavedViews
 from steelyard_workbench.frame.sending import send_what_comes_meanwhile
 from steelyard_workbench.frame.sign_in import SignIn
 from steelyard_workbench.frame.visitors import VisitorClient, Visitors
@@ -123,7 +122,6 @@ class App:
         self._poller = Poller(self.look, _LOOK_MS)
         self._finding = Finding(self.session)
         self._heading = Heading(self.session)
-        self._views = SavedViews(self.session)
         self.accounts = AccountDialog(self.session)
         self.session.confirm.on_confirmed = self._keep
         self._window = BrowserWindow()
@@ -229,7 +227,6 @@ class App:
                 self._heading,
                 self.place,
                 self._help,
-                self._views,
                 self.accounts,
                 self.session.confirm,
                 self._keys,
@@ -265,11 +262,8 @@ class App:
         steps = [Choice(step, back, look="text", hint="Back to the first steps")] if step else []
         if self._is_narrow:
             return [*steps, find]
-        # A view is a link to the address of a page of its own, which a cell of a notebook has not.
-        has_views = pn.state.curdoc is not None and self.session.may_change
-        views = [Choice("Views", self._views.open, look="text")] if has_views else []
         keys = Choice("Keys ?", self._help.open, look="text")
-        return [*steps, replace(find, label=_FIND), *views, keys]
+        return [*steps, replace(find, label=_FIND), keys]
 
     def _show_ways(self) -> None:
         if self._shell is not None:
@@ -305,8 +299,6 @@ class App:
             self._turn_help()
         elif action == "close" and self._help.is_open:
             self._help.close()
-        elif action == "close" and self._views.is_open:
-            self._views.close()
         elif action == "close" and self.accounts.is_open:
             self.accounts.close()
         elif action == "close" and (dialogs := self._open_dialogs()):
@@ -322,7 +314,7 @@ class App:
         if self._help.is_open:
             self._help.close()
             return
-        others = (self._views, self.accounts, self.session.confirm)
+        others = (self.accounts, self.session.confirm)
         if not any(dialog.is_open for dialog in others) and not self._open_dialogs():
             self._help.open()
 

@@ -156,17 +156,6 @@ def role_of(who: CurrentSession) -> Role | None:
     return next((account.role for account in who.accounts if account.id == who.account_id), None)
 
 
-def address_of(session: Session) -> str:
-    """Return the query of the present page's address, without the theme and account."""
-    fields = {}
-    for name in _IN_VIEW:
-        declared = session.param[name]
-        value = getattr(session, name)
-        if value != declared.default:
-            fields[name] = declared.serialize(value)
-    return urlencode({"page": session.page} | fields)
-
-
 def checked_address(address: str) -> str:
     """Return an address with the fields of a view alone, whatever else was in it.
 
@@ -176,5 +165,5 @@ def checked_address(address: str) -> str:
     return urlencode([pair for pair in parse_qsl(address) if pair[0] in _IN_VIEW])
 
 
-#: The fields of a saved view: the theme is the reader's, and the account that of the views.
+#: The fields that another reader takes over: the theme and the account are their own.
 _IN_VIEW = tuple(name for name in IN_ADDRESS if name not in {"theme", "account"})

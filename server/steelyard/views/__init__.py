@@ -1,1 +1,0 @@
-"""Views of the workbench that were saved under a name, for everybody of an account."""
