@@ -345,6 +345,12 @@ class Settings:
     retention_days: float = _setting(
         30.0, "Days that decisions are stored, for feedback.", minimum=0.001, maximum=36_500
     )
+    text_days: float = _setting(
+        0.0,
+        "Days after which stored decisions lose their text; 0: never.",
+        minimum=0,
+        maximum=36_500,
+    )
     archive_after_days: float = _setting(
         0.0,
         "Days after the end of a day (UTC) at which its stored decisions move from the state to files "
@@ -356,16 +362,10 @@ class Settings:
         "on", "Default of `store`; with `features` no text is.", choices=("off", "on", "features")
     )
     body_timeout_s: float = _setting(
-        30.0,
-        "Seconds in which a request's head must arrive, and again its body.",
-        minimum=0.1,
-        maximum=300.0,
+        30.0, "Seconds in which a head must arrive, and again a body.", minimum=0.1, maximum=300.0
     )
     shutdown_s: float = _setting(
-        15.0,
-        "Seconds that requests in flight have to end when the server stops.",
-        minimum=0.0,
-        maximum=300.0,
+        15.0, "Seconds that requests in flight have at a stop.", minimum=0.0, maximum=300.0
     )
     leaving_s: float = _setting(
         0.0,

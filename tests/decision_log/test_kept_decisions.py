@@ -17,8 +17,15 @@ from steelyard.accounts.service import AccountService
 from steelyard.app.sweep import Sweeper
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.decision_log.feedback import FeedbackService
-from steelyard.decision_log.store import feedback_of_answers, find_decision, record_answer
+from steelyard.decision_log.store import (
+    StoredDecision,
+    feedback_of_answers,
+    find_decision,
+    record_answer,
+)
+from steelyard.decision_log.text_retention import TextRetention
 from steelyard.decision_log.wire import FeedbackRequest, FeedbackResponse
+from steelyard.decision_log.withheld import features_of, has_text
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.service import OperationLog
 from steelyard.operations.write import Write
@@ -152,6 +159,27 @@ def test_the_sweep_removes_decisions_whose_time_is_over_and_their_feedback(desk:
     with pytest.raises(errors.NotFoundError):
         desk.state.read_now(lambda c: find_decision(c, LOCAL_ACCOUNT, old, 0))
     assert desk.state.read_now(lambda c: feedback_of_answers(c, [old])) == {}
+
+
+def test_texts_go_after_their_days_and_answers_stay(desk: Desk) -> None:
+    old = id_of(desk.ask())
+    desk.report(old)
+    desk.now += 5 * DAY_S
+    young = id_of(desk.ask())
+
+    def stored(id_: str) -> StoredDecision:
+        return desk.state.read_now(lambda c: find_decision(c, LOCAL_ACCOUNT, id_, 0))
+
+    asked, before = json.loads(stored(old).request), stored(young)
+    for days in (0, 4):
+        TextRetention(desk.state, days=days, now=lambda: desk.now).tick()
+        assert has_text(stored(old).request) == (days == 0)
+        assert stored(young) == before
+    kept = json.loads(stored(old).request)
+    assert kept.pop("text") == features_of(asked.pop("context"))
+    assert kept == asked
+    assert desk.state.read_now(lambda c: feedback_of_answers(c, [old])) != {}
+    assert desk.report(old).recorded == ["route"]
 
 
 def test_unstored_decisions_leave_nothing(desk: Desk) -> None:

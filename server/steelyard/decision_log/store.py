@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from steelyard.caller import Caller
 from steelyard.decision_log.tables import decisions, feedback
-from steelyard.decision_log.withheld import WITHHELD, features_of
+from steelyard.decision_log.withheld import WITHHELD, features_of, without_text
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import FEATURES, DecideResponse
@@ -288,6 +288,18 @@ def count_answers(
 def with_text() -> sa.ColumnElement[bool]:
     """Return the condition of answers whose text is stored."""
     return sa.func.substr(decisions.c.request, 1, len(WITHHELD)) != sa.literal(WITHHELD)
+
+
+def withhold_before(connection: sa.Connection, before: float, *, limit: int) -> int:
+    """Take the text out of answers older than a time; return of how many."""
+    old = sa.select(decisions.c.id, decisions.c.request)
+    rows = connection.execute(
+        old.where(decisions.c.created_at < before, with_text()).limit(limit)
+    ).all()
+    for row in rows:
+        change = sa.update(decisions).where(decisions.c.id == row.id)
+        connection.execute(change.values(request=without_text(row.request)))
+    return len(rows)
 
 
 def delete_decisions_before(connection: sa.Connection, before: float, *, limit: int) -> int:

@@ -31,6 +31,12 @@ def features_of(context: Any) -> dict[str, Any]:
     }
 
 
+def without_text(request: bytes) -> bytes:
+    """Return the JSON of a stored request with the features of its context in place of it."""
+    values = msgspec.json.decode(request)
+    return msgspec.json.encode({"text": features_of(values.pop("context")), **values})
+
+
 def has_text(request: bytes) -> bool:
     """Whether the JSON of a stored request has its context."""
     return not request.startswith(WITHHELD)
