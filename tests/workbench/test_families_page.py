@@ -78,7 +78,8 @@ def test_no_families_explains_one():
 def test_the_list_has_served_models_and_waits():
     page = open_page(make_client())
     said = texts(page.__panel__())
-    assert lines(page, "Model lines").rows[0][:2] == ["router", "router@2"]
+    row = lines(page, "Model lines").rows[0]
+    assert row[:3] == ["router", "router@2", "78 % → 87 % of 240 answers"]
     assert "It moves to router@3 by itself, and waits: the limit of models that answer" in said
     assert "(live_limit)" in said
 

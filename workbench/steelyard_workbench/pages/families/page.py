@@ -13,7 +13,7 @@ from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, FamilyList
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.components.numbers import ago, percent_text
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
@@ -21,6 +21,7 @@ from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.pages.evaluations.page import offered_datasets
 from steelyard_workbench.pages.families.one_family import OneFamily
+from steelyard_workbench.pages.families.result import result_of_gate
 from steelyard_workbench.pages.families.start_form import FamilyForm
 from steelyard_workbench.parts.datasets.names import no_datasets
 from steelyard_workbench.parts.datasets.next_steps import START
@@ -123,11 +124,12 @@ class FamiliesPage(Page):
             self.session.param.update(family=families[place].id, job="")
 
         lines = mark_table(
-            ("model line", "answers", "used", "next"),
+            ("model line", "answers", "right", "used", "next"),
             [
                 (
                     family.id,
                     _serves(family),
+                    _right(family),
                     ago(family.used_at),
                     continue_text(continue_of(family)),
                 )
@@ -163,3 +165,13 @@ def _serves(family: Family) -> str:
         return "no model yet"
     served = family.served.ref
     return served if family.switched_on else f"{switch_text(family)}; {served} once it is on"
+
+
+def _right(family: Family) -> str:
+    """Return how often the model that answers is right on rows that it never saw, before and now."""
+    gate = None if family.served is None else family.served.gate
+    result = None if gate is None else result_of_gate(gate)
+    if result is None:
+        return ""
+    before, now = percent_text(result.before), percent_text(result.after)
+    return f"{before} → {now} of {result.n_answers:,} answers"

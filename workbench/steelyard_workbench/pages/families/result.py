@@ -77,14 +77,14 @@ def fetch_result(client: Client, job: Job) -> HeldOutResult | None:
         return None
     n_answers = sum(group.decisions for group in gate.groups.values())
     if job.rows_deleted or n_answers > _MOST:
-        return _of_gate(gate)
+        return result_of_gate(gate)
     try:
         after = client.jobs.records(job.id)
         before = client.jobs.records(job.id, group=gate.against)
     except SteelyardError:
-        return _of_gate(gate)
+        return result_of_gate(gate)
     if not after or len(before) != len(after):
-        return _of_gate(gate)
+        return result_of_gate(gate)
     pairs = list(zip(before, after, strict=True))
     was, now = [is_right(old) for old, _ in pairs], [is_right(new) for _, new in pairs]
     interval = mean_interval(
@@ -107,7 +107,8 @@ def fetch_result(client: Client, job: Job) -> HeldOutResult | None:
     )
 
 
-def _of_gate(gate: Gate) -> HeldOutResult | None:
+def result_of_gate(gate: Gate) -> HeldOutResult | None:
+    """Return a fine-tune's result by its gate alone; ``None`` where that judged no answers."""
     groups = list(gate.groups.values())
     judged = [(right, group.decisions) for group in groups if (right := _right_of(group))]
     n_answers = sum(n for _, n in judged)
