@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from steelyard.decisions.statements.lexicon import base_of, is_listed, uses_of
-from steelyard.decisions.statements.tokens import Token
+from steelyard.decisions.statements.tokens import Token, tokenize
 from steelyard.decisions.words import word_set
 
 DETERMINERS = word_set(
@@ -100,7 +100,9 @@ _NUMBERS = word_set(
 )
 _DAYS = word_set("today yesterday tomorrow tonight online abroad upstairs")
 #: What words that are one noun end with: "step one", "the text below", "pull request".
-_NUMBERED = _NUMBERS | word_set("one below above request requests")
+_NUMBERED = _NUMBERS | word_set(
+    "one below above request requests call calls base bases itself himself herself themselves"
+)
 #: What words that are one noun, or a verb and its adverb, end with: "follow up", "money back".
 _OF_PHRASAL = word_set("up ups off offs out outs in ins over back down")
 #: What "this year" and the like begin with.
@@ -164,9 +166,11 @@ def _classes_of_form(token: Token) -> dict[str, float] | None:
     if not token.is_word and not word.isalnum():
         return {"C": 0.0} if word in CONJUNCTIONS else {"O": 0.0}
     if not word[0].isalnum():
-        return {"N": 0.0, "M": 1.5}
-    if word[0].isdigit():
-        return {"U": 0.0, "N": 0.6}
+        return {"N": 0.0, "M": 1.5, "U": 0.5} if word[-1].isdigit() else {"N": 0.0, "M": 1.5}
+    if " (" in word:
+        return classes_of(tokenize(token.text.partition(" (")[0])[0])
+    if word[0].isdigit() or word.endswith(")"):
+        return {"U": 0.0, "N": 0.6} if word[0].isdigit() else {"N": 0.0}
     is_genitive = word.endswith(("'s", "s'")) and word not in FINITE and len(word) > 2
     return {"G": 0.0} if is_genitive else None
 

@@ -45,7 +45,9 @@ def write(clause: Clause, subject: Tokens, rest: Tokens) -> str:
     """Return a sentence of a subject and the rest behind a clause's lead."""
     tokens = (*clause.lead, replace(subject[0], before=" "), *subject[1:], *rest)
     text = join(replace(token, text="I") if token.text == "i" else token for token in tokens)
-    return f"{text[:1].upper()}{text[1:]}."
+    first = tokens[0].word
+    is_code = "_" in first or (first.endswith(")") and " " not in first)
+    return f"{text if is_code else text[:1].upper() + text[1:]}."
 
 
 def predicate(clause: Clause, rest: Tokens) -> Tokens:
@@ -101,6 +103,8 @@ def _is_verb_beside(rest: Sequence[Token], place: int, conjunction: int) -> bool
 def _inflected(token: Token, auxiliary: str) -> Token:
     if auxiliary == "do":
         return token
+    if "(" in token.word:
+        raise DeclinedError
     phrase, space, adverb = token.word.partition(" ")
     prefix, dash, verb = phrase.rpartition("-")
     form = third_person(verb) if auxiliary == "does" else past(verb)

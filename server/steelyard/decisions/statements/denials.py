@@ -60,6 +60,7 @@ _STRANDED_PAIRS = {
     ("any", "longer"),
     ("as", "any"),
     ("only", "if"),
+    ("if", "so"),
     ("than", "any"),
     ("no", "more"),
 }
@@ -119,7 +120,7 @@ def _affirm(clause: Clause) -> str:
 
 
 def _deny(clause: Clause, *, is_never: bool = False) -> str:
-    if _is_amount(clause.subject):
+    if _is_amount(clause.subject) or _has_second_verb(clause):
         affirmed = _affirm(clause)
         start = affirmed if clause.lead else affirmed[:1].lower() + affirmed[1:]
         return f"It is not the case that {start}"
@@ -157,6 +158,18 @@ def _around(clause: Clause, adverb: str, rest: Tokens) -> str:
     if clause.auxiliary in DO:
         return write(clause, clause.subject, (*words, *inflect(rest, clause.auxiliary)))
     return write(clause, clause.subject, (*words_of(clause.auxiliary), *words, *rest))
+
+
+def _has_second_verb(clause: Clause) -> bool:
+    """Return whether a "not" of the first verb leaves a later one as it is: "called and asked", "glad but late"."""
+    for conjunction, token in pairwise(clause.rest):
+        classes = classes_of(token)
+        is_past = clause.auxiliary == "did" and "W" in classes and "V" not in classes
+        is_finite = is_past or classes.get("Z", 9.0) < classes.get("N", 9.0)
+        is_contrast = conjunction.word in {",", "and"} and token.word == "not"
+        if conjunction.word == "but" or is_contrast or (conjunction.word == "and" and is_finite):
+            return True
+    return False
 
 
 def _is_amount(subject: Tokens) -> bool:

@@ -183,6 +183,9 @@ def rest_cost(classes: Sequence[dict[str, float]], start: str) -> float:
         for name, cost in classes[0].items()
         if name in STARTS[start]
     }
+    if len(classes) == 1 and start in {"base", "participle"}:
+        # An adverb alone is no rest: "replied yet".
+        states = {state: cost for state, cost in states.items() if state[0] in "VE"}
     final = {_BARE.get(name, name): cost for name, cost in classes[-1].items()}
     for place, options in enumerate([*classes[1:-1], final] if len(classes) > 1 else []):
         if place == 0 and start in {"base", "participle"}:
@@ -192,7 +195,7 @@ def rest_cost(classes: Sequence[dict[str, float]], start: str) -> float:
             verbs = {state: cost for state, cost in states.items() if state[0] != "A"}
             states = _step(verbs, options, part=start)
             again = {name: cost for name, cost in options.items() if name in {verb, "A", "K"}}
-            for state, cost in _step(adverbs, again, part=start).items():
+            for state, cost in _step(adverbs, again, part="be").items():
                 states[state] = min(cost, states.get(state, _INFINITE))
             continue
         states = _step(states, options, part=start)
@@ -212,8 +215,10 @@ def _step(
     after: dict[_State, float] = {}
     for (name, clause), cost in states.items():
         for option, price in options.items():
+            # Where the verb has been, an adverb leads to no other: "like this usually buy".
+            again = 1.5 if name + option == "AV" and part in {"base", "participle"} else 0.0
             for target, step in _moves(name, clause, option, part=part):
-                total = cost + price + step
+                total = cost + price + step + again
                 if total < after.get((option, target), _INFINITE):
                     after[option, target] = total
     return after

@@ -32,6 +32,8 @@ _FILLERS = re.compile(
 _ANSWERS = re.compile(
     r"\s*[(\[]?\b(?:please )?(?:answer|reply|respond|say|return|choose)\b[^.?!]{0,40}\byes\b[^.?!]{0,12}"
     r"\bno\b[^.?!]{0,20}[.!)\]]*\s*$"
+    r"|^(?:please )?(?:just |only )?(?:(?:answer|reply|respond)(?: me)?(?: only)?(?: with)? )?(?:yes or no|yes/no|y/n)"
+    r"(?:,? please| only)?[:,.] +|(?<=[.!;]) (?:true|correct|right)(?: or (?:false|not|wrong))?\?$"
     r"|\s*[(\[]\s*(?:yes|y)\s*(?:/|or|,)\s*(?:no|n)\s*[)\]]|\s+(?:yes or no|y/n|yes/no)\s*\??$",
     re.IGNORECASE,
 )
@@ -42,16 +44,28 @@ _LOOK = re.compile(
 )
 #: What cites or says how to answer, so that *yes* may not be what the question alone asks.
 _INSTRUCTION = re.compile(
-    r"[?:\"]|\b(?:yes|answer|reply|respond|say|return|choose|otherwise)\b", re.IGNORECASE
+    r"[?:\"]|\b(?:yes|otherwise)\b|(?:^|[.,;] |\b(?:please|then|only|just|to|and) )"
+    r"(?:answer|reply|respond|say|return|choose)\b|\b(?:answer|say|reply|is|means)(?: with)? (?:no|true|false)\b",
+    re.IGNORECASE,
 )
 #: What explains the word before it, at the end of a sentence; not another alternative.
-_BRACKETS = re.compile(r" (\((?!or )[^()]{1,160}\))\W*$", re.IGNORECASE)
+_BRACKETS = re.compile(
+    r" (\((?!or )[^()]{1,160}\))\W*$"
+    r"|(, (?:i\.e\.|e\.g\.|that is,|such as|for example) (?!(?:is|are|was|were|do|does|did|has|have) )"
+    r"[^?.!]{1,160})\W*$",
+    re.IGNORECASE,
+)
+#: What a sentence in front may be needed for: words for something there, and figures.
+_REFERS = re.compile(
+    r"\b(?:it|its|he|she|him|her|his|they|them|their|those|these|such|so|then|one|(?<!is )(?<!are )there)\b",
+    re.IGNORECASE,
+)
 _ASIDE = re.compile(
     r",? (?:in your (?:opinion|view|eyes)|by any chance|for example|would you say|do you think)(?:,|(?=\?|$))",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(
-    r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|vs)\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!e\.g\.)(?<!i\.e\.)"
+    r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|vs)\.)(?<!\bMrs\.)(?<!\b(?:Art|Sec|Fig|Inc|Ltd)\.)(?<!\bPara\.)(?<!\b(?:Co|Nr)\.)(?<!\bProf\.)(?<!e\.g\.)(?<!i\.e\.)"
     r"(?<=[.?!])[\"')]*\s+(?=\S)"
 )
 _THEY = r"(?:it|he|she|they|we|you|i|there|this|that)"
@@ -65,6 +79,13 @@ _SHORT = (
     (re.compile(r"\b(it|he|she|that|there|what|who)'s\b", re.IGNORECASE), r"\1 is"),
     (re.compile(r"\b(they|we|you)'re\b", re.IGNORECASE), r"\1 are"),
     (re.compile(r"\bi'm\b", re.IGNORECASE), "I am"),
+    (re.compile(r"(?<=\s)u(?=\s)"), "you"),
+    (
+        re.compile(
+            r"^would (?:you|we|one) (?:call|consider) (this|it|the \w+) (?=an? )", re.IGNORECASE
+        ),
+        r"is \1 ",
+    ),
     (re.compile(r"\b(i|they|we|you|he|she|it)'ll\b", re.IGNORECASE), r"\1 will"),
     (re.compile(r"\b(i|they|we|you)'ve\b", re.IGNORECASE), r"\1 have"),
 )
@@ -84,8 +105,10 @@ _ASK = (
 _YOU = r"(?:(?:can|could|will|would) you (?:please )?)?(?:please )?"
 #: What asks whether the statement after it is so.
 _WHETHER = re.compile(
-    rf"{_YOU}(?:(?:your task is|i (?:want|need|would like|'d like)|we (?:want|need|would like)|try|help me) to )?"
-    rf"{_ASK}(?: for)?(?: me| us)?,? (?:whether or not|whether|if) (.+)|whether(?: or not)? (.+)|if ([^,]+)",
+    rf"{_YOU}(?:(?:your task is|(?:i|we)(?: want| need| would like|'d like)|try|help me) to )?"
+    rf"{_ASK}(?: for)?(?: me| us)?,? (?:whether or not|whether|if) (.+)|whether(?: or not)? (.+)"
+    r"|(?:answer|say|reply)(?: with)? [\"']?yes[\"']? (?:if|when) ([^,]+?)(?:,?(?: and| or| else)? [\"']?no[\"']? otherwise"
+    r"|,? (?:otherwise|else),? [\"']?no[\"']?)|if ([^,]+)",
     re.IGNORECASE,
 )
 _THAT = re.compile(
@@ -141,7 +164,7 @@ def read_question(question: str) -> Reading | None:
         return None
     if brackets is None:
         return reading
-    end = f" {brackets[1]}."
+    end = f" {brackets[1]}." if brackets[1] else f"{brackets[2]}."
     return Reading(reading.statement[:-1] + end, reading.negation[:-1] + end)
 
 
@@ -162,26 +185,39 @@ def _read_claim(claim: str, is_so: bool) -> Reading | None:
 
 
 def guidance_of(question: str) -> str:
-    """Return what stands behind the sentence that asks and says what counts; empty where nothing does.
+    """Return what stands around the sentence that asks and says what counts; empty where nothing does.
 
     >>> guidance_of("Is it hateful? Quotes do not count.")
     'Quotes do not count.'
     """
-    _, *others = _SENTENCE.split(question.strip())
-    text = " ".join(others)
-    return "" if _INSTRUCTION.search(text) else text
+    return _split_guidance(question)[1]
 
 
 def without_guidance(question: str) -> str:
-    """Return a question up to its mark where the rest is guidance; else all of it.
+    """Return the sentence of a question that asks where the others are guidance; else all of it.
 
     >>> without_guidance("Is it a bug or a wish? Quotes do not count.")
     'Is it a bug or a wish?'
+    >>> without_guidance("We look for threats. Is there a threat?")
+    'We look for threats. Is there a threat?'
+    >>> without_guidance("We look for threats. Does the post threaten somebody?")
+    'Does the post threaten somebody?'
     """
-    text = " ".join(question.split())
-    guidance = guidance_of(text)
-    asking = text.removesuffix(guidance).rstrip()
-    return asking if guidance and asking.endswith("?") else question
+    asking, guidance = _split_guidance(question)
+    return asking if guidance and asking.endswith("?") and asking.count('"') % 2 == 0 else question
+
+
+def _split_guidance(question: str) -> tuple[str, str]:
+    """Return the sentence that asks, and the others where they say what counts."""
+    sentences = _SENTENCE.split(" ".join(question.split()))
+    marked = [sentence for sentence in sentences if sentence.endswith("?")]
+    asking = sentences[0]
+    if len(marked) == 1 and marked[0] in sentences[1:3] and not _REFERS.search(marked[0]):
+        begins = marked[0].partition(" ")[0]
+        if begins.istitle() and begins.lower() in KINDS and not re.search(r"\d", asking):
+            asking = marked[0]
+    guidance = " ".join(sentence for sentence in sentences if sentence is not asking)
+    return asking, "" if _INSTRUCTION.search(guidance) else guidance
 
 
 def _single_sentence(question: str) -> str:

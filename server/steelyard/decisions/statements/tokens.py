@@ -12,9 +12,13 @@ from steelyard.decisions.words import STRAIGHT
 _NUMBERED = (
     r"\b(?:page|clause|section|chapter|line|rule|part|step|level|room|question|point|version|paragraph|"
     r"article|item|option|figure|table|track|gate|platform|phase|grade|class|number|form|annex|appendix|"
-    r"schedule) (?:\d[\w.]*\b|(?:one|two|three|four|five|six|seven|eight|nine|ten|[A-HJ-Z])\b(?!-))"
-    r"|\b(?:text|message|review|passage|comment|e-?mail|ticket|post|conversation|content|document) "
-    r"(?:below|above)\b|\b(?:pull|merge) requests?\b"
+    r"schedule) (?:\d[\w.]*\b(?:\(\w{1,4}\))*|(?:one|two|three|four|five|six|seven|eight|nine|ten|[A-HJ-Z])\b(?!-))"
+    r"|\b(?:text|message|review|passage|comment|e-?mail|ticket|post|conversation|content|document|clause|"
+    r"paragraph|section|sentence|statement|claim|request|complaint|answer|response|excerpt|snippet|code|note|"
+    r"letter|report|transcript|chat) (?:below|above)\b"
+    r"|\b(?:[Aa]rt|[Ss]ec|[Pp]ara|[Ff]ig)\. ?\d[\w.]*\b(?:\(\w{1,4}\))*"
+    r"|\b(?:pull|merge) requests?\b|\b(?:tool|function|api|phone|video|conference) calls?\b"
+    r"|\b(?:code|data|knowledge) bases?\b|(?<=\bthe )\w+ (?:itself|himself|herself|themselves)\b"
 )
 _ADJECTIVES = (
     r"\b(?:brand new|tax deductible|user friendly|cost effective|up to date|on time|"
@@ -50,9 +54,11 @@ _ABBREVIATED = (
     r"(?:Mr|Mrs|Ms|Dr|Prof|St|No|Inc|Ltd|Co|vs|etc|approx|e\.g|i\.e)\.(?:'s)?"
     r"|(?:[A-Za-z]\.){2,}(?:'s)?|[A-Z]\.(?:'s)?(?= \w)"
 )
+#: "$4,500", "parse()", "O(n^2)", and a word with what explains it in brackets.
+_CODED = r"[$€£¥] ?\d[\d.,]*\d?[kmb]?\b|\w[\w.]*\([\w., ^*+/-]*\)|[\w'-]+ \((?!or |and )[^()]+\)"
 _WORD = r"\w+(?:[-'.,:@/_&]\w+)*(?:'(?=\s|$))?"
 _TOKEN = re.compile(
-    rf"{_NUMBERED}|(?i:{_PHRASAL}|{_BACK})|{_ADJECTIVES}|{_TIMES}|{_QUOTED}|{_ABBREVIATED}|{_WORD}|\S"
+    rf"{_NUMBERED}|(?i:{_PHRASAL}|{_BACK})|{_ADJECTIVES}|{_TIMES}|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"
 )
 
 
@@ -68,7 +74,7 @@ class Token:
     @property
     def is_compound(self) -> bool:
         """Whether it is of several words that are read as one."""
-        return " " in self.word and self.is_word and self.word[0].isalpha()
+        return " " in self.word and self.is_word and self.word[0].isalpha() and self.word[-1] != ")"
 
     @property
     def is_word(self) -> bool:

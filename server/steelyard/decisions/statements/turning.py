@@ -36,10 +36,18 @@ _CONTRACTED |= {"won't": "will", "can't": "can", "shan't": "shall"}
 CONTRACTIONS = {word.replace("'", ""): verb for word, verb in _CONTRACTED.items()} | _CONTRACTED
 CONTRACTIONS["cannot"] = "can"
 _PERSONS = word_set("i you he she it we they")
-#: What is said of a thing that is not there yet.
+#: What is said of a thing that may not be there.
 _SOUGHT = word_set(
-    "needed required wanted requested asked mentioned offered promised recommended planned"
+    "needed required wanted requested asked mentioned offered promised recommended planned present visible "
+    "missing attached"
 )
+#: Participles that are no state: "customer complained".
+_INTRANSITIVE = word_set(
+    "complained apologised apologized replied responded agreed arrived died lied happened occurred appeared "
+    "disappeared waited objected resigned consented cooperated fainted"
+)
+#: Those of whom it is open whether "the person writing a review" writes one.
+_SOMEBODY = word_set("person man woman guy one")
 #: Those that "is" is asked of, and what makes them a part of a longer subject all the same.
 _ALONE, _AFTER_PERSON = (
     word_set("i you he she we they"),
@@ -92,12 +100,22 @@ def _clause_of_auxiliary(tokens: Tokens) -> Clause:
     if rest[0].word == "there":
         return Clause(rest[:1], auxiliary, rest[1:])
     ends_at_person = KINDS[auxiliary] == "be" and rest[0].word in _ALONE
+    is_done = KINDS[auxiliary] == "participle" and "E" in classes_of(rest[1])
     if (ends_at_person and rest[1].word not in _AFTER_PERSON) or (
-        rest[0].word in _PERSONS and KINDS[auxiliary] == "base"
+        rest[0].word in _PERSONS and (KINDS[auxiliary] == "base" or is_done)
     ):
         clause = Clause(rest[:1], auxiliary, rest[1:])
         refuse_alternatives(clause)
         return clause
+    if (
+        KINDS[auxiliary] == "be"
+        and rest[1].word in _SOMEBODY
+        and rest[3:]
+        and "I" in classes_of(rest[2])
+        and rest[3].word in {"a", "an"}
+    ):
+        # "Is the person writing a decision maker?"
+        raise DeclinedError
     is_plural_verb = auxiliary in {"are", "were"}
     split = split_subject(rest, KINDS[auxiliary], is_plural_verb=is_plural_verb)
     is_possession = False
@@ -115,6 +133,15 @@ def _certain_size(split: SubjectSplit | None, words: Tokens) -> int:
     if split is None or split.margin < MARGIN or split.cost > _COST + _COST_OF_WORD * len(words):
         raise DeclinedError
     size = split.size
+    first = classes_of(words[1])
+    if (
+        size > 1
+        and words[0].word in {"this", "that"}
+        and first.get("M", 9.0) + 1.5 < first.get("N", 9.0)
+        and {"P", "H", "T"} & classes_of(words[2]).keys()
+    ):
+        # "Is this safe for kids under 12": no noun stands before "for".
+        return 1
     if (
         words[size + 1 : size + 2]
         and words[size + 1].word == ","
@@ -180,7 +207,11 @@ def _clauses_at(tokens: Tokens, place: int) -> Iterator[tuple[float, Clause]]:
     classes = classes_of(tokens[place + len(adverbs)])
     for auxiliary, form, name in _FORMS:
         base = base_of(word, form) if form else word
-        is_bare = name == "W" and "E" in classes and len(tokens) <= _MAX_NOUNS and not rest
+        # "Invoice sent", "refund requested by her": somebody else did so.
+        is_short = len(tokens) <= _MAX_NOUNS and subject[0].word not in _PERSONS
+        is_headline = not {"D", "Q", "G"} & classes_of(subject[0]).keys()
+        is_passive = is_headline and rest[0].word == "by" if rest else is_short or word in _SOUGHT
+        is_bare = name == "W" and "E" in classes and is_passive and word not in _INTRANSITIVE
         if (
             is_bare
             or base is None
@@ -251,16 +282,17 @@ def clause_of_phrase(tokens: Tokens) -> Clause:
     is_lone = len(tokens) == 1 or (len(tokens) == 2 and "A" in first)
     if (is_lone and likely & {"M", "E", "I"} and "N" not in likely) or {"D", "P"} & first.keys():
         return Clause(this, "is", rest)
-    nouns = tokens[:-1]
-    is_state = "E" in likely and "N" not in likely and 0 < len(nouns) <= _MAX_NOUNS
-    if is_state and _is_noun(classes_of(nouns[-1])):
+    sought = next((i for i, token in enumerate(tokens) if token.word in _SOUGHT), len(tokens) - 1)
+    nouns = tokens[:sought]
+    is_new = tokens[sought].word in _SOUGHT
+    is_state = is_new or ("E" in likely and "N" not in likely)
+    if is_state and 0 < len(nouns) <= _MAX_NOUNS and _is_noun(classes_of(nouns[-1])):
         # "Refund wanted": a refund is; "customer satisfied": the customer is.
-        is_new = tokens[-1].word in _SOUGHT
         many = is_plural(nouns)
         article = indefinite_article(rest[0].word) if is_new else "the"
         lacks = is_new and (many or is_mass(nouns))
-        subject = rest[:-1] if lacks else (*words_of(article), *rest[:-1])
-        return Clause(subject, "are" if many else "is", rest[-1:])
+        subject = rest[:sought] if lacks else (*words_of(article), *rest[:sought])
+        return Clause(subject, "are" if many else "is", rest[sought:])
     is_noun = "N" in likely and len(tokens) <= _MAX_NOUNS and head_of(tokens) is tokens[-1]
     if not is_noun or subject_cost(tokens) > 3.0 or not tokens[-1].word[0].isalpha():
         raise DeclinedError
