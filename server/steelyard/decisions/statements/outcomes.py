@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from steelyard.decisions.rendering import read_outcomes
 from steelyard.decisions.statements.classes import classes_of
 from steelyard.decisions.statements.clauses import DO, DeclinedError, Tokens, predicate
 from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.parsing import subject_cost
-from steelyard.decisions.statements.reading import read_question, spell_out
-from steelyard.decisions.statements.tokens import join, tokenize, words_of
+from steelyard.decisions.statements.reading import read_question, spell_out, without_guidance
+from steelyard.decisions.statements.tokens import Token, join, tokenize, words_of
 from steelyard.decisions.statements.turning import KINDS, clause_of_question
 from steelyard.decisions.words import word_set
 
 _WHO = word_set("who whom")
 _WHICH = word_set("which what")
+#: Adverbs between the noun that is asked for and its verb: "what best describes it".
+_DEGREES = word_set("best most better mainly mostly")
 _THIS = word_set("this it that")
 _END = "?.!: "
 #: Before what is to be chosen; what is to be classified is not, but for its kind: "the intent of the text".
 _CHOOSE = re.compile(
-    r"^(?:please )?(?:(?:choose|pick|select|identify|determine|name|find|give|state) (?=the |which |what |who )"
-    r"|(?:classify|label) (?=the \w+ of )|(?:tell|say|decide|find out) (?=which |what |who ))",
+    r"^(?:(?:can|could) you )?(?:please )?(?:(?:choose|pick|select|identify|determine|name|find|give|state) "
+    r"(?=the |which |what |who )|(?:classify|label|rate|grade|assess|estimate) (?=the \w+ of )"
+    r"|(?:tell|say|decide|find out)(?: me| us)? (?=which |what |who ))",
     re.IGNORECASE,
 )
 #: Words of the shortest question, and of the shortest description that may be a sentence.
@@ -49,7 +53,7 @@ def statement_of_outcome(question: str, name: str, description: str | None = Non
         return f"{description[:1].upper()}{description[1:].rstrip(_END)}."
     named = read_outcomes((name,))[0]
     outcome = f"{named} ({description.rstrip(_END)})" if description else named
-    question = " ".join(question.split())
+    question = " ".join(without_guidance(question).split())
     try:
         text = _CHOOSE.sub("", spell_out(question.rstrip(_END)))
         subject = join(_subject_of(tuple(tokenize(text))))
@@ -71,29 +75,65 @@ def _subject_of(tokens: Tokens) -> Tokens:
 
     Raise ``DeclinedError`` where it is no question for one of several.
     """
+    if len(tokens) > 1 and {"P", "H"} & classes_of(tokens[0]).keys() and tokens[1].word in _WHICH:
+        return _behind(tokens[0], _subject_of(tokens[1:]))
     if not tokens or tokens[0].word not in _WHO | _WHICH:
         return _named(tokens)
+    return _answer_of(tokens)
+
+
+def _answer_of(tokens: Tokens) -> Tokens:
+    """Return the noun that a question beginning with its question word asks for."""
     place = next((i for i in range(1, len(tokens) - 1) if _is_verb(tokens, i)), None)
     if place is None:
+        if tokens[1:] and tokens[1].word in _DEGREES:
+            raise DeclinedError
         return _named(tokens[1:])
     noun, rest = tokens[1:place], tokens[place + 1 :]
     is_being = KINDS.get(tokens[place].word) == "be"
+    size = len(noun)
+    while size and (noun[size - 1].word in _DEGREES or "A" in classes_of(noun[size - 1])):
+        size -= 1
+    noun, adverbs = noun[:size], noun[size:]
     if not noun and tokens[0].word in _WHICH and is_being:
-        # "What is the topic?", but "what is the customer asking for?"
-        if rest[0].word not in {"the", "your", "their", "its"}:
-            raise DeclinedError
-        return (tokens[0], *_clause(tokens[place:])) if _is_doing(tokens[place:]) else rest
+        return _being(tokens, place)
     subject = words_of("the")
-    if not noun or noun[0].word == "of":
+    if (
+        tokens[0].word in _WHO
+        or (noun and noun[0].word == "of")
+        or (not noun and tokens[0].word == "which")
+    ):
         subject = words_of("the one")
     if noun and is_being and len(rest) == 1 and rest[0].word in _THIS:
         # "What kind of request is this?"
         return (*subject, *noun)
     is_subject = not noun and is_being and not _STARTS.intersection(classes_of(rest[0]))
-    clause = tokens[place:] if is_subject else _clause(tokens[place:])
+    clause = (*adverbs, *(tokens[place:] if is_subject else _clause(tokens[place:])))
     if tokens[0].word in _WHO:
         return (*subject, *noun, *words_of("who"), *clause)
-    return (*subject, *noun, *words_of("that"), *clause) if noun else (tokens[0], *clause)
+    is_what = not noun and tokens[0].word == "what"
+    return (tokens[0], *clause) if is_what else (*subject, *noun, *words_of("that"), *clause)
+
+
+def _being(tokens: Tokens, place: int) -> Tokens:
+    """Return what "what is ..." asks for: "the topic", "what the customer is asking for", "what this is about"."""
+    rest = tokens[place + 1 :]
+    if rest[0].word in {"the", "your", "their", "its"} and _is_doing(tokens[place:]):
+        return (tokens[0], *_clause(tokens[place:]))
+    if rest[-1].word == "about" and not {"M", "A", "I", "E"} & classes_of(rest[-2]).keys():
+        return (tokens[0], *rest[:-1], tokens[place], rest[-1])
+    if rest[0].word not in {"the", "your", "their", "its"} or "P" in classes_of(rest[-1]):
+        raise DeclinedError
+    return rest
+
+
+def _behind(preposition: Token, subject: Tokens) -> Tokens:
+    """Return a thing with its clause behind a preposition: "the team to which it should go"."""
+    place = next((i for i, token in enumerate(subject) if token.word == "that"), 0)
+    if not place or subject[place + 1].word in KINDS:
+        raise DeclinedError
+    before = replace(preposition, text=preposition.word, before=" ")
+    return (*subject[:place], before, *words_of("which"), *subject[place + 1 :])
 
 
 def _named(tokens: Tokens) -> Tokens:

@@ -214,7 +214,8 @@ def _split_guidance(question: str) -> tuple[str, str]:
     asking = sentences[0]
     if len(marked) == 1 and marked[0] in sentences[1:3] and not _REFERS.search(marked[0]):
         begins = marked[0].partition(" ")[0]
-        if begins.istitle() and begins.lower() in KINDS and not re.search(r"\d", asking):
+        is_asking = begins.istitle() and begins.lower() in KINDS.keys() | QUESTION_WORDS
+        if is_asking and not re.search(r"\d", asking):
             asking = marked[0]
     guidance = " ".join(sentence for sentence in sentences if sentence is not asking)
     return asking, "" if _INSTRUCTION.search(guidance) else guidance
