@@ -129,6 +129,17 @@ def test_path_parameters_are_those_of_the_path():
         assert named == re.findall(r"\{(\w+)\}", path)
 
 
+def test_query_parameters_have_the_defaults_of_their_routes():
+    for path, expected in {
+        "/v1/evaluations": {"limit": 200},
+        "/v1/datasets/{dataset}/rows": {"limit": 100, "offset": 0, "partition": "all"},
+    }.items():
+        parameters = document()["paths"][path]["get"]["parameters"]
+        schemas = {p["name"]: p["schema"] for p in parameters if p["in"] == "query"}
+        defaults = {name: s["default"] for name, s in schemas.items() if "default" in s}
+        assert defaults == expected
+
+
 def test_public_operations_need_no_key_and_keyed_ones_do():
     for route in ROUTES:
         operation = document()["paths"][route.path][route.method.lower()]

@@ -397,6 +397,8 @@ def _query_parameters(query: type[msgspec.Struct]) -> list[dict[str, Any]]:
             schema = {**options[0], **schema}
         elif options:
             schema["anyOf"] = options
+        if field.default not in {msgspec.NODEFAULT, None}:
+            schema["default"] = field.default
         description = schema.pop("description", None)
         parameter: dict[str, Any] = {
             "name": field.encode_name,
