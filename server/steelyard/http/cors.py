@@ -10,7 +10,8 @@ from steelyard.http.bodies import ApiResponse
 from steelyard.http.routing import Access, Route
 
 EXPOSED_HEADERS = ("X-Request-ID", "Retry-After", "Idempotency-Status", "X-Operation-ID")
-_ALLOWED_HEADERS = ("Content-Type", "Content-Encoding", "Idempotency-Key")
+# A client that has a key sends it wherever it calls; a public route does not look at it.
+_ALLOWED_HEADERS = ("Authorization", "Content-Type", "Content-Encoding", "Idempotency-Key")
 _PREFLIGHT_S = 600
 
 
