@@ -154,7 +154,10 @@ def test_a_model_that_reads_no_words_has_nothing_to_improve(tmp_path):
         run(services, job)
         result = get(http, job)["result"]
         assert (result["verdict"], result["candidate"]) == ("no_improvement", None)
-        assert "test" not in result
+        test = result["test"]
+        assert (test["rows"], test["gain"]) == (9, 0)
+        assert test["original_loss"] == test["tuned_loss"]
+        assert test["recall"].keys() == SAID.keys()
         assert "validation rows" in result["reasons"][0]
         assert result["label_issues"] == []
 

@@ -96,7 +96,7 @@ def _show_result(result: TuningResult) -> None:
     if result.changes:
         click.echo()
         show_rows(result.changes, "PART:part, BEFORE:before, AFTER:after")
-    if result.test is not None:
+    if result.test is not None and result.candidate is not None:
         test = result.test
         click.echo()
         click.echo(

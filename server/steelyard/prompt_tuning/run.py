@@ -36,7 +36,7 @@ from steelyard.prompt_tuning.search_state import Search, decode_search
 from steelyard.prompt_tuning.searching import Scores, SearchState, run_round
 from steelyard.prompt_tuning.tables import prompt_tunings
 from steelyard.prompt_tuning.telling_words import TellingWords
-from steelyard.prompt_tuning.wire import LabelIssue, TuningResult, TuningTest, Verdict
+from steelyard.prompt_tuning.wire import LabelIssue, TuningResult
 from steelyard.prompt_tuning.wording import Wording, as_sent, changes_between, wording_of
 from steelyard.prompt_tuning.writing import WordingWriter, WrongRow
 from steelyard.storage import State
@@ -209,9 +209,7 @@ def _measure(tuning: _Tuning) -> Search:
     rows_ = tuning.validation
     scores = tuning.scorer.on(rows_)([tuning.original], np.arange(len(rows_)))[0]
     if not np.isfinite(scores.losses).all():
-        raise errors.ContextTooLongError(
-            "Some rows are longer than the model reads with the decision; shorten their contexts."
-        )
+        raise _too_long()
     loss = float(scores.losses.mean())
     return Search(
         original_loss=loss,
@@ -220,44 +218,49 @@ def _measure(tuning: _Tuning) -> Search:
     )
 
 
+def _too_long() -> errors.ContextTooLongError:
+    return errors.ContextTooLongError(
+        "Some rows are longer than the model reads with the decision; shorten their contexts."
+    )
+
+
 def _test(tuning: _Tuning, search: Search) -> TuningResult:
-    """Return the gain of the best wording on evaluation rows, and the labels that look wrong."""
+    """Return the gain of the best wording on evaluation rows, and the labels that look wrong.
+
+    Where the search found none, the original is tested alone: its gain is 0.
+    """
     best, names = search.state.best, tuning.decision.outcomes.names
-    test: TuningTest | None = None
-    candidate = None
-    noise_band = search.noise_band
-    verdict: Verdict = "no_improvement"
-    reasons = [_NO_IMPROVEMENT]
-    if best != tuning.original:
-        unseen = tuning.evaluation
-        before, after = tuning.scorer.probabilities([tuning.original, best], unseen.contexts)
-        readable = ~(np.isnan(before) | np.isnan(after)).any(axis=1)
-        unseen = unseen.at(np.flatnonzero(readable).tolist())
-        proof = prove(
-            before[readable],
-            after[readable],
-            unseen.targets,
-            unseen.context_places,
-            shares_of(tuning.training.targets),
-            names,
-        )
-        verdict, reasons, test = proof.verdict, proof.reasons, proof.test
-        noise_band = proof.noise_band
-        candidate = as_sent(tuning.sent, names, best)
-    is_improved = verdict == "improved"
+    is_found = best != tuning.original
+    unseen = tuning.evaluation
+    wordings = [tuning.original, best] if is_found else [tuning.original]
+    scored = tuning.scorer.probabilities(wordings, unseen.contexts)
+    readable = np.flatnonzero(~np.isnan(scored).any(axis=(0, 2)))
+    if not len(readable):
+        raise _too_long()
+    unseen = unseen.at(readable.tolist())
+    proof = prove(
+        scored[0][readable],
+        scored[-1][readable],
+        unseen.targets,
+        unseen.context_places,
+        shares_of(tuning.training.targets),
+        names,
+    )
+    candidate = as_sent(tuning.sent, names, best) if is_found else None
+    is_improved = proof.verdict == "improved"
     return TuningResult(
-        verdict=verdict,
-        reasons=reasons,
+        verdict=proof.verdict,
+        reasons=proof.reasons if is_found else [_NO_IMPROVEMENT],
         tuned=candidate if is_improved else None,
         candidate=candidate,
         changes=changes_between(tuning.decision, tuning.original, best),
-        test=test,
+        test=proof.test,
         label_issues=_label_issues(tuning, best if is_improved else tuning.original),
         original=tuning.sent,
         decision=tuning.decision.id,
         rows=len(tuning.training),
         rows_left_out=tuning.rows_left_out,
-        noise_band=noise_band,
+        noise_band=proof.noise_band if is_found else search.noise_band,
         rounds=list(search.state.rounds),
     )
 

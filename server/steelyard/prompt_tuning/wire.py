@@ -149,7 +149,8 @@ class TuningResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ]
     changes: list[PartChange]
     test: Annotated[
-        TuningTest | None, Meta(description="Not there where the search found nothing to test.")
+        TuningTest | None,
+        Meta(description="Of the original alone where there is no candidate; old results lack it."),
     ] = None
     label_issues: list[LabelIssue]
     original: Annotated[dict[str, Any], Meta(description="The decision as the rows word it.")]

@@ -44,7 +44,7 @@ def show_result(result: TuningResult) -> Viewable:
         views += [heading("Wording before and after"), show_changes(result.changes)]
     if len(result.rounds) > 1:
         views += [heading("Loss by round"), _rounds(result)]
-    if result.test is not None and result.test.recall:
+    if result.test is not None and result.candidate is not None:
         views += [heading("Rows of each answer that are right"), _recall(result.test)]
     if result.tuned is not None:
         text = json.dumps(result.tuned, indent=1, ensure_ascii=False)
@@ -76,7 +76,7 @@ def is_keyword_list(text: str) -> bool:
 def verdict_text(result: TuningResult) -> str:
     """Return in one sentence the result of the test, and why a gain is not proven."""
     test = result.test
-    if test is None:
+    if test is None or result.candidate is None:
         return " ".join(result.reasons) or "The search found no better wording."
     sentence = (
         f"On {test.rows:,} rows for the check the loss went from {test.original_loss:.3f} to "
