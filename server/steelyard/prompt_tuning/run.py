@@ -230,9 +230,9 @@ def _test(tuning: _Tuning, search: Search) -> TuningResult:
     Where the search found none, the original is tested alone: its gain is 0.
     """
     best, names = search.state.best, tuning.decision.outcomes.names
-    is_found = best != tuning.original
+    is_reworded = best != tuning.original
     unseen = tuning.evaluation
-    wordings = [tuning.original, best] if is_found else [tuning.original]
+    wordings = [tuning.original, best] if is_reworded else [tuning.original]
     scored = tuning.scorer.probabilities(wordings, unseen.contexts)
     readable = np.flatnonzero(~np.isnan(scored).any(axis=(0, 2)))
     if not len(readable):
@@ -246,11 +246,11 @@ def _test(tuning: _Tuning, search: Search) -> TuningResult:
         shares_of(tuning.training.targets),
         names,
     )
-    candidate = as_sent(tuning.sent, names, best) if is_found else None
+    candidate = as_sent(tuning.sent, names, best) if is_reworded else None
     is_improved = proof.verdict == "improved"
     return TuningResult(
         verdict=proof.verdict,
-        reasons=proof.reasons if is_found else [_NO_IMPROVEMENT],
+        reasons=proof.reasons if is_reworded else [_NO_IMPROVEMENT],
         tuned=candidate if is_improved else None,
         candidate=candidate,
         changes=changes_between(tuning.decision, tuning.original, best),
@@ -260,7 +260,7 @@ def _test(tuning: _Tuning, search: Search) -> TuningResult:
         decision=tuning.decision.id,
         rows=len(tuning.training),
         rows_left_out=tuning.rows_left_out,
-        noise_band=proof.noise_band if is_found else search.noise_band,
+        noise_band=proof.noise_band if is_reworded else search.noise_band,
         rounds=list(search.state.rounds),
     )
 
