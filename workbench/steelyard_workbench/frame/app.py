@@ -33,6 +33,7 @@ from steelyard_workbench.frame.sending import send_what_comes_meanwhile
 from steelyard_workbench.frame.sign_in import SignIn
 from steelyard_workbench.frame.visitors import VisitorClient, Visitors
 from steelyard_workbench.kit import corner
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.browser_session import BrowserSession
 from steelyard_workbench.kit.components.browser_window import (
     NAME_NO_DARK,
@@ -113,10 +114,10 @@ class App:
         self._sections = sections_for(None)
         self._menu = pmui.MenuList(items=_items(self._sections), sizing_mode="stretch_width")
         self._menu.on_click(self._on_menu)
-        self._lost = pn.Column(sizing_mode="stretch_width")
+        self._lost = stack()
         # Bokeh bounds these parts by the height of the window: taller ones would lie on those
         # after them.
-        self.place = pn.Column(sizing_mode="stretch_width", styles={"max-height": "none"})
+        self.place = stack(styles={"max-height": "none"})
         self._help = DrawnDialog("Keys", draw=_key_lists, width=520)
         self._opening = Task(self._open_soon)
         self._poller = Poller(self.look, _LOOK_MS)
@@ -187,8 +188,9 @@ class App:
         account_button = pmui.Button(label="Account", variant="outlined", visible=False, **_ON_BAR)
         account_button.on_click(lambda _: self.accounts.open())
         self.account_button = account_button
-        home_button = pmui.Button(
-            label="Steelyard",
+        home_button = action_button(
+            "Steelyard",
+            lambda _: self.session.open("home"),
             icon=MARK,
             icon_size="26px",
             variant="text",
@@ -196,7 +198,6 @@ class App:
             align="center",
             sx=ON_BAR | {"&&&": {"fontSize": HEADING, "fontWeight": 700, _NARROW: _ICON_ALONE}},
         )
-        home_button.on_click(lambda _: self.session.open("home"))
         self._ways = Choices(
             self._offer_ways(),
             layout="row",
@@ -523,8 +524,9 @@ class App:
             self.page.close()
         entry = entry_of(slug)
         if entry is None:
-            home = pmui.Button(label="Go to Home", variant="contained")
-            home.on_click(lambda _: self.session.param.update(page="home"))
+            home = action_button(
+                "Go to Home", lambda _: self.session.param.update(page="home"), variant="contained"
+            )
             self.page = None
             self._heading.is_visible = True
             self.place[:] = [empty(f"There is no page “{escape_markdown(slug[:40])}”.", home)]

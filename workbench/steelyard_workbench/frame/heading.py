@@ -11,11 +11,11 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 import param
-from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
 from steelyard_workbench.frame.navigation import DATASETS, entry_of, first_page, tabs_for
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.session import Session
@@ -84,7 +84,7 @@ _THINGS: dict[str, _Thing] = {
 }
 
 
-class Heading(Viewer):
+class Heading(Boxed):
     """The title and the tabs of the page that is open; both stand before the page has loaded."""
 
     #: The title as the browser's tab has it; empty where it is the product's name.
@@ -106,13 +106,10 @@ class Heading(Viewer):
         )
         self.tabs.on_click(self._on_tab)
         self.summary = pmui.Typography("", variant="body2", visible=False)
-        self._box = pn.Column(self.title, sizing_mode="stretch_width")
+        self._box = stack(self.title)
         self.show = Task(self._show)
         fields = sorted({thing.field for thing in _THINGS.values()} | {"dataset"})
         session.param.watch(self._on_session, ["page", "who", *fields])
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     @property
     def is_visible(self) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass, replace
 
-import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.people.roles import ROLES, Role
 from steelyard.people.wire import CurrentSession
+from steelyard_workbench.kit.basics import action_button
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session, role_of
 from steelyard_workbench.kit.states import empty
@@ -182,8 +182,9 @@ class NotYours(Page):
     def build(self) -> list[Viewable]:
         """Return the next steps."""
         first = entries_for(self.session.who)[0]
-        go = pmui.Button(label=f"Go to {first.title}", variant="contained")
-        go.on_click(lambda _: self.session.open(first.slug))
+        go = action_button(
+            f"Go to {first.title}", lambda _: self.session.open(first.slug), variant="contained"
+        )
         text = f"Your role in this account, {self._role}, does not use this page. An owner changes roles."
         if self._role is None:
             text = (

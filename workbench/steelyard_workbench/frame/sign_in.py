@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.people.wire import SignedInUser, SignInWays
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.cards import FRAME
 from steelyard_workbench.kit.components.first_field import FirstField
 from steelyard_workbench.kit.components.identity_visit import IdentityVisit
@@ -30,7 +31,7 @@ _HINT = with_details(
 )
 
 
-class SignIn(Viewer):
+class SignIn(Boxed):
     """The two steps in one place, with the server's other ways to sign in under them.
 
     ``on_done`` is called with the user. ``why`` is Markdown above the fields, such as that a session
@@ -49,26 +50,23 @@ class SignIn(Viewer):
         self._challenge = ""
         self.email = pmui.TextInput(label="E-mail address", sizing_mode="stretch_width")
         self.code = pmui.TextInput(label="Code", sizing_mode="stretch_width")
-        self.problem = pn.Column(sizing_mode="stretch_width")
+        self.problem = stack()
         self.ask = Write(self._ask, "The code was not sent.", self.problem)
         self.give = Write(self._give, "Not signed in.", self.problem)
-        self._send = pmui.Button(label="Send a code", variant="contained")
-        self._send.on_click(self.ask.on_event)
+        self._send = action_button("Send a code", self.ask.on_event, variant="contained")
         self.email.param.watch(self.ask.on_event, "enter_pressed")
-        self._enter = pmui.Button(label="Sign in", variant="contained")
-        self._enter.on_click(self.give.on_event)
+        self._enter = action_button("Sign in", self.give.on_event, variant="contained")
         self.code.param.watch(self.give.on_event, "enter_pressed")
-        other = pmui.Button(label="Another address", variant="text")
-        other.on_click(lambda _: self._show_first())
+        other = action_button("Another address", lambda _: self._show_first(), variant="text")
         self._other = other
         self._dialog, self._visit = PasskeyDialog(), IdentityVisit()
         self._visit.on_msg(lambda event: self._on_no_visit(**event.data))
         self.give_passkey = Write(self._give_passkey, on_failure=self._tell_passkey)
         others = [] if ways is None else self._others(ways)
-        self._steps = pn.Column(sizing_mode="stretch_width")
+        self._steps = stack()
         title = pmui.Typography("Sign in", variant="h1", sx={"fontSize": TITLE, "fontWeight": 700})
         reason = [pmui.Typography(why, variant="body2")] if why else []
-        self._box = pn.Column(
+        self._box = stack(
             title,
             *reason,
             self._steps,
@@ -76,14 +74,10 @@ class SignIn(Viewer):
             self.problem,
             self._dialog,
             self._visit,
-            sizing_mode="stretch_width",
             name="Sign in",
             styles=FRAME | {"max-width": "420px", "margin": "8vh auto 0", "padding": "24px"},
         )
         self._show_first()
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     def _show_first(self) -> None:
         self._challenge = ""
@@ -119,13 +113,11 @@ class SignIn(Viewer):
         """Return a button for each further way."""
         views: list[Viewable] = []
         if ways.passkeys:
-            passkey = pmui.Button(label="Sign in with a passkey", variant="outlined")
-            passkey.on_click(self.give_passkey.on_event)
+            passkey = action_button("Sign in with a passkey", self.give_passkey.on_event)
             views.append(passkey)
         if ways.issuer is not None:
             name = urlsplit(ways.issuer).netloc or ways.issuer
-            provider = pmui.Button(label=f"Sign in with {name}", variant="outlined")
-            provider.on_click(lambda _: self._go_to_provider())
+            provider = action_button(f"Sign in with {name}", lambda _: self._go_to_provider())
             views.append(provider)
         return views
 

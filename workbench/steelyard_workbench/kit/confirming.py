@@ -12,6 +12,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.errors import ConfirmSignInError
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.first_field import FirstField
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import typed
@@ -40,16 +41,13 @@ class CodeDialog(Viewer):
         self.answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self.said = pmui.Typography("A code is being sent …", variant="body2")
         self.code = pmui.TextInput(label="Code", width=320)
-        self.problem = pn.Column(sizing_mode="stretch_width")
+        self.problem = stack()
         self.send = Write(self._send, "The code was not sent.", self.problem)
         self.give = Write(self._give, "Not confirmed.", self.problem)
-        enter = pmui.Button(label="Confirm", variant="contained")
-        enter.on_click(self.give.on_event)
+        enter = action_button("Confirm", self.give.on_event, variant="contained")
         self.code.param.watch(self.give.on_event, "enter_pressed")
-        again = pmui.Button(label="Send another code", variant="text")
-        again.on_click(self.send.on_event)
-        cancel = pmui.Button(label="Cancel", variant="outlined")
-        cancel.on_click(lambda _: self.close())
+        again = action_button("Send another code", self.send.on_event, variant="text")
+        cancel = action_button("Cancel", lambda _: self.close())
         self.dialog = pmui.Dialog(
             pn.Column(
                 pmui.Typography(_WHY, variant="body2"),

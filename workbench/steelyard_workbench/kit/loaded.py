@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-import panel as pn
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.problems import Problem, not_loaded, problem_of
 from steelyard_workbench.kit.scheduling import until_drawn, until_shown
 from steelyard_workbench.kit.states import failed, loading
@@ -20,7 +20,7 @@ from steelyard_workbench.kit.tasks import Task
 T = TypeVar("T")
 
 
-class Loaded(Viewer, Generic[T]):
+class Loaded(Boxed, Generic[T]):
     """Something fetched and shown.
 
     Parameters
@@ -65,10 +65,7 @@ class Loaded(Viewer, Generic[T]):
         self.problem: Problem | None = None
         # Panel's own column: a Bokeh figure that is put into a changing column of
         # panel-material-ui 0.16 raises an error in the browser.
-        self._box = pn.Column(loading(n_lines, what), sizing_mode="stretch_width")
-
-    def __panel__(self) -> Viewable:
-        return self._box
+        self._box = stack(loading(n_lines, what))
 
     def start(self) -> None:
         """Fetch and show, without waiting for it."""

@@ -10,6 +10,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
@@ -32,7 +33,7 @@ class OnePartPage(Page):
 
     def build(self) -> list[Viewable]:
         """Return the selected item."""
-        self._body = pn.Column(*self.content(), sizing_mode="stretch_width")
+        self._body = stack(*self.content())
         return [self._body]
 
     def on_session(self, *events: Any) -> None:

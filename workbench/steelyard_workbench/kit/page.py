@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import panel as pn
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.poller import Poller
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope
 
 
-class Page(Viewer):
+class Page(Boxed):
     """A page of the workbench.
 
     Attributes
@@ -46,10 +46,7 @@ class Page(Viewer):
         self.visit = Scope()
         self._watcher: Any = None
         self._poller = Poller(self.look, self.look_ms)
-        self._box = pn.Column(sizing_mode="stretch_width", name=self.title)
-
-    def __panel__(self) -> Viewable:
-        return self._box
+        self._box = stack(name=self.title)
 
     def open(self) -> None:
         """Show the page; called each time that a person goes to it."""

@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-import panel as pn
-import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.wire.queries import CursorPage
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.facts import table
 from steelyard_workbench.kit.components.mark_table import MarkTable, mark_table
 from steelyard_workbench.kit.loaded import Loaded
@@ -21,7 +20,7 @@ from steelyard_workbench.kit.tasks import OneAtATime, Scope
 T = TypeVar("T")
 
 
-class PagedTable(Viewer, Generic[T]):
+class PagedTable(Boxed, Generic[T]):
     """A table of a paged list.
 
     ``what``: its name, as ``The audit``, for messages. ``fetch`` takes a cursor, or ``None``, and
@@ -48,24 +47,22 @@ class PagedTable(Viewer, Generic[T]):
         self._nothing, self._open, self._opens, self._numbers = nothing, open_, opens, numbers
         self.found: list[T] = []
         self._cursor: str | None = None
-        self._problem = pn.Column(sizing_mode="stretch_width")
+        self._problem = stack()
         self.load_older = OneAtATime(
             self._load_older, not_loaded("What is older"), self._problem, scope=scope
         )
-        self.older = pmui.Button(label="Load older", variant="text", size="small", visible=False)
-        self.older.on_click(self.load_older.on_event)
+        self.older = action_button(
+            "Load older", self.load_older.on_event, variant="text", size="small", visible=False
+        )
         self.part: Loaded[CursorPage[T]] = Loaded(what, lambda: fetch(None), self._begin)
-        self._table = pn.Column(sizing_mode="stretch_width")
-        self._box = pn.Column(self.part, self.older, self._problem, sizing_mode="stretch_width")
-
-    def __panel__(self) -> Viewable:
-        return self._box
+        self._table = stack()
+        self._box = stack(self.part, self.older, self._problem)
 
     def _begin(self, page: CursorPage[T]) -> Viewable:
         self.load_older.drop()
         self._problem[:] = []
         self.found, self._cursor = list(page.data), page.next_cursor
-        self._table = pn.Column(sizing_mode="stretch_width")
+        self._table = stack()
         self._show()
         return self._table
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.errors import (
     AccountsOffError,
@@ -19,6 +19,7 @@ from steelyard.errors import (
 )
 from steelyard.people.roles import Role
 from steelyard.people.wire import CurrentSession
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
@@ -39,7 +40,7 @@ _KEY = with_details(
 _AGAIN = "**You are not signed in.** Load this page again to sign in."
 
 
-class Section(Viewer):
+class Section(Boxed):
     """A part of such a page: lists, forms, and the result of an action.
 
     ``parts`` load once the page is shown. ``said``: the result of the last change. ``opened``: the view
@@ -50,13 +51,10 @@ class Section(Viewer):
         super().__init__()
         self.session, self.client, self.scope = session, session.client, scope
         self.parts: list[Loaded[Any]] = []
-        self.said = pn.Column(sizing_mode="stretch_width")
+        self.said = stack()
         self.opened = pn.Column(width=420, visible=False)
-        self.question = pn.Column(sizing_mode="stretch_width")
-        self._box = pn.Column(*self.build(), sizing_mode="stretch_width")
-
-    def __panel__(self) -> Viewable:
-        return self._box
+        self.question = stack()
+        self._box = stack(*self.build())
 
     def build(self) -> list[Viewable]:
         """Return its content."""
@@ -148,9 +146,7 @@ class Section(Viewer):
 
     def close_button(self) -> pmui.Button:
         """Return the button that closes an opened item beside a list."""
-        button = pmui.Button(label="Close", variant="text", size="small")
-        button.on_click(lambda _: self.close())
-        return button
+        return action_button("Close", lambda _: self.close(), variant="text", size="small")
 
     def close(self) -> None:
         """Show nothing beside a list."""

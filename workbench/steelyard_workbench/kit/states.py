@@ -11,6 +11,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import Problem
 from steelyard_workbench.kit.theme import READING_WIDTH, SMALL, TEXT, Status, token
@@ -56,16 +57,12 @@ def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
     ``text`` is Markdown: the purpose of this place, or the filter that left nothing.
     """
     if actions:
-        return pn.Column(
-            empty(text, is_good=is_good), pn.FlexBox(*actions), sizing_mode="stretch_width"
-        )
+        return stack(empty(text, is_good=is_good), pn.FlexBox(*actions))
     text, _, details = text.partition(_DETAILS)
     if details:
         body = re.sub("`([^`]+)`", r"<code>\1</code>", escape(details))
         drawn = f'<details style="font-size:{SMALL}"><summary>Details</summary>{body}</details>'
-        return pn.Column(
-            empty(text), pn.pane.HTML(drawn, margin=(0, 10)), sizing_mode="stretch_width"
-        )
+        return stack(empty(text), pn.pane.HTML(drawn, margin=(0, 10)))
     if not is_good:
         # Without an icon it is plain text: no React root for it.
         return pn.pane.Markdown(
@@ -115,8 +112,7 @@ def failed(
         )
     ]
     if retry is not None and not problem.is_forbidden:
-        again = pmui.Button(label="Try again", variant="outlined")
-        again.on_click(retry)
+        again = action_button("Try again", retry)
         views.append(again)
     code = f"Code `{problem.code}`"
     if problem.request_id:
@@ -133,7 +129,7 @@ def failed(
     )
     if refused and problem.is_forbidden:
         views.append(refused_button(refused, [problem.message]))
-    return pn.Column(*views, sizing_mode="stretch_width")
+    return stack(*views)
 
 
 def verdict(status: Status, word: str, text: str = "") -> Viewable:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-import panel as pn
 from panel.viewable import Viewable, Viewer
 
 from steelyard.cli.samples import SAMPLES, sample_file
@@ -18,6 +17,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.families.wire import Family
 from steelyard.named.wire import NamedDecision
 from steelyard.review.wire import Draft, DraftSummary
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.tab_memory import TabMemory
 from steelyard_workbench.kit.session import Session
@@ -110,7 +110,7 @@ class Steps(Viewer):
     def __init__(self, session: Session, beginning: Beginning, scope: Scope) -> None:
         super().__init__()
         self._session, self._beginning = session, beginning
-        self._problem = pn.Column(sizing_mode="stretch_width")
+        self._problem = stack()
         self._name = _naming(session, beginning, self._problem, scope)
         self._review = _review(session, beginning.dataset, self._problem, scope)
         self._finish = _review(session, beginning.dataset, self._problem, scope, view=SEAL)
@@ -121,9 +121,7 @@ class Steps(Viewer):
         self._draw()
 
     def __panel__(self) -> Viewable:
-        return pn.Column(
-            self.memory, self.line, self._problem, self.leaving, sizing_mode="stretch_width"
-        )
+        return stack(self.memory, self.line, self._problem, self.leaving)
 
     def _remember(self, word: str, *, is_there: bool = True) -> None:
         words = {*self.memory.text.split(), word} - (set() if is_there else {word})

@@ -8,10 +8,11 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.people.wire import Passkey, SignedInUser
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.components.passkey_dialog import DialogRefusedError, PasskeyDialog
@@ -33,7 +34,7 @@ _OFF = with_details(
 _SHOWN_NAME = 40
 
 
-class PasskeyPanel(Viewer):
+class PasskeyPanel(Boxed):
     """A list of passkeys, with adding.
 
     ``client`` is that of the person who is signed in. ``confirm`` makes a call that may need a code
@@ -51,23 +52,18 @@ class PasskeyPanel(Viewer):
         self.called = pmui.TextInput(
             label="Name of the passkey", placeholder="Such as My laptop", max_length=128, width=320
         )
-        self.problem = pn.Column(sizing_mode="stretch_width")
+        self.problem = stack()
         self.add = Write(self._add, on_failure=self._tell)
-        button = pmui.Button(label="Add a passkey", variant="contained")
-        button.on_click(self.add.on_event)
+        button = action_button("Add a passkey", self.add.on_event, variant="contained")
         self._form = pn.Row(self.called, button)
         self._asking = pn.Column(margin=0)
-        self._box = pn.Column(
+        self._box = stack(
             pmui.Typography(_HOW, variant="body2"),
             self.listed,
             self.problem,
             self._asking,
             self.dialog,
-            sizing_mode="stretch_width",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     def _fetch(self) -> list[Passkey] | None:
         passkeys = self._client.auth.passkeys().data
@@ -79,7 +75,7 @@ class PasskeyPanel(Viewer):
         if passkeys is None:
             return empty(_OFF)
         lines = [self._line(passkey) for passkey in passkeys] or [empty("You have no passkeys.")]
-        return pn.Column(*lines, self._form, sizing_mode="stretch_width")
+        return stack(*lines, self._form)
 
     def _line(self, passkey: Passkey) -> Viewable:
         used = "never used" if passkey.last_used_at is None else f"used {ago(passkey.last_used_at)}"
@@ -88,8 +84,7 @@ class PasskeyPanel(Viewer):
             f"{ago(passkey.created_at)}, {used}"
         )
         label = f"Remove {passkey.name[:_SHOWN_NAME]}"
-        remove = pmui.Button(label=label, variant="outlined", size="small")
-        remove.on_click(lambda _: self._ask_removal(passkey))
+        remove = action_button(label, lambda _: self._ask_removal(passkey), size="small")
         return pn.Row(remove, pmui.Typography(text, variant="body2", align="center"))
 
     async def _add(self) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from html import escape
 
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.look import CARD_CSS
 from steelyard_workbench.kit.terms import term_of
 from steelyard_workbench.kit.theme import IN_CARD, token
@@ -45,12 +45,13 @@ def cards(figures: Sequence[tuple[str, str, str]]) -> Viewable:
 
 def card(*parts: Viewable) -> Viewable:
     """Return parts under each other in a frame of their own."""
-    return pn.Column(*parts, sizing_mode="stretch_width", margin=(6, 10), styles=FRAME)
+    return stack(*parts, margin=(6, 10), styles=FRAME)
 
 
 def behind_button(label: str, form: Viewable | Viewer) -> list[Viewable]:
     """Return a button, and a form that it shows and hides: on a page that begins with its result."""
-    box = pn.Column(form, visible=False, sizing_mode="stretch_width")
-    button = pmui.Button(label=label, variant="contained")
-    button.on_click(lambda _: box.param.update(visible=not box.visible))
+    box = stack(form, visible=False)
+    button = action_button(
+        label, lambda _: box.param.update(visible=not box.visible), variant="contained"
+    )
     return [button, box]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-import panel as pn
 import panel_material_ui as pmui
 import param
 from panel.viewable import Viewable, Viewer
 
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.first_field import FirstField
 from steelyard_workbench.kit.tasks import Write
 
@@ -39,9 +39,8 @@ class Confirmation(Viewer):
             color="danger" if is_harmful else "primary",
             disabled=bool(typed),
         )
-        self.cancel = pmui.Button(label="Leave it", variant="outlined")
-        self.cancel.on_click(lambda _: self.close())
-        self.problem = pn.Column(sizing_mode="stretch_width")
+        self.cancel = action_button("Leave it", lambda _: self.close())
+        self.problem = stack()
         what = title[0].lower() + title[1:].rstrip("?")
         self.confirm = Write(self._confirm, f"Not done: {what}.", self.problem)
         self.button.on_click(self.confirm.on_event)

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
+
+from steelyard_workbench.kit.basics import Boxed, stack
 
 
-class Details(Viewer):
+class Details(Boxed):
     """A card of one line that opens.
 
     ``draw`` returns the parts; called when it is opened first. ``hint``: its contents in a few words.
@@ -26,7 +28,7 @@ class Details(Viewer):
     ) -> None:
         super().__init__()
         self._draw, self._on_open = draw, on_open
-        self._place = pn.Column(sizing_mode="stretch_width")
+        self._place = stack()
         self._box = pmui.Accordion(
             (f"Details: {hint}" if hint else "Details", self._place),
             title_variant="body1",
@@ -37,9 +39,6 @@ class Details(Viewer):
         pn.bind(self._on_active, self._box.param.active, watch=True)
         if is_open:
             self.open()
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     def open(self) -> None:
         """Show its parts."""

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
 
 from steelyard.client.row_sources import Progress
 from steelyard.errors import PayloadTooLargeError
+from steelyard_workbench.kit.basics import Boxed
 from steelyard_workbench.kit.problems import not_loaded, problem_of
 from steelyard_workbench.kit.states import failed
 
@@ -21,7 +21,7 @@ from steelyard_workbench.kit.states import failed
 MOST_BYTES = 256 * 1024 * 1024
 
 
-class Download(Viewer):
+class Download(Boxed):
     """A button for a file.
 
     ``fetch`` returns the file's bytes; blocks, and runs in a thread.
@@ -40,9 +40,6 @@ class Download(Viewer):
         hand_over = self.button._sync_data
         self.button._sync_data = lambda file: None if file is None else hand_over(file)
         self._box = pn.Column(self.button, self.problem)
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     async def get(self) -> io.BytesIO | None:
         """Fetch the file; a failure is shown beside the button, and ``None`` is returned."""

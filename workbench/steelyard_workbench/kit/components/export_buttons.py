@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable
 
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
 
 from steelyard.wire.queries import ExportFormat
+from steelyard_workbench.kit.basics import Boxed
 from steelyard_workbench.kit.components.download import Download
 
 _TITLES: dict[ExportFormat, tuple[str, str]] = {
@@ -18,7 +18,7 @@ _TITLES: dict[ExportFormat, tuple[str, str]] = {
 }
 
 
-class ExportButtons(Viewer):
+class ExportButtons(Boxed):
     """A button for each format.
 
     ``fetch`` returns the bytes of a format; blocks, and runs in a thread. ``filename`` returns the
@@ -36,6 +36,3 @@ class ExportButtons(Viewer):
             for format_, (label, ending) in _TITLES.items()
         }
         self._box = pmui.FlexBox(*self.downloads.values(), align_items="center")
-
-    def __panel__(self) -> Viewable:
-        return self._box

@@ -19,8 +19,8 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 import polars as pl
-from panel.viewable import Viewable, Viewer
 
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.table_keys import GRID_CSS, TableKeys, new_mark
 from steelyard_workbench.kit.look import CELL_CSS, with_tokens
 from steelyard_workbench.kit.problems import not_loaded
@@ -126,7 +126,7 @@ class _Table(pn.widgets.Tabulator):
         return columns
 
 
-class FrameTable(Viewer):
+class FrameTable(Boxed):
     """A table that asks for one page after the other.
 
     By keys, Tab goes to the headers that sort and to one row; there arrows go from row to row,
@@ -215,14 +215,11 @@ class FrameTable(Viewer):
         self._pages = pmui.Pagination(count=1, value=0, show_first_button=True, size="small")
         super().__init__()
         self._count = pn.pane.HTML("", margin=(5, 10), align="center")
-        self._problem = pn.Column(sizing_mode="stretch_width")
+        self._problem = stack()
         self.refresh = Task(self._refresh, not_loaded(what), self._problem)
         foot = pn.Row(self._pages, self._count)
         parts = (self._problem, self._table, self._keys, foot)
-        self._box = pn.Column(*parts, sizing_mode="stretch_width")
-
-    def __panel__(self) -> Viewable:
-        return self._box
+        self._box = stack(*parts)
 
     @property
     def rows(self) -> pl.DataFrame:

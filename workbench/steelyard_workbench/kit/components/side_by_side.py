@@ -7,6 +7,7 @@ from typing import Any
 import panel as pn
 from panel.viewable import Viewable
 
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.into_view import IntoView
 
 #: Pixels that the first part has at least while the second is beside it.
@@ -26,11 +27,11 @@ def side_by_side(
     room = {"flex": f"{share} 1 {least_width}px", "min-width": "0", "width": "auto"}
     beside = {**room, "flex": f"1 1 {least_width / share:.0f}px"}
     if getattr(second, "sizing_mode", None) == "stretch_width":
-        second = pn.Column(second, sizing_mode="stretch_width", styles=beside)
+        second = stack(second, styles=beside)
     elif not getattr(second, "visible", True):
         second = pn.Column(IntoView(), second, stylesheets=[_NO_SCROLL_BUTTON])
     return pn.Row(
-        pn.Column(first, sizing_mode="stretch_width", styles=room),
+        stack(first, styles=room),
         second,
         sizing_mode="stretch_width",
         styles={"flex-wrap": "wrap"},

@@ -6,11 +6,11 @@ import re
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset, Partition
 from steelyard.wire.queries import ExportFormat
+from steelyard_workbench.kit.basics import Boxed
 from steelyard_workbench.kit.components.download import Download
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.kit.components.export_buttons import ExportButtons
@@ -31,7 +31,7 @@ def export_dialog(client: Client, dataset: Dataset, version: int) -> DrawnDialog
     )
 
 
-class ExportBar(Viewer):
+class ExportBar(Boxed):
     """Buttons that download a version."""
 
     def __init__(self, client: Client, dataset_id: str, name: str, version: int) -> None:
@@ -48,9 +48,6 @@ class ExportBar(Viewer):
         self._box = pn.FlexBox(
             self.side, self.json_lines, *self.exports.downloads.values(), align_items="center"
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     def _rows(self) -> bytes:
         return self._client.datasets.download(

@@ -9,6 +9,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client.tables import OutcomeEdit, propose_same
+from steelyard_workbench.kit.basics import action_button, stack
 
 #: Pixels of the fields of a value, and of all fields before they are scrolled.
 _ROW_HEIGHT, _MOST_HEIGHT = 54, 460
@@ -67,14 +68,15 @@ class OutcomeEditor(Viewer):
             for value, first in propose_same(counts).items()
             if value in self.same and first in self.same
         }
-        self.merge = pmui.Button(label="", variant="contained", size="small")
-        self.merge.on_click(lambda _: self.take_proposal())
+        self.merge = action_button(
+            "", lambda _: self.take_proposal(), variant="contained", size="small"
+        )
         rows = [self._row(value) for value in values]
         rest = len(counts) - len(values)
         text = f"{rest:,} further values stay as they are."
         self._box = pmui.Details(
             # The labels of the first fields stand above their frames.
-            pn.Column(*rows, margin=(8, 0, 0, 0), sizing_mode="stretch_width"),
+            stack(*rows, margin=(8, 0, 0, 0)),
             pmui.Typography(text, variant="body2", visible=rest > 0),
             title=f"Answers of {column}: {len(counts):,}",
             collapsed=not is_open,
@@ -94,7 +96,7 @@ class OutcomeEditor(Viewer):
         return pn.FlexBox(fields[0], number, *fields[1:], align_items="center")
 
     def __panel__(self) -> Viewable:
-        return pn.Column(self._offer, self._box, sizing_mode="stretch_width")
+        return stack(self._offer, self._box)
 
     @property
     def edits(self) -> dict[str, OutcomeEdit]:

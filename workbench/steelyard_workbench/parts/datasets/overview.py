@@ -12,6 +12,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset, DecisionReadiness, LabelsToCheck
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.bar_list import BarChart, BarList
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.numbers import ago
@@ -76,11 +77,7 @@ def show_readiness(dataset: Dataset) -> Viewable:
         numbers=(1,),
     )
     more = f"{ready.unlisted:,} more decisions are not listed." if ready.unlisted else ""
-    return pn.Column(
-        view,
-        *([pmui.Typography(more, variant="body2")] if more else []),
-        sizing_mode="stretch_width",
-    )
+    return stack(view, *([pmui.Typography(more, variant="body2")] if more else []))
 
 
 def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None]) -> Viewable:
@@ -138,7 +135,7 @@ def show_doubts(doubts: LabelsToCheck) -> Viewable:
 
 def section(title: str, *content: Viewable) -> Viewable:
     """Return a part of a page under its heading."""
-    return pn.Column(heading(title), *content, sizing_mode="stretch_width")
+    return stack(heading(title), *content)
 
 
 def when(at: float) -> str:

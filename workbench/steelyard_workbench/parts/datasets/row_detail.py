@@ -10,6 +10,7 @@ from panel.viewable import Viewable
 
 from steelyard.client.answers import labels_of
 from steelyard.datasets.wire import Example
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.theme import token
@@ -53,7 +54,7 @@ def show_row(index: int, side: str, row: Example) -> Viewable:
     if isinstance(row.metadata, dict) and row.metadata:
         rows_of = [(name, as_text(value)) for name, value in row.metadata.items()]
         views.append(table(("metadata", "value"), rows_of, label="Metadata"))
-    return pn.Column(*views, sizing_mode="stretch_width")
+    return stack(*views)
 
 
 def _value(label: dict[str, float], outcome: str) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import panel as pn
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.components.side_by_side import side_by_side
@@ -20,7 +21,7 @@ from steelyard_workbench.parts.datasets.row_pages import SORTABLE, TITLES, WIDTH
 _DETAIL_WIDTH = 400
 
 
-class RowTable(Viewer):
+class RowTable(Boxed):
     """A table of rows; a click, Enter, or the buttons under it, open one.
 
     ``fetch`` takes a ``PageRequest`` and returns a ``TablePage`` as ``row_pages`` does; blocks.
@@ -59,15 +60,12 @@ class RowTable(Viewer):
         self.buttons = Choices(self._steps(), layout="row", is_small=True)
         self._detail = pn.Column(width=_DETAIL_WIDTH, visible=False)
         self._rows = side_by_side(
-            pn.Column(self.table, self.buttons, sizing_mode="stretch_width"),
+            stack(self.table, self.buttons),
             self._detail,
         )
         # The table comes in with its first rows: one that is changed before the browser has built
         # it raises there.
-        self._box = pn.Column(loading(6, what), sizing_mode="stretch_width")
-
-    def __panel__(self) -> Viewable:
-        return self._box
+        self._box = stack(loading(6, what))
 
     @property
     def detail(self) -> list[Any]:

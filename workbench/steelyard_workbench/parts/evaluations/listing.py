@@ -19,6 +19,7 @@ from steelyard.client.display_evaluations import measure_of
 from steelyard.client.model_choices import ModelChoice
 from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard.wire.measures import Measure, interval_text
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.cards import FRAME, card
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.model_fields import able_models, unable_models
@@ -145,17 +146,16 @@ class EvaluationList(Viewer):
         }
         shown: list[Viewable] = list(self.lines.values())
         if listed.has_more:
-            more = pmui.Button(label="Show more", variant="outlined")
-            more.on_click(self._show_more)
+            more = action_button("Show more", self._show_more)
             shown.append(more)
-        return pn.Column(*shown, sizing_mode="stretch_width")
+        return stack(*shown)
 
     async def _show_more(self, _: Any) -> None:
         self._n_wanted += _STEP
         await self.part.refresh(quietly=True)
 
 
-class EvaluationLine(Viewer):
+class EvaluationLine(Boxed):
     """One evaluation in the list: model, status, progress, figures, and its actions."""
 
     def __init__(
@@ -192,24 +192,17 @@ class EvaluationLine(Viewer):
         )
         self._cancel = pmui.Button(label="Cancel", variant="outlined", size="small")
         self._retry = pmui.Button(label="Retry", variant="outlined", size="small")
-        self._problem = pn.Column(sizing_mode="stretch_width")
+        self._problem = stack()
         calls = client.evaluations
         self.cancel = Write(lambda: self._act(calls.cancel), "Not cancelled:", self._problem)
         self.retry = Write(lambda: self._act(calls.retry), "Not retried:", self._problem)
         self._cancel.on_click(self.cancel.on_event)
         self._retry.on_click(self.retry.on_event)
         self._row = pn.Row(sizing_mode="stretch_width")
-        self._box = pn.Column(
-            self._row,
-            self._problem,
-            sizing_mode="stretch_width",
-            margin=(3, 10),
-            styles={**FRAME, "padding": "4px 14px"},
+        self._box = stack(
+            self._row, self._problem, margin=(3, 10), styles={**FRAME, "padding": "4px 14px"}
         )
         self.update(evaluation, measured)
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     def update(self, evaluation: Evaluation, measured: Leading) -> None:
         """Show it as it is now."""
@@ -242,7 +235,7 @@ class EvaluationForm(Viewer):
             label="Models to evaluate", options=[], inline=True, sizing_mode="stretch_width"
         )
         self.button = pmui.Button(label="Evaluate", variant="contained", disabled=True)
-        self.said = pn.Column(sizing_mode="stretch_width")
+        self.said = stack()
         self.start = Write(self._start, on_failure=self._show_failure)
         self.button.on_click(self.start.on_event)
         super().__init__()
@@ -277,13 +270,7 @@ class EvaluationForm(Viewer):
 
     def _show(self, choices: Sequence[ModelChoice]) -> Viewable:
         self.models.options = able_models(choices)
-        return pn.Column(
-            self.models,
-            unable_models(choices),
-            self.button,
-            self.said,
-            sizing_mode="stretch_width",
-        )
+        return stack(self.models, unable_models(choices), self.button, self.said)
 
 
 def name_of(evaluation: Evaluation) -> str:

@@ -11,12 +11,13 @@ import panel_material_ui as pmui
 import param
 from bokeh.models import ColumnDataSource, Span
 from msgspec import UNSET
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.thresholds import keep_threshold
 from steelyard.evaluations.thresholds_wire import OutcomePoint, OutcomeThreshold
 from steelyard.wire.measures import Measure
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
@@ -31,7 +32,7 @@ from steelyard_workbench.parts.evaluations.record_filter import RecordChoice
 _MOST_NAMED = 200
 
 
-class OneOutcome(Viewer):
+class OneOutcome(Boxed):
     """Precision, recall and cost of acting on an outcome, by the threshold of its probability."""
 
     def __init__(
@@ -60,11 +61,11 @@ class OneOutcome(Viewer):
         self._is_dragged = False
         self.span = self._line()
         self._answer: OutcomeThreshold | None = None
-        self.chart = pn.Column(sizing_mode="stretch_width")
-        self.figures = pn.Column(sizing_mode="stretch_width")
-        self.result = pn.Column(sizing_mode="stretch_width")
+        self.chart = stack()
+        self.figures = stack()
+        self.result = stack()
         self._keeping = pn.FlexBox(self.named, keep, align_items="center", visible=False)
-        self._box = pn.Column(
+        self._box = stack(
             heading("One answer"),
             pn.FlexBox(self.outcome, self.threshold, align_items="center"),
             self.chart,
@@ -73,7 +74,6 @@ class OneOutcome(Viewer):
             number_fields(self.wrong, self.abstaining, by_costs, align_items="center"),
             self.result,
             self._keeping,
-            sizing_mode="stretch_width",
         )
         super().__init__()
         self.refresh = Task(self._refresh, "Could not draw this answer.", self.chart)
@@ -82,9 +82,6 @@ class OneOutcome(Viewer):
         by_precision.on_click(lambda _: self.find.start(by_costs=False))
         by_costs.on_click(lambda _: self.find.start(by_costs=True))
         keep.on_click(self.keep.on_event)
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     async def _refresh(self) -> None:
         if not self.outcome.value:

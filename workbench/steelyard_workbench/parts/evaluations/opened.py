@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 import panel as pn
 import panel_material_ui as pmui
 import param
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.display_evaluations import MEASURES, measure_of
 from steelyard.client.plots import MOST_OUTCOMES
 from steelyard.evaluations.wire import ConfusionMatrix, EvaluationDetail
 from steelyard.wire.measures import Measure, interval_text
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.cards import cards
 from steelyard_workbench.kit.components.download import Download
@@ -60,7 +61,7 @@ SECTIONS = {
 }
 
 
-class OpenedEvaluation(Viewer):
+class OpenedEvaluation(Boxed):
     """The figures of an evaluation.
 
     ``on_read`` is called with the place in the dataset of the row that is read; ``None`` once none
@@ -106,18 +107,14 @@ class OpenedEvaluation(Viewer):
         self.what_if: WhatIf | None = None
         self._decision = ""
         self._slice_measure = ""
-        self.figure = pn.Column(sizing_mode="stretch_width")
-        self._box = pn.Column(
+        self.figure = stack()
+        self._box = stack(
             show_headline(scored.detail),
             pmui.FlexBox(*verbs, *self._downloads(), align_items="center"),
             self.section,
             self.figure,
             self.browser,
-            sizing_mode="stretch_width",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     async def refresh(self) -> None:
         """Make the figure and the rows; to be waited for before it is put on a page."""
@@ -200,7 +197,7 @@ class OpenedEvaluation(Viewer):
         select = pmui.Select(
             label="Decision of the matrix", options=list(matrices), value=chosen, width=260
         )
-        place = pn.Column(sizing_mode="stretch_width")
+        place = stack()
 
         def show(decision_id: str) -> None:
             self._decision = decision_id
@@ -298,7 +295,7 @@ class OpenedEvaluation(Viewer):
             value=chosen,
             width=260,
         )
-        place = pn.Column(sizing_mode="stretch_width")
+        place = stack()
 
         def show(measure: str) -> None:
             self._slice_measure = measure
@@ -367,9 +364,7 @@ def show_headline(detail: EvaluationDetail) -> Viewable:
         value, _, rest = text.partition(" (")
         figures_shown.append((title, value, rest.removesuffix(")")))
     text = f"{overall.n:,} answers to {overall.contexts:,} texts, with 95 % intervals."
-    return pn.Column(
-        cards(figures_shown), pmui.Typography(text, variant="body2"), sizing_mode="stretch_width"
-    )
+    return stack(cards(figures_shown), pmui.Typography(text, variant="body2"))
 
 
 def slices_text(

@@ -14,7 +14,7 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 import polars as pl
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.errors import DatasetDeletedError
@@ -26,6 +26,7 @@ from steelyard.evaluations.wire import (
     EvaluationRecord,
 )
 from steelyard.wire.queries import ExportFormat
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.export_buttons import ExportButtons
 from steelyard_workbench.kit.components.facts import heading
@@ -67,7 +68,7 @@ _SCHEMA = {
 }
 
 
-class RecordBrowser(Viewer):
+class RecordBrowser(Boxed):
     """The scored decisions of one evaluation.
 
     ``on_read`` is called with the place in the dataset of the row that is read; ``None`` once none
@@ -102,10 +103,10 @@ class RecordBrowser(Viewer):
         super().__init__()
         self._fill_fields()
         self._said = pn.pane.HTML("", sizing_mode="stretch_width")
-        self._notes = pn.Column(sizing_mode="stretch_width")
-        self._read = pn.Column(sizing_mode="stretch_width")
+        self._notes = stack()
+        self._read = stack()
         self.table = self._make_table()
-        self._table_box = pn.Column(self.table, sizing_mode="stretch_width")
+        self._table_box = stack(self.table)
         self.exports = ExportButtons(self._export, lambda ending: f"{evaluation.id}.{ending}")
         self._box = self._make_box()
 
@@ -137,7 +138,7 @@ class RecordBrowser(Viewer):
         )
 
     def _make_box(self) -> pn.Column:
-        return pn.Column(
+        return stack(
             heading("Rows"),
             pmui.FlexBox(
                 self.decision,
@@ -160,11 +161,7 @@ class RecordBrowser(Viewer):
                 variant="body2",
             ),
             self._read,
-            sizing_mode="stretch_width",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     @property
     def _measure_title(self) -> str:
@@ -232,8 +229,9 @@ class RecordBrowser(Viewer):
         self._slice = pmui.Select(label="Slice", options=slices, width=240, size="small")
         self._order = pmui.Select(label="Order", options=ORDERS, **wide)
         self.wrong = pmui.Switch(label="Only wrong answers")
-        self._clear = pmui.Button(label="Clear filter", variant="outlined", size="small")
-        self._clear.on_click(lambda _: self.choose(RecordChoice()))
+        self._clear = action_button(
+            "Clear filter", lambda _: self.choose(RecordChoice()), size="small"
+        )
 
     def _fill_fields(self) -> None:
         """Put the selection into the fields, without taking that for a person's choice."""
@@ -350,8 +348,9 @@ class RecordBrowser(Viewer):
         if not self._has_contexts:
             notes.append(empty("The dataset was deleted, so the texts of these rows are gone."))
         if n == 0 and words:
-            clear = pmui.Button(label="Clear the filter", variant="contained")
-            clear.on_click(lambda _: self.choose(RecordChoice()))
+            clear = action_button(
+                "Clear the filter", lambda _: self.choose(RecordChoice()), variant="contained"
+            )
             notes.append(
                 empty(
                     f"No scored decision matches: *{escape_markdown(words)}*.",
@@ -385,14 +384,13 @@ def show_record(record: EvaluationRecord) -> Viewable:
         for name in ("loss", "brier", "expected_reward", "scaled_reward")
         if isinstance(value := getattr(record, name), float)
     ]
-    return pn.Column(
+    return stack(
         heading(f"Row {record.row:,}", level=3),
         show_text(context_text(record), f"Text of row {record.row:,}"),
         figures.show(chart),
         pmui.Typography(
             f"{', '.join(measures)}. Text {record.context_sha256[:12]}…", variant="body2"
         ),
-        sizing_mode="stretch_width",
     )
 
 

@@ -9,12 +9,13 @@ from collections.abc import Callable
 import panel as pn
 import panel_material_ui as pmui
 import param
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.calibration.intervals import proportion_interval
 from steelyard.client import Client
 from steelyard.evaluations import wire
 from steelyard.wire.measures import Measure
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.facts import facts, heading, table
@@ -33,7 +34,7 @@ _YES, _NO = "yes", "no"
 _SHARES = "The 95 % intervals of shares take decisions as independent of each other."
 
 
-class WhatIf(Viewer):
+class WhatIf(Boxed):
     """Thresholds and costs of one evaluation, tried without changing anything."""
 
     def __init__(
@@ -85,10 +86,10 @@ class WhatIf(Viewer):
             max_length=ANY_LENGTH,
             sizing_mode="stretch_width",
         )
-        self.coverage = pn.Column(sizing_mode="stretch_width")
-        self.report = pn.Column(sizing_mode="stretch_width")
-        self.costs = pn.Column(sizing_mode="stretch_width")
-        self.yes = pn.Column(sizing_mode="stretch_width")
+        self.coverage = stack()
+        self.report = stack()
+        self.costs = stack()
+        self.yes = stack()
         self._binary_fields = number_fields(self.false_yes, self.false_no)
         self._matrix_fields = pmui.Column(
             number_fields(self.wrong, self.abstaining),
@@ -117,18 +118,14 @@ class WhatIf(Viewer):
                 empty("Costs need targets, and this evaluation has rewards."),
             ]
         )
-        return pn.Column(
+        return stack(
             verdict("running", "What if.", "Tried on decisions already scored; nothing changes."),
             heading("Abstaining"),
             self.coverage,
             pn.FlexBox(self.decision, self.threshold, align_items="center"),
             self.report,
             *cost_box,
-            sizing_mode="stretch_width",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     async def _refresh(self) -> None:
         self._show_coverage()
@@ -357,10 +354,9 @@ def show_policy(report: wire.PolicyReport) -> Viewable:
         if isinstance(measure, Measure):
             values[title] = measure_text(measure)
     shares = [(share.action, measure_text(share.share)) for share in report.actions]
-    return pn.Column(
+    return stack(
         facts(values),
         table(("action", "share of decisions"), shares, label="Actions of the policy"),
-        sizing_mode="stretch_width",
     )
 
 

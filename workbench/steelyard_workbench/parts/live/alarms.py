@@ -10,12 +10,13 @@ from itertools import islice
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.alarms.budget import Watch
 from steelyard.alarms.wire import Alarm, AlarmEvidence
 from steelyard.client import Client
 from steelyard.wire.measures import Measure
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.numbers import ago, measure_text
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -76,7 +77,7 @@ def view_behind(alarm: Alarm) -> View:
     return View(rows=rows_behind(alarm))
 
 
-class AlarmBand(Viewer):
+class AlarmBand(Boxed):
     """One alarm.
 
     ``open_`` is called with the filter of the decisions behind it. ``on_known`` is called once it
@@ -93,15 +94,14 @@ class AlarmBand(Viewer):
     ) -> None:
         super().__init__()
         self._client, self._alarm, self._on_known = client, alarm, on_known
-        self._problem = pn.Column(sizing_mode="stretch_width")
-        show = pmui.Button(
-            label="Show the decisions",
-            variant="outlined",
+        self._problem = stack()
+        show = action_button(
+            "Show the decisions",
+            lambda _: open_(rows_behind(alarm)),
             size="small",
             description=f"Show the decisions behind the alarm about {_ALARM_WORDS[alarm.watch]}",
             visible=alarm.watch in WATCH_WORDS,
         )
-        show.on_click(lambda _: open_(rows_behind(alarm)))
         self.known = pmui.Button(
             label="Acknowledge", variant="text", size="small", visible=alarm.state == "raised"
         )
@@ -109,17 +109,13 @@ class AlarmBand(Viewer):
         self.known.on_click(self.acknowledge.on_event)
         is_new = alarm.state == "raised"
         since = f"{ago(alarm.raised_at)}, {'not' if is_new else 'and'} acknowledged"
-        self._box = pn.Column(
+        self._box = stack(
             verdict("bad" if is_new else "unsure", "Alarm", escape_markdown(alarm.message)),
             band(alarm.evidence),
             facts(_details(alarm, since)),
             pmui.Row(show, self.known),
             self._problem,
-            sizing_mode="stretch_width",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     async def _acknowledge(self) -> None:
         await asyncio.to_thread(self._client.alarms.acknowledge, self._alarm.id)
@@ -138,7 +134,7 @@ def show_alarms(
     if not alarms:
         return pn.Column(visible=False)
     bands = [AlarmBand(client, alarm, open_=open_, on_known=on_known) for alarm in alarms]
-    return pn.Column(heading("Alarms"), *bands, sizing_mode="stretch_width")
+    return stack(heading("Alarms"), *bands)
 
 
 def band(evidence: AlarmEvidence) -> Viewable:

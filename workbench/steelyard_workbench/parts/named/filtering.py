@@ -8,6 +8,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard_workbench.kit.basics import action_button
 from steelyard_workbench.kit.session import Session
 
 #: The view of a page that shows only things of the named decision.
@@ -29,8 +30,7 @@ def filter_row(session: Session, refresh: Callable[[], object]) -> Viewable:
         row.visible = False
         refresh()
 
-    everything = pmui.Button(label="Show all", variant="outlined", size="small", align="center")
-    everything.on_click(show_all)
+    everything = action_button("Show all", show_all, size="small", align="center")
     text = pmui.Typography(f"Of the decision {name} alone.", variant="body2", align="center")
     row[:] = [text, everything, pn.Spacer(sizing_mode="stretch_width")]
     return row

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 from itertools import chain, count
 
-import panel as pn
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.named.templates import SHIPPED, Template, list_templates
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.numbers import percent_text
 from steelyard_workbench.kit.tasks import Scope, Write
@@ -27,7 +27,7 @@ class StartCards(Viewer):
     ) -> None:
         self._client, self._open, self._scope = client, open_, scope or Scope()
         self._template = list_templates()[0]
-        self._problem = pn.Column(sizing_mode="stretch_width")
+        self._problem = stack()
         super().__init__()
         self.do = Write(self._do, "Not made:", self._problem, scope=self._scope)
         # Those that the shipped model answers come first.
@@ -41,7 +41,7 @@ class StartCards(Viewer):
         )
 
     def __panel__(self) -> Viewable:
-        return pn.Column(self.cards, self._problem, sizing_mode="stretch_width")
+        return stack(self.cards, self._problem)
 
     def _card(self, template: Template) -> Choice:
         def start() -> None:

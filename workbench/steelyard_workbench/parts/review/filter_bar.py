@@ -9,8 +9,9 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 import param
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.parts.review.row_filter import SIDES, OnFilter, RowFilter
 
 _ANY = "any"
@@ -18,7 +19,7 @@ _ANY = "any"
 _SEARCHING = ["steelyard-searching"]
 
 
-class FilterBar(Viewer):
+class FilterBar(Boxed):
     """Fields that choose rows."""
 
     def __init__(self, row_filter: RowFilter, on_filter: OnFilter) -> None:
@@ -53,7 +54,7 @@ class FilterBar(Viewer):
         length.on_click(lambda _: self._show_length(not self._at_least.visible))
         super().__init__()
         self.chips = pn.FlexBox(sizing_mode="stretch_width")
-        self._box = pn.Column(
+        self._box = stack(
             # The names of fields stand above their edge.
             pn.FlexBox(
                 self._words,
@@ -65,12 +66,8 @@ class FilterBar(Viewer):
                 margin=(8, 0, 0, 0),
             ),
             self.chips,
-            sizing_mode="stretch_width",
         )
         self._fill()
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     def focus(self) -> None:
         """Put the cursor into the words."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.errors import NotFoundError
 from steelyard.review.wire import Draft, DraftSummary
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.parts.datasets.row_pages import at_places
@@ -31,7 +31,7 @@ class RowReview:
 
         ``row``: its place among the evaluation rows, as the records of the evaluation have it.
         """
-        problem = pn.Column(sizing_mode="stretch_width")
+        problem = stack()
         button = pmui.Button(label=SEND, variant="outlined", size="small")
         send = Write(
             lambda: self._send(evaluation_id, row),
@@ -41,7 +41,7 @@ class RowReview:
             scope=self._scope,
         )
         button.on_click(send.on_event)
-        return pn.Column(button, problem, sizing_mode="stretch_width")
+        return stack(button, problem)
 
     async def _send(self, evaluation_id: str, row: int) -> None:
         place, draft = await asyncio.to_thread(draft_at, self._session.client, evaluation_id, row)

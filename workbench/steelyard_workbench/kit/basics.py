@@ -1,0 +1,33 @@
+"""Building blocks of parts: a part with a box, views under each other, and a button with its action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+
+class Boxed(Viewer):
+    """A part that is drawn as its ``_box``."""
+
+    _box: Any
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+
+def stack(*views: Any, **options: Any) -> pn.Column:
+    """Return views under each other, as wide as their place."""
+    return pn.Column(*views, sizing_mode="stretch_width", **options)
+
+
+def action_button(
+    label: str, act: Callable[..., object], *, variant: str = "outlined", **options: Any
+) -> pmui.Button:
+    """Return a button; ``act`` is called with each press."""
+    button = pmui.Button(label=label, variant=variant, **options)
+    button.on_click(act)
+    return button
