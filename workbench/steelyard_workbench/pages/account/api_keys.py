@@ -14,6 +14,7 @@ from panel.viewable import Viewable
 from steelyard.accounts.wire import ApiKey
 from steelyard.wire.storing import STORE_SENTENCES
 from steelyard_workbench.kit import corner
+from steelyard_workbench.kit.basics import action_button
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -146,8 +147,9 @@ class ApiKeys(Section):
             visible=key.scope == "inference",
         )
         self.new_store = store_field(key.store)
-        revoke = pmui.Button(label="Revoke …", variant="outlined", size="small", color="danger")
-        revoke.on_click(lambda _: self.ask_to_revoke(key))
+        revoke = action_button(
+            "Revoke …", lambda _: self.ask_to_revoke(key), size="small", color="danger"
+        )
         change = self.button("Change the key", partial(self._change, key), "Not changed.")
         return [self.new_name, self.new_cap, self.new_store, pn.Row(change, revoke, close)]
 

@@ -11,6 +11,7 @@ from panel.viewable import Viewable
 
 from steelyard.people.roles import ROLES
 from steelyard.people.wire import Member
+from steelyard_workbench.kit.basics import action_button
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import moment
@@ -86,8 +87,9 @@ class MemberSection(Section):
         """Show a member's role, and its changes."""
         self.new_role = pmui.Select(label="Role", options=list(ROLES), value=member.role, width=150)
         change = self.button("Change the role", partial(self._change, member), "Not changed.")
-        remove = pmui.Button(label="Remove …", variant="outlined", size="small", color="danger")
-        remove.on_click(lambda _: self.ask_to_remove(member))
+        remove = action_button(
+            "Remove …", lambda _: self.ask_to_remove(member), size="small", color="danger"
+        )
         self.open(heading(member.email), self.new_role, pn.Row(change, remove, self.close_button()))
 
     def ask_to_remove(self, member: Member) -> None:

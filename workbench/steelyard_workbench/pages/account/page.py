@@ -10,6 +10,7 @@ from panel.viewable import Viewable
 
 from steelyard.people.roles import ANYBODY, Role
 from steelyard.people.wire import CurrentSession
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.personal import PersonalPage, Section
 from steelyard_workbench.kit.session import role_of
 from steelyard_workbench.pages.account.api_keys import ApiKeys
@@ -46,7 +47,7 @@ class AccountPage(PersonalPage):
             value=self._chosen(),
         )
         pn.bind(self._on_choice, self.choice, watch=True)
-        self._body = pn.Column(self._shown(), sizing_mode="stretch_width")
+        self._body = stack(self._shown())
         return [self.choice, self._body]
 
     def on_session(self, *events: Any) -> None:

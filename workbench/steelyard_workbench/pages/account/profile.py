@@ -11,6 +11,7 @@ from panel.viewable import Viewable
 from steelyard.accounts.wire import AccountSummary
 from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.wire.storing import STORE_SENTENCES
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.download import Download, bounded
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.numbers import moment
@@ -68,7 +69,7 @@ class Profile(Section):
                 )
         views.append(facts(values))
         if not is_owner:
-            return pn.Column(*views, sizing_mode="stretch_width")
+            return stack(*views)
         self.called.value = account.user.name
         self.store = store_field(account.store)
         views += [
@@ -88,12 +89,14 @@ class Profile(Section):
         ]
         # That of the server itself is never deleted.
         if account.deletes_at is None and self.session.who.account_id != LOCAL_ACCOUNT:
-            delete = pmui.Button(
-                label="Delete the account …", variant="outlined", color="danger", size="small"
+            delete = action_button(
+                "Delete the account …",
+                lambda _: self.ask_to_delete(account),
+                color="danger",
+                size="small",
             )
-            delete.on_click(lambda _: self.ask_to_delete(account))
             views += [heading("Deletion"), pmui.Typography(_DELETION, variant="body2"), delete]
-        return pn.Column(*views, sizing_mode="stretch_width")
+        return stack(*views)
 
     def _download(self, label: str) -> Download:
         return Download(label, self.export, lambda: "account.zip")

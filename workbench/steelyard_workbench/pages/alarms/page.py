@@ -6,10 +6,10 @@ import asyncio
 from itertools import islice
 
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.alarms.wire import Alarm
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -70,12 +70,11 @@ class AlarmsPage(Page):
 
     def _show_raised(self, alarms: list[Alarm]) -> Viewable:
         if not alarms:
-            live = pmui.Button(label="Look at live answers", variant="outlined")
-            live.on_click(lambda _: self.session.open("live"))
+            live = action_button("Look at live answers", lambda _: self.session.open("live"))
             name = name_of(self.session)
             none = f"**No alarm is raised about {escape_markdown(name)}.**" if name else _NONE
             return empty(none, live, is_good=True)
-        return pn.Column(
+        return stack(
             *(
                 AlarmBand(
                     self.client,
@@ -84,8 +83,7 @@ class AlarmsPage(Page):
                     on_known=lambda: self.raised.refresh.start(quietly=True),
                 )
                 for alarm in alarms
-            ),
-            sizing_mode="stretch_width",
+            )
         )
 
     def _open_rows(self, rows: AnswerFilter) -> None:
@@ -106,8 +104,4 @@ def _show_cleared(alarms: list[Alarm]) -> Viewable:
         for alarm in alarms
     ]
     columns = ("model", "alarm", "raised", "cleared", "because")
-    return pn.Column(
-        heading("Cleared"),
-        table(columns, rows, label="Alarms that cleared"),
-        sizing_mode="stretch_width",
-    )
+    return stack(heading("Cleared"), table(columns, rows, label="Alarms that cleared"))

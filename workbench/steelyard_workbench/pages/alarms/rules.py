@@ -16,6 +16,7 @@ from steelyard.alarms.golden_wire import GoldenCheck, GoldenState
 from steelyard.alarms.wire import AlarmRule, AlarmRules, WatchedModel
 from steelyard.decisions.named import MODEL_PREFIX
 from steelyard.models.wire import GONE
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import ago, change_text
 from steelyard_workbench.kit.components.step_names import number_fields
@@ -69,20 +70,20 @@ class Rules(Section):
         return [*named, *families, *bases]
 
     def _show(self, alarm_rules: AlarmRules) -> Viewable:
-        ask = pmui.Button(label="Ask in the Playground", variant="outlined")
-        ask.on_click(lambda _: self.session.open("playground", named=""))
+        ask = action_button(
+            "Ask in the Playground", lambda _: self.session.open("playground", named="")
+        )
         watched = (
             show_watched(alarm_rules.watched) if alarm_rules.watched else empty(_NOT_WATCHED, ask)
         )
         removes = [self._removing(rule) for rule in alarm_rules.data if rule.updated_at is not None]
-        return pn.Column(
+        return stack(
             heading("What is watched now"),
             watched,
             heading("Rules"),
             show_rules(alarm_rules.data),
             pn.FlexBox(*removes, visible=bool(removes)),
             *(self._golden(each) for each in alarm_rules.golden),
-            sizing_mode="stretch_width",
         )
 
     def _golden(self, golden: GoldenState) -> Viewable:
@@ -92,7 +93,7 @@ class Rules(Section):
             "Check now", partial(self._check, golden.model), "Not checked.", variant="outlined"
         )
         check.disabled = is_running
-        return pn.Column(show_golden(golden), check, sizing_mode="stretch_width")
+        return stack(show_golden(golden), check)
 
     async def _check(self, model: str) -> None:
         await asyncio.to_thread(self.client.alarms.check_golden, model)
@@ -100,11 +101,12 @@ class Rules(Section):
         self.tell(f"{model} is asked its golden rows; the answers are compared once all are there.")
 
     def _removing(self, rule: AlarmRule) -> Viewable:
-        remove = pmui.Button(
-            label=f"Remove {_name_of(rule)} …", variant="outlined", size="small", color="danger"
+        return action_button(
+            f"Remove {_name_of(rule)} …",
+            lambda _: self.ask_to_remove(rule),
+            size="small",
+            color="danger",
         )
-        remove.on_click(lambda _: self.ask_to_remove(rule))
-        return remove
 
     def ask_to_remove(self, rule: AlarmRule) -> None:
         """Ask whether to remove a rule."""
@@ -168,12 +170,11 @@ class Rules(Section):
                 "every_hours": self.every_hours,
             },
         )
-        return pn.Column(
+        return stack(
             pn.FlexBox(self.model, self.enabled, align_items="center"),
             self.watches,
             number_fields(self.golden, self.every_hours, align_items="center"),
             number_fields(self.false_alarms, save, align_items="center"),
-            sizing_mode="stretch_width",
         )
 
     async def _save(self) -> None:
@@ -217,7 +218,7 @@ def show_rules(rules: Sequence[AlarmRule]) -> Viewable:
 def show_golden(golden: GoldenState) -> Viewable:
     """Show when a model's golden rows were checked, and what its checks found."""
     when = "not checked yet" if golden.checked_at is None else f"checked {ago(golden.checked_at)}"
-    return pn.Column(
+    return stack(
         heading(f"Golden rows of {golden.model}"),
         verdict(
             _golden_status(golden),
@@ -229,7 +230,6 @@ def show_golden(golden: GoldenState) -> Viewable:
             [_golden_row(check) for check in golden.checks],
             label=f"Checks of {golden.model}",
         ),
-        sizing_mode="stretch_width",
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import panel as pn
 import panel_material_ui as pmui
 import polars as pl
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.errors import DatasetDeletedError
@@ -19,6 +19,7 @@ from steelyard.evaluations.wire import (
     FlipKind,
     FlippedRecord,
 )
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.frame_table import (
     CHIPS,
@@ -60,7 +61,7 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
-class FlipBrowser(Viewer):
+class FlipBrowser(Boxed):
     """The changes of a comparison, by kind, of one ``decision`` or of all when it is empty.
 
     ``after``: id of the later evaluation, from whose dataset contexts come.
@@ -100,8 +101,8 @@ class FlipBrowser(Viewer):
         self.refresh = Task(self._refresh)
         pn.bind(self.refresh.on_event, self.kind, watch=True)
         self._said = pn.pane.HTML("", sizing_mode="stretch_width")
-        self._notes = pn.Column(sizing_mode="stretch_width")
-        self._read = pn.Column(sizing_mode="stretch_width")
+        self._notes = stack()
+        self._read = stack()
         self._open_place: int | None = None
         self.table = FrameTable(
             self._fetch,
@@ -114,19 +115,10 @@ class FlipBrowser(Viewer):
             page_size=_PAGE_ROWS,
             on_open=lambda row: self.read(int(row["place"])),
         )
-        self._table_box = pn.Column(self.table, sizing_mode="stretch_width")
-        self._box = pn.Column(
-            heading("What changed"),
-            self.kind,
-            self._said,
-            self._notes,
-            self._table_box,
-            self._read,
-            sizing_mode="stretch_width",
+        self._table_box = stack(self.table)
+        self._box = stack(
+            heading("What changed"), self.kind, self._said, self._notes, self._table_box, self._read
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     @property
     def shown(self) -> Sequence[FlippedRecord]:
@@ -237,8 +229,9 @@ class FlipBrowser(Viewer):
         if self._is_gone:
             notes.append(empty("The dataset was deleted, so the texts of these rows are gone."))
         if self.decision:
-            clear = pmui.Button(label="Changes of every decision", variant="outlined", size="small")
-            clear.on_click(lambda _: self.choose(""))
+            clear = action_button(
+                "Changes of every decision", lambda _: self.choose(""), size="small"
+            )
             notes.append(clear)
         self._notes[:] = notes
         self._table_box.visible = n > 0

@@ -17,6 +17,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Change, Evaluation, EvaluationComparison, Measures
 from steelyard.wire.measures import Measure, interval_text
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading, table
@@ -96,7 +97,7 @@ class ComparePage(Page):
         self._shown = ("", "", "")
         self._is_newest = False
         self._is_keeping = False
-        self._body = pn.Column(sizing_mode="stretch_width")
+        self._body = stack()
 
     def close(self) -> None:
         """Leave the page; running fetches are not shown, nor written into the address."""
@@ -159,16 +160,19 @@ class ComparePage(Page):
             chosen = choice.dataset_id
             views.append(dataset_select(self.session, choice.datasets, chosen, before="", after=""))
         if not choice.is_known and not choice.after:
-            return pn.Column(*views, no_dataset(choice.dataset_id), sizing_mode="stretch_width")
+            return stack(*views, no_dataset(choice.dataset_id))
         by_id = {evaluation.id: evaluation for evaluation in choice.evaluations}
         if len(by_id) < 2 and not all(pair):
-            go = pmui.Button(label="Evaluate models", variant="contained")
-            go.on_click(
-                lambda _: self.session.open("evaluations", dataset=choice.dataset_id, evaluation="")
+            go = action_button(
+                "Evaluate models",
+                lambda _: self.session.open(
+                    "evaluations", dataset=choice.dataset_id, evaluation=""
+                ),
+                variant="contained",
             )
             text = "Comparing takes two evaluations of this dataset that succeeded; there "
             text += "is one." if by_id else "are none."
-            return pn.Column(*views, empty(text, go), sizing_mode="stretch_width")
+            return stack(*views, empty(text, go))
         before, after = old_and_new(choice.evaluations, *pair)
         self._is_newest = not any(pair)
         self._keep(choice.dataset_id, before, after)
@@ -180,7 +184,7 @@ class ComparePage(Page):
         )
         self.part(self.comparison)
         await self.comparison.refresh()
-        return pn.Column(*views, self.comparison, sizing_mode="stretch_width")
+        return stack(*views, self.comparison)
 
     def _keep(self, dataset_id: str, before: str, after: str) -> None:
         """Write which pair is shown into the address."""
@@ -213,8 +217,9 @@ class ComparePage(Page):
                 field,
                 watch=True,
             )
-        swap = pmui.Button(label="Swap", variant="outlined")
-        swap.on_click(lambda _: self.session.param.update(before=after, after=before))
+        swap = action_button(
+            "Swap", lambda _: self.session.param.update(before=after, after=before)
+        )
         return pn.FlexBox(*fields, swap)
 
     async def _show(self, comparison: EvaluationComparison, before: str, after: str) -> Viewable:
@@ -230,12 +235,11 @@ class ComparePage(Page):
         )
         warnings += show_unpaired(comparison)
         measures = [name for name in MEASURES if change_of(comparison.overall, name) is not None]
-        return pn.Column(
+        return stack(
             *warnings,
             *self._overall(comparison, measures, after, sides),
             self.flips,
             *self._slices(comparison, measures, after),
-            sizing_mode="stretch_width",
         )
 
     def _fetch_sides(
@@ -275,8 +279,12 @@ class ComparePage(Page):
                         judged(name, change)[1],
                     )
                 )
-        rows_after = pmui.Button(label="Rows of the evaluation after", variant="text", size="small")
-        rows_after.on_click(lambda _: self._open_rows(RecordChoice(), after))
+        rows_after = action_button(
+            "Rows of the evaluation after",
+            lambda _: self._open_rows(RecordChoice(), after),
+            variant="text",
+            size="small",
+        )
         return [
             card(show_verdict(comparison), rows_after),
             table(
@@ -299,7 +307,7 @@ class ComparePage(Page):
             value=self._measure if self._measure in measures else measures[0],
             width=260,
         )
-        place = pn.Column(sizing_mode="stretch_width")
+        place = stack()
 
         def show(measure: str) -> None:
             self._measure = measure

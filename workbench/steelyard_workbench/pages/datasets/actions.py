@@ -9,11 +9,11 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -22,7 +22,7 @@ from steelyard_workbench.kit.states import failed
 from steelyard_workbench.kit.tasks import OneAtATime
 
 
-class DatasetActions(Viewer):
+class DatasetActions(Boxed):
     """Buttons of a dataset, after those of ``steps``; it is changed only where the user may."""
 
     def __init__(
@@ -39,17 +39,14 @@ class DatasetActions(Viewer):
         self.client, self._dataset = client, dataset
         self._on_changed, self._on_deleted = on_changed, on_deleted
         self.asked: Confirmation | None = None
-        self.problem = pn.Column(sizing_mode="stretch_width")
+        self.problem = stack()
         self.restore = OneAtATime(self._restore, "Not restored:", self.problem)
         self.archive = OneAtATime(self._archive, "Not archived:", self.problem)
         self._steps = list(steps)
         changes = self._changes() if may_change else []
         self.buttons = Choices(self._steps + changes, layout="row")
         self._dialog = pn.Column()
-        self._box = pn.Column(self.buttons, self.problem, self._dialog, sizing_mode="stretch_width")
-
-    def __panel__(self) -> Viewable:
-        return self._box
+        self._box = stack(self.buttons, self.problem, self._dialog)
 
     def _changes(self, *, may_change: bool = True) -> list[Choice]:
         is_archived = self._dataset.archived_at is not None

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import panel as pn
 import panel_material_ui as pmui
 import param
-from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.client.tables import (
@@ -30,6 +28,7 @@ from steelyard.client.tables import (
 )
 from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION, Dataset
 from steelyard.imports.encodings import Source
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.file_chooser import FileChooser
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.components.step_names import number_fields
@@ -59,7 +58,7 @@ _ABOUT_CSV = (
 )
 
 
-class ImportPanel(Viewer):
+class ImportPanel(Boxed):
     """Takes a file and makes rows of it.
 
     ``on_done`` is called with the dataset and the result of the import, in words. ``send`` keeps
@@ -105,24 +104,19 @@ class ImportPanel(Viewer):
             step=0.05,
             width=260,
         )
-        self.button = pmui.Button(label="Import", variant="contained")
-        self.button.on_click(self.send.on_event)
+        self.button = action_button("Import", self.send.on_event, variant="contained")
         self._progress = ProgressBar(label="Bytes sent", value=0, visible=False, width=320)
         # Drawn once there is a file.
-        self.form = pn.Column(visible=False, sizing_mode="stretch_width")
-        self.found = pn.Column(sizing_mode="stretch_width")
-        self.said = pn.Column(sizing_mode="stretch_width")
-        self._box = pn.Column(
+        self.form = stack(visible=False)
+        self.found = stack()
+        self.said = stack()
+        self._box = stack(
             empty(_ABOUT + (_ABOUT_CSV if dataset else "")),
             self.file,
             self.found,
             self.form,
             self.said,
-            sizing_mode="stretch_width",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     async def take(self, filename: str, data: bytes) -> None:
         """Look at a file; show its problems, or ask for its name."""

@@ -15,6 +15,7 @@ from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
 from steelyard_workbench.kit import corner
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.details import Details
@@ -164,7 +165,7 @@ class DatasetsPage(Page):
         # One that could not be loaded is tried again by the table itself.
         pn.bind(self._offer, self.list.param.total, watch=True)
         # The table comes in once it has rows: one that is built and hidden raises in the browser.
-        self._list_state = pn.Column(loading(4, "The datasets"), sizing_mode="stretch_width")
+        self._list_state = stack(loading(4, "The datasets"))
         self.importing = self._import_panel(None)
         adding = [section("Import a file", self.importing)] if self.session.may_change else []
         return [
@@ -183,8 +184,9 @@ class DatasetsPage(Page):
         if self._every.held([]) or self.list.has_failed:
             self._list_state[:] = [self.list]
         elif self._archived.value:
-            back = pmui.Button(label="Show the others", variant="outlined")
-            back.on_click(lambda _: self._archived.param.update(value=False))
+            back = action_button(
+                "Show the others", lambda _: self._archived.param.update(value=False)
+            )
             self._list_state[:] = [empty("No dataset is archived.", back)]
         else:
             self._list_state[:] = [empty(_NOTHING, *self._sample_buttons())]
@@ -193,15 +195,15 @@ class DatasetsPage(Page):
         """Return the button that loads a sample, for a role that may make datasets."""
         if not self.session.may_change:
             return []
-        visit, place = self.visit, pn.Column(sizing_mode="stretch_width")
+        visit, place = self.visit, stack()
 
         async def load() -> None:
             dataset = await asyncio.to_thread(load_sample, self.client)
             self._on_imported(dataset, f"Loaded: {dataset.name}, {dataset.rows:,} rows.", visit)
 
-        button = pmui.Button(label="Load the sample", variant="outlined")
-        button.on_click(
-            Write(load, "Not loaded:", place, refused="Load the sample", scope=visit).on_event
+        button = action_button(
+            "Load the sample",
+            Write(load, "Not loaded:", place, refused="Load the sample", scope=visit).on_event,
         )
         return [button, place]
 
@@ -242,18 +244,17 @@ class DatasetsPage(Page):
         # What is under the rows would keep the browser from them, and moves nothing when it comes.
         foot = Loaded("What can be done", fetched, self._show_foot, n_lines=1, is_late=True)
         doubts = Loaded("The labels to check", self._doubts, show_doubts, n_lines=1, is_late=True)
-        self.adding = pn.Column(sizing_mode="stretch_width", visible=False)
+        self.adding = stack(visible=False)
         return [
             self.part(head),
             self.adding,
             side_by_side(
-                pn.Column(self.bar, self.rows, sizing_mode="stretch_width"),
-                pn.Column(
+                stack(self.bar, self.rows),
+                stack(
                     unseen_heading("Labels and details"),
                     self.part(labels),
                     self.part(doubts),
                     self.part(foot),
-                    sizing_mode="stretch_width",
                 ),
                 least_width=640,
                 share=2.6,
@@ -301,10 +302,9 @@ class DatasetsPage(Page):
         ]
         if dataset.archived_at is None and self.session.may_change:
             shown.append(Choice("Add rows", self._turn_adding, look="outlined"))
-        return pn.Column(
+        return stack(
             pmui.Typography(size_text(dataset), variant="body2", sx={"color": token("muted")}),
             Choices(shown, layout="row"),
-            sizing_mode="stretch_width",
         )
 
     def _to_versions(self) -> None:
@@ -345,8 +345,7 @@ class DatasetsPage(Page):
         if not self._chosen.parts:
             return empty("The dataset has no rows.")
         filters = ", ".join(f"*{escape_markdown(text)}*" for text, _ in self._chosen.parts)
-        clear = pmui.Button(label="Clear the filter", variant="outlined")
-        clear.on_click(lambda _: self._clear())
+        clear = action_button("Clear the filter", lambda _: self._clear())
         return empty(f"No row matches {filters}.", clear)
 
     def _clear(self) -> None:

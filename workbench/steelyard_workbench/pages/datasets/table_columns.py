@@ -28,6 +28,7 @@ from steelyard.client.tables import (
     with_kind,
 )
 from steelyard.client.tables import Mapping as Columns
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.scheduling import schedule
@@ -139,9 +140,9 @@ class TableColumns(Viewer):
             for name, counts in values.items()
         }
         self._labels: dict[tuple[str, ...], Label] = {}
-        self._asked = pn.Column(sizing_mode="stretch_width")
-        self.shown = pn.Column(sizing_mode="stretch_width")
-        self._warned = pn.Column(sizing_mode="stretch_width")
+        self._asked = stack()
+        self.shown = stack()
+        self._warned = stack()
         self._lint = Task(self._look, "Could not check the wording.", self._warned, scope=scope)
         self.convert = Task(
             self._convert, "Could not make rows of the table.", self.shown, scope=scope
@@ -152,14 +153,13 @@ class TableColumns(Viewer):
             pn.bind(self._again, widget, watch=True)
 
     def __panel__(self) -> Viewable:
-        return pn.Column(
+        return stack(
             verdict("good", "A table:", f"{escape_markdown(self._read.table.read_as)}."),
             *_show_notes("How it was read:", self._read.table.notes),
             pn.FlexBox(self.context, self.labels),
             self._asked,
             self._warned,
             self.shown,
-            sizing_mode="stretch_width",
         )
 
     @property

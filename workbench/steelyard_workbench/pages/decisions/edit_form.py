@@ -8,13 +8,13 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.client.model_choices import ModelChoice
 from steelyard.errors import InvalidRequestError
 from steelyard.named.files import content_of
 from steelyard.named.wire import NamedVersion
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
@@ -36,7 +36,7 @@ _WORDS = ("id", "kind", "question", "outcomes", "rubric", "statement", "opposite
 _FIRST = {"id": "answer", "kind": "binary"}
 
 
-class EditForm(Viewer):
+class EditForm(Boxed):
     """Fields of a version, with the linter's warnings and the price of a request.
 
     They hold ``base`` or, of a new decision, whose name is a field, ``content`` at first.
@@ -72,9 +72,9 @@ class EditForm(Viewer):
         )
         #: By form, the probability from which its answers act.
         self.act_from: dict[DecisionForm, pmui.TextInput] = {}
-        self._form_box = pn.Column(sizing_mode="stretch_width")
-        self.checks = pn.Column(sizing_mode="stretch_width")
-        self._place = pn.Column(sizing_mode="stretch_width")
+        self._form_box = stack()
+        self.checks = stack()
+        self._place = stack()
         super().__init__()
         self.check = Task(self._check, on_failure=self._show_refusal, scope=scope)
         fields = {"name": self.new_name}
@@ -96,16 +96,11 @@ class EditForm(Viewer):
         self._box = card(
             heading(f"A new version, from version {base.version}" if base else "A new decision"),
             self.new_name,
-            side_by_side(
-                self._form_box, pn.Column(self.model, self.checks, sizing_mode="stretch_width")
-            ),
+            side_by_side(self._form_box, stack(self.model, self.checks)),
             self.note,
             self._place,
             pn.FlexBox(*buttons, self.staging, align_items="center"),
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     def content(self) -> dict[str, Any]:
         """Return the version's content; parts without a field stay.

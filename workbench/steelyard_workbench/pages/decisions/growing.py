@@ -8,6 +8,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import ago
@@ -55,7 +56,7 @@ def growth_card(page: OnePartPage, looked: Looked) -> Viewable:
         value="" if policy is None else policy.max_price_usd or "",
         width=290,
     )
-    place = pn.Column(sizing_mode="stretch_width")
+    place = stack()
 
     def grow() -> None:
         unchanged = (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.evaluations.wire import Change
 from steelyard.named.comparison_wire import ComparisonResult, NamedComparison
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.facts import table
 from steelyard_workbench.kit.components.numbers import change_text, is_free, measure_text
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -126,7 +126,7 @@ def comparison_figures(result: ComparisonResult) -> Viewable:
                 numbers=(1,),
             ),
         ]
-    return pn.Column(*reasons, *tables, sizing_mode="stretch_width")
+    return stack(*reasons, *tables)
 
 
 def _points(share: float) -> str:

@@ -16,6 +16,7 @@ from steelyard.errors import InvalidRequestError, SteelyardError
 from steelyard.named.comparison_wire import NamedComparison
 from steelyard.named.files import content_of, write_file
 from steelyard.named.wire import NamedVersion
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.copy_text import CopyText
@@ -82,7 +83,7 @@ class DecisionsPage(OnePartPage):
     def content(self) -> list[Viewable]:
         """Return the list, or the decision that is chosen."""
         #: What is under way above what is shown: a form, or rows that are tried.
-        self.work = pn.Column(sizing_mode="stretch_width")
+        self.work = stack()
         self.dialog = pn.Column()
         self.moves = Moves(self.client, self.dialog, self.refresh)
         #: The version beside production, 0: the one that is to replace it; and the price agreed to.
@@ -142,7 +143,7 @@ class DecisionsPage(OnePartPage):
                 NamedListing(listed.archived, {}), self._open, label="Archived"
             )
             shown += [heading("Archived"), archived]
-        return pn.Column(*shown, sizing_mode="stretch_width")
+        return stack(*shown)
 
     def _new(self, wording: Mapping[str, Any] | None = None) -> None:
         """Show the form of a new decision, filled in by another page."""
@@ -227,7 +228,7 @@ class DecisionsPage(OnePartPage):
             self.session.view = ""
             self.work[:] = [self._code(looked)]
         named, decision = self.client.named_decisions, looked.decision
-        place = pn.Column(sizing_mode="stretch_width")
+        place = stack()
         shown: list[Viewable] = [self._week(looked)]
         if decision.archived_at is not None:
             back = partial(named.archive, decision.name, archived=False)
@@ -235,7 +236,7 @@ class DecisionsPage(OnePartPage):
             shown += [self.button("Bring it back", back, place), place]
         for alarm in looked.alarms:
             shown.append(verdict("bad", "Drift.", escape_markdown(everyday(alarm.message))))
-        return pn.Column(
+        return stack(
             *shown,
             show_beside(looked),
             self._verdict(looked),
@@ -243,7 +244,6 @@ class DecisionsPage(OnePartPage):
             *self._true_shares(looked),
             growth_card(self, looked),
             _closed("Details", self._details(looked)),
-            sizing_mode="stretch_width",
         )
 
     def _week(self, looked: Looked) -> Viewable:
@@ -276,7 +276,7 @@ class DecisionsPage(OnePartPage):
     def _verdict(self, looked: Looked) -> Viewable:
         """Return how the version beside stands, and the buttons that this allows."""
         moves, other, comparison = self.moves, looked.beside, looked.comparison
-        place = pn.Column(sizing_mode="stretch_width")
+        place = stack()
         number = looked.decision.latest if other is None else other.version
         status, sentence, basis = judge(number, comparison)
         result = None if comparison is None else comparison.result
@@ -357,9 +357,7 @@ class DecisionsPage(OnePartPage):
     def _opens(
         self, label: str, do: Callable[[], object], variant: str = "outlined"
     ) -> pmui.Button:
-        button = pmui.Button(label=label, variant=variant)
-        button.on_click(lambda _: do())
-        return button
+        return action_button(label, lambda _: do(), variant=variant)
 
     def _show_code(self) -> None:
         if self.looked is not None:
@@ -387,7 +385,7 @@ class DecisionsPage(OnePartPage):
     def _details(self, looked: Looked) -> Viewable:
         """Return further facts, links to its own pages, and archiving."""
         decision, week = looked.decision, looked.summary
-        place = pn.Column(sizing_mode="stretch_width")
+        place = stack()
         head = {
             "description": ("What it is for", decision.description),
             "owner": ("Owner", decision.owner),
@@ -422,9 +420,7 @@ class DecisionsPage(OnePartPage):
             links.append(Choice("Archive…", archive, look="danger"))
         row = Choices(links, layout="row", is_small=True)
         button = self.button("Save these", save, place)
-        return pn.Column(
-            *fields.values(), store, button, place, facts(about), row, sizing_mode="stretch_width"
-        )
+        return stack(*fields.values(), store, button, place, facts(about), row)
 
     def _go(self, page: str) -> None:
         """Open another page on this decision's rows."""

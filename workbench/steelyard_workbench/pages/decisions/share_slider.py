@@ -12,6 +12,7 @@ from steelyard.decision_log.wire import DecisionSummary
 from steelyard.decisions.named import PRODUCTION
 from steelyard.named.splitting import MIN_SEEN
 from steelyard.named.wire import NamedShare
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.numbers import ago, ahead, percent_text, share_text
@@ -55,7 +56,7 @@ def share_card(page: OnePartPage, looked: Looked) -> Viewable:
     reason = pmui.TextInput(
         label="Why, for the history (may be empty)", sizing_mode="stretch_width", max_width=330
     )
-    place = pn.Column(sizing_mode="stretch_width")
+    place = stack()
 
     def send() -> None:
         why = typed(reason) or None

@@ -8,12 +8,12 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.client.switches import settle, version_with_model
 from steelyard.errors import InvalidRequestError
 from steelyard.named.comparison_wire import ComparisonEstimate, NamedComparison
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.model_fields import offer_models
@@ -31,7 +31,7 @@ _MOST = 1_000
 SETTLE = "Review what would settle it"
 
 
-class SwitchForm(Viewer):
+class SwitchForm(Boxed):
     """Asks for another model, says what asking it costs, and asks both about recorded texts."""
 
     def __init__(
@@ -51,14 +51,12 @@ class SwitchForm(Viewer):
         )
         #: The model and the days of which the price was shown, and the price.
         self._agreed: tuple[str, int, str] | None = None
-        self._place = pn.Column(sizing_mode="stretch_width")
+        self._place = stack()
         super().__init__()
         self.fill = Task(self._fill, not_loaded("The models"), self._place, scope=scope)
         ask = Write(self._ask, "Not asked:", self._place, scope=scope)
-        self.button = pmui.Button(label="Say what it costs", variant="contained")
-        self.button.on_click(ask.on_event)
-        leave = pmui.Button(label="Leave it", variant="text")
-        leave.on_click(lambda _: on_leave())
+        self.button = action_button("Say what it costs", ask.on_event, variant="contained")
+        leave = action_button("Leave it", lambda _: on_leave(), variant="text")
         for field in (self.model, self.days):
             pn.bind(self._forget, field, watch=True)
         self.fill.start()
@@ -73,9 +71,6 @@ class SwitchForm(Viewer):
             self._place,
             pn.FlexBox(self.button, leave),
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     async def _fill(self) -> None:
         choices = await asyncio.to_thread(self._client.models.choices)
@@ -130,9 +125,7 @@ def settle_button(page: OnePartPage, comparison: NamedComparison, place: pn.Colu
                 draft=draft.id,
             )
 
-    button = pmui.Button(label=SETTLE, variant="outlined")
-    button.on_click(Write(do, "Not opened:", place, scope=page.visit).on_event)
-    return button
+    return action_button(SETTLE, Write(do, "Not opened:", place, scope=page.visit).on_event)
 
 
 def _cost_text(estimate: ComparisonEstimate) -> str:

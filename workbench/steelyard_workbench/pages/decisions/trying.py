@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.answers import DecideAnswer, expected_of
 from steelyard.errors import InvalidRequestError, NoRowsError
 from steelyard.named.wire import NamedDecision
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
@@ -37,7 +38,7 @@ class TriedRow(NamedTuple):
     answers: tuple[DecideAnswer, DecideAnswer]
 
 
-class TryRows(Viewer):
+class TryRows(Boxed):
     """Asks both versions about the same texts, and shows where they differ."""
 
     def __init__(
@@ -65,7 +66,7 @@ class TryRows(Viewer):
             visible=False,
             sizing_mode="stretch_width",
         )
-        self.result = pn.Column(sizing_mode="stretch_width")
+        self.result = stack()
         self.rows: list[TriedRow] = []
         super().__init__()
         self.ask = Task(self._ask, "Not tried:", self.result, can_retry=False, scope=scope)
@@ -78,9 +79,6 @@ class TryRows(Viewer):
             self.bar,
             self.result,
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     async def _ask(self) -> None:
         self.rows, refusal = [], None

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import panel as pn
 import panel_material_ui as pmui
 import param
 from bokeh.models import ColumnDataSource, NumeralTickFormatter
@@ -16,6 +15,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.client.display_evaluations import MEASURES, measure_of
 from steelyard.evaluations.wire import Evaluation, Measures
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
@@ -56,12 +56,12 @@ class RunsOverTime(Viewer):
         self._client, self._dataset_id, self._open = client, dataset_id, open_
         self._measured: dict[str, Measures] = {}
         self.measure = pmui.Select(label="Measure", options=[], width=240, size="small")
-        self._place = pn.Column(sizing_mode="stretch_width")
+        self._place = stack()
         super().__init__()
         self.part: Loaded[list[FinishedRun]] = Loaded("The runs over time", self._fetch, self._show)
 
     def __panel__(self) -> Viewable:
-        return pn.Column(heading("Runs over time"), self.part, sizing_mode="stretch_width")
+        return stack(heading("Runs over time"), self.part)
 
     def _fetch(self) -> list[FinishedRun]:
         """Return the newest runs, the oldest first; an evaluation's measures never change."""
@@ -86,7 +86,7 @@ class RunsOverTime(Viewer):
             value=measure if measure in there else there[0],
         )
         self._draw(runs)
-        return pn.Column(self.measure, self._place, sizing_mode="stretch_width")
+        return stack(self.measure, self._place)
 
     @param.depends("measure.value", watch=True)
     def _on_measure(self) -> None:

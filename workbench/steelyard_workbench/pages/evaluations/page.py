@@ -18,6 +18,7 @@ from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import DatasetDeletedError, NotFoundError, SteelyardError
 from steelyard.evaluations.wire import ENDED, Evaluation
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.cards import behind_button
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
@@ -62,7 +63,7 @@ class EvaluationsPage(Page):
         self.over_time: RunsOverTime | None = None
         self.opened: OpenedEvaluation | None = None
         self.waiting: EvaluationLine | None = None
-        self._body = pn.Column(sizing_mode="stretch_width")
+        self._body = stack()
 
     def build(self) -> list[Viewable]:
         """Return the list or the opened evaluation."""
@@ -124,12 +125,11 @@ class EvaluationsPage(Page):
         known = {dataset.id: dataset for dataset in datasets}
         select = dataset_select(self.session, datasets, chosen, query="", view="")
         if chosen not in known:
-            return pn.Column(select, no_dataset(chosen), sizing_mode="stretch_width")
+            return stack(select, no_dataset(chosen))
         if known[chosen].split.evaluation == 0:
-            return pn.Column(
+            return stack(
                 select,
                 empty("This dataset has no rows for the check, so nothing can be scored on it."),
-                sizing_mode="stretch_width",
             )
         self.list = EvaluationList(self.client, chosen, self._open_evaluation, self.visit)
         self.form = EvaluationForm(self.client, chosen, self.list.part.refresh)
@@ -141,12 +141,11 @@ class EvaluationsPage(Page):
         # Without a result the page begins with what makes one.
         evaluate, self.form_box = behind_button("Evaluate a model", self.form)
         self.form_box.visible = not self.list.lines
-        return pn.Column(
+        return stack(
             pn.FlexBox(select, evaluate, align_items="center"),
             self.form_box,
             self.list,
             self.over_time,
-            sizing_mode="stretch_width",
         )
 
     def _open_evaluation(self, evaluation_id: str) -> None:
@@ -174,7 +173,7 @@ class EvaluationsPage(Page):
                 if self.waiting is not None
                 else "It has no figures. Press *Retry* to go on from what was scored."
             )
-            return pn.Column(line, empty(text), sizing_mode="stretch_width")
+            return stack(line, empty(text))
         self.waiting = None
         self.opened = OpenedEvaluation(
             self.client,
@@ -199,14 +198,15 @@ class EvaluationsPage(Page):
             return [pmui.Typography(text, variant="body2")]
         others = {name_of(evaluation): evaluation.id for evaluation in scored.others}
         select = pmui.Select(label="Compare with", options=others, width=340, size="small")
-        button = pmui.Button(label="Compare", variant="outlined", size="small")
-        button.on_click(
+        button = action_button(
+            "Compare",
             lambda _: self.session.open(
                 "compare",
                 dataset=scored.evaluation.dataset_id,
                 before=select.value,
                 after=scored.evaluation.id,
-            )
+            ),
+            size="small",
         )
         return [select, button]
 

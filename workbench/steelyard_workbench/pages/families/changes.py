@@ -28,6 +28,7 @@ from steelyard.errors import (
 )
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, ModelVersion
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
@@ -80,7 +81,7 @@ class FamilyChanges(Viewer):
         self.forbidden = ""
         self.dialog: Confirmation | None = None
         self.loaded: Loaded[Seen] = Loaded("The model line", self._fetch, self._show, n_lines=8)
-        self.notes = pn.Column(sizing_mode="stretch_width")
+        self.notes = stack()
         self._dialog_place = pn.Column()
 
     @property

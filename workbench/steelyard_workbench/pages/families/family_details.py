@@ -13,6 +13,7 @@ from steelyard.client.display_families import describe_family
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import DeletedModelVersion, Family, ModelVersion
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -57,11 +58,10 @@ class FamilyDetails(Serving, LineMoves):
         """Return the details: the served model, switches, the check in figures, and the past."""
         return [
             _beside(
-                pn.Column(
+                stack(
                     *self._now(family, seen.dataset),
                     *self._chosen(family, seen),
                     *self._past(family, seen),
-                    sizing_mode="stretch_width",
                 ),
                 self._family_actions(family),
             )
@@ -114,13 +114,12 @@ class FamilyDetails(Serving, LineMoves):
             "Delete the model line…", self.ask_delete, _why_not_delete(family), is_harmful=True
         )
         name = escape_markdown(family.id)
-        return pn.Column(
+        return stack(
             switch,
             _sentence(f"When off, requests to {name} are refused. Its models and data stay."),
             warm,
             _sentence("Kept warm, its model stays loaded: no call waits until it is."),
             delete,
-            sizing_mode="stretch_width",
         )
 
     def _past(self, family: Family, seen: Seen) -> list[Viewable]:
@@ -237,23 +236,26 @@ class FamilyDetails(Serving, LineMoves):
             is_harmful=True,
         )
         name = escape_markdown(model.ref)
-        return pn.Column(
+        return stack(
             pmui.FlexBox(switch, warm, back, delete),
             _sentence(
                 f"Its own switch answers calls to {name} by its number, whatever the model line answers by. "
                 f"Its own keep warm keeps it loaded for them."
             ),
-            sizing_mode="stretch_width",
         )
 
     def _links(self, job: Job) -> Viewable:
-        follow = pmui.Button(label="Follow its fine-tune", variant="text")
-        follow.on_click(lambda _: self._session.open("jobs", job=job.id))
+        follow = action_button(
+            "Follow its fine-tune", lambda _: self._session.open("jobs", job=job.id), variant="text"
+        )
         links = [follow]
         evaluation = job.dataset_evaluation
         if isinstance(evaluation, Evaluation):
-            opened = pmui.Button(label="Open its evaluation", variant="text")
-            opened.on_click(lambda _: self._session.open("evaluations", evaluation=evaluation.id))
+            opened = action_button(
+                "Open its evaluation",
+                lambda _: self._session.open("evaluations", evaluation=evaluation.id),
+                variant="text",
+            )
             links.append(opened)
         return pmui.Row(*links)
 
@@ -270,26 +272,20 @@ class FamilyDetails(Serving, LineMoves):
         lacking = [*([self.forbidden] if self.forbidden else []), *reasons]
         if lacking:
             return refused_button(label, lacking)
-        button = pmui.Button(
-            label=label,
+        return action_button(
+            label,
+            Write(act).on_event,
             variant="contained" if is_first else "outlined",
             color="danger" if is_harmful else "primary",
         )
-        button.on_click(Write(act).on_event)
-        return button
 
 
 def _beside(shown: Viewable, controls: Viewable) -> Viewable:
     """Return a view with its controls beside it, which stay in sight; above it where narrow."""
     return pn.Row(
-        pn.Column(
-            shown,
-            sizing_mode="stretch_width",
-            styles={"flex": "1 1 460px", "min-width": "0", "width": "auto"},
-        ),
-        pn.Column(
+        stack(shown, styles={"flex": "1 1 460px", "min-width": "0", "width": "auto"}),
+        stack(
             controls,
-            sizing_mode="stretch_width",
             # The lines are wrapped upwards, so that the end of each is its top.
             styles={
                 "flex": "0 1 280px",

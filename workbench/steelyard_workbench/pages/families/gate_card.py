@@ -31,6 +31,7 @@ from steelyard.evaluations.measures.gate_rules import (
     NEW_WORSE,
     NO_GAIN,
 )
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.pages.families.number_line import Line, number_line
@@ -105,7 +106,7 @@ def show_gate(
         parts.append(
             pmui.Typography(f"{gate.unlisted:,} more slices were looked at.", variant="body2")
         )
-    return pn.Column(*parts, sizing_mode="stretch_width")
+    return stack(*parts)
 
 
 def _list(sentences: list[str]) -> Viewable:
@@ -193,16 +194,16 @@ def _flips(gate: Gate, open_rows: Callable[[HeldOutRequest], None]) -> list[View
         words = _GROUPS.get(name, name)
         buttons = []
         for flip, count in (("broken", group.flips.broken), ("fixed", group.flips.fixed)):
-            button = pmui.Button(
-                label=f"{count:,} {flip} of {group.decisions:,} {words}",
-                variant="outlined",
+            button = action_button(
+                f"{count:,} {flip} of {group.decisions:,} {words}",
+                _opener(open_rows, HeldOutRequest(group=name, flip=flip)),
                 size="small",
                 disabled=count == 0,
             )
-            button.on_click(_opener(open_rows, HeldOutRequest(group=name, flip=flip)))
             buttons.append(button)
-        every = pmui.Button(label=f"All {words}", variant="outlined", size="small")
-        every.on_click(_opener(open_rows, HeldOutRequest(group=name)))
+        every = action_button(
+            f"All {words}", _opener(open_rows, HeldOutRequest(group=name)), size="small"
+        )
         rows.append(pmui.Row(*buttons, every))
     return rows
 

@@ -9,12 +9,12 @@ import panel as pn
 import panel_material_ui as pmui
 import polars as pl
 from msgspec import UNSET
-from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Evaluation, EvaluationRecord, JobRecord, RecordGroup
 from steelyard.families.fine_tune_wire import Job
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -68,7 +68,7 @@ _WIDTHS = {
 }
 
 
-class HeldOutRows(Viewer):
+class HeldOutRows(Boxed):
     """The held-out decisions of a fine-tune, before and after.
 
     ``against``: whose answers its gate compared with, its parent's or the base's.
@@ -112,19 +112,15 @@ class HeldOutRows(Viewer):
             wrapped=("context",),
             on_open=lambda row: self.show_row(row["row"]),
         )
-        self.none = pn.Column(sizing_mode="stretch_width")
-        self.row = pn.Column(sizing_mode="stretch_width")
-        self._box = pn.Column(
+        self.none = stack()
+        self.row = stack()
+        self._box = stack(
             heading("Rows for the check", level=3),
             pmui.Row(*self.filters.values(), self.number),
             self.none,
             self.table,
             self.row,
-            sizing_mode="stretch_width",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     def on_key(self, action: str) -> bool:
         """Go into the rows by keys; return whether there was a use for one."""
@@ -244,8 +240,7 @@ class HeldOutRows(Viewer):
                 for field in self.filters.values()
                 if field.value
             ]
-            clear = pmui.Button(label="Clear the filter", variant="contained")
-            clear.on_click(lambda _: self._clear())
+            clear = action_button("Clear the filter", lambda _: self._clear(), variant="contained")
             which = " and ".join(fields)
             self.none[:] = [empty(f"0 of {self._frame.height:,} rows: {which}.", clear)]
 

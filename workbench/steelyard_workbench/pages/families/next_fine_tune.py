@@ -6,15 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-import panel as pn
 import panel_material_ui as pmui
 import param
-from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.wire import Family
 from steelyard.models.wire import Model
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.states import loading
@@ -43,7 +42,7 @@ def base_of(family: Family, models: Sequence[Model]) -> str | None:
     return next((model.family for model in models if model.id == start), None)
 
 
-class NextFineTune(Viewer):
+class NextFineTune(Boxed):
     """The plan of the next fine-tune, on the family's base model or on another that is chosen.
 
     ``told`` is what it would cost as it is chosen; ``None`` until the server has told.
@@ -68,10 +67,10 @@ class NextFineTune(Viewer):
             margin=(10, 10, 5, 10),  # its label stands above its frame, and the dialog ends there
         )
         super().__init__()
-        self.place = pn.Column(sizing_mode="stretch_width")
+        self.place = stack()
         self.estimate = Task(self._estimate, not_loaded("The plan"), self.place, can_retry=False)
         rival = "that base model" if family.latest is None else family.latest.ref
-        self._box = pn.Column(
+        self._box = stack(
             self.base,
             pmui.Typography(
                 "On another base model its next model is trained on every row, from that base model "
@@ -81,11 +80,7 @@ class NextFineTune(Viewer):
                 margin=(0, 10, 8, 10),
             ),
             self.place,
-            sizing_mode="stretch_width",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     @property
     def action(self) -> str:

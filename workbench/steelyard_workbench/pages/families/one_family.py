@@ -15,6 +15,7 @@ from steelyard.errors import SteelyardError
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.choices import Choice as Steps
 from steelyard_workbench.kit.components.choices import Choices
@@ -84,16 +85,11 @@ class OneFamily(FamilyDetails):
         self.begin_continue = Write(self.ask_continue)
         self.begin_naming = Write(self._name_it, "Not opened:", self.notes)
         self.begin_switch_on = Write(lambda: self.switch(True))
-        self.rows_place = pn.Column(sizing_mode="stretch_width")
+        self.rows_place = stack()
         self.show_rows = Task(self._show_rows)
         self.look = Task(self._look, on_failure=leave_to_banner)
         self.arrive = Task(self._arrive)
-        self._box = pn.Column(
-            self.notes,
-            self.loaded,
-            self._dialog_place,
-            sizing_mode="stretch_width",
-        )
+        self._box = stack(self.notes, self.loaded, self._dialog_place)
 
     def __panel__(self) -> Viewable:
         return self._box
@@ -207,16 +203,15 @@ class OneFamily(FamilyDetails):
             is_open=self._is_detailed,
             on_open=self._note_open,
         )
-        return pn.Column(
+        return stack(
             card(*shown),
             side_by_side(
-                pn.Column(*self._changes(seen), self.rows_place, sizing_mode="stretch_width"),
+                stack(*self._changes(seen), self.rows_place),
                 self._line(family, seen),
                 least_width=600,
                 share=1.7,
             ),
             self.details,
-            sizing_mode="stretch_width",
         )
 
     def _note_open(self, is_open: bool) -> None:
@@ -260,10 +255,9 @@ class OneFamily(FamilyDetails):
             steps.insert(0, Steps("Switch on", self.begin_switch_on.start, look="filled"))
         base = family.origin if seen.job is None else seen.job.model
         note = f"Asked in words that it was not trained on, it answers as {base} does."
-        return pn.Column(
+        return stack(
             Choices(steps, layout="row"),
             pmui.Typography(note, variant="caption", margin=(0, 10), sx={"color": token("muted")}),
-            sizing_mode="stretch_width",
         )
 
     def _why_not_continue(self, family: Family) -> list[str]:

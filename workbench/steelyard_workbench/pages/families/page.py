@@ -11,6 +11,7 @@ from panel.viewable import Viewable
 from steelyard.datasets.wire import Dataset
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, FamilyList
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import ago, percent_text
@@ -92,21 +93,24 @@ class FamiliesPage(Page):
                 "each newer version passes a check before it answers."
             )
         search = pmui.TextInput(label="Find by name", width=260)
-        place = pn.Column(sizing_mode="stretch_width")
+        place = stack()
 
         def fill(text: str) -> None:
             matching = [family for family in families.data if text.lower() in family.id]
             place[:] = self._table(matching)
             if not matching:
-                clear = pmui.Button(label="Clear the search", variant="contained")
-                clear.on_click(lambda _: search.param.update(value="", value_input=""))
+                clear = action_button(
+                    "Clear the search",
+                    lambda _: search.param.update(value="", value_input=""),
+                    variant="contained",
+                )
                 named = escape_markdown(text)
                 none_match = f"0 of {len(families.data)} model lines have “{named}” in their name."
                 place[:] = [empty(none_match, clear)]
 
         pn.bind(fill, search.param.value_input, watch=True)
         fill("")
-        return pn.Column(search, place, sizing_mode="stretch_width")
+        return stack(search, place)
 
     def show_start(self, datasets: list[Dataset]) -> Viewable:
         """Show the form of a new family."""

@@ -7,16 +7,16 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import panel as pn
 import panel_material_ui as pmui
 import param
 from msgspec import UNSET
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.wire import MAX_LORA_RANK
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.facts import facts
 from steelyard_workbench.kit.components.numbers import is_free
@@ -64,7 +64,7 @@ def show_estimate(estimate: FineTuneEstimate, seconds: float | None) -> Viewable
     )
 
 
-class FamilyForm(Viewer):
+class FamilyForm(Boxed):
     """The fields of a new family; ``chosen`` is the id of its first dataset."""
 
     def __init__(
@@ -92,7 +92,7 @@ class FamilyForm(Viewer):
         )
         self.seed = pmui.TextInput(label="Random start (seed, optional)", width=150)
         super().__init__()
-        self.place = pn.Column(sizing_mode="stretch_width")
+        self.place = stack()
         self._by_name = {
             "dataset_id": self.dataset,
             "family": self.family,
@@ -109,23 +109,20 @@ class FamilyForm(Viewer):
             scope=scope,
             fields=self._by_name,
         )
-        self.estimate_button = pmui.Button(label="Show the plan", variant="contained")
-        self.estimate_button.on_click(self.estimate.on_event)
+        self.estimate_button = action_button(
+            "Show the plan", self.estimate.on_event, variant="contained"
+        )
         #: The start at the price that was shown, with the fields as they were then.
         self._offer: Write[[], None] | None = None
         self._offered = Scope()
-        self._box = pn.Column(
+        self._box = stack(
             pmui.Row(self.dataset, self.family),
             Details(
                 lambda: [pmui.Row(self.heads, self.rank, self.seed)], "how it is trained"
             ).__panel__(),
             self.estimate_button,
             self.place,
-            sizing_mode="stretch_width",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     async def _estimate(self) -> None:
         self._take_back()
@@ -138,7 +135,7 @@ class FamilyForm(Viewer):
             fetch_expected, self._client, estimate.steps, is_adapting="lora_rank" in training
         )
         self._offered = Scope(self._scope)
-        place = pn.Column(sizing_mode="stretch_width")
+        place = stack()
         self._offer = Write(
             lambda: self._create(fields, training, estimate),
             f"Not started: the model line {fields['family']}.",
@@ -147,11 +144,11 @@ class FamilyForm(Viewer):
             scope=self._offered,
             fields=self._by_name,
         )
-        self.start_button = pmui.Button(
-            label="Start" if is_free(estimate.price_usd) else f"Start for {estimate.price_usd} USD",
+        self.start_button = action_button(
+            "Start" if is_free(estimate.price_usd) else f"Start for {estimate.price_usd} USD",
+            self.start,
             variant="contained",
         )
-        self.start_button.on_click(self.start)
         place[:] = [show_estimate(estimate, seconds), self.start_button]
         self.place[:] = [place]
         self.estimate_button.variant = "outlined"  # the start is next

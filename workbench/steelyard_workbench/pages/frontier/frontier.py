@@ -16,6 +16,7 @@ from steelyard.client import Client
 from steelyard.evaluations.frontier_wire import Frontier
 from steelyard.evaluations.wire import ConfusionMatrix, DecisionMeasures
 from steelyard.wire.decoding import decode
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.facts import heading
@@ -71,24 +72,15 @@ class FrontierPanel(Viewer):
             max_length=ANY_LENGTH,
             sizing_mode="stretch_width",
         )
-        self._costs = pn.Column(
-            number_fields(self.decision, self.false_yes, self.false_no),
-            self.matrix,
-            sizing_mode="stretch_width",
-            visible=False,
+        self._costs = stack(
+            number_fields(self.decision, self.false_yes, self.false_no), self.matrix, visible=False
         )
         self.controls = pn.FlexBox(self.measure, self.axis, align_items="flex-end", visible=False)
         super().__init__()
         self.part: Loaded[Frontier | str] = Loaded("The models", self._fetch, self.show)
 
     def __panel__(self) -> Viewable:
-        return pn.Column(
-            heading("Which model to take"),
-            self.controls,
-            self._costs,
-            self.part,
-            sizing_mode="stretch_width",
-        )
+        return stack(heading("Which model to take"), self.controls, self._costs, self.part)
 
     def _fetch(self) -> Frontier | str:
         """Return the frontier, or the mistake in the costs."""
@@ -134,7 +126,7 @@ class FrontierPanel(Viewer):
             by_price, by_time = (_tells_apart(frontier, axis) for axis in AXES)
             self.axis.value = "latency" if by_time and not by_price else "price"
         self.controls.visible = True
-        self._figure = pn.Column(sizing_mode="stretch_width")
+        self._figure = stack()
         self._draw(frontier)
         return self._figure
 
@@ -200,9 +192,7 @@ class FrontierPanel(Viewer):
         self._figure[:] = [*shown, pmui.Typography(text, variant="body2"), data]
 
     def _evaluate_button(self) -> Viewable:
-        button = pmui.Button(label="Evaluate a model", variant="contained")
-        button.on_click(lambda _: self._on_evaluate())
-        return button
+        return action_button("Evaluate a model", lambda _: self._on_evaluate(), variant="contained")
 
     @param.depends("axis.value", watch=True)
     def _on_axis(self) -> None:

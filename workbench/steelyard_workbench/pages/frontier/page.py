@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.one_part_page import OnePartPage
 from steelyard_workbench.kit.session import Session
@@ -57,12 +56,15 @@ class FrontierPage(OnePartPage):
         known = {dataset.id: dataset for dataset in datasets}
         select = dataset_select(self.session, datasets, chosen)
         if chosen not in known:
-            return pn.Column(select, no_dataset(chosen), sizing_mode="stretch_width")
+            return stack(select, no_dataset(chosen))
         if known[chosen].method != "sft":
             text = "This dataset has rewards and no labels, which this page needs."
-            go = pmui.Button(label="Compare two models", variant="contained")
-            go.on_click(lambda _: self.session.open("compare", dataset=chosen))
-            return pn.Column(select, empty(text, go), sizing_mode="stretch_width")
+            go = action_button(
+                "Compare two models",
+                lambda _: self.session.open("compare", dataset=chosen),
+                variant="contained",
+            )
+            return stack(select, empty(text, go))
         self.frontier = FrontierPanel(
             self.client,
             chosen,
@@ -71,7 +73,7 @@ class FrontierPage(OnePartPage):
         )
         self.part(self.frontier.part)
         await self.frontier.part.refresh()
-        return pn.Column(select, self.frontier, sizing_mode="stretch_width")
+        return stack(select, self.frontier)
 
     def _open(self, evaluation_id: str) -> None:
         self.session.open("evaluations", evaluation=evaluation_id)

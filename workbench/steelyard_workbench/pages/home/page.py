@@ -18,6 +18,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.wire import Family
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.cards import FRAME
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading
@@ -72,7 +73,7 @@ class HomePage(Page):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.needs: dict[str, list[Need] | None] = {}
-        self.summary_box = pn.Column(sizing_mode="stretch_width")
+        self.summary_box = stack()
 
     def build(self) -> list[Viewable]:
         """Return the parts; each loads by itself, and none waits for another."""
@@ -146,11 +147,8 @@ class HomePage(Page):
 
         if not listed.decisions:
             return StartCards(self.client, open_, self.visit).__panel__()
-        go = pmui.Button(label=START, variant="outlined", size="small")
-        go.on_click(lambda _: open_(""))
-        return pn.Column(
-            heading("Decisions"), show_decisions(listed, open_), go, sizing_mode="stretch_width"
-        )
+        go = action_button(START, lambda _: open_(""), size="small")
+        return stack(heading("Decisions"), show_decisions(listed, open_), go)
 
     def _show_beginning(self, beginning: Beginning | None) -> Viewable:
         if beginning is None:
@@ -167,7 +165,7 @@ class HomePage(Page):
             needs = self.needs[name] = find(data)
             self._sum_up()
             shown = [self._row(need) for need in needs]
-            return pn.Column(*shown, visible=bool(shown), sizing_mode="stretch_width")
+            return stack(*shown, visible=bool(shown))
 
         return self.part(Loaded(name, fetch, show, n_lines=1))
 
@@ -196,8 +194,9 @@ class HomePage(Page):
     def _row(self, need: Need) -> Viewable:
         row: list[Viewable] = [verdict(need.status, need.title, need.text)]
         if need.action:
-            button = pmui.Button(label=need.action, variant="outlined", align="center")
-            button.on_click(lambda _: self.session.open(need.page, **need.chosen))
+            button = action_button(
+                need.action, lambda _: self.session.open(need.page, **need.chosen), align="center"
+            )
             row.append(button)
         return pmui.Row(*row, sizing_mode="stretch_width", margin=(0, 10, 8, 10), styles=_NEED)
 
@@ -286,4 +285,4 @@ def show_spend(spend: Spend | None) -> Viewable:
         **({} if month is None else {"This month": f"{usd(month)}, by the account's keys"}),
         "Available": f"{usd(wallet.available_usd)}, and {usd(wallet.reserved_usd)} held by work in progress",
     }
-    return pn.Column(heading("Spend"), facts(values), sizing_mode="stretch_width")
+    return stack(heading("Spend"), facts(values))
