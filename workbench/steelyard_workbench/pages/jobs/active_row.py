@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.wire.jobs import JobSummary
+from steelyard_workbench.kit.basics import Boxed, action_button
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.states import refused_button
 from steelyard_workbench.pages.jobs.progress import Track, percent_done, progress_text
 
 
-class ActiveRow(Viewer):
+class ActiveRow(Boxed):
     """A piece of work that waits or runs, with how far it is.
 
     ``cancel`` is left out where it is cancelled elsewhere; ``forbidden`` says why nothing may be.
@@ -31,26 +32,21 @@ class ActiveRow(Viewer):
         self._bar = ProgressBar(
             label=f"Progress of {work.id}", value=0, sizing_mode="stretch_width"
         )
-        name = pmui.Button(label=f"{work.noun} of {work.of}", variant="text")
-        name.on_click(lambda _: open_(work))
+        name = action_button(f"{work.noun} of {work.of}", lambda _: open_(work), variant="text")
         head: list[Viewable] = [name]
         if forbidden:
             head.append(refused_button("Cancel…", [forbidden]))
         elif cancel is not None:
-            stop = pmui.Button(
-                label="Cancel…",
-                variant="outlined",
+            stop = action_button(
+                "Cancel…",
+                lambda _: cancel(work),
                 color="danger",
                 disabled=work.status == "cancelling",
             )
-            stop.on_click(lambda _: cancel(work))
             head.append(stop)
         self._box = pmui.Paper(
             pmui.Row(*head), self._bar, self._text, sizing_mode="stretch_width", margin=(6, 10)
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     @property
     def text(self) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import panel as pn
 import panel_material_ui as pmui
 from bokeh.models import ColumnDataSource
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client.display_families import job_facts, show_time
 from steelyard.families.fine_tune_wire import Job, JobEvent
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
@@ -19,7 +19,7 @@ from steelyard_workbench.pages.jobs.progress import Track, ended_text, percent_d
 _SHOWN_EVENTS = 25
 
 
-class JobDetail(Viewer):
+class JobDetail(Boxed):
     """A fine-tune: its progress, its loss, its events, and a link to its model."""
 
     def __init__(self, job: Job, dataset: str, links: list[Viewable]) -> None:
@@ -27,12 +27,12 @@ class JobDetail(Viewer):
         self._dataset = dataset
         self._text = pmui.Typography("", variant="body1")
         self.bar = ProgressBar(label=f"Progress of {job.id}", value=0, sizing_mode="stretch_width")
-        self._facts = pn.Column(sizing_mode="stretch_width")
-        self._events = pn.Column(sizing_mode="stretch_width")
+        self._facts = stack()
+        self._events = stack()
         self._source = ColumnDataSource({"step": [], "loss": []})
-        self.curve = pn.Column(sizing_mode="stretch_width")
+        self.curve = stack()
         self._shown: Job | None = None
-        self._box = pn.Column(
+        self._box = stack(
             heading(f"Fine-tune of {job.family or 'a deleted model line'}"),
             self._text,
             self.bar,
@@ -41,11 +41,7 @@ class JobDetail(Viewer):
             self.curve,
             heading("What happened", level=3),
             self._events,
-            sizing_mode="stretch_width",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     @property
     def losses(self) -> list[tuple[int, float]]:

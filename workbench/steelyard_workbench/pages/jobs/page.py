@@ -17,6 +17,7 @@ from steelyard.errors import KeyScopeError
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.fine_tune_wire import Job, JobEvent
 from steelyard.wire.jobs import UNFINISHED, JobSummary
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -91,9 +92,9 @@ class JobsPage(Page):
         self._kind = pmui.Select(label="Show", options={_EVERY: ""}, value="", width=260)
         pn.bind(self._refill, self._kind, watch=True)
         self._dialog_place = pn.Column()
-        self._detail_place = pn.Column(sizing_mode="stretch_width")
-        self._notes = pn.Column(sizing_mode="stretch_width")
-        self.place = pn.Column(sizing_mode="stretch_width")
+        self._detail_place = stack()
+        self._notes = stack()
+        self.place = stack()
         self.listed: Loaded[list[JobSummary]] = Loaded(
             "The jobs", self._fetch, self._show, n_lines=6
         )
@@ -187,16 +188,18 @@ class JobsPage(Page):
         if ended:
             views.append(self._table(ended[: self._n_ended]))
         if len(ended) > self._n_ended:
-            more = pmui.Button(label=f"Show more of {len(ended):,}", variant="outlined")
-            more.on_click(lambda _: self._more())
+            more = action_button(f"Show more of {len(ended):,}", lambda _: self._more())
             views.append(more)
         elif not ended:
             views.append(empty("None has ended yet."))
         self.place[:] = views
 
     def _none(self) -> Viewable:
-        start = pmui.Button(label="Start a model line", variant="contained")
-        start.on_click(lambda _: self.session.open("families", family=""))
+        start = action_button(
+            "Start a model line",
+            lambda _: self.session.open("families", family=""),
+            variant="contained",
+        )
         return empty(
             "No jobs yet. A job is a fine-tune of a model line, an evaluation of models on a dataset, "
             "labeling, a comparison, prompt tuning or a map.",
@@ -321,25 +324,26 @@ class JobsPage(Page):
             if self.forbidden:
                 links.append(refused_button("Cancel…", [self.forbidden]))
             else:
-                stop = pmui.Button(label="Cancel…", variant="outlined", color="danger")
-                stop.on_click(lambda _: self._cancel_clicked(job.summary))
+                stop = action_button(
+                    "Cancel…", lambda _: self._cancel_clicked(job.summary), color="danger"
+                )
                 links.append(stop)
         if job.family is not None and not job.family_deleted:
             label = "Open its check" if job.gate is not None else "Open its model line"
-            gate = pmui.Button(label=label, variant="outlined")
-            gate.on_click(lambda _: self.session.open("families", family=job.family, job=job.id))
+            gate = action_button(
+                label, lambda _: self.session.open("families", family=job.family, job=job.id)
+            )
             links.append(gate)
         evaluation = job.dataset_evaluation
         if isinstance(evaluation, Evaluation):
-            opened = pmui.Button(label="Open its evaluation", variant="outlined")
-            opened.on_click(
+            opened = action_button(
+                "Open its evaluation",
                 lambda _: self.session.open(
                     "evaluations", evaluation=evaluation.id, dataset=evaluation.dataset_id
-                )
+                ),
             )
             links.append(opened)
-        close = pmui.Button(label="Close", variant="text")
-        close.on_click(lambda _: self.session.param.update(job=""))
+        close = action_button("Close", lambda _: self.session.param.update(job=""), variant="text")
         links.append(close)
         self.detail = JobDetail(job, dataset, links)
         self.detail.update(job, events, self._track_of(job))

@@ -31,6 +31,7 @@ from steelyard.client.tables import (
 from steelyard.datasets.wire import Dataset
 from steelyard.imports.encodings import Source
 from steelyard.labeling.wire import LabelingJob, LabelingSource, TeacherList
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.file_chooser import FileChooser
@@ -110,7 +111,7 @@ class LabelingForm(Viewer):
             width=340,
         )
         self.start = pmui.Button(label="Show the price and start", variant="contained")
-        self.said = pn.Column(sizing_mode="stretch_width")
+        self.said = stack()
         super().__init__()
         fields = {
             "question": self.question,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import partial
 from itertools import islice
 
-import panel as pn
-import panel_material_ui as pmui
 from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
 from steelyard.datasets.wire import Dataset
 from steelyard.labeling.wire import LabelingJob, LabelingResult, TeacherList
 from steelyard.wire.jobs import UNFINISHED
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.cards import behind_button
 from steelyard_workbench.kit.components.facts import facts
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -78,8 +77,9 @@ class LabelingPage(OnePartPage):
     def _show(self, listed: _Listed) -> Viewable:
         jobs, datasets, teachers = listed
         if teachers is not None and not (teachers.available and teachers.data):
-            get = pmui.Button(label="Get a model", variant="contained")
-            get.on_click(lambda _: self.session.open("models"))
+            get = action_button(
+                "Get a model", lambda _: self.session.open("models"), variant="contained"
+            )
             self._starting = [empty(_NO_TEACHERS, get)]
         elif teachers is not None and self.form is None:
             self.form = LabelingForm(
@@ -92,7 +92,7 @@ class LabelingPage(OnePartPage):
             # A form that is being filled in stays while the jobs below it are fetched again.
             self._starting = behind_button("Label rows", self.form) if jobs else [self.form]
         view = self._table(jobs) if jobs else empty(_NONE)
-        return pn.Column(*self._starting, view, sizing_mode="stretch_width")
+        return stack(*self._starting, view)
 
     def _table(self, jobs: list[LabelingJob]) -> Viewable:
         return mark_table(
@@ -123,7 +123,7 @@ class LabelingPage(OnePartPage):
         if job.error is not UNSET:
             values["Why"] = f"{job.error} ({job.error_code})"
         views: list[Viewable] = [facts(values)]
-        place = pn.Column(sizing_mode="stretch_width")
+        place = stack()
         may_change = self.session.may_change
         if may_change and job.status in UNFINISHED:
             views.append(self.button("Cancel", partial(self.client.labeling.cancel, job.id), place))
@@ -138,10 +138,9 @@ class LabelingPage(OnePartPage):
             )
         if job.dataset_id is not UNSET:
             dataset_id = job.dataset_id
-            review = pmui.Button(label="Review its dataset", variant="outlined")
-            review.on_click(lambda _: self._review(dataset_id))
+            review = action_button("Review its dataset", lambda _: self._review(dataset_id))
             views.append(review)
-        return pn.Column(*views, place, sizing_mode="stretch_width")
+        return stack(*views, place)
 
     def _review(self, dataset_id: str) -> None:
         self.session.open("review", dataset=dataset_id, version=0, draft="")

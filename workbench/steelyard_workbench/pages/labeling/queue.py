@@ -15,6 +15,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.labeling.wire import LabelingJob, LabelingResult
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.mark_table import MarkTable, mark_table
 from steelyard_workbench.kit.components.numbers import measure_text
@@ -62,9 +63,9 @@ class LabelQueue(Viewer):
         )
         self.finish = pmui.Button(label="Make a dataset", variant="contained", visible=may_make)
         self.take.visible = self.fraction.visible = may_make
-        self.said = pn.Column(sizing_mode="stretch_width")
+        self.said = stack()
         self._count = pmui.Typography("", variant="body2")
-        self._rows = pn.Column(sizing_mode="stretch_width")
+        self._rows = stack()
         super().__init__()
         self.finalize = Write(self._finalize, "Not made:", self.said, scope=scope)
         self.before.on_click(lambda _: self._turn(-PAGE))
@@ -74,14 +75,13 @@ class LabelQueue(Viewer):
         self._show()
 
     def __panel__(self) -> Viewable:
-        return pn.Column(
+        return stack(
             heading("Rows to accept"),
             pn.FlexBox(self.queue, self.before, self.after, self.take, align_items="center"),
             self._count,
             self._rows,
             number_fields(self.fraction, self.finish, align_items="center"),
             self.said,
-            sizing_mode="stretch_width",
         )
 
     @property
@@ -162,8 +162,9 @@ class LabelQueue(Viewer):
             evaluation_fraction=float(self.fraction.value or 0.2),
         )
         self.finish.disabled = True
-        review = pmui.Button(label="Review its rows", variant="contained")
-        review.on_click(lambda _: self._open_dataset(dataset.id))
+        review = action_button(
+            "Review its rows", lambda _: self._open_dataset(dataset.id), variant="contained"
+        )
         self.said[:] = [verdict("good", f"Made a dataset of {dataset.rows:,} rows."), review]
 
 
@@ -189,7 +190,7 @@ def show_agreement(job: LabelingJob) -> Viewable:
         ]
         of_teachers = ("teacher", "answered", "failed", "said what others said")
         views.append(table(of_teachers, teacher_rows, label="Teachers", numbers=(1, 2)))
-    return pn.Column(*views, sizing_mode="stretch_width")
+    return stack(*views)
 
 
 def _labels(labels: Any, error: Any) -> str:

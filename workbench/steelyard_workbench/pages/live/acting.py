@@ -7,9 +7,9 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
 
 from steelyard.decision_log.wire import DecisionSummary, TopProbabilityRow
+from steelyard_workbench.kit.basics import Boxed
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.look import CARD_CSS
 from steelyard_workbench.parts.live.view import AnswerFilter
@@ -19,7 +19,7 @@ _UNSEEN_LABEL = {"& .MuiFormLabel-root": {"position": "absolute", "clipPath": "i
 _BY_SURENESS, _BY_SHARE = "how sure it is", "share left to a person"
 
 
-class WouldAct(Viewer):
+class WouldAct(Boxed):
     """A slider over the decisions of a window.
 
     Parameters
@@ -61,9 +61,6 @@ class WouldAct(Viewer):
             pn.FlexBox(self.unit, self.left, self.wrong, gap="8px", align_items="center"),
         )
         self._box.param.update(visible=False, css_classes=["below-on-phone"])
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     @property
     def threshold(self) -> float:

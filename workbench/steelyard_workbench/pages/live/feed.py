@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-import panel as pn
 import panel_material_ui as pmui
 import polars as pl
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionLogPage, LoggedDecision, LoggedResult
 from steelyard.wire.queries import ExportFormat
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.export_buttons import ExportButtons
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.look import bar, coloured_chip, pill
@@ -41,7 +41,7 @@ _SCHEMA = {"id": pl.String, **dict.fromkeys(_TITLES, pl.String)}
 _MOST_PAGES = 5
 
 
-class Feed(Viewer):
+class Feed(Boxed):
     """A table of stored answers.
 
     Parameters
@@ -86,9 +86,8 @@ class Feed(Viewer):
             selectable=True,
             on_open=lambda row: on_open(row["id"]),
         )
-        self.state = pn.Column(loading(6, "The decisions"), sizing_mode="stretch_width")
-        self.new = pmui.Button(label="", variant="outlined", size="small", visible=False)
-        self.new.on_click(self.show_new)
+        self.state = stack(loading(6, "The decisions"))
+        self.new = action_button("", self.show_new, size="small", visible=False)
         self.older = pmui.Button(label="Load older", variant="text", size="small", visible=False)
         self._looking = Task(self._ask, on_failure=self._show_failure)
         self.load_older = OneAtATime(
@@ -98,11 +97,8 @@ class Feed(Viewer):
         self.exports = ExportButtons(self._export, lambda ending: f"decisions.{ending}")
         #: What is drawn once there is a decision.
         self._parts = [self.new, self.table, self.older, self.exports]
-        self.shown = pn.Column(sizing_mode="stretch_width", visible=False)
-        self._box = pn.Column(self.state, self.shown, sizing_mode="stretch_width")
-
-    def __panel__(self) -> Viewable:
-        return self._box
+        self.shown = stack(visible=False)
+        self._box = stack(self.state, self.shown)
 
     @property
     def selected(self) -> list[str]:

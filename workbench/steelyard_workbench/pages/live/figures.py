@@ -14,6 +14,7 @@ from panel.viewable import Viewable
 from steelyard.alarms.wire import Alarm
 from steelyard.decision_log.wire import DecisionGroup, DecisionSummary
 from steelyard.wire.measures import Measure
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components import figures, numbers
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -104,14 +105,13 @@ def show_details(
 ) -> Viewable:
     """Show the details of the strip, and when the decisions behind alarms were made."""
     tables = set() if tables is None else tables
-    return pn.Column(
+    return stack(
         pmui.Typography(_about(summary, view), variant="body2"),
         _rates(summary, open_, tables, alarms),
         heading("How sure, compared with how right"),
         _calibration(summary, open_, tables),
         heading("By model and decision"),
         _groups(summary, open_),
-        sizing_mode="stretch_width",
     )
 
 
@@ -189,11 +189,10 @@ def _rates(
     )
     bands = [(alarm.evidence.since, alarm.evidence.until) for alarm in alarms]
     note = [pmui.Typography(_BANDS, variant="body2")] if bands else []
-    return pn.Column(
+    return stack(
         figures.show(rate_chart(summary, open_bucket, bands)),
         *note,
         with_table("Show the bars as a table", data, tables),
-        sizing_mode="stretch_width",
     )
 
 
@@ -227,12 +226,11 @@ def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Vie
         label="How sure against how right, by feedback",
         open_=lambda i: open_bin(filled[i]),
     )
-    return pn.Column(
+    return stack(
         pmui.Typography(_NOT_RANDOM.format(n=n, share=f"{share.value:.1%}"), variant="body2"),
         figures.show(reliability_chart(summary.reliability, open_bin)),
         figures.show(bin_counts_chart(summary.reliability, open_bin)),
         with_table("Show the points as a table", data, tables),
-        sizing_mode="stretch_width",
     )
 
 
@@ -270,7 +268,7 @@ def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
                 variant="body2",
             )
         )
-    return pn.Column(*views, sizing_mode="stretch_width")
+    return stack(*views)
 
 
 def _name(group: DecisionGroup) -> str:
@@ -294,6 +292,5 @@ def with_table(label: str, data: Viewable, tables: set[str]) -> Viewable:
         data.visible = not data.visible
         (tables.add if data.visible else tables.discard)(label)
 
-    button = pmui.Button(label=label, variant="text", size="small")
-    button.on_click(turn)
-    return pn.Column(button, data, sizing_mode="stretch_width")
+    button = action_button(label, turn, variant="text", size="small")
+    return stack(button, data)

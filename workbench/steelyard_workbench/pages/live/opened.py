@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.decision_log.wire import StoredAnswer
 from steelyard.decisions.wire import DecisionResult
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.facts import facts, table
 from steelyard_workbench.kit.components.live_text import LiveText
@@ -30,7 +30,7 @@ from steelyard_workbench.parts.evaluations.record_browser import show_text
 _HEADING = {"fontSize": "1rem", "fontWeight": 600, "marginTop": "0.4em"}
 
 
-class OpenedAnswer(Viewer):
+class OpenedAnswer(Boxed):
     """A stored answer, and feedback on it.
 
     Parameters
@@ -58,23 +58,18 @@ class OpenedAnswer(Viewer):
         self._saved: dict[str, str] = {}
         self.send = pmui.Button(label="Save what was right", variant="contained", size="small")
         self.said = LiveText()
-        self._problem = pn.Column(sizing_mode="stretch_width")
+        self._problem = stack()
         self.save = Write(self._save, on_failure=self._show_failure)
         self.send.on_click(self.save.on_event)
         self.part = Loaded("The decision", lambda: client.stored_decision(decision_id), self._show)
-        close = pmui.Button(label="Close", variant="text", size="small")
-        close.on_click(lambda _: on_close())
-        self._box = pn.Column(
+        close = action_button("Close", lambda _: on_close(), variant="text", size="small")
+        self._box = stack(
             pmui.Row(
                 pmui.Typography("The decision", variant="h3", sx=_HEADING),
                 close,
             ),
             self.part,
-            sizing_mode="stretch_width",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     async def _save(self) -> None:
         # An outcome that was saved before, perhaps by the application and again since, is not saved again.
@@ -126,7 +121,7 @@ class OpenedAnswer(Viewer):
             metadata_rows = [(name, str(value)) for name, value in answer.metadata.items()]
             parts.append(table(("metadata", "value"), metadata_rows, label="Metadata"))
         self.details = Details(lambda: [facts(about)])
-        return pn.Column(*parts, self.details, sizing_mode="stretch_width")
+        return stack(*parts, self.details)
 
     def _decision(
         self, name: str, question: str, result: DecisionResult, answer: StoredAnswer

@@ -20,6 +20,7 @@ from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionSeries, SeriesPoint
 from steelyard.errors import SteelyardError
 from steelyard.wire.measures import Measure
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -95,7 +96,7 @@ class OverTime(Viewer):
         pn.bind(lambda _: self.part.start(), self.span, watch=True)
 
     def __panel__(self) -> Viewable:
-        return pn.Column(heading("Over time"), self.span, self.part, sizing_mode="stretch_width")
+        return stack(heading("Over time"), self.span, self.part)
 
     async def renew(self) -> None:
         """Fetch figures older than some minutes again; the present ones stay until then."""
@@ -120,13 +121,12 @@ class OverTime(Viewer):
         if not any(point.answers for point in series.data):
             span = next(name for name, seconds in SPANS.items() if seconds == self.span.value)
             return empty(f"No decision was stored in the {span}.")
-        return pn.Column(
+        return stack(
             pn.FlexBox(*show_charts(fetched, self._open), gap="10px"),
             pmui.Typography(_notes(fetched), variant="body2"),
             with_table(
                 "Show the figures over time as a table", _table(series, self._open), self._tables
             ),
-            sizing_mode="stretch_width",
         )
 
 

@@ -17,6 +17,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.decision_log.wire import DecisionSummary
 from steelyard.errors import SteelyardError
 from steelyard.shadows.wire import ShadowReport
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.components.visibility import Visibility
@@ -114,13 +115,12 @@ class LivePage(Page):
         pn.bind(lambda name: self.show_rows(_ONLY[name]), self.only, watch=True)
         self.shares = TrueShares(self.client, lambda: self.view, self.show_rows)
         self.over_time = OverTime(self.client, lambda: self.view, self.show_rows)
-        self.more = pmui.Button(label="Charts and more figures", variant="outlined", size="small")
-        self.more.on_click(lambda _: self.show_more())
-        # Drawn when somebody wants to see it: the stream is here sooner.
-        self.details = pn.Column(sizing_mode="stretch_width")
-        self.charts = pn.Column(
-            self.details, self.over_time, visible=False, sizing_mode="stretch_width"
+        self.more = action_button(
+            "Charts and more figures", lambda _: self.show_more(), size="small"
         )
+        # Drawn when somebody wants to see it: the stream is here sooner.
+        self.details = stack()
+        self.charts = stack(self.details, self.over_time, visible=False)
         self.feed = Feed(
             self.client, on_open=self.show, on_change=self._changed, nothing=self._nothing
         )
@@ -291,8 +291,9 @@ class LivePage(Page):
         if rows.is_empty:
             self._said[:] = []
             return
-        everything = pmui.Button(label="Show all", variant="outlined", size="small")
-        everything.on_click(lambda _: self.show_rows(AnswerFilter()))
+        everything = action_button(
+            "Show all", lambda _: self.show_rows(AnswerFilter()), size="small"
+        )
         self._said[:] = [
             pmui.Typography(
                 f"Only those {escape_markdown(rows.name)}.", variant="body1", margin=(8, 10)
@@ -330,11 +331,11 @@ class LivePage(Page):
             part.visible = has_some
         if not has_some:
             self.details[:] = []
-            return pn.Column(raised, self._nothing_at_all(), sizing_mode="stretch_width")
+            return stack(raised, self._nothing_at_all())
         if self.charts.visible:
             details = show_details(summary, self.view, self.show_rows, self._tables, alarms)
             self.details[:] = [details, *map(show_shadow, shadows)]
-        return pn.Column(raised, show_strip(summary), sizing_mode="stretch_width")
+        return stack(raised, show_strip(summary))
 
     def _offer(self, models: set[str], decisions: set[str]) -> None:
         """Offer the present choices; earlier ones stay."""
@@ -356,8 +357,9 @@ class LivePage(Page):
     def _nothing(self) -> Viewable:
         if self.view.rows.is_empty:
             return pn.Column(visible=False)  # the figures say so above, once they are there
-        everything = pmui.Button(label="Show all decisions", variant="contained")
-        everything.on_click(lambda _: self.show_rows(AnswerFilter()))
+        everything = action_button(
+            "Show all decisions", lambda _: self.show_rows(AnswerFilter()), variant="contained"
+        )
         name = escape_markdown(self.view.rows.name)
         return empty(f"No decision of the {self.view.window} is {name}.", everything)
 
@@ -373,22 +375,17 @@ class LivePage(Page):
             "Keep a first one in the Playground, or let a program store one."
         )
         url = self.client.url
-        code = pn.Column(
+        code = stack(
             CopyText(as_curl(url, _EXAMPLE), "a first decision with curl"),
             CopyText(as_python(url, _EXAMPLE), "a first decision in Python"),
-            sizing_mode="stretch_width",
         )
         ask = self._button("Ask in the Playground", lambda: self.session.open("playground"))
-        return pn.Column(
-            empty(text, ask),
-            pmui.Accordion(("Details", code), sizing_mode="stretch_width"),
-            sizing_mode="stretch_width",
+        return stack(
+            empty(text, ask), pmui.Accordion(("Details", code), sizing_mode="stretch_width")
         )
 
     def _button(self, label: str, do: Any) -> Viewable:
-        button = pmui.Button(label=label, variant="contained")
-        button.on_click(lambda _: do())
-        return button
+        return action_button(label, lambda _: do(), variant="contained")
 
     def _choose_all(self) -> None:
         self._is_offering = True

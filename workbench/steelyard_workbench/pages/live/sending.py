@@ -11,11 +11,12 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 import param
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.datasets.from_feedback_wire import MAX_NAMED
 from steelyard.datasets.wire import Dataset
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.tasks import Scope, Write
@@ -27,7 +28,7 @@ _MOST_DATASETS = 200
 _NEW = ""
 
 
-class SendForm(Viewer):
+class SendForm(Boxed):
     """Asks where to send decisions, and sends them."""
 
     def __init__(
@@ -50,20 +51,16 @@ class SendForm(Viewer):
             label="Name of the new dataset", value="", width=260, size="small"
         )
         self.send = pmui.Button(label=SEND, variant="contained", size="small")
-        self._problem = pn.Column(sizing_mode="stretch_width")
+        self._problem = stack()
         self.do = Write(self._do, "Not sent to review:", self._problem, refused=SEND, scope=scope)
         super().__init__()
         self.send.on_click(self.do.on_event)
         self.part = Loaded("The datasets", self._datasets, self._offer, n_lines=1)
-        self._box = pn.Column(
+        self._box = stack(
             self.what,
             pn.FlexBox(self.part, self.new_name, self.send, align_items="center", gap="8px"),
             self._problem,
-            sizing_mode="stretch_width",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     def describe(self, *_: Any) -> None:
         """Show which decisions would be sent."""

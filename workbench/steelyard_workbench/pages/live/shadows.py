@@ -9,6 +9,7 @@ from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionSummary
 from steelyard.errors import NotFoundError
 from steelyard.shadows.wire import ShadowReport
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import measure_text, percent_text
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -41,7 +42,7 @@ def show_shadow(report: ShadowReport) -> Viewable:
             f"{escape_markdown(shadow.model)} scores {percent_text(shadow.share)} of what is stored from now on; "
             "nothing of this window was scored by both yet."
         )
-        return pn.Column(title, pn.pane.Markdown(text), sizing_mode="stretch_width")
+        return stack(title, pn.pane.Markdown(text))
     columns = (
         "decision",
         "answers",
@@ -64,4 +65,4 @@ def show_shadow(report: ShadowReport) -> Viewable:
         for name, decision in report.decisions.items()
     ]
     view = table(columns, rows, label="A model line and its shadow", numbers=range(1, 6))
-    return pn.Column(title, view, sizing_mode="stretch_width")
+    return stack(title, view)

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import panel as pn
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionSeries
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.parts.live.share_table import share_table
 from steelyard_workbench.parts.live.view import AnswerFilter, View
@@ -18,7 +18,7 @@ from steelyard_workbench.parts.live.view import AnswerFilter, View
 _DAY_S = 86_400
 
 
-class TrueShares(Viewer):
+class TrueShares(Boxed):
     """The table of true shares; it is there while answers are checked in the order of chance.
 
     Parameters
@@ -37,10 +37,7 @@ class TrueShares(Viewer):
         self.part: Loaded[DecisionSeries] = Loaded(
             "The true shares", self._fetch, self._show, n_lines=3, is_late=True
         )
-        self._box = pn.Column(self.part, visible=self._is_by_chance, sizing_mode="stretch_width")
-
-    def __panel__(self) -> Viewable:
-        return self._box
+        self._box = stack(self.part, visible=self._is_by_chance)
 
     def look(self) -> None:
         """Show the shares of the view, and fetch them again; nothing where it has another order."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import panel as pn
 from bokeh.models import (
     BoxSelectTool,
     CDSView,
@@ -19,6 +18,7 @@ from bokeh.models import (
 from panel.viewable import Viewable, Viewer
 
 from steelyard.maps.wire import MapPoints
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.pages.map.colouring import Colouring
 
@@ -104,7 +104,7 @@ class MapChart(Viewer):
         self._pane = figures.show(chart)
 
     def __panel__(self) -> Viewable:
-        return pn.Column(self._pane, sizing_mode="stretch_width")
+        return stack(self._pane)
 
     def colour(self, colouring: Colouring) -> None:
         """Colour the points by other groups."""

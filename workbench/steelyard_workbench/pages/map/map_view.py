@@ -18,6 +18,7 @@ from steelyard.datasets.filters import MAX_PLACES
 from steelyard.datasets.wire import Example
 from steelyard.evaluations.wire import Evaluation
 from steelyard.maps.wire import DatasetMap, MapPoints, MapValues
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import loading
@@ -96,7 +97,7 @@ class MapView(Viewer):
             size="small",
             value=_known_or_first(session.evaluation, list(evaluations.values())),
         )
-        self._problem = pn.Column(sizing_mode="stretch_width")
+        self._problem = stack()
         self.colouring = colour("side", mapped.points, None)
         self.chart = MapChart(mapped.points, self.colouring, self._on_selected)
         self._legend = pn.FlexBox(align_items="center", sizing_mode="stretch_width")
@@ -110,8 +111,9 @@ class MapView(Viewer):
             scope=self._scope,
         )
         self.review_button.on_click(self.send.on_event)
-        self._clear = pmui.Button(label="Clear the selection", variant="text", visible=False)
-        self._clear.on_click(lambda _: self.chart.select([]))
+        self._clear = action_button(
+            "Clear the selection", lambda _: self.chart.select([]), variant="text", visible=False
+        )
         self._limit = pmui.Typography("", variant="body2", visible=False)
         self._detail = pn.Column(width=_DETAIL_WIDTH, visible=False)
         self.open_row = Task(
@@ -133,7 +135,7 @@ class MapView(Viewer):
             " Rows near each other are alike; directions, and distances between clusters, mean "
             "little. Draw around rows to choose them; the wheel zooms, and a click opens one."
         )
-        return pn.Column(
+        return stack(
             pmui.Typography(text, variant="body2"),
             pn.FlexBox(self.by, self._decision, self._evaluation, align_items="center"),
             *(
@@ -152,7 +154,6 @@ class MapView(Viewer):
             ),
             self._problem,
             side_by_side(self.chart, self._detail),
-            sizing_mode="stretch_width",
         )
 
     @property
@@ -205,8 +206,12 @@ class MapView(Viewer):
         for group, (name, color, count) in enumerate(groups):
             if not count:
                 continue
-            choose = pmui.Button(label=f"{name} ({count:,})", variant="text", size="small")
-            choose.on_click(lambda _, group=group: self.chart.select(self.colouring.members(group)))
+            choose = action_button(
+                f"{name} ({count:,})",
+                lambda _, group=group: self.chart.select(self.colouring.members(group)),
+                variant="text",
+                size="small",
+            )
             views.append(pn.Row(_swatch(color), choose))
         self._legend[:] = views
 

@@ -11,6 +11,7 @@ from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
 from steelyard.maps.wire import MAX_POINTS, DatasetMap
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.loaded import Loaded
@@ -108,14 +109,14 @@ class MapPage(OnePartPage):
         if mapped_version.mapped is not None:
             self.view = MapView(self.session, mapped_version.mapped, self.visit)
             self.view.recolour.start()
-            return pn.Column(title, self.view, sizing_mode="stretch_width")
-        place = pn.Column(sizing_mode="stretch_width")
+            return stack(title, self.view)
+        place = stack()
         view = (
             self._show_none(mapped_version, place)
             if mapped_version.map is None
             else self._show_job(mapped_version.map, place)
         )
-        return pn.Column(title, *view, place, sizing_mode="stretch_width")
+        return stack(title, *view, place)
 
     def _show_none(self, mapped_version: _MappedVersion, place: pn.Column) -> list[Viewable]:
         n_rows = mapped_version.dataset.rows

@@ -17,6 +17,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.models.judge_wire import Judge, JudgeList, SetupTask
 from steelyard.models.qualification_wire import QualificationList
 from steelyard.serving.judge.memory import WORKING_BYTES
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -111,7 +112,7 @@ class JudgeSection(Section):
                 opens="Set it up",
             )
             shown.append(pmui.Accordion(("More models", more), sizing_mode="stretch_width"))
-        return pn.Column(*shown, sizing_mode="stretch_width")
+        return stack(*shown)
 
     def _card(self, judge: Judge) -> Choice:
         """Return a judge as a card: its identity, how good and how fast it is, and its next step."""
@@ -288,11 +289,8 @@ def show_qualifications(listed: QualificationList) -> Viewable:
         for each in listed.data[:_MOST_SHOWN]
     ]
     columns = ("no.", "agrees", "right", "log loss", "when")
-    return pn.Column(
-        title,
-        show(escape_markdown(text)),
-        table(columns, lines, label="What it qualified by"),
-        sizing_mode="stretch_width",
+    return stack(
+        title, show(escape_markdown(text)), table(columns, lines, label="What it qualified by")
     )
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import panel as pn
-import panel_material_ui as pmui
 from msgspec import UNSET
 from panel.viewable import Viewable
 
@@ -15,6 +14,7 @@ from steelyard.client import Client
 from steelyard.client.model_choices import ModelChoice, list_choices
 from steelyard.models.pressures import REWORDED
 from steelyard.models.wire import Model
+from steelyard_workbench.kit.basics import action_button
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import measure_text, percent_text
@@ -145,17 +145,24 @@ class ModelsPage(Page):
                 "Longest request": f"{model.max_input_tokens:,} tokens",
             }
             values |= _stress_facts(model)
-        ask = pmui.Button(
-            label="Ask it", variant="contained", size="small", disabled=choice.reason is not None
+        ask = action_button(
+            "Ask it",
+            lambda _: self.session.open("playground", model=choice.name, named=""),
+            variant="contained",
+            size="small",
+            disabled=choice.reason is not None,
         )
-        ask.on_click(lambda _: self.session.open("playground", model=choice.name, named=""))
         actions = [ask]
         if choice.kind == "family":
-            family = pmui.Button(label="Open the model line", variant="outlined", size="small")
-            family.on_click(lambda _: self.session.open("families", family=choice.name, job=""))
+            family = action_button(
+                "Open the model line",
+                lambda _: self.session.open("families", family=choice.name, job=""),
+                size="small",
+            )
             actions.append(family)
-        close = pmui.Button(label="Close", variant="text", size="small")
-        close.on_click(lambda _: self.opened.param.update(visible=False))
+        close = action_button(
+            "Close", lambda _: self.opened.param.update(visible=False), variant="text", size="small"
+        )
         self.opened[:] = [heading(choice.name), facts(values), pn.Row(*actions, close)]
         self.opened.visible = True
 

@@ -14,6 +14,7 @@ from panel.viewable import Viewable
 from steelyard.datasets.wire import Dataset
 from steelyard.models.route_wire import ModelRoute, RouteFit, RouteList
 from steelyard.models.wire import Model
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import measure_text, percent_text
@@ -149,12 +150,11 @@ class Routes(Section):
                 "replace": self.replaces,
             },
         )
-        return pn.Column(
+        return stack(
             pn.FlexBox(self.route_name, self.replaces, align_items="center"),
             pn.FlexBox(self.first, self.second, self.third),
             pn.FlexBox(self.dataset, self.bound),
             number_fields(self.value, self.rows, fit, align_items="center"),
-            sizing_mode="stretch_width",
         )
 
     def _fit_value(self, _: Any) -> None:
@@ -190,12 +190,17 @@ class Routes(Section):
             views += show_fit(route.fit)
         actions: list[Viewable] = []
         if route.models:
-            ask = pmui.Button(label="Ask it", variant="contained", size="small")
-            ask.on_click(lambda _: self.session.open("playground", model=route.name, named=""))
+            ask = action_button(
+                "Ask it",
+                lambda _: self.session.open("playground", model=route.name, named=""),
+                variant="contained",
+                size="small",
+            )
             actions.append(ask)
         if not _runs(route):
-            remove = pmui.Button(label="Remove …", variant="outlined", size="small", color="danger")
-            remove.on_click(lambda _: self.ask_to_remove(route))
+            remove = action_button(
+                "Remove …", lambda _: self.ask_to_remove(route), size="small", color="danger"
+            )
             actions.append(remove)
         self.opened[:] = [*views, pn.FlexBox(*actions, self.close_button())]
         self.opened.visible = True

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import panel as pn
 import panel_material_ui as pmui
 import param
-from panel.viewable import Viewable, Viewer
 
 from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.several import LabelSet, ids_of_labels, multi_label
 from steelyard.errors import InvalidRequestError
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.cards import FRAME
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -62,7 +62,7 @@ def fields_of(decision: Mapping[str, Any]) -> DecisionFields:
     return DecisionFields(question.id, kind, question.text, "\n".join(lines), *wording)
 
 
-class DecisionForm(Viewer):
+class DecisionForm(Boxed):
     """The fields of one decision, or of several labels at once.
 
     ``on_typing`` is called at every change, those of a text that is not complete yet too. The
@@ -97,12 +97,11 @@ class DecisionForm(Viewer):
         )
         self._statement, self._opposite = wording_fields(fields.statement, fields.opposite)
         self._read_as = pmui.Typography("", variant="body2")
-        self._wording = pn.Column(
-            self._read_as, self._statement, self._opposite, sizing_mode="stretch_width"
-        )
+        self._wording = stack(self._read_as, self._statement, self._opposite)
         self._has_wording = has_wording
-        remove = pmui.Button(label="Remove", variant="text", color="danger", align="center")
-        remove.on_click(lambda _: on_remove(self))
+        remove = action_button(
+            "Remove", lambda _: on_remove(self), variant="text", color="danger", align="center"
+        )
         self._on_change, self._on_typing = on_change, on_typing
         self._given, self._filled = given, fields[:6]
         self._other_outcomes = fields.other_outcomes
@@ -111,18 +110,14 @@ class DecisionForm(Viewer):
         super().__init__()
         for field in self._texts:
             follow_typing(field, on_typing)
-        self._box = pn.Column(
+        self._box = stack(
             pn.FlexBox(self._id, self._kind, remove, align_items="center"),
             self._question,
             self._wording,
             self._outcomes,
-            sizing_mode="stretch_width",
             margin=(4, 10),
             styles=FRAME,
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     @param.depends(
         "_id.value",

@@ -16,6 +16,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client.answers import DecideAnswer, expected_of
 from steelyard.client.model_choices import ModelChoice
 from steelyard.errors import InvalidRequestError
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.facts import unseen_heading
@@ -73,19 +74,19 @@ class PlaygroundPage(Page):
         """Return the fields and the place of the answer."""
         self._make_fields()
         self._make_places()
-        add = pmui.Button(label="Add a question", variant="outlined")
-        add.on_click(lambda _: self._add(DecisionFields(self._free_name(), "binary")))
+        add = action_button(
+            "Add a question", lambda _: self._add(DecisionFields(self._free_name(), "binary"))
+        )
         name = pmui.Button(label=NAME_IT, variant="outlined")
         self.name_it = Write(self._name_it, "Not named:", self.answer, scope=self.visit)
         name.on_click(self.name_it.on_event)
-        self._ask = pmui.Button(label="Ask", variant="contained")
-        self._ask.on_click(self.ask.on_event)
+        self._ask = action_button("Ask", self.ask.on_event, variant="contained")
         key = origin_key(self.session)
         self._remember_typing(key)
         self.models: Loaded[Sequence[ModelChoice]] = Loaded(
             "The models", self.client.models.choices, self._fill_models, n_lines=1
         )
-        self.origin = pn.Column(sizing_mode="stretch_width")
+        self.origin = stack()
         if key:
             origin = Loaded(
                 "The decisions",
@@ -96,22 +97,20 @@ class PlaygroundPage(Page):
             self.origin[:] = [self.part(origin)]
         return [
             side_by_side(
-                pn.Column(
+                stack(
                     self.origin,
                     self.memory.in_tab,
                     self.context,
                     self.form_box,
                     pn.FlexBox(self._ask, add, name, self.keep, align_items="center"),
                     _folded("Which model answers", self.part(self.models), self.why),
-                    sizing_mode="stretch_width",
                 ),
-                pn.Column(
+                stack(
                     unseen_heading("Answer"),
                     self.into_view,
                     self.answer,
                     self.warnings,
                     _folded("Use it in your program", self._code),
-                    sizing_mode="stretch_width",
                 ),
             )
         ]
@@ -151,15 +150,13 @@ class PlaygroundPage(Page):
     def _make_places(self) -> None:
         """Make the places of questions and answers, and the tasks that fill them."""
         self.forms: list[DecisionForm] = []
-        self.form_box = pn.Column(sizing_mode="stretch_width")
-        self.answer = pn.Column(
-            empty("Write a text and a question, and press **Ask**."), sizing_mode="stretch_width"
-        )
+        self.form_box = stack()
+        self.answer = stack(empty("Write a text and a question, and press **Ask**."))
         self.into_view = IntoView()
-        self.warnings = pn.Column(sizing_mode="stretch_width")
+        self.warnings = stack()
         self.ask = Task(self._send, "No answer:", self.answer, scope=self.visit)
         self.check = Task(self._lint, on_failure=self._show_no_warnings, scope=self.visit)
-        self._code = pn.Column(sizing_mode="stretch_width")
+        self._code = stack()
 
     def _remember_typing(self, key: str) -> None:
         """Fill the fields with the texts of an earlier visit, and keep those to come."""
@@ -322,8 +319,9 @@ class PlaygroundPage(Page):
         text = pmui.Typography(origin.text, variant="body2")
         if origin.version is None:
             return text
-        leave = pmui.Button(label="Ask something else", variant="text", size="small")
-        leave.on_click(lambda _: self._leave_origin())
+        leave = action_button(
+            "Ask something else", lambda _: self._leave_origin(), variant="text", size="small"
+        )
         return pn.FlexBox(text, leave, align_items="center")
 
     def _leave_origin(self) -> None:
@@ -411,9 +409,7 @@ class PlaygroundPage(Page):
         self._base_models = frozenset(each.name for each in choices if each.kind == "base")
         self._offer_beside()
         self._changed()
-        return pn.Column(
-            self.model, self.beside, unable_models(choices), sizing_mode="stretch_width"
-        )
+        return stack(self.model, self.beside, unable_models(choices))
 
     def _offer_beside(self, *_: object) -> None:
         """Offer every model that answers but the chosen one, which needs none of itself."""
@@ -469,7 +465,7 @@ class PlaygroundPage(Page):
 
 def _folded(title: str, *parts: Viewable | Viewer) -> Viewable:
     return pmui.Accordion(
-        (title, pn.Column(*parts, sizing_mode="stretch_width")),
+        (title, stack(*parts)),
         disable_gutters=True,
         margin=(5, 10),
         sizing_mode="stretch_width",

@@ -7,9 +7,9 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
 
 from steelyard.decisions.statements import Reading, read_yes_no
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import typed
@@ -51,7 +51,7 @@ def wording_fields(
     return yes, no
 
 
-class ReadAsEditor(Viewer):
+class ReadAsEditor(Boxed):
     """The statement of a decision, as it was sent, with *Edit*.
 
     ``on_edited`` takes the statement and its opposite, and asks again.
@@ -63,15 +63,17 @@ class ReadAsEditor(Viewer):
         self.yes, self.no = wording_fields(
             "" if reading is None else reading.statement, decision.get("opposite") or ""
         )
-        ask = pmui.Button(label="Ask again", variant="outlined", size="small")
-        ask.on_click(lambda _: on_edited(*(typed(field) for field in (self.yes, self.no))))
-        fields = pn.Column(self.yes, self.no, ask, visible=False, sizing_mode="stretch_width")
-        edit = pmui.Button(label="Edit", variant="text", size="small")
-        edit.on_click(lambda _: fields.param.update(visible=not fields.visible))
-        line = pmui.Typography(escape_markdown(read_as_text(decision)), sx={"fontSize": TEXT})
-        self._box = pn.Column(
-            pn.FlexBox(line, edit, align_items="center"), fields, sizing_mode="stretch_width"
+        ask = action_button(
+            "Ask again",
+            lambda _: on_edited(*(typed(field) for field in (self.yes, self.no))),
+            size="small",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
+        fields = stack(self.yes, self.no, ask, visible=False)
+        edit = action_button(
+            "Edit",
+            lambda _: fields.param.update(visible=not fields.visible),
+            variant="text",
+            size="small",
+        )
+        line = pmui.Typography(escape_markdown(read_as_text(decision)), sx={"fontSize": TEXT})
+        self._box = stack(pn.FlexBox(line, edit, align_items="center"), fields)

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
@@ -14,6 +13,7 @@ from steelyard.client.answers import DecideAnswer
 from steelyard.errors import SteelyardError
 from steelyard.models.judge_wire import Judge, SetupTask
 from steelyard.serving.reader.catalogue import READER, SHIPPED
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.personal import Section
@@ -46,7 +46,7 @@ class ReaderOffer(Section):
     ) -> None:
         self._ask_both = ask_both
         self._waits = False
-        self.steps = pn.Column(sizing_mode="stretch_width")
+        self.steps = stack()
         super().__init__(session, scope)
         self.refresh = OneAtATime(self.look, on_failure=lambda _: None, scope=scope)
 

@@ -20,6 +20,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import Violations
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import heading
@@ -125,7 +126,7 @@ class WasItRight(Viewer):
             name: _outcome_field(name, result.probabilities, labels.get(name, _NONE))
             for name, result in decisions.items()
         }
-        self.said = pn.Column(sizing_mode="stretch_width")
+        self.said = stack()
         named = {"name": self.new_name}
         self.save = Write(
             self._save, "Not kept:", self.said, refused="Keep it", scope=scope, fields=named
@@ -275,8 +276,12 @@ class WasItRight(Viewer):
         return " Live has it as feedback." if self._ids else ""
 
     def _tell_saved(self, dataset_id: str, text: str) -> None:
-        go = pmui.Button(label="Open the dataset", variant="text", size="small")
-        go.on_click(lambda _: self._session.open("datasets", dataset=dataset_id, version=0))
+        go = action_button(
+            "Open the dataset",
+            lambda _: self._session.open("datasets", dataset=dataset_id, version=0),
+            variant="text",
+            size="small",
+        )
         if not self.save.scope.say_if_ended(f"Kept: {text}"):
             self.said[:] = [verdict("good", f"Kept: {text}", self._feedback_text()), go]
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.answers import DecideAnswer
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import is_free
@@ -37,7 +38,7 @@ class Answered:
     problem: Problem | None = None
 
 
-class AnswersTogether(Viewer):
+class AnswersTogether(Boxed):
     """The answers of several models, each shown when it is there.
 
     ``answers``: model to its answer or error, of those that have ended.
@@ -49,23 +50,15 @@ class AnswersTogether(Viewer):
         super().__init__()
         self._client, self._models, self._show = client, list(models), show
         self.answers: dict[str, Answered] = {}
-        self._table = pn.Column(loading(2, "The answers"), sizing_mode="stretch_width")
+        self._table = stack(loading(2, "The answers"))
         self._columns = {
-            model: pn.Column(loading(4, f"The answer of {model}"), sizing_mode="stretch_width")
-            for model in self._models
+            model: stack(loading(4, f"The answer of {model}")) for model in self._models
         }
         papers = [
             pmui.Paper(heading(model), column, margin=(4, 6), styles=_COLUMN)
             for model, column in self._columns.items()
         ]
-        self._box = pn.Column(
-            self._table,
-            pn.FlexBox(*papers, sizing_mode="stretch_width"),
-            sizing_mode="stretch_width",
-        )
-
-    def __panel__(self) -> Viewable:
-        return self._box
+        self._box = stack(self._table, pn.FlexBox(*papers, sizing_mode="stretch_width"))
 
     async def ask(self, request: Mapping[str, Any]) -> None:
         """Ask all of them at once."""

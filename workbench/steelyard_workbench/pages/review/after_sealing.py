@@ -8,12 +8,13 @@ from itertools import islice
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.wire import Family
 from steelyard.review.wire import Draft, SealedDraft
 from steelyard_workbench.kit import corner
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import refused_button
@@ -25,25 +26,22 @@ from steelyard_workbench.parts.families.labels import CANNOT_CONTINUE, CONTINUE,
 _MOST_EVALUATIONS = 50
 
 
-class AfterSealing(Viewer):
+class AfterSealing(Boxed):
     """Buttons for the next steps; those that ask the server first come once it has answered."""
 
     def __init__(self, session: Session, draft: Draft, sealed: SealedDraft) -> None:
         super().__init__()
         self._session, self._draft, self._sealed = session, draft, sealed
-        self._problem = pn.Column(sizing_mode="stretch_width")
+        self._problem = stack()
         self.evaluate = Write(
             self._evaluate, "Not evaluated:", self._problem, refused="Evaluate again"
         )
         self.part = Loaded("What comes next", self._fetch, self._show, n_lines=1)
-        go = pmui.Button(label=f"Open version {sealed.version}", variant="outlined")
-        go.on_click(
-            lambda _: session.open("versions", dataset=sealed.dataset_id, version=sealed.version)
+        go = action_button(
+            f"Open version {sealed.version}",
+            lambda _: session.open("versions", dataset=sealed.dataset_id, version=sealed.version),
         )
-        self._box = pn.Column(pn.Row(go, self.part), self._problem, sizing_mode="stretch_width")
-
-    def __panel__(self) -> Viewable:
-        return self._box
+        self._box = stack(pn.Row(go, self.part), self._problem)
 
     def _fetch(self) -> tuple[list[str], list[Family]]:
         """Return the models that were scored last, and the families that grow on the dataset."""
@@ -57,13 +55,13 @@ class AfterSealing(Viewer):
     def _show(self, answers: tuple[list[str], list[Family]]) -> Viewable:
         models, families = answers
         if models:
-            evaluate = pmui.Button(
-                label="Evaluate again", description=", ".join(models), variant="outlined"
+            evaluate = action_button(
+                "Evaluate again",
+                lambda _: self.evaluate.start(models),
+                description=", ".join(models),
             )
-            evaluate.on_click(lambda _: self.evaluate.start(models))
         else:
-            evaluate = pmui.Button(label="Evaluate it", variant="outlined")
-            evaluate.on_click(lambda _: self._open_evaluations())
+            evaluate = action_button("Evaluate it", lambda _: self._open_evaluations())
         learn = [self._offer(family) for family in families] or [self._offer_training()]
         return pn.FlexBox(*learn, evaluate, align_items="center")
 
@@ -80,11 +78,11 @@ class AfterSealing(Viewer):
         label, continuation = f"Continue {family.id}…", continue_of(family)
         if continuation is not None and continuation.state in CANNOT_CONTINUE:
             return refused_button(label, [CANNOT_CONTINUE[continuation.state]])
-        button = pmui.Button(label=label, variant="contained")
-        button.on_click(
-            lambda _: self._session.open("families", view=CONTINUE, family=family.id, job="")
+        return action_button(
+            label,
+            lambda _: self._session.open("families", view=CONTINUE, family=family.id, job=""),
+            variant="contained",
         )
-        return button
 
     async def _evaluate(self, models: list[str]) -> None:
         evaluation = await asyncio.to_thread(

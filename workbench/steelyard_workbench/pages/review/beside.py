@@ -11,12 +11,13 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 from msgspec import UNSET
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.datasets.searches import FoundSimilar
 from steelyard.datasets.wire import Example
 from steelyard.review.wire import Draft, DraftRow, History, LogEntry
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.bar_list import BarList
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import ago
@@ -41,7 +42,7 @@ _REVIEWERS = "Reviewers"
 Members = dict[str, dict[str, list[str]]]
 
 
-class Beside(Viewer):
+class Beside(Boxed):
     """The panel beside the rows, of which one view is shown.
 
     ``on_outcomes`` is called with the outcomes of each decision as the draft names them, once
@@ -82,11 +83,8 @@ class Beside(Viewer):
             label="Beside the rows",
         )
         super().__init__()
-        self._place = pn.Column(self._facets, sizing_mode="stretch_width")
+        self._place = stack(self._facets)
         self._box = pn.Column(self.choice, self._place, width=360)
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     @property
     def parts(self) -> list[Loaded[Any]]:
@@ -202,13 +200,12 @@ class Beside(Viewer):
             outcomes = members.get(decision, {}).get(name, [name])
             self._on_filter(self._filter.with_expected(decision, *outcomes))
 
-        return pn.Column(
+        return stack(
             pmui.Typography(
                 f"Labels in version {self._counted[1]}. Click a bar for its rows.",
                 variant="body2",
             ),
             BarList(charts, open_),
-            sizing_mode="stretch_width",
         )
 
     def _fetch_similar(self) -> FoundSimilar | None:
@@ -231,20 +228,23 @@ class Beside(Viewer):
         ]
         for row in similar.data:
             snippet = cut(as_text(row.row.context), _SNIPPET)
-            button = pmui.Button(label=f"Open row {row.index}", variant="text", size="small")
-            button.on_click(lambda _, index=row.index: self._on_row(index))
+            button = action_button(
+                f"Open row {row.index}",
+                lambda _, index=row.index: self._on_row(index),
+                variant="text",
+                size="small",
+            )
             views.append(
-                pn.Column(
+                stack(
                     table(
                         (f"similarity {row.similarity:.2f}",),
                         [(labels_text(_labels(row.row)),), (snippet,)],
                         label=f"Row {row.index}",
                     ),
                     button,
-                    sizing_mode="stretch_width",
                 )
             )
-        return pn.Column(*views, sizing_mode="stretch_width")
+        return stack(*views)
 
     def _fetch_row(self) -> History | None:
         if self._row is None or not self._row.now.edit:

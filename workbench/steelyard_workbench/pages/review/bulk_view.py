@@ -13,6 +13,7 @@ import polars as pl
 from panel.viewable import Viewable, Viewer
 
 from steelyard.review.wire import MAX_EDITS, BulkAction, DraftRow, DraftRowPage
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.kit.components.frame_table import CHIPS, FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -76,7 +77,7 @@ _PLAIN = (
 )
 
 
-class BulkView(Viewer):
+class BulkView(Boxed):
     """Rows in a table; ``fetch`` takes an offset, a limit and an order, and runs in a thread."""
 
     def __init__(
@@ -112,21 +113,14 @@ class BulkView(Viewer):
         self._change = pmui.Select(
             label="Change", options=list(self._changes), value="accept", width=260, size="small"
         )
-        self._one = pmui.Button(label="", variant="contained", size="small")
-        self._one.on_click(lambda _: self.apply())
-        self._all = pmui.Button(label="", variant="outlined", size="small")
-        self._all.on_click(lambda _: self.apply_to_all())
+        self._one = action_button("", lambda _: self.apply(), variant="contained", size="small")
+        self._all = action_button("", lambda _: self.apply_to_all(), size="small")
         super().__init__()
         self._confirm = Confirm()
-        self._box = pn.Column(
-            pn.FlexBox(self._change, self._one, self._all, align_items="center"),
-            self.table,
-            sizing_mode="stretch_width",
+        self._box = stack(
+            pn.FlexBox(self._change, self._one, self._all, align_items="center"), self.table
         )
         self._name()
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     @property
     def change(self) -> SelectionEdit:
@@ -260,10 +254,8 @@ class Confirm(Viewer):
         self._text = pmui.Typography("", variant="body1")
         self._number = pmui.TextInput(label="Type the number of rows", width=220)
         super().__init__()
-        self._yes = pmui.Button(label="", variant="contained")
-        self._yes.on_click(lambda _: self.confirm())
-        no = pmui.Button(label="Cancel", variant="outlined")
-        no.on_click(lambda _: self.close())
+        self._yes = action_button("", lambda _: self.confirm(), variant="contained")
+        no = action_button("Cancel", lambda _: self.close())
         self._dialog = DrawnDialog(
             "Change many rows", self._text, self._number, pn.Row(self._yes, no), has_field=True
         )

@@ -9,6 +9,7 @@ import panel as pn
 from panel.viewable import Viewable, Viewer
 
 from steelyard.review.wire import MAX_EDITS, Draft, DraftRow, Queue, RowNow
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.live_text import LiveText
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.problems import not_loaded, problem_of
@@ -44,7 +45,7 @@ from steelyard_workbench.parts.review.sending import SEAL
 _HIDDEN = "Audit: what the model suggests is hidden until you decide."
 
 
-class Desk(Viewer):
+class Desk(Boxed):
     """The review of one draft."""
 
     def __init__(self, session: Session, draft: Draft, on_leave: Callable[[], None]) -> None:
@@ -84,9 +85,6 @@ class Desk(Viewer):
         self._box = self._lay_out()
         if draft.sealed is not None:
             self.steps.forbid(_sealed_text(draft))
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     def _make_views(self, on_leave: Callable[[], None]) -> None:
         draft, client = self.draft, self.session.client
@@ -146,11 +144,11 @@ class Desk(Viewer):
             on_seal=self.seal.ask if self.session.may_change else None,
             on_leave=on_leave,
         )
-        self._middle = pn.Column(sizing_mode="stretch_width")
+        self._middle = stack()
         self._in_middle: Viewable | Viewer | None = None
 
     def _lay_out(self) -> pn.Column:
-        return pn.Column(
+        return stack(
             _after_row(self._head),
             self._notices,
             self.outcomes,
@@ -161,7 +159,6 @@ class Desk(Viewer):
             self.notes,
             self.seal,
             self.bulk.confirm,
-            sizing_mode="stretch_width",
         )
 
     @property
@@ -489,4 +486,4 @@ def _sealed_text(draft: Draft) -> str:
 
 def _after_row(part: Viewer) -> Viewable:
     """Return a part that stands under the row on a phone: the row's text and answers come first there."""
-    return pn.Column(part, css_classes=["below-on-phone"], sizing_mode="stretch_width")
+    return stack(part, css_classes=["below-on-phone"])

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
 
 from steelyard.review.wire import MAX_REVIEWER, Draft
+from steelyard_workbench.kit.basics import Boxed, action_button
 
 
-class DeskHead(Viewer):
+class DeskHead(Boxed):
     """Names the draft and its reviewer; changes the view, seals, and leaves.
 
     The name of a signed-in user stays; ``on_reviewer`` is called with another, empty for none.
@@ -42,21 +42,21 @@ class DeskHead(Viewer):
             disabled=is_signed_in,
         )
         pn.bind(self._on_name, name, watch=True)
-        self._toggle = pmui.Button(label="", variant="outlined", size="small")
-        self._toggle.on_click(lambda _: on_turn())
-        outcomes = pmui.Button(
-            label="Answers", variant="outlined", size="small", visible=on_outcomes is not None
+        self._toggle = action_button("", lambda _: on_turn(), size="small")
+        outcomes = action_button(
+            "Answers",
+            lambda _: on_outcomes and on_outcomes(),
+            size="small",
+            visible=on_outcomes is not None,
         )
-        outcomes.on_click(lambda _: on_outcomes and on_outcomes())
-        self._seal = pmui.Button(
-            label="Finish this version…",
+        self._seal = action_button(
+            "Finish this version…",
+            lambda _: on_seal and on_seal(),
             variant="contained",
             size="small",
             visible=on_seal is not None,
         )
-        self._seal.on_click(lambda _: on_seal and on_seal())
-        leave = pmui.Button(label="Other reviews", variant="text", size="small")
-        leave.on_click(lambda _: on_leave())
+        leave = action_button("Other reviews", lambda _: on_leave(), variant="text", size="small")
         title = f"Version {draft.dataset_version} · {draft.rows:,} rows"
         self._box = pn.FlexBox(
             pmui.Typography(title, variant="body1"),
@@ -68,9 +68,6 @@ class DeskHead(Viewer):
             align_items="center",
             margin=(8, 0, 0, 0),
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     def show_view(self, *, is_bulk: bool) -> None:
         """Offer the view that is not shown."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard_workbench.kit.basics import action_button
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.states import empty, failed, loading, verdict
 from steelyard_workbench.pages.review.counts import MEANINGS, TITLES
@@ -26,8 +26,7 @@ def show_no_row(
         return failed(reader.failure, lambda _: on_again())
     if reader.filling.is_running or (not rows.is_complete and not rows.rows):
         return loading(6, "The rows")
-    again = pmui.Button(label="Start over", variant="outlined")
-    again.on_click(lambda _: on_again())
+    again = action_button("Start over", lambda _: on_again())
     if rows.rows:
         text = f"**You went through {TITLES[reader.queue]}:** {len(rows.rows):,} rows. *Finish this version…* makes the next version of the dataset."
         return empty(text, again, is_good=True)
@@ -50,8 +49,7 @@ def _show_empty(
         return empty("This queue goes by your name: write it into **Your name** above.")
     parts = reader.filter.parts
     if parts:
-        clear = pmui.Button(label="Clear the filter", variant="contained")
-        clear.on_click(lambda _: on_clear())
+        clear = action_button("Clear the filter", lambda _: on_clear(), variant="contained")
         names = "*, *".join(escape_markdown(text) for text, _ in parts)
         return empty(f"No rows of {TITLES[queue]} match *{names}*.", clear)
     return empty(f"**{TITLES[queue]} is empty:** no {MEANINGS[queue]}.", again, is_good=True)

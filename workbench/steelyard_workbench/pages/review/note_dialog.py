@@ -9,6 +9,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.review.wire import MAX_NOTE, DraftRow
+from steelyard_workbench.kit.basics import action_button
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.kit.problems import typed
 
@@ -23,10 +24,8 @@ class NoteDialog(Viewer):
         self._text = pmui.TextAreaInput(
             label="Note", rows=4, max_length=MAX_NOTE, sizing_mode="stretch_width"
         )
-        save = pmui.Button(label="Save the note", variant="contained")
-        save.on_click(lambda _: self.save())
-        cancel = pmui.Button(label="Cancel", variant="outlined")
-        cancel.on_click(lambda _: self.close())
+        save = action_button("Save the note", lambda _: self.save(), variant="contained")
+        cancel = action_button("Cancel", lambda _: self.close())
         self._dialog = DrawnDialog(
             "Note", self._text, pn.Row(save, cancel), width=480, has_field=True
         )

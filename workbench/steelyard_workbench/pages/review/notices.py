@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import panel as pn
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.pages.review.edits import EditQueue
 from steelyard_workbench.pages.review.waiting import Conflict, show_waiting
 
 
-class Notices(Viewer):
+class Notices(Boxed):
     """Shows notices before the next row; empty while there are none."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._waiting = pn.Column(sizing_mode="stretch_width")
-        self._conflicts = pn.Column(sizing_mode="stretch_width")
-        self._trouble = pn.Column(sizing_mode="stretch_width")
-        self._box = pn.Column(
-            self._waiting, self._conflicts, self._trouble, sizing_mode="stretch_width"
-        )
-
-    def __panel__(self) -> Viewable:
-        return self._box
+        self._waiting = stack()
+        self._conflicts = stack()
+        self._trouble = stack()
+        self._box = stack(self._waiting, self._conflicts, self._trouble)
 
     def show_waiting(self, queue: EditQueue) -> None:
         """Show which edits are not sent."""

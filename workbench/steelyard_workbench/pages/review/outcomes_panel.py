@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.tables import OutcomeEdit
 from steelyard.review.outcomes_wire import DecisionOutcomes, DraftOutcome, DraftOutcomes
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.states import empty
@@ -25,7 +25,7 @@ _WHAT = (
 Changes = dict[str, dict[str, Any]]
 
 
-class OutcomesPanel(Viewer):
+class OutcomesPanel(Boxed):
     """Edits the outcomes of a draft's decisions.
 
     ``on_edit`` is called with a decision, the changes of its outcomes, and a sentence on them.
@@ -38,32 +38,26 @@ class OutcomesPanel(Viewer):
         self._tables: dict[str, OutcomeEditor] = {}
         self._listed: dict[str, DecisionOutcomes] = {}
         self._is_forbidden = False
-        self.save = pmui.Button(
-            label="Save the answers", variant="contained", size="small", disabled=True
+        self.save = action_button(
+            "Save the answers",
+            lambda _: self.send(),
+            variant="contained",
+            size="small",
+            disabled=True,
         )
-        self.save.on_click(lambda _: self.send())
         self.part: Loaded[DraftOutcomes] = Loaded(
             "The answers", lambda: client.drafts.outcomes(draft_id), self._show
         )
         super().__init__()
-        self._box = pn.Column(
+        self._box = stack(
             pmui.Paper(
-                pn.Column(
-                    pmui.Typography(_WHAT, variant="body2"),
-                    self.part,
-                    self.save,
-                    sizing_mode="stretch_width",
-                ),
+                stack(pmui.Typography(_WHAT, variant="body2"), self.part, self.save),
                 sizing_mode="stretch_width",
                 margin=(5, 10),
                 elevation=1,
             ),
             visible=False,
-            sizing_mode="stretch_width",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     @property
     def is_open(self) -> bool:
@@ -134,7 +128,7 @@ class OutcomesPanel(Viewer):
                 is_open=True,
             )
             parts.append(table.__panel__())
-        return pn.Column(*(parts or [empty("No decisions yet.")]), sizing_mode="stretch_width")
+        return stack(*(parts or [empty("No decisions yet.")]))
 
 
 def _edit_to_wire(outcome: DraftOutcome, edit: OutcomeEdit) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.review.wire import Draft
+from steelyard_workbench.kit.basics import action_button
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
@@ -39,8 +39,7 @@ class ReviewPage(Page):
                 self.desk.look_at(self.session.query)
             self.desk.start()
             return [self.desk.__panel__()]
-        back = pmui.Button(label="Other reviews", variant="text", size="small")
-        back.on_click(lambda _: self._leave())
+        back = action_button("Other reviews", lambda _: self._leave(), variant="text", size="small")
 
         def show(draft: Draft) -> Viewable:
             back.visible = False

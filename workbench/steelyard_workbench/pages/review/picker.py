@@ -9,11 +9,12 @@ from itertools import islice
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.review.wire import Draft
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import ago
@@ -46,7 +47,7 @@ class ReviewChoices:
     drafts: DraftList
 
 
-class Picker(Viewer):
+class Picker(Boxed):
     """Asks which draft to review or to delete, by its id."""
 
     def __init__(
@@ -63,10 +64,10 @@ class Picker(Viewer):
         self.asked: Confirmation | None = None
         self._names: dict[str, str] = {}
         self._cursor: str | None = None
-        self._lines = pn.Column(sizing_mode="stretch_width")
+        self._lines = stack()
         self._more_text = pmui.Typography("", variant="body2")
         self._more = pmui.Button(label="Load more", variant="outlined", size="small")
-        self._said = pn.Column(sizing_mode="stretch_width")
+        self._said = stack()
         self.load_more = OneAtATime(
             self._load_more, not_loaded("Older reviews"), self._said, can_retry=False, scope=scope
         )
@@ -76,10 +77,7 @@ class Picker(Viewer):
         )
         self._dialog = pn.Column()
         self.part = Loaded("The reviews", self._fetch, self._show)
-        self._box = pn.Column(self.part, self._said, self._dialog, sizing_mode="stretch_width")
-
-    def __panel__(self) -> Viewable:
-        return self._box
+        self._box = stack(self.part, self._said, self._dialog)
 
     async def _start(self) -> None:
         dataset, version = self._session.dataset, self._session.version
@@ -148,8 +146,9 @@ class Picker(Viewer):
         may_start = self._session.may_change
         # Where one is open, to go on with it is the next step.
         look = "outlined" if choices.drafts.drafts else "contained"
-        start = pmui.Button(label="Start a review", variant=look, disabled=not is_listed)
-        start.on_click(self.start.on_event)
+        start = action_button(
+            "Start a review", self.start.on_event, variant=look, disabled=not is_listed
+        )
         hint = "" if is_listed else "Choose the dataset to review."
         if is_listed and self._session.version:
             hint = f"Of version {self._session.version}."
@@ -168,9 +167,7 @@ class Picker(Viewer):
         self.load_more.drop()
         self._lines[:] = []
         self._list(choices.drafts)
-        return pn.Column(
-            *parts, self._lines, self._more_text, self._more, sizing_mode="stretch_width"
-        )
+        return stack(*parts, self._lines, self._more_text, self._more)
 
     def _list(self, drafts: DraftList) -> None:
         """Add drafts to those that are listed, and say whether there are more."""
@@ -181,12 +178,19 @@ class Picker(Viewer):
         self._more_text.visible = self._more.visible = has_more
 
     def _line(self, draft: Draft) -> Viewable:
-        go = pmui.Button(label=f"Open {draft.name}", variant="contained", size="small")
-        go.on_click(lambda _: self._on_draft(draft.id))
-        delete = pmui.Button(
-            label=f"Delete {draft.name}…", variant="text", size="small", color="danger"
+        go = action_button(
+            f"Open {draft.name}",
+            lambda _: self._on_draft(draft.id),
+            variant="contained",
+            size="small",
         )
-        delete.on_click(lambda _: self.ask_delete(draft))
+        delete = action_button(
+            f"Delete {draft.name}…",
+            lambda _: self.ask_delete(draft),
+            variant="text",
+            size="small",
+            color="danger",
+        )
         states = draft.states
         n_done = sum(states.get(name, 0) for name in ("accepted", "relabelled", "excluded"))
         of = f"{self._names.get(draft.dataset_id, draft.dataset_id)}, version {draft.dataset_version}"
@@ -199,10 +203,9 @@ class Picker(Viewer):
             ago(draft.updated_at),
         )
         columns = ("dataset", "decided", "relabelled", "excluded", "noted", "last edit")
-        return pn.Column(
+        return stack(
             table(columns, [counts], label=f"Review {draft.name}"),
             pn.Row(go, delete) if self._session.may_change else go,
-            sizing_mode="stretch_width",
         )
 
     def _on_dataset(self, dataset_id: str | None) -> None:

@@ -15,6 +15,7 @@ from steelyard.client import Client
 from steelyard.review.duties_wire import Assignments, DraftAgreement
 from steelyard.review.wire import Draft, Queue
 from steelyard.wire.origins import LabelledBy
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.kit.components.step_names import number_fields
@@ -86,7 +87,7 @@ class Reviewers(Viewer):
             width=230,
         )
         self._said = pmui.Typography("", variant="body2")
-        self._problem = pn.Column(sizing_mode="stretch_width")
+        self._problem = stack()
         self.assign = Write(self._assign_rows, "Not assigned:", self._problem, refused="Assign")
         self.move = Write(self._move_rows, "Not handed over:", self._problem, refused="Hand over")
         self._assign.on_click(self.assign.on_event)
@@ -139,7 +140,7 @@ class Reviewers(Viewer):
             parts += self._show_agreement(agreement)
         if self._may_assign:
             parts += self._show_forms(assignments)
-        return pn.Column(*parts, self._said, self._problem, sizing_mode="stretch_width")
+        return stack(*parts, self._said, self._problem)
 
     def _show_agreement(self, agreement: DraftAgreement) -> list[Viewable]:
         summary = (
@@ -169,12 +170,11 @@ class Reviewers(Viewer):
                 )
             )
         if agreement.to_adjudicate:
-            go = pmui.Button(
-                label=f"Decide {agreement.to_adjudicate:,} disputed",
-                variant="outlined",
+            go = action_button(
+                f"Decide {agreement.to_adjudicate:,} disputed",
+                lambda _: self._on_queue("disagreement"),
                 size="small",
             )
-            go.on_click(lambda _: self._on_queue("disagreement"))
             views.append(go)
         return views
 

@@ -18,6 +18,7 @@ from steelyard.families.wire import Continue
 from steelyard.review.duties_wire import DraftAgreement
 from steelyard.review.outcomes_wire import DraftOutcomes
 from steelyard.review.wire import Draft, SealAs
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.kit.components.facts import table
 from steelyard_workbench.kit.loaded import Loaded
@@ -94,13 +95,12 @@ class SealDialog(Viewer):
         self._name = pmui.TextInput(label="Name of the new dataset", sizing_mode="stretch_width")
         self._name.visible = False
         self.drop = pmui.Checkbox(label="", value=False, visible=False)
-        self._said = pn.Column(sizing_mode="stretch_width")
+        self._said = stack()
         self.button = pmui.Button(label="Finish", variant="contained")
         self.seal = Write(self._send, on_failure=self._show_failure, fields={"name": self._name})
         self.button.on_click(self.seal.on_event)
         super().__init__()
-        cancel = pmui.Button(label="Cancel", variant="outlined")
-        cancel.on_click(lambda _: self.close())
+        cancel = action_button("Cancel", lambda _: self.close())
         self._dialog = DrawnDialog(
             "Finish the review",
             self._draft.__panel__(),
@@ -231,7 +231,7 @@ class SealDialog(Viewer):
             numbers=(0,),
         )
         growths = [_describe_growth(name, growth) for name, growth in changes.growths.items()]
-        return pn.Column(counts, *growths, sizing_mode="stretch_width")
+        return stack(counts, *growths)
 
 
 def _describe_growth(name: str, growth: Continue) -> Viewable:

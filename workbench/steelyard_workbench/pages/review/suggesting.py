@@ -16,6 +16,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.client.model_choices import ModelChoice
 from steelyard.review.wire import MAX_EDITS, DraftRow
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.model_fields import offer_models
 from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.kit.components.step_names import number_fields
@@ -66,7 +67,7 @@ class Suggesting(Viewer):
         self._stop = pmui.Button(label="Stop", variant="outlined", size="small", visible=False)
         self._price = pmui.Typography("", variant="body2", visible=False)
         self._said = pmui.Typography("", variant="body2")
-        self._problem = pn.Column(sizing_mode="stretch_width")
+        self._problem = stack()
         self.threshold = pmui.FloatInput(
             label="As sure as", value=0.95, start=0.0, end=1.0, step=0.01, width=140
         )
@@ -75,11 +76,10 @@ class Suggesting(Viewer):
         )
         self._agreement_text = pmui.Typography("", variant="body2")
         self._take = pmui.Button(label="", variant="outlined", size="small", disabled=True)
-        self._accepting = pn.Column(
+        self._accepting = stack(
             number_fields(self.threshold, self.n_audit),
             self._agreement_text,
             self._take,
-            sizing_mode="stretch_width",
             visible=False,
         )
         super().__init__()
@@ -109,7 +109,7 @@ class Suggesting(Viewer):
 
     def _show(self, choices: Sequence[ModelChoice]) -> Viewable:
         offer_models(self.model, choices)
-        return pn.Column(
+        return stack(
             pmui.Typography(_WHAT, variant="body2"),
             self.model,
             pn.Row(self.n_rows, self._ask, self._stop, align="center"),
@@ -117,7 +117,6 @@ class Suggesting(Viewer):
             self._said,
             self._problem,
             self._accepting,
-            sizing_mode="stretch_width",
         )
 
     async def _suggest(self) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import panel as pn
-import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.review.wire import RowNow
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.facts import table
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.pages.review.edits import EditQueue, Unsent
@@ -20,7 +20,7 @@ _LISTED = 20
 _UNTOLD = 5
 
 
-class Conflict(Viewer):
+class Conflict(Boxed):
     """A row as it is now beside the sent edit, to choose from."""
 
     def __init__(
@@ -32,11 +32,11 @@ class Conflict(Viewer):
     ) -> None:
         super().__init__()
         self.entry, self.now = entry, tuple(now)
-        mine = pmui.Button(label="Keep mine", variant="contained", size="small")
-        mine.on_click(lambda _: on_mine(self))
-        theirs = pmui.Button(label="Keep theirs", variant="outlined", size="small")
-        theirs.on_click(lambda _: on_theirs(self))
-        self._box = pn.Column(
+        mine = action_button(
+            "Keep mine", lambda _: on_mine(self), variant="contained", size="small"
+        )
+        theirs = action_button("Keep theirs", lambda _: on_theirs(self), size="small")
+        self._box = stack(
             verdict(
                 "unsure",
                 "Edited by somebody else meanwhile.",
@@ -48,11 +48,7 @@ class Conflict(Viewer):
                 label="Rows that were edited meanwhile",
             ),
             pn.Row(mine, theirs),
-            sizing_mode="stretch_width",
         )
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
 
 def now_text(now: RowNow) -> str:
@@ -87,8 +83,7 @@ def show_waiting(queue: EditQueue) -> list[Viewable]:
     rows = [(entry.label,) for entry in unsent[:_LISTED]]
     if n > _LISTED:
         rows.append((f"and {n - _LISTED} more",))
-    again = pmui.Button(label="Send now", variant="outlined", size="small")
-    again.on_click(lambda _: queue.send_again())
+    again = action_button("Send now", lambda _: queue.send_again(), size="small")
     return [
         verdict("unsure", f"{edits} not sent.", "They are sent when the server is back."),
         again,

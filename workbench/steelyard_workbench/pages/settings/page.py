@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 
-import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
@@ -14,6 +13,7 @@ from steelyard.accounts.wire import AccountSummary, ApiKey
 from steelyard.discovery.wire import Discovery
 from steelyard.errors import SteelyardError
 from steelyard.serving.health_wire import Health
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.numbers import ago
@@ -72,8 +72,7 @@ class SettingsPage(Page):
             return show_keys(keys)
         if not self.session.is_signed_in:
             return empty("None: without accounts, programs on this machine need no key.")
-        go = pmui.Button(label="Make a key", variant="outlined")
-        go.on_click(lambda _: self.session.open("account"))
+        go = action_button("Make a key", lambda _: self.session.open("account"))
         return empty("No program has a key yet.", go)
 
     def _keys(self) -> list[ApiKey]:
@@ -108,7 +107,7 @@ def show_account(account: AccountSummary) -> Viewable:
     limits = Details(
         lambda: [show_limits(account.effective_limits)], "limits of a request and a minute"
     )
-    return pn.Column(view, limits, sizing_mode="stretch_width")
+    return stack(view, limits)
 
 
 def show_keys(keys: list[ApiKey]) -> Viewable:
@@ -161,7 +160,7 @@ def show_environment(environment: InstalledVersions) -> Viewable:
         **{name: _version(name) for name in _PACKAGES},
     }
     details = Details(lambda: [facts(exact)], "engine, prices, parts, libraries")
-    return pn.Column(*views, facts(values), details, sizing_mode="stretch_width")
+    return stack(*views, facts(values), details)
 
 
 def _on(*, is_on: bool) -> str:

@@ -14,6 +14,7 @@ from steelyard.client import Client
 from steelyard.datasets.definitions import MIN_ROWS, MIN_ROWS_PER_OUTCOME
 from steelyard.datasets.wire import Dataset, DecisionReadiness
 from steelyard.prompt_tuning.wire import PromptTuningJob
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.model_fields import offer_models
 from steelyard_workbench.kit.problems import not_loaded
@@ -45,7 +46,7 @@ class TuningForm(Viewer):
             label="Effort", options={"Standard": "standard", "Thorough": "thorough"}
         )
         self.start = pmui.Button(label="Tune the wording", variant="contained")
-        self.said = pn.Column(sizing_mode="stretch_width")
+        self.said = stack()
         super().__init__()
         fields = {
             "dataset_id": self.dataset,
@@ -61,14 +62,13 @@ class TuningForm(Viewer):
         self.fill.start()
 
     def __panel__(self) -> Viewable:
-        return pn.Column(
+        return stack(
             heading("Tune a decision's wording"),
             pn.FlexBox(
                 *(self.dataset, self.decision, self.model, self.effort, self.start),
                 align_items="flex-end",
             ),
             self.said,
-            sizing_mode="stretch_width",
         )
 
     async def _fill(self) -> None:

@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any
 
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.datasets.wire import Dataset
 from steelyard.prompt_tuning.wire import PromptTuningJob
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.cards import behind_button
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -85,7 +85,7 @@ class TuningPage(OnePartPage):
             views += behind_button("Tune a wording", self.form) if jobs else [self.form]
         names = {dataset.id: dataset.name for dataset in datasets}
         views.append(self._table(jobs, names) if jobs else empty(_NONE))
-        return pn.Column(*views, sizing_mode="stretch_width")
+        return stack(*views)
 
     def _table(self, jobs: list[PromptTuningJob], names: dict[str, str]) -> Viewable:
         return mark_table(
@@ -124,7 +124,7 @@ class TuningPage(OnePartPage):
                 values["Loss so far"] = f"{now.original_loss:.4f} to {now.best_loss:.4f}"
         if job.error is not None:
             values["Why"] = f"{job.error} ({job.error_code})"
-        place = pn.Column(sizing_mode="stretch_width")
+        place = stack()
         views: list[Viewable] = [facts(values)]
         if job.status in _UNFINISHED:
             views.append(
@@ -135,16 +135,19 @@ class TuningPage(OnePartPage):
             if job.result.tuned is not None:
                 views.append(self._use(job))
             views += self._issues(job, place)
-        return pn.Column(*views, place, sizing_mode="stretch_width")
+        return stack(*views, place)
 
     def _use(self, job: PromptTuningJob) -> Viewable:
         # Of its own: the labels that contradict the wording are a long list below.
-        place = pn.Column(sizing_mode="stretch_width")
+        place = stack()
 
         async def make() -> None:
             dataset = await asyncio.to_thread(reworded_dataset, self.client, job)
-            open_ = pmui.Button(label="Open it", variant="contained")
-            open_.on_click(lambda _: self.session.open("datasets", dataset=dataset.id, version=0))
+            open_ = action_button(
+                "Open it",
+                lambda _: self.session.open("datasets", dataset=dataset.id, version=0),
+                variant="contained",
+            )
             place[:] = [
                 verdict("good", f"Made a dataset of {dataset.rows:,} rows.", "Train on it."),
                 open_,
@@ -152,21 +155,21 @@ class TuningPage(OnePartPage):
 
         # A list of keywords is there to be taken, and nothing that this page proposes.
         is_listed = job.result is not None and bool(keyword_parts(job.result))
-        button = pmui.Button(
-            label=f"Make a dataset with {'these keywords anyway' if is_listed else 'this wording'}",
+        button = action_button(
+            f"Make a dataset with {'these keywords anyway' if is_listed else 'this wording'}",
+            Write(make, "Not made:", place, scope=self.visit).on_event,
             variant="text" if is_listed else "contained",
         )
-        button.on_click(Write(make, "Not made:", place, scope=self.visit).on_event)
-        return pn.Column(button, place, sizing_mode="stretch_width")
+        return stack(button, place)
 
     def _issues(self, job: PromptTuningJob, place: pn.Column) -> list[Viewable]:
         """Return the labels that contradict the wording, and the actions on them."""
         issues: Sequence[Any] = () if job.result is None else job.result.label_issues
         if not issues:
             return []
-        review = pmui.Button(label="Review the dataset", variant="outlined")
-        review.on_click(
-            lambda _: self.session.open("review", dataset=job.dataset_id, version=0, draft="")
+        review = action_button(
+            "Review the dataset",
+            lambda _: self.session.open("review", dataset=job.dataset_id, version=0, draft=""),
         )
         is_off = job.label_issues_dismissed_at is not None
         toggle = self.button(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-import panel as pn
 from bokeh.models import ColumnDataSource
 from panel.viewable import Viewable
 
 from steelyard.prompt_tuning.wire import TuningResult, TuningTest
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.facts import heading, table
@@ -49,7 +49,7 @@ def show_result(result: TuningResult) -> Viewable:
     if result.tuned is not None:
         text = json.dumps(result.tuned, indent=1, ensure_ascii=False)
         views += [heading("The decision to use"), CopyText(text, "tuned decision")]
-    return pn.Column(*views, sizing_mode="stretch_width")
+    return stack(*views)
 
 
 def keyword_parts(result: TuningResult) -> list[str]:

@@ -7,6 +7,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.billing.wire import Referral
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.loaded import Loaded
@@ -35,7 +36,7 @@ class Referrals(Section):
             f"it, and so do you. Redeemed {referral.redeemed:,} times, which gave you "
             f"{usd(referral.earned_usd)}."
         )
-        return pn.Column(
+        return stack(
             pmui.Typography(text, variant="body2"),
             CopyText(referral.code, "your code"),
             pn.FlexBox(
@@ -43,7 +44,6 @@ class Referrals(Section):
                 self.button("Redeem", self._redeem, "Not redeemed.", fields={"code": self.code}),
                 align_items="center",
             ),
-            sizing_mode="stretch_width",
         )
 
     async def _redeem(self) -> None:

@@ -17,6 +17,7 @@ from bokeh.models import BasicTickFormatter, ColumnDataSource, NumeralTickFormat
 from panel.viewable import Viewable
 
 from steelyard.people.wire import Usage, UsageBy, UsageLine
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import table
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
@@ -118,7 +119,7 @@ class SpendingSection(Section):
             f"{total.tokens:,} input tokens and {total.decisions:,} decisions. Days are of UTC."
         )
         view = self._by_day(usage) if usage.by == "day" else self._by_name(usage)
-        return pn.Column(pmui.Typography(text, variant="body1"), *view, sizing_mode="stretch_width")
+        return stack(pmui.Typography(text, variant="body1"), *view)
 
     @property
     def _span(self) -> str:

@@ -7,6 +7,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.billing.wire import Billing, TopUp
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.numbers import moment
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
@@ -72,7 +73,7 @@ class TopUpSection(Section):
             f"Buys {usd(top_up.amount_usd)} when less than {usd(top_up.threshold_usd)} is available, "
             f"at most {usd(top_up.monthly_cap_usd)} a month{f', {by}' if by else ''}."
         )
-        return pn.Column(_verdict(top_up, terms), sizing_mode="stretch_width")
+        return stack(_verdict(top_up, terms))
 
     async def _set(self) -> None:
         threshold = needed(self.threshold, "Write below which balance to buy.")

@@ -13,6 +13,7 @@ from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset, DatasetVersion
 from steelyard.errors import KeyScopeError
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading, table
@@ -131,7 +132,7 @@ class VersionsPage(Page):
         newest = next((dataset for dataset in datasets if dataset.version > 1), datasets[0])
         self._dataset_id = newest.id
         field = dataset_select(self.session, datasets, newest.id)
-        view = pn.Column(field, *self._parts(), sizing_mode="stretch_width")
+        view = stack(field, *self._parts())
         for part in (self.history, self.difference):
             if part is not None:
                 await part.refresh()
@@ -171,13 +172,12 @@ class VersionsPage(Page):
             *next_steps(self.session, dataset, version, "this version"),
             Choice("Export…", export.open, look="outlined"),
         ]
-        return pn.Column(
+        return stack(
             newer,
             Choices(steps, layout="row"),
             export,
             section("All versions", _show_versions(versions, history.reviews)),
             draw_sides(versions, self.choose_version),
-            sizing_mode="stretch_width",
         )
 
     # What a version changed

@@ -15,6 +15,7 @@ from panel.viewable import Viewable
 
 from steelyard.outbox.names import EVENTS
 from steelyard.webhooks.wire import Delivery, Webhook
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -96,8 +97,9 @@ class WebhookListing(Section):
         deliveries.refresh.scope = self.scope
         self.deliveries = deliveries
         switch = "Switch off" if webhook.enabled else "Switch on"
-        remove = pmui.Button(label="Remove …", variant="outlined", size="small", color="danger")
-        remove.on_click(lambda _: self.ask_to_remove(webhook))
+        remove = action_button(
+            "Remove …", lambda _: self.ask_to_remove(webhook), size="small", color="danger"
+        )
         values = {"Id": webhook.id, "State": _state_of(webhook), "Made": ago(webhook.created_at)}
         self.open(
             heading(webhook.description or webhook.url),
@@ -148,7 +150,7 @@ class WebhookListing(Section):
             label = "Send the last failed one again"
             again = self.button(label, partial(self._redeliver, webhook, failures[0]), "Not sent.")
             views.append(again)
-        return pn.Column(*views, sizing_mode="stretch_width")
+        return stack(*views)
 
     def ask_to_remove(self, webhook: Webhook) -> None:
         """Ask whether to remove a webhook."""
