@@ -7,7 +7,7 @@ from html import escape
 from urllib.parse import urlencode
 
 import panel as pn
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.people.wire import AccountRole
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
@@ -16,29 +16,12 @@ from steelyard_workbench.kit.session import Session
 _LINK = "font-size:1rem;line-height:2.4;overflow-wrap:anywhere"
 
 
-class AccountDialog(Viewer):
+class AccountDialog(DrawnDialog):
     """The dialog that goes to another account: a page is opened anew, with nothing of the last."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
+        super().__init__("Accounts", draw=self._lines, width=420)
         self._session = session
-        self._dialog = DrawnDialog("Accounts", draw=self._lines, width=420)
-
-    def __panel__(self) -> Viewable:
-        return self._dialog.__panel__()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is shown."""
-        return self._dialog.is_open
-
-    def open(self) -> None:
-        """Show the accounts."""
-        self._dialog.open()
-
-    def close(self) -> None:
-        """Show them no more."""
-        self._dialog.close()
 
     def _lines(self) -> Iterator[Viewable]:
         who = self._session.who

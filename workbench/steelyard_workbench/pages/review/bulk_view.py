@@ -10,7 +10,6 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 import polars as pl
-from panel.viewable import Viewable, Viewer
 
 from steelyard.review.wire import MAX_EDITS, BulkAction, DraftRow, DraftRowPage
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
@@ -245,7 +244,7 @@ class BulkView(Boxed):
             self._change.options = list(self._changes)
 
 
-class Confirm(Viewer):
+class Confirm(DrawnDialog):
     """Asks before many rows are changed; above ``MAX_UNTYPED`` their number must be typed."""
 
     def __init__(self) -> None:
@@ -253,20 +252,11 @@ class Confirm(Viewer):
         self._then: Callable[[], None] | None = None
         self._text = pmui.Typography("", variant="body1")
         self._number = pmui.TextInput(label="Type the number of rows", width=220)
-        super().__init__()
         self._yes = action_button("", lambda _: self.confirm(), variant="contained")
         no = action_button("Cancel", lambda _: self.close())
-        self._dialog = DrawnDialog(
+        super().__init__(
             "Change many rows", self._text, self._number, pn.Row(self._yes, no), has_field=True
         )
-
-    def __panel__(self) -> Viewable:
-        return self._dialog.__panel__()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is being asked."""
-        return self._dialog.is_open
 
     def ask(self, sentence: str, n_rows: int, then: Callable[[], None]) -> None:
         """Ask whether to do it."""
@@ -278,7 +268,7 @@ class Confirm(Viewer):
         self._number.param.update(value="", value_input="", visible=n_rows > MAX_UNTYPED)
         self._yes.label = sentence
         self._allow()
-        self._dialog.open()
+        self.open()
 
     def type(self, text: str) -> None:
         """Take a number that was typed."""
@@ -296,7 +286,7 @@ class Confirm(Viewer):
     def close(self) -> None:
         """Do nothing."""
         self._then = None
-        self._dialog.close()
+        super().close()
 
     @property
     def _may(self) -> bool:

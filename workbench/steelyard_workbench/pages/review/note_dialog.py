@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
 
 from steelyard.review.wire import MAX_NOTE, DraftRow
 from steelyard_workbench.kit.basics import action_button
@@ -14,11 +13,10 @@ from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.kit.problems import typed
 
 
-class NoteDialog(Viewer):
+class NoteDialog(DrawnDialog):
     """Asks for the note of a row; ``on_note`` is called with both, and an empty note removes it."""
 
     def __init__(self, on_note: Callable[[DraftRow, str], None]) -> None:
-        super().__init__()
         self._on_note = on_note
         self._row: DraftRow | None = None
         self._text = pmui.TextAreaInput(
@@ -26,24 +24,14 @@ class NoteDialog(Viewer):
         )
         save = action_button("Save the note", lambda _: self.save(), variant="contained")
         cancel = action_button("Cancel", lambda _: self.close())
-        self._dialog = DrawnDialog(
-            "Note", self._text, pn.Row(save, cancel), width=480, has_field=True
-        )
-
-    def __panel__(self) -> Viewable:
-        return self._dialog.__panel__()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is shown."""
-        return self._dialog.is_open
+        super().__init__("Note", self._text, pn.Row(save, cancel), width=480, has_field=True)
 
     def ask(self, row: DraftRow) -> None:
         """Ask for the note of a row."""
         self._row = row
         note = row.now.note or ""
         self._text.param.update(value=note, value_input=note)
-        self._dialog.open(f"Note on row {row.row}")
+        self.open(f"Note on row {row.row}")
 
     def write(self, text: str) -> None:
         """Take a text that was typed."""
@@ -55,7 +43,3 @@ class NoteDialog(Viewer):
         self.close()
         if row is not None and text != (row.now.note or ""):
             self._on_note(row, text)
-
-    def close(self) -> None:
-        """Keep the note as it was."""
-        self._dialog.close()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import panel as pn
 import panel_material_ui as pmui
 import param
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
@@ -75,7 +75,7 @@ class DraftChanges:
         return unused
 
 
-class SealDialog(Viewer):
+class SealDialog(DrawnDialog):
     """Asks for the form of a draft's result, and seals it."""
 
     def __init__(
@@ -99,9 +99,8 @@ class SealDialog(Viewer):
         self.button = pmui.Button(label="Finish", variant="contained")
         self.seal = Write(self._send, on_failure=self._show_failure, fields={"name": self._name})
         self.button.on_click(self.seal.on_event)
-        super().__init__()
         cancel = action_button("Cancel", lambda _: self.close())
-        self._dialog = DrawnDialog(
+        super().__init__(
             "Finish the review",
             self._draft.__panel__(),
             self._as,
@@ -112,17 +111,9 @@ class SealDialog(Viewer):
             width=520,
         )
 
-    def __panel__(self) -> Viewable:
-        return self._dialog.__panel__()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is shown."""
-        return self._dialog.is_open
-
     def ask(self) -> None:
         """Show the draft's changes, and ask."""
-        self._dialog.open()
+        self.open()
         self.drop.param.update(value=False, visible=False)
         self._said[:] = []
         self.fit_waiting()
@@ -141,10 +132,6 @@ class SealDialog(Viewer):
         elif was_waiting:
             self._said[:] = []
             self._draft.start()
-
-    def close(self) -> None:
-        """Seal nothing."""
-        self._dialog.close()
 
     def choose(self, sealed_as: SealAs, name: str = "") -> None:
         """Select the form of the result."""
