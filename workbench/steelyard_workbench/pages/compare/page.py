@@ -30,7 +30,7 @@ from steelyard_workbench.kit.components.numbers import (
 )
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.look import CARD_CSS, beam, pill, verdict_card
-from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.one_part_page import OnePartPage
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.theme import Status
@@ -80,7 +80,7 @@ class ComparableEvaluations:
         return any(dataset.id == self.dataset_id for dataset in self.datasets)
 
 
-class ComparePage(Page):
+class ComparePage(OnePartPage):
     """Two evaluations beside each other."""
 
     slug = "compare"
@@ -97,7 +97,6 @@ class ComparePage(Page):
         self._shown = ("", "", "")
         self._is_newest = False
         self._is_keeping = False
-        self._body = stack()
 
     def close(self) -> None:
         """Leave the page; running fetches are not shown, nor written into the address."""
@@ -106,29 +105,21 @@ class ComparePage(Page):
             # There may be newer ones when the user comes back.
             self.session.param.update(before="", after="")
 
-    def build(self) -> list[Viewable]:
-        """Return the choice, and its comparison."""
-        self._body[:] = self._content()
-        return [self._body]
-
     def on_key(self, action: str, number: int) -> bool:
         """Go through the flips."""
         del number
         return self.flips is not None and self.flips.on_key(action)
 
-    def _content(self) -> list[Viewable]:
+    def content(self) -> list[Viewable]:
+        """Return the choice, and its comparison."""
         self.flips, self.comparison = None, None
         choice = Loaded("The evaluations", self._fetch_choice, self._show_choice)
         return [self.part(choice)]
 
-    def on_session(self, *_: Any) -> None:
+    def on_session(self, *events: Any) -> None:
         """Show the present selection."""
-        if self._is_keeping:
-            return
-        self.begin_visit()
-        self._body[:] = self._content()
-        for part in list(self.parts):
-            part.start()
+        if not self._is_keeping:
+            super().on_session(*events)
 
     def _fetch_choice(self) -> ComparableEvaluations:
         before, after = self._pair_of_session()

@@ -22,7 +22,7 @@ from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.cards import behind_button
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.one_part_page import OnePartPage
 from steelyard_workbench.kit.problems import leave_to_banner
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty
@@ -45,7 +45,7 @@ from steelyard_workbench.parts.review.sending import RowReview
 MOST_CHOICES = 200
 
 
-class EvaluationsPage(Page):
+class EvaluationsPage(OnePartPage):
     """The evaluations of a dataset, or one of them."""
 
     slug = "evaluations"
@@ -63,12 +63,6 @@ class EvaluationsPage(Page):
         self.over_time: RunsOverTime | None = None
         self.opened: OpenedEvaluation | None = None
         self.waiting: EvaluationLine | None = None
-        self._body = stack()
-
-    def build(self) -> list[Viewable]:
-        """Return the list or the opened evaluation."""
-        self._body[:] = self._content()
-        return [self._body]
 
     def on_key(self, action: str, number: int) -> bool:
         """Go through the rows of the opened evaluation."""
@@ -95,13 +89,11 @@ class EvaluationsPage(Page):
         """Show the present selection."""
         if self.session.evaluation and all(event.name == "dataset" for event in events):
             return  # an evaluation that is opened names its dataset
-        self.begin_visit()
         self.session.selected = []
-        self._body[:] = self._content()
-        for part in list(self.parts):
-            part.start()
+        super().on_session(*events)
 
-    def _content(self) -> list[Viewable]:
+    def content(self) -> list[Viewable]:
+        """Return the list or the opened evaluation."""
         self.list, self.form, self.over_time = None, None, None
         self.opened, self.waiting = None, None
         self._look_at = Task(self._look_at_line, on_failure=leave_to_banner, scope=self.visit)
