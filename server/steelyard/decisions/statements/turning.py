@@ -294,6 +294,7 @@ def clause_of_phrase(tokens: Tokens) -> Clause:
         subject = rest[:sought] if lacks else (*words_of(article), *rest[:sought])
         return Clause(subject, "are" if many else "is", rest[sought:])
     is_noun = "N" in likely and len(tokens) <= _MAX_NOUNS and head_of(tokens) is tokens[-1]
+    is_noun = is_noun and not tokens[-1].word.endswith(" back")
     if not is_noun or subject_cost(tokens) > 3.0 or not tokens[-1].word[0].isalpha():
         raise DeclinedError
     # "Shortness of breath" is not counted, whatever breath is.
