@@ -15,6 +15,7 @@ import steelyard
 from steelyard import errors
 from steelyard.app.deployment import open_deployment
 from steelyard.decisions.explaining import MAX_PARTS, spans_of, without
+from steelyard.scoring.batching import Batcher
 from steelyard.settings import read_settings
 from support.decisions.strategies import few
 from support.servers.live_server import live_server
@@ -126,6 +127,22 @@ def test_in_process_it_is_the_same():
     assert effect["change"] == pytest.approx(
         before["p_top"] - after["probabilities"][before["top"]], abs=1e-8
     )
+
+
+def test_parts_do_not_wait_for_one_another(client, monkeypatch):
+    futures, overlaps = [], []
+    submit = Batcher.submit
+
+    def submit_and_note(*args):
+        overlaps.append(not all(future.done() for future in futures))
+        futures.append(submit(*args))
+        return futures[-1]
+
+    monkeypatch.setattr(Batcher, "submit", submit_and_note)
+    client.decide(TEXT, DECISIONS, explain=True)
+    with open_deployment(read_settings({"engine": "hashing"}, environ={})) as deployment:
+        deployment.answers.answer_dict({"context": TEXT, "decisions": DECISIONS, "explain": True})
+    assert overlaps == [False] * 8
 
 
 def test_one_sentence_has_none_and_other_contexts_are_refused(client):

@@ -477,11 +477,11 @@ class AnswerService:
         )
         if not prepared.request.explain:
             return answer
-        futures = [
-            self._queue.submit(request, self._deadline_s)
+        left_out = [
+            self._wait(self._queue.submit(request, self._deadline_s))
             for request in self._decide.left_out_of(prepared, scored)
         ]
-        return self._decide.explain(prepared, answer, scored, list(map(self._wait, futures)))
+        return self._decide.explain(prepared, answer, scored, left_out)
 
 
 async def wait_for_scores(

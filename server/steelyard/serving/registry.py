@@ -298,14 +298,17 @@ class HostedModel:
     async def _score_all(
         self, requests: Sequence[RenderedRequest], wait_s: float, share: Share
     ) -> list[list[ScoredDecision]]:
-        """Score several requests at once."""
-        waiting: list[Scores] = []
-        try:
-            waiting.extend(self.queue.submit(request, wait_s, share) for request in requests)
-            return [await wait_for_scores(future, wait_s) for future in waiting]
-        finally:
-            for future in waiting:
+        """Score several requests one after another, so that none is refused for those before it."""
+        ends = perf_counter() + wait_s
+        scored: list[list[ScoredDecision]] = []
+        for request in requests:
+            left_s = ends - perf_counter()
+            future = self.queue.submit(request, left_s, share)
+            try:
+                scored.append(await wait_for_scores(future, left_s))
+            finally:
                 future.cancel()
+        return scored
 
 
 @dataclass(frozen=True, slots=True)
