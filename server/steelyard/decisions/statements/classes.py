@@ -118,6 +118,8 @@ _CLASSES_OF = {
     **{word: {"L": 0.0, "A": 1.2} for word in _DAYS},
 }
 _NO_ADVERBS = word_set("family assembly anomaly monopoly belly july italy ally tally")
+#: A word after "help" costs less than this as a verb where it is one.
+_HELPED = 1.3
 _APPEAR = word_set("act behave feel look read seem smell sound taste work")
 _INDEFINITE = word_set(
     "something anything nothing everything somebody anybody nobody someone anyone"
@@ -180,6 +182,8 @@ def _classes_of_compound(word: str) -> dict[str, float]:
     if word.startswith(_TIMES):
         return {"L": 0.0, "A": 1.2, "N": 0.8}
     last = word.rpartition(" ")[2]
+    if last == "than":
+        return {"D": 0.0}
     if last in _OF_PHRASAL:
         is_noun_alone = last[-1] == "s" or last == "back"
         return {"N": 0.2} if is_noun_alone else {"N": 0.2, "V": 0.2}
@@ -247,6 +251,9 @@ def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
     """Return the classes of tokens, with costs changed by their neighbours."""
     classes = [classes_of(token) for token in tokens]
     for token, own, after, following in zip(tokens, classes, classes[1:], tokens[1:], strict=False):
+        if token.word == "help" and "V" in own and after.get("V", 9.0) < _HELPED:
+            # "Help close the deal".
+            own["A"] = 0.0
         if token.word in _APPEAR and following.word == "like":
             # "Sound like" is no sound that likes.
             own["V"] = 0.0

@@ -91,10 +91,10 @@ def _is_verb_beside(rest: Sequence[Token], place: int, conjunction: int) -> bool
     if verb is None or verb > other + 1.0:
         return False
     between = rest[place + 1 : conjunction]
-    # "Wants to cancel and get": the second goes with "to".
-    is_nested = any({"T", "R", "X"} & set(classes_of(token)) for token in between)
-    if rest[conjunction].word == "or" and any(token.word == "to" for token in between):
+    if any(token.word == "to" for token in between):
+        # "Wants to cancel and get": the second goes with "to".
         return False
+    is_nested = any({"R", "X"} & set(classes_of(token)) for token in between)
     if between and (is_nested or other < verb + _SURE):
         raise DeclinedError
     return True

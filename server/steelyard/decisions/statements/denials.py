@@ -181,7 +181,11 @@ def _is_amount(subject: Tokens) -> bool:
     if first in {"a", "an"}:
         return after in _AFTER_A
     is_number = "Y" in classes_of(subject[0]) or (first[0].isdigit() and bool(after))
-    return first in _AMOUNTS or is_number or (first == "at" and after in {"least", "most"})
+    return (
+        first.partition(" ")[0] in _AMOUNTS
+        or is_number
+        or (first == "at" and after in {"least", "most"})
+    )
 
 
 def _denied_subject(clause: Clause) -> Tokens | None:

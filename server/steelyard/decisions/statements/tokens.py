@@ -44,6 +44,10 @@ _BACK = (
     r"|(?<!the )(?<!my )(?<!his )(?<!her )(?<!their )(?<!our )(?<!your )\b(?:money|cash) back\b"
     r"(?! (?:in|on|at|with|from) )"
 )
+#: What stands before a number as one word does.
+_MORE = (
+    r"\b(?:more|less|fewer) than(?= (?:\d|(?:one|two|three|four|five|six|seven|eight|nine|ten)\b))"
+)
 #: Nouns with a determiner that say when: "this year".
 _TIMES = (
     r"\b(?:this|next|last) (?:year|month|week|weekend|quarter|morning|afternoon|evening|night|spring|summer|"
@@ -58,7 +62,7 @@ _ABBREVIATED = (
 _CODED = r"[$€£¥] ?\d[\d.,]*\d?[kmb]?\b|\w[\w.]*\([\w., ^*+/-]*\)|[\w'-]+ \((?!or |and )[^()]+\)"
 _WORD = r"\w+(?:[-'.,:@/_&]\w+)*(?:'(?=\s|$))?"
 _TOKEN = re.compile(
-    rf"{_NUMBERED}|(?i:{_PHRASAL}|{_BACK})|{_ADJECTIVES}|{_TIMES}|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"
+    rf"{_NUMBERED}|(?i:{_PHRASAL}|{_BACK}|{_MORE})|{_ADJECTIVES}|{_TIMES}|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"
 )
 
 
