@@ -315,7 +315,10 @@ class TestFinalize:
     def test_teachers_are_held_against_people(self, http, ready):
         path = f"/v1/labeling/jobs/{ready['id']}/reviewed"
         assert http.get(path).json()["reviewed_rows"] == 0
-        dataset = finalize(http, ready, training_indices=[0, 1, 2, 3]).json()
+        sides = {"training_indices": [0, 1, 2, 3], "evaluation_indices": []}
+        dataset = finalize(http, ready, **sides).json()
+        sides.popitem()
+        assert finalize(http, ready, **sides).json()["id"] == dataset["id"]
         draft = http.post("/v1/drafts", json={"dataset_id": dataset["id"]}).json()
         edits = [
             {"row": 0, "action": "accept"},
@@ -339,6 +342,7 @@ class TestFinalize:
             ({"training_indices": [1], "evaluation_indices": [1]}, ["evaluation_indices", 0]),
             ({"training_indices": [1], "evaluation_fraction": 0.5}, ["evaluation_fraction"]),
             ({"row_indices": []}, ["row_indices"]),
+            ({"training_indices": [], "evaluation_indices": []}, ["row_indices"]),
         ],
     )
     def test_selections_that_cannot_be(self, http, ready, given, path):

@@ -120,7 +120,7 @@ class LabelingFinalizer:
         violations = Violations()
         for field, part in _SIDES.items():
             indices = getattr(request, field)
-            if indices is None:
+            if not indices:
                 continue
             file = upload.add_file(part)
             for place, index in enumerate(indices):
@@ -138,9 +138,11 @@ def read_finalize(payload: object) -> FinalizeJob:
     """Read which rows become a dataset: all with picked sides, or each side by name; once each."""
     request = priced(FinalizeJob)(payload)
     violations = Violations()
-    named = [field for field in _SIDES if getattr(request, field) is not None]
+    named = [field for field in _SIDES if getattr(request, field)]
     if not named:
-        violations.add((*BODY, "row_indices"), "is missing; name the accepted rows.", "missing")
+        violations.add(
+            (*BODY, "row_indices"), "is missing or empty; name the accepted rows.", "missing"
+        )
     if "row_indices" in named:
         for field in named[1:]:
             violations.add((*BODY, field), "is given beside row_indices; give one.", "refused")
@@ -168,9 +170,7 @@ def _row_of(result: LabelingResult) -> bytes:
 def _selection_of(request: FinalizeJob) -> bytes:
     """Return the chosen answers, in a form that does not depend on the order of the rows."""
     chosen: dict[str, Any] = {
-        field: sorted(getattr(request, field))
-        for field in _SIDES
-        if getattr(request, field) is not None
+        field: sorted(getattr(request, field)) for field in _SIDES if getattr(request, field)
     }
     return canonical_json({**chosen, "evaluation_fraction": request.evaluation_fraction})
 

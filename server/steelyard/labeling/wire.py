@@ -48,9 +48,7 @@ MAX_RESULTS, DEFAULT_RESULTS = 200, 100
 PROMPT_VERSION = "decide-1"
 
 _Id = Annotated[str, Meta(min_length=1, max_length=64)]
-_Indices = Annotated[
-    list[Annotated[int, Meta(ge=0, le=MAX_NUMBER)]], Meta(min_length=1, max_length=MAX_ROWS)
-]
+_Indices = Annotated[list[Annotated[int, Meta(ge=0, le=MAX_NUMBER)]], Meta(max_length=MAX_ROWS)]
 
 
 class Teacher(Struct, frozen=True, kw_only=True):
