@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from steelyard.wire.addresses import is_public_address
+from steelyard.wire.hosts import is_loopback
 
 MAX_URL = 2048
 _PORTS = {"https": 443, "http": 80}
@@ -62,7 +65,7 @@ def read_target(url: str, allowed: Collection[str]) -> Target:
             f"{needed} Whoever runs the server may allow http:// to a host in the setting "
             "webhook_hosts."
         )
-    if host not in allowed and is_public_address(host) is False:
+    if host not in allowed and _is_private(host):
         raise _private(host)
     path = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
     return Target(parts.scheme, host, port or _PORTS[parts.scheme], path)
@@ -72,6 +75,13 @@ def check_addresses(host: str, addresses: Sequence[str], allowed: Collection[str
     """Refuse a host unless every address that it resolves to is public, or the operator lists it."""
     if host not in allowed and not all(is_public_address(address) for address in addresses):
         raise _private(host)
+
+
+def _is_private(host: str) -> bool:
+    """Whether a host is seen to be private before its name is resolved, however it is spelled."""
+    with suppress(OSError):  # 127.1, 0x7f000001 and 2130706433 are an address, too
+        host = socket.inet_ntoa(socket.inet_aton(host))
+    return is_loopback(host) or host.endswith(".localhost") or is_public_address(host) is False
 
 
 def _private(host: str) -> RefusedTargetError:
