@@ -59,6 +59,10 @@ FIRES: list[Case] = [
     ("arithmetic_question", binary("Does the sum of the items match the total?")),
     ("arithmetic_question", binary("Is 17 * 3 larger than the number given?")),
     ("arithmetic_question", single("How many items are in the order?", ["one", "two", "unclear"])),
+    (
+        "arithmetic_question",
+        {**binary("How many items are in the order?"), "statement": "It has many items."},
+    ),
     ("arithmetic_question", single("What is 15% of the total?")),
     ("arithmetic_question", single("Count the items of the order.")),
     ("arithmetic_question", single("Which date is earlier?", ["ordered", "paid", "same"])),

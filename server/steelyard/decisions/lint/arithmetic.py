@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.lint.sentences import IMPERATIVES, WH_WORDS, Sentence
 from steelyard.decisions.words import word_set
 
@@ -95,16 +96,17 @@ def _counting_at(words: Sequence[str], place: int, answers: Sequence[str]) -> st
         return None
     for phrase in _COUNTING:
         end = place + len(phrase)
-        if tuple(words[place:end]) != phrase or not are_numbers(answers):
+        if tuple(words[place:end]) != phrase or not are_counts(answers):
             continue
         if _POINTS.isdisjoint(words[end : end + 1]):
             return " ".join(phrase)
     return None
 
 
-def are_numbers(answers: Sequence[str]) -> bool:
-    """Return whether outcomes are counts: one has a digit, or two start with a number's word."""
-    if any(character.isdigit() for answer in answers for character in answer):
+def are_counts(answers: Sequence[str]) -> bool:
+    """Return whether outcomes are no grades: yes and no, or counts in digits or words."""
+    has_digit = any(character.isdigit() for answer in answers for character in answer)
+    if has_digit or tuple(answers) == BINARY_NAMES:
         return True
     firsts = [answer.casefold().split(maxsplit=1)[:1] for answer in answers]
     return sum(not _NUMBER_WORDS.isdisjoint(first) for first in firsts) >= 2
