@@ -21,11 +21,7 @@ _FRAMES = "'self' http://localhost:* http://127.0.0.1:* vscode-webview:"
 
 
 def server_options(host: str, port: int, names: frozenset[str]) -> dict[str, Any]:
-    """Return the options of Panel's server that keep other sites' pages out.
-
-    ``host`` and ``port``: where it listens. ``names``: further names that it is called by, such as
-    a proxy's.
-    """
+    """Return the options of Panel's server that keep other sites' pages out; ``names`` are a proxy's."""
     own = f"[{host}]" if ":" in host else host
     origins = [f"{own}:{port}", f"localhost:{port}"]
     return {
@@ -37,10 +33,7 @@ def server_options(host: str, port: int, names: frozenset[str]) -> dict[str, Any
 
 
 class Guard(OutputTransform):
-    """Adds the security headers to an answer, or refuses a request that was meant for elsewhere.
-
-    Tornado calls it before the first byte of every answer.
-    """
+    """Adds the security headers to an answer, or refuses a request that was meant for elsewhere."""
 
     def __init__(self, names: frozenset[str], request: HTTPServerRequest) -> None:
         self._host = request.host

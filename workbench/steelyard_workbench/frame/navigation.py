@@ -154,10 +154,7 @@ def import_pages() -> None:
 
 
 def make_page(slug: str, session: Session) -> Page:
-    """Make a page.
-
-    Raise ``KeyError`` when there is no page of that slug.
-    """
+    """Make a page; raise ``KeyError`` when there is none of that slug."""
     entry = entry_of(slug)
     if entry is None:
         raise KeyError(slug)

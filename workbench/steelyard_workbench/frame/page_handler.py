@@ -49,11 +49,7 @@ _FAILED = """
 
 
 class Frame:
-    """The beginning of the pages of one workbench.
-
-    ``visitors`` knows whether anybody signs in. ``prepare`` sets Panel up in a document, as for
-    every page.
-    """
+    """The beginning of the pages of one workbench; ``prepare`` sets Panel up in a document."""
 
     def __init__(self, visitors: Visitors, prepare: Callable[[], None]) -> None:
         self._visitors, self._prepare = visitors, prepare
@@ -128,11 +124,7 @@ class PageHandler(DocHandler):
             self.write(_FAILED)
 
     async def get_session(self) -> ServerSession:
-        """Return the session of a page.
-
-        Raise ``RuntimeError`` when its app could not be made: Panel has printed why, and shows a
-        page of its own.
-        """
+        """Return the session of a page; raise ``RuntimeError`` when its app could not be made."""
         session = await super().get_session()
         if FRAME in self.settings and "resources" not in session.document.template_variables:
             raise RuntimeError("A page has no app; its traceback is above.")

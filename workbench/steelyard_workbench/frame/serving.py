@@ -51,11 +51,7 @@ _END_S, _DRAW_S, _START_S = 5.0, 30.0, 60.0
 
 
 def make_app(visitors: Visitors, *, opened: Callable[[App], None] | None = None) -> Any:
-    """Return the function that Panel calls for each browser.
-
-    ``visitors`` has the client of each browser. ``opened`` is called with the app of
-    each browser.
-    """
+    """Return the function that Panel calls for each browser; ``opened`` is called with the app of each."""
 
     def app() -> Any:
         asyncio.get_running_loop().set_exception_handler(on_loop_error)
@@ -203,10 +199,7 @@ def open_server(
     hosts: str = "",
     api_key: str | None = None,
 ) -> Any:
-    """Return a Panel server on a port for the workbench, which does not serve yet.
-
-    Arguments are those of ``Served``. Raise ``OSError`` when the port is taken.
-    """
+    """Return a Panel server that does not serve yet; raise ``OSError`` when the port is taken."""
     import_pages()
     own_port = port or free_port(host)
     client = Client(ClientOptions(server, api_key))

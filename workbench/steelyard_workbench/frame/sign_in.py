@@ -32,11 +32,7 @@ _HINT = with_details(
 
 
 class SignIn(Boxed):
-    """The two steps in one place, with the server's other ways to sign in under them.
-
-    ``on_done`` is called with the user. ``why`` is Markdown above the fields, such as that a session
-    has ended. ``ways``: the server's other ways to sign in beside a code by mail.
-    """
+    """The two steps, the server's other ``ways`` to sign in under them, and ``why`` above, as Markdown."""
 
     def __init__(
         self,

@@ -50,10 +50,7 @@ class VisitorClient(Client):
         finalize(self, self._http.close)
 
     def choose(self, account_id: str) -> None:
-        """Call for an account from now on; empty for the first of the user's.
-
-        Raise ``ValueError`` when it is no id of an account.
-        """
+        """Call for an account, or the user's first if empty; raise ``ValueError`` for no id of one."""
         self._options = dataclasses.replace(self._options, account_id=account_id or None)
 
     def send(self, call: Call[T]) -> T:

@@ -29,10 +29,7 @@ _WHY = (
 
 
 class CodeDialog(Viewer):
-    """A dialog that sends a code and takes it.
-
-    ``answer`` says whether a code was given, once the dialog is closed.
-    """
+    """A dialog that sends a code and takes it; ``answer`` says at its close whether one was given."""
 
     def __init__(self, client: Client) -> None:
         super().__init__()
@@ -90,10 +87,7 @@ class CodeDialog(Viewer):
 
 
 class Confirming(Viewer):
-    """Makes the calls of one browser that may need a code first.
-
-    ``client`` is that of a session, which goes on as another one once a code was given.
-    """
+    """Makes the calls of one browser that may need a code first."""
 
     def __init__(self, client: Client) -> None:
         super().__init__()
@@ -112,10 +106,7 @@ class Confirming(Viewer):
         return self.shown is not None
 
     async def __call__(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Make a call in a thread; where a code is needed, ask for one and make it once more.
-
-        Raise ``ConfirmSignInError`` when no code was given.
-        """
+        """Make a call in a thread, after a code if it needs one; raise ``ConfirmSignInError`` without."""
         try:
             return await asyncio.to_thread(call, *args, **kwargs)
         except ConfirmSignInError:

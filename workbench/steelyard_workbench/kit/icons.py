@@ -12,10 +12,7 @@ _SHAPES = {
 
 
 def icon(name: str) -> str:
-    """Return an icon as SVG that takes the colour of the text around it.
-
-    Raise ``KeyError`` when there is none of that name.
-    """
+    """Return an icon as SVG in the colour of the text around it; raise ``KeyError`` for an unknown name."""
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" width="24" height="24" viewBox="0 0 24 24" '
         'fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" '

@@ -143,10 +143,7 @@ def is_character(key: str) -> bool:
 
 
 def key_of(action: str) -> Key:
-    """Return the entry of an action.
-
-    Raise ``KeyError`` when there is none.
-    """
+    """Return the entry of an action; raise ``KeyError`` when there is none."""
     key = next((entry for entry in KEYS if entry.action == action), None)
     if key is None:
         raise KeyError(action)

@@ -149,11 +149,7 @@ h2 {{ font-size: {HEADING}; font-weight: 700; line-height: 1.25; margin: 0 0 12p
 
 
 def chip(outcome: str, outcomes: Iterable[str], text: str = "") -> str:
-    """Return an outcome as HTML, in its colour.
-
-    ``outcomes`` are all of its decision. ``text`` stands on it; the outcome itself where there is
-    none.
-    """
+    """Return an outcome as HTML, or the ``text`` for it, in its colour among ``outcomes``."""
     return coloured_chip(text or outcome, outcome_colours([*outcomes, outcome])[outcome])
 
 
@@ -184,10 +180,7 @@ def level(share: float, low: float, high: float) -> str:
 
 
 def beam(change: float, low: float, high: float, status: Status) -> str:
-    """Return a difference of shares with its interval as HTML: a beam, balanced at no change.
-
-    ``change``, ``low`` and ``high``: from -1 to 1.
-    """
+    """Return a difference of shares, from -1 to 1, with its interval: a beam balanced at no change."""
     reach = 1.15 * max(abs(change), abs(low), abs(high), 0.02)
 
     def at(value: float) -> float:

@@ -18,10 +18,7 @@ from steelyard_workbench.kit.tasks import Write
 
 
 class OnePartPage(Page):
-    """Shows ``content`` anew whenever a watched field of the session changes.
-
-    ``shown``: the part that is there.
-    """
+    """Shows ``content``, with the part ``shown``, anew whenever a watched field of the session changes."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

@@ -107,10 +107,7 @@ class Section(Boxed):
         *more: Viewable,
         typed: str = "",
     ) -> None:
-        """Ask before a harmful action, which starts once this dialog is closed: it may open another.
-
-        ``problem`` is said where the action fails; ``typed`` is the text to type first, if any.
-        """
+        """Ask before a harmful action, which starts once this dialog is closed: it may open another."""
         write = self.write(work, problem)
 
         async def start() -> bool:

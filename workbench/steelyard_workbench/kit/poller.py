@@ -14,10 +14,7 @@ _NO_MORE_WORK = "cannot schedule new futures"
 
 
 class Poller:
-    """Does something again and again while a page is open; one for each page.
-
-    ``period_ms``: milliseconds between two turns.
-    """
+    """Does something every ``period_ms`` milliseconds while a page is open; one for each page."""
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, Any]], period_ms: int) -> None:
         self._period_ms = period_ms

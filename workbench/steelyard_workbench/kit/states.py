@@ -52,10 +52,7 @@ def loading(n_lines: int = 4, label: str = "Loading") -> Viewable:
 
 
 def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
-    """Show an empty place: its purpose, in a sentence, and one thing to do about it.
-
-    ``text`` is Markdown: the purpose of this place, or the filter that left nothing.
-    """
+    """Show an empty place: in Markdown its purpose, or what left nothing, and one thing to do about it."""
     if actions:
         return stack(empty(text, is_good=is_good), pn.FlexBox(*actions))
     text, _, details = text.partition(_DETAILS)
@@ -133,10 +130,7 @@ def failed(
 
 
 def verdict(status: Status, word: str, text: str = "") -> Viewable:
-    """Show a verdict by an icon, a word and a colour; the icon is that of the severity.
-
-    ``word`` may be empty. ``text`` is Markdown: the reason, or the step that would settle it.
-    """
+    """Show a verdict by an icon, a ``word``, which may be empty, and a colour; ``text`` is Markdown."""
     return pmui.Alert(
         object=f"**{escape_markdown(word)}** {text}".strip() if word else text,
         severity=_SEVERITY[status],

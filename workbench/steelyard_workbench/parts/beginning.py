@@ -102,10 +102,7 @@ def find_beginning(
 
 
 class Steps(Viewer):
-    """The line of steps, with the press that the next one takes; nothing once all are done.
-
-    ``scope``: the visit that it belongs to.
-    """
+    """The line of steps of a visit, with the press that the next one takes; nothing once all are done."""
 
     def __init__(self, session: Session, beginning: Beginning, scope: Scope) -> None:
         super().__init__()
@@ -232,10 +229,7 @@ def _naming(
 
 
 def load_sample(client: Client) -> Dataset:
-    """Make a dataset of the sample that is reviewed first.
-
-    Raise ``FileNotFoundError`` when this installation has no samples.
-    """
+    """Make a dataset of the sample; raise ``FileNotFoundError`` when this installation has none."""
     file = sample_file(SAMPLES[0])
     if file is None:
         raise FileNotFoundError("This installation has no samples. Import a file instead.")

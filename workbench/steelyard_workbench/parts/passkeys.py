@@ -123,10 +123,7 @@ class PasskeyPanel(Boxed):
 
 
 async def sign_in_with_passkey(client: Client, dialog: PasskeyDialog) -> SignedInUser:
-    """Sign in with a passkey; the client calls as that user from then on.
-
-    Raise ``DialogRefusedError`` where the browser gave none.
-    """
+    """Sign in with a passkey; raise ``DialogRefusedError`` where the browser gave none."""
     begun = await asyncio.to_thread(client.auth.start_passkey, await dialog.origin())
     assertion = await dialog.give(begun.options)
     return await asyncio.to_thread(client.auth.verify_passkey, assertion)

@@ -75,10 +75,7 @@ i.second {{
 
 
 class BarList(JSComponent):
-    """Charts beside each other; their bars run from 0 to 1.
-
-    ``open_`` is called with the places of the chart and of the bar that was pressed.
-    """
+    """Charts of bars from 0 to 1; ``open_`` is called with the places of the chart and the pressed bar."""
 
     charts = param.List(default=[])
     disabled = param.Boolean(default=False)

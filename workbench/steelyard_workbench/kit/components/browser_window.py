@@ -59,10 +59,7 @@ export function render({ model }) {
 
 
 class BrowserWindow(Unseen):
-    """Sends ``{"is_dark", "is_narrow"}`` to ``on_msg``, at first and when it changes.
-
-    ``theme`` is the one that a person chose, "dark" or "light", which the browser keeps; else "".
-    """
+    """Sends ``{"is_dark", "is_narrow"}`` to ``on_msg``, at first and when it changes; keeps ``theme``."""
 
     theme = param.Selector(default="", objects=["", "dark", "light"])
 

@@ -71,10 +71,7 @@ class Choice:
 
 
 class Choices(JSComponent):
-    """Choices under each other, as cards beside each other, or as a row of buttons.
-
-    ``title`` is a heading above them all.
-    """
+    """Choices under a ``title``: under each other, as cards beside each other, or as a row of buttons."""
 
     title = param.String(default="")
     level = param.Integer(default=3)

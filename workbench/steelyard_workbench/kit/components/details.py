@@ -12,11 +12,7 @@ from steelyard_workbench.kit.basics import Boxed, stack
 
 
 class Details(Boxed):
-    """A card of one line that opens.
-
-    ``draw`` returns the parts; called when it is opened first. ``hint``: its contents in a few words.
-    ``on_open`` is called with whether it is open now.
-    """
+    """A card of one line, a ``hint`` of its contents; ``draw`` makes them when it is opened first."""
 
     def __init__(
         self,

@@ -22,10 +22,7 @@ MOST_BYTES = 256 * 1024 * 1024
 
 
 class Download(Boxed):
-    """A button for a file.
-
-    ``fetch`` returns the file's bytes; blocks, and runs in a thread.
-    """
+    """A button for a file; ``fetch`` returns its bytes, in a thread."""
 
     def __init__(self, label: str, fetch: Callable[[], bytes], filename: Callable[[], str]) -> None:
         super().__init__()

@@ -19,11 +19,7 @@ _TITLES: dict[ExportFormat, tuple[str, str]] = {
 
 
 class ExportButtons(Boxed):
-    """A button for each format.
-
-    ``fetch`` returns the bytes of a format; blocks, and runs in a thread. ``filename`` returns the
-    name of a file, of its ending. ``downloads``: the buttons by format.
-    """
+    """A button for each format; ``fetch`` returns its bytes, in a thread, ``filename`` a name by ending."""
 
     def __init__(
         self, fetch: Callable[[ExportFormat], bytes], filename: Callable[[str], str]

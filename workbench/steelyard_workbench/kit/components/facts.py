@@ -64,10 +64,7 @@ def table(
 
 
 def facts(values: Mapping[str, str], terms: Mapping[str, str] | None = None) -> Viewable:
-    """Return names with their values, every one escaped.
-
-    ``terms``: by name the exact term, which is shown where a pointer rests on it.
-    """
+    """Return names with their values, all escaped; ``terms`` are shown where a pointer rests on one."""
     titles = terms or {}
     rows = "".join(
         f'<tr><th scope="row" style="width:18em">{_word(name, titles.get(name, ""))}</th>'

@@ -132,10 +132,7 @@ def explain(
     open_: Callable[[int], None] | None,
     places: Sequence[int] | None = None,
 ) -> None:
-    """Show tooltips of the mark under the pointer, and open the rows behind one that is clicked.
-
-    ``places``: the numbers that ``open_`` takes, by mark; its index where left out.
-    """
+    """Show tooltips of marks, and open the rows behind a clicked one, by its number in ``places``."""
     made.hover.renderers, made.hover.tooltips = [marks], list(tooltips)
     if open_ is not None:
         on_tap(made, source, lambda at: open_(at if places is None else places[at]))
@@ -166,10 +163,7 @@ def bars(
     full_names: Sequence[str] | None = None,
     open_: Callable[[int], None] | None = None,
 ) -> Any:
-    """Make a chart of horizontal bars, the first at the top; the pointer on one shows its number.
-
-    No two names are alike: of others the browser draws nothing.
-    """
+    """Make a chart of horizontal bars, the first at the top; no two names may be alike."""
     full = list(names if full_names is None else full_names)
     colours = [color] * len(full) if isinstance(color, str) else list(color)
     columns = {"name": list(names), "value": list(values), "full": full, "color": colours}
@@ -197,10 +191,7 @@ def bars(
 def grouped_bars(
     names: Sequence[str], series: Mapping[str, Sequence[float]], *, title: str, x: str
 ) -> Any:
-    """Make a chart of horizontal bars from 0 to 1, for each name one of each series.
-
-    ``series`` are values by name, under the name of each series.
-    """
+    """Make a chart of horizontal bars from 0 to 1, for each name one of each of ``series``."""
     factors = [(name, label) for name in names for label in series]
     source = ColumnDataSource(
         {

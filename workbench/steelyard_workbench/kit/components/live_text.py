@@ -10,10 +10,7 @@ from panel.custom import JSComponent
 
 
 class LiveText(JSComponent):
-    """A live region of one line.
-
-    ``text``: the last event, such as ``row 12 of 403, deny``.
-    """
+    """A live region of one line; ``text`` is the last event, such as ``row 12 of 403, deny``."""
 
     text = param.String(default="")
 

@@ -12,10 +12,7 @@ from steelyard.client.model_choices import ModelChoice
 def offer_models(
     field: pmui.Select, choices: Sequence[ModelChoice], *, value: str | None = None
 ) -> None:
-    """Fill a field with models; the value stays, or is the first that can answer.
-
-    ``value``: the model to choose, where it is among them.
-    """
+    """Fill a field with models: it keeps its value, or has ``value``, or the first that can answer."""
     names = [choice.name for choice in choices]
     able = [choice.name for choice in choices if choice.reason is None]
     preferred = [name for name in (value, field.value) if name in names]

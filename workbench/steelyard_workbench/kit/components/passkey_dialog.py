@@ -44,10 +44,7 @@ class PasskeyDialog(Unseen):
                 await asyncio.wait_for(self._drawn.wait(), _DRAWN_S)
 
     async def origin(self) -> str:
-        """Return the origin of the page.
-
-        Raise ``DialogRefusedError`` where the browser keeps no passkeys for it.
-        """
+        """Return the origin of the page; raise ``DialogRefusedError`` where it can have no passkeys."""
         answer = await self._ask({"how": ""}, _ANSWER_S)
         if not answer.get("is_able"):
             raise DialogRefusedError(

@@ -31,10 +31,7 @@ class CardButton(TypedDict):
 
 
 class CardQuestion(TypedDict):
-    """A question with its outcomes; ``meanings`` are names and descriptions.
-
-    Of a set of labels (``is_set``) each outcome but the last is a label that is pressed or not.
-    """
+    """A question with its outcomes; of a set (``is_set``), all but the last are labels to press."""
 
     name: str
     is_set: bool
@@ -96,10 +93,7 @@ select {{
 
 
 class RowCard(JSComponent):
-    """A row, its questions, and its actions.
-
-    A press comes as a message to ``on_msg``: ``{"question", "outcome"}`` or ``{"action"}``, by name.
-    """
+    """A row and its actions; a press is a message: ``{"question", "outcome"}`` or ``{"action"}``."""
 
     head = param.List(default=[])
     context = param.List(default=[])

@@ -19,11 +19,7 @@ _NO_SCROLL_BUTTON = ".scroll-button { display: none; }"
 def side_by_side(
     first: Any, second: Any, *, least_width: int = LEAST_WIDTH, share: float = 1
 ) -> Viewable:
-    """Put a part beside another, which goes under it where the page is narrow, and into view as it opens.
-
-    ``least_width``: pixels of the first below which the second goes under it. ``share``: how many
-    times as wide the first is.
-    """
+    """Put a part beside one ``share`` times as wide; under it below ``least_width`` pixels of that."""
     room = {"flex": f"{share} 1 {least_width}px", "min-width": "0", "width": "auto"}
     beside = {**room, "flex": f"1 1 {least_width / share:.0f}px"}
     if getattr(second, "sizing_mode", None) == "stretch_width":

@@ -62,10 +62,7 @@ _SCHEMA: dict[str, Any] = {
 
 
 class FlipBrowser(Boxed):
-    """The changes of a comparison, by kind, of one ``decision`` or of all when it is empty.
-
-    ``after``: id of the later evaluation, from whose dataset contexts come.
-    """
+    """The changes of a comparison, by kind; contexts come from the dataset of the evaluation ``after``."""
 
     def __init__(
         self, client: Client, comparison: EvaluationComparison, after: str, reviews: RowReview

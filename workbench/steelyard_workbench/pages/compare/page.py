@@ -63,10 +63,7 @@ _MOST_TO_SETTLE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ComparableEvaluations:
-    """The evaluations of a dataset that succeeded and may be compared, the newest first.
-
-    ``before`` and ``after`` are the ids of those that are wanted; empty for the newest.
-    """
+    """The evaluations of a dataset, newest first, and the requested pair; empty for the newest."""
 
     datasets: Sequence[Dataset]
     dataset_id: str

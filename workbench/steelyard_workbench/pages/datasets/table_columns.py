@@ -53,10 +53,7 @@ class ReadTable:
 
 
 def read_columns(table: Table, decisions: Sequence[dict[str, Any]]) -> ReadTable:
-    """Return the guessed meaning of a table's columns.
-
-    Raise ``ValueError`` when it has no texts.
-    """
+    """Return the guessed meaning of a table's columns; raise ``ValueError`` when it has no texts."""
     columns = guess_mapping(table, decisions)
     labels = {label.column: label for label in columns.labels}
     for name in table.columns:
@@ -88,10 +85,7 @@ def _no_label(name: str, values: Iterable[str], counts: Iterable[str]) -> pmui.M
 
 
 class TableColumns(Viewer):
-    """Asks for the meaning of the columns, and shows the rows to be stored.
-
-    ``on_converted`` is called with the rows whenever they are made anew, and with None while they are.
-    """
+    """Asks for the meaning of columns; ``on_converted`` gets the rows, and None while they are made."""
 
     def __init__(
         self,

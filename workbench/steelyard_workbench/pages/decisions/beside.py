@@ -148,10 +148,7 @@ def _drawn(*sides: str) -> Viewable:
 
 
 def _figures(week: DecisionSummary | None, result: ComparisonResult | None, place: int) -> str:
-    """Return how often a version is right, leaves a text to a person, and how long it takes.
-
-    On the rows of the comparison, or else on its own answers of the last week.
-    """
+    """Return a version's figures on the rows of the comparison, or on its own answers of the last week."""
     figures: list[tuple[str, str, str]] = []
     if result is not None:
         side = result.rows or result.stored

@@ -182,10 +182,7 @@ def runs_chart(
 
 
 def places_of(runs: Sequence[FinishedRun], series: Sequence[str]) -> list[float]:
-    """Return where runs stand on the axis of time, in milliseconds.
-
-    Those that were started together stand beside each other, so that each is seen.
-    """
+    """Return where runs stand in milliseconds; those started together stand beside each other."""
     times = [run.evaluation.created_at * 1000 for run in runs]
     step = max(max(times) - min(times), 60_000.0) / 150
     return [at + step * series.index(run.series) for at, run in zip(times, runs, strict=True)]

@@ -240,10 +240,7 @@ def no_dataset(dataset_id: str) -> Viewable:
 def dataset_select(
     session: Session, datasets: Sequence[Dataset], chosen: str, **cleared: str
 ) -> pmui.Select:
-    """Return the field that chooses the session's dataset, by name, and clears other choices.
-
-    Equal names have their id beside them.
-    """
+    """Return the field that chooses the session's dataset, by name, and clears other choices."""
     options = dataset_options(datasets)
     if chosen not in options.values():
         options[chosen] = chosen

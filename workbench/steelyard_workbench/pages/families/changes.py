@@ -68,10 +68,7 @@ class Seen:
 
 
 class FamilyChanges(Viewer):
-    """A family that is shown, and how a change of it is made.
-
-    ``forbidden`` says why nothing may be changed; empty while nothing says so.
-    """
+    """A family that is shown, and how it is changed; ``forbidden`` says why it may not be."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()

@@ -69,10 +69,7 @@ _WIDTHS = {
 
 
 class HeldOutRows(Boxed):
-    """The held-out decisions of a fine-tune, before and after.
-
-    ``against``: whose answers its gate compared with, its parent's or the base's.
-    """
+    """The held-out decisions of a fine-tune, compared with answers of its parent or base (``against``)."""
 
     def __init__(
         self,

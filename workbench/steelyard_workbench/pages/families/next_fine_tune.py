@@ -43,10 +43,7 @@ def base_of(family: Family, models: Sequence[Model]) -> str | None:
 
 
 class NextFineTune(Boxed):
-    """The plan of the next fine-tune, on the family's base model or on another that is chosen.
-
-    ``told`` is what it would cost as it is chosen; ``None`` until the server has told.
-    """
+    """The plan of the next fine-tune, on the family's base model or on another that is chosen."""
 
     estimated = param.Parameter(default=None)
 

@@ -30,10 +30,7 @@ class Holder:
 
 
 def holders_of(error: SteelyardError) -> list[Holder]:
-    """Return the models that take the places, from the details of ``live_limit`` or ``warm_limit``.
-
-    The least recently used comes first.
-    """
+    """Return the models that take the places, the longest unused first, from an error's details."""
     holders: list[Holder] = []
     for detail in error.details or ():
         holders += [

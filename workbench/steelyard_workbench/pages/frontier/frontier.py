@@ -39,15 +39,7 @@ _Costs = dict[str, dict[str, float]]
 
 
 class FrontierPanel(Viewer):
-    """The models of a dataset against each other.
-
-    Parameters
-    ----------
-    open_ : callable
-        Called with the id of the evaluation to open.
-    on_evaluate : callable
-        Called to evaluate another model.
-    """
+    """The models of a dataset against each other; ``open_`` is called with the id of an evaluation."""
 
     def __init__(
         self,

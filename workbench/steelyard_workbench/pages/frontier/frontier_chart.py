@@ -61,10 +61,7 @@ def frontier_chart(
     axis: str,
     open_: Callable[[str], None],
 ) -> Any:
-    """Draw the points; a click opens the evaluation of one.
-
-    Those whose place on the axis is not known stand left of it, hollow.
-    """
+    """Draw the points, those without a place left of the axis and hollow; a click opens an evaluation."""
     known = [x for point in points if (x := place_of(point, axis)) is not None]
     low, high = figures.room_for(known)
     # Beside each other, left of the axis: intervals at one place cannot be told apart.

@@ -43,16 +43,7 @@ _AFRESH = {"query": "", "view": ""}
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One thing that needs a person, or is under way.
-
-    Parameters
-    ----------
-    status : {"good", "bad", "unsure", "running", "off"}
-    title, text : str
-        A heading, and the reason as Markdown.
-    action : str
-        Label of the button that leads to it; none when empty.
-    """
+    """Something that needs a person, or is under way: a reason in Markdown, a button with ``action``."""
 
     status: Status
     title: str
@@ -64,10 +55,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class OpenDrafts:
-    """The newest open drafts, and whether there are older ones.
-
-    ``to_do`` has by draft how many rows are assigned to the user and not labelled.
-    """
+    """The newest open drafts, whether there are older ones, and the user's rows ``to_do`` by draft."""
 
     newest: list[Draft]
     has_more: bool = False
@@ -150,10 +138,7 @@ def proposed_needs(decisions: Iterable[NamedDecision]) -> list[Need]:
 
 
 def draft_needs(drafts: OpenDrafts) -> list[Need]:
-    """Return the drafts that have rows left to review, or are ready to be sealed.
-
-    Drafts with rows assigned to the user come first.
-    """
+    """Return the drafts that have rows left, the user's first, or are ready to be sealed."""
     needs: list[Need] = []
     for draft in drafts.newest:
         left = draft.states.get("untouched", 0) + draft.states.get("skipped", 0)
@@ -214,10 +199,7 @@ def count_rows(n: int) -> str:
 
 
 def job_needs(jobs: Iterable[Job], now: float | None = None) -> list[Need]:
-    """Return the fine-tunes that run, and those that ended badly in the last week.
-
-    Of a family's, newest first, only the last that ended counts: those before it were answered by it.
-    """
+    """Return the fine-tunes that run, and of each family the last if it ended badly in the last week."""
     now = time.time() if now is None else now
     needs: list[Need] = []
     ended: set[str] = set()

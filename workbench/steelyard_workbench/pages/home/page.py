@@ -260,10 +260,7 @@ class Spend:
 
 
 def fetch_spend(client: Client, *, with_keys: bool = True) -> Spend | None:
-    """Return the spending; ``None`` where accounts are off.
-
-    Only owners and developers may read the spending of each key.
-    """
+    """Return the spending, of each key for owners and developers; ``None`` where accounts are off."""
     account = client.account.get()
     if not account.accounts_enabled:
         return None

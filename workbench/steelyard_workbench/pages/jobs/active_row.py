@@ -15,10 +15,7 @@ from steelyard_workbench.pages.jobs.progress import Track, percent_done, progres
 
 
 class ActiveRow(Boxed):
-    """A piece of work that waits or runs, with how far it is.
-
-    ``cancel`` is left out where it is cancelled elsewhere; ``forbidden`` says why nothing may be.
-    """
+    """Work that waits or runs, and its progress; ``forbidden`` says why nothing may be cancelled."""
 
     def __init__(
         self,

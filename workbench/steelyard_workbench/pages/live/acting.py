@@ -20,13 +20,7 @@ _BY_SURENESS, _BY_SHARE = "how sure it is", "share left to a person"
 
 
 class WouldAct(Boxed):
-    """A slider over the decisions of a window.
-
-    Parameters
-    ----------
-    open_ : callable
-        Called with the filter of the decisions that a threshold leaves, or lets act wrongly.
-    """
+    """A slider over the decisions of a window; ``open_`` gets the filter of those behind a figure."""
 
     def __init__(self, open_: Callable[[AnswerFilter], None]) -> None:
         super().__init__()

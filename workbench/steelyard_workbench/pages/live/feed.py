@@ -42,18 +42,7 @@ _MOST_PAGES = 5
 
 
 class Feed(Boxed):
-    """A table of stored answers.
-
-    Parameters
-    ----------
-    on_open : callable
-        Called with the id of an answer that was chosen.
-
-    Attributes
-    ----------
-    entries : list of LoggedDecision
-        The visible answers, newest first.
-    """
+    """A table of stored answers, newest first; ``on_open`` is called with the id of a chosen one."""
 
     def __init__(
         self,

@@ -31,18 +31,7 @@ _HEADING = {"fontSize": "1rem", "fontWeight": 600, "marginTop": "0.4em"}
 
 
 class OpenedAnswer(Boxed):
-    """A stored answer, and feedback on it.
-
-    Parameters
-    ----------
-    decision_id : str
-        Id of the answer.
-
-    Attributes
-    ----------
-    fields : dict of str to select
-        By decision id: where the right outcome is selected.
-    """
+    """A stored answer, and feedback on it; ``fields`` have the select of each decision by its id."""
 
     def __init__(
         self,

@@ -74,15 +74,7 @@ class _Line:
 
 
 class OverTime(Viewer):
-    """Decisions over time.
-
-    Parameters
-    ----------
-    view : callable
-        Returns the view of the page, whose model and decision hold here too.
-    open_ : callable
-        Called with the filter of the decisions behind a point.
-    """
+    """Decisions over time in the page's ``view``; ``open_`` gets the filter of those behind a point."""
 
     def __init__(self, client: Client, view: Callable[[], View], open_: Open) -> None:
         super().__init__()

@@ -19,15 +19,7 @@ _DAY_S = 86_400
 
 
 class TrueShares(Boxed):
-    """The table of true shares; it is there while answers are checked in the order of chance.
-
-    Parameters
-    ----------
-    view : callable
-        Returns the view of the page.
-    open_ : callable
-        Called with the filter of one decision's answers.
-    """
+    """The table of true shares, shown while answers are checked in the order of chance."""
 
     def __init__(
         self, client: Client, view: Callable[[], View], open_: Callable[[AnswerFilter], None]

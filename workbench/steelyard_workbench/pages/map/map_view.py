@@ -51,10 +51,7 @@ class Mapped:
 
 
 def fetch_mapped(client: Client, dataset_map: DatasetMap, *, has_answers: bool) -> Mapped:
-    """Return the parts to show of a map that has succeeded; it blocks.
-
-    ``has_answers``: whether the role may see the answers of models.
-    """
+    """Return the parts to show of a finished map, with models' answers where the role may see them."""
     facets = client.datasets.facets(dataset_map.dataset_id, version=dataset_map.dataset_version)
     listed: Iterable[Evaluation] = ()
     if has_answers:

@@ -36,10 +36,7 @@ _DOING = {
 
 @dataclass(frozen=True, slots=True)
 class _MappedVersion:
-    """A dataset, the version that is looked at, and its map as far as there is one.
-
-    ``offered``: other datasets to choose from, where none is chosen.
-    """
+    """A dataset, a version with its map if it has one, and others ``offered`` where none is chosen."""
 
     dataset: Dataset
     version: int

@@ -201,11 +201,7 @@ class DecisionForm(Boxed):
                 raise LackingError(field, text)
 
     def decisions(self) -> list[dict[str, Any]]:
-        """Return the decisions as they are sent: one, or of several labels one for each.
-
-        Raise ``InvalidRequestError`` when a set of labels has none, or a yes/no decision other
-        outcomes.
-        """
+        """Return the decisions as they are sent; raise ``InvalidRequestError`` for a set without labels."""
         if self._kind.value != _SEVERAL:
             return [self._decision()]
         pairs = self._pairs()

@@ -24,10 +24,7 @@ ROW = "row"
 
 @dataclass(frozen=True, slots=True)
 class AskOrigin:
-    """Decisions to ask, of a row or of a version of a named decision, and their context.
-
-    ``text`` says in Markdown where they are from.
-    """
+    """Decisions to ask, their context, and where they are from, a row or a named decision, in Markdown."""
 
     text: str
     decisions: Sequence[Mapping[str, Any]]
@@ -51,10 +48,7 @@ def origin_key(session: Session) -> str:
 
 
 def fetch_origin(session: Session) -> AskOrigin:
-    """Fetch the content that the page opens with; it blocks.
-
-    Raise ``NotFoundError`` when the row, or the named decision, is not there.
-    """
+    """Fetch the content that the page opens with; raise ``NotFoundError`` when it is not there."""
     key = origin_key(session)
     return _fetch_named(session) if key.startswith("named ") else _fetch_row(session)
 

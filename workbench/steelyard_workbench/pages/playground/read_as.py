@@ -52,10 +52,7 @@ def wording_fields(
 
 
 class ReadAsEditor(Boxed):
-    """The statement of a decision, as it was sent, with *Edit*.
-
-    ``on_edited`` takes the statement and its opposite, and asks again.
-    """
+    """The statement of a decision with *Edit*; ``on_edited`` gets it and its opposite, and asks again."""
 
     def __init__(self, decision: Mapping[str, Any], on_edited: Callable[[str, str], None]) -> None:
         super().__init__()

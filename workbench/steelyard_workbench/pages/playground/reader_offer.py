@@ -36,10 +36,7 @@ def is_guessed(answer: DecideAnswer, base_models: frozenset[str]) -> bool:
 
 
 class ReaderOffer(Section):
-    """The sentence, and for operators the next step to a reader.
-
-    ``ask_both`` asks the same question again, the reader of this name too, and shows both answers.
-    """
+    """The sentence, and for operators the next step to a reader; ``ask_both`` then asks again with it."""
 
     def __init__(
         self, session: Session, scope: Scope, ask_both: Callable[[str], Awaitable[None]]

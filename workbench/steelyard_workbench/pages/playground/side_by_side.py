@@ -39,10 +39,7 @@ class Answered:
 
 
 class AnswersTogether(Boxed):
-    """The answers of several models, each shown when it is there.
-
-    ``answers``: model to its answer or error, of those that have ended.
-    """
+    """The answers, or errors, of several models, each shown when it is there."""
 
     def __init__(
         self, client: Client, models: Sequence[str], show: Callable[[DecideAnswer], Viewable]

@@ -43,11 +43,7 @@ Members = dict[str, dict[str, list[str]]]
 
 
 class Beside(Boxed):
-    """The panel beside the rows, of which one view is shown.
-
-    ``on_outcomes`` is called with the outcomes of each decision as the draft names them, once
-    counted.
-    """
+    """The panel beside the rows; ``on_outcomes`` gets each decision's outcomes once they are counted."""
 
     def __init__(
         self,

@@ -138,10 +138,7 @@ class BulkView(Boxed):
         self._name()
 
     def choose(self, digit: int) -> bool:
-        """Choose the outcome of a digit, of the decision that the rows ask first.
-
-        Returns whether there is such an outcome; without one the choice stays.
-        """
+        """Choose the outcome of a digit, of the rows' first decision; return whether there is one."""
         outcomes = [change for change in self._changes.values() if change.action == "relabel"]
         decision = self.change.decision or (outcomes[0].decision if outcomes else None)
         named = [change for change in outcomes if change.decision == decision]

@@ -44,10 +44,7 @@ def tab_items(counts: Mapping[str, int]) -> list[dict[str, str]]:
 
 
 def after_edit(counts: Mapping[str, int], before: RowNow, after: RowNow) -> dict[str, int]:
-    """Return the counts as they are once a row stands otherwise, until the server sends them.
-
-    Those of ``suspect``, ``mine``, ``assigned`` and ``disagreement`` stay: they need more than that.
-    """
+    """Return the counts after an edit as far as they are known here, until the server sends them."""
 
     def queues(now: RowNow) -> dict[str, bool]:
         return {

@@ -39,11 +39,7 @@ _STATE_OF: dict[str, RowState] = {
 
 
 class Deciding:
-    """Turns a person's decisions into steps.
-
-    ``question`` returns the decision of the row in focus that keys choose for; ``None`` while there
-    is none. ``suggestions`` returns a model's.
-    """
+    """Turns a person's choices for ``question``, which may be ``None``, and ``suggestions`` into steps."""
 
     def __init__(
         self,
@@ -129,10 +125,7 @@ class Deciding:
             self._steps.push(entry)
 
     def settle_labels(self, outcomes: Mapping[str, str] | None = None) -> None:
-        """Choose no for the labels of the set in focus that have no answer, and go on.
-
-        ``outcomes`` are others in their place, by the ids of their decisions.
-        """
+        """Choose no for the unanswered labels of the set in focus, or ``outcomes``, and go on."""
         row, focus = self._reader.rows.current, self._question()
         labels = None if row is None or focus is None else label_set_of(row.decisions, focus.id)
         if row is None or labels is None or self._steps.forbidden:

@@ -80,10 +80,7 @@ class EditQueue:
         self._settled.set()
 
     def saw(self, rows: Sequence[RowNow]) -> list[RowNow]:
-        """Note which edit of each row the reviewer sees; return the rows of which it was noted.
-
-        Not for rows with an edit on its way, nor for edits older than the newest that was noted.
-        """
+        """Note the newest edit of each row seen, without one on its way; return the rows noted."""
         waiting = set().union(*(entry.rows for entry in self.unsent))
         seen = [
             now for now in rows if now.row not in waiting and now.edit >= self._seen.get(now.row, 0)

@@ -26,10 +26,7 @@ Changes = dict[str, dict[str, Any]]
 
 
 class OutcomesPanel(Boxed):
-    """Edits the outcomes of a draft's decisions.
-
-    ``on_edit`` is called with a decision, the changes of its outcomes, and a sentence on them.
-    """
+    """Edits the outcomes of decisions; ``on_edit`` gets a decision, its changes, and a sentence on them."""
 
     def __init__(
         self, client: Client, draft_id: str, on_edit: Callable[[str, Changes, str], None]

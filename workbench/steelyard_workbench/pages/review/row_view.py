@@ -56,10 +56,7 @@ OnChoose = Callable[[str, str], None]
 
 
 class RowView(Viewer):
-    """A row in focus; ``active`` is the place of the decision that the digits choose for.
-
-    ``on_choose`` is called with a decision and the outcome that was chosen for it.
-    """
+    """A row in focus; ``active`` is the place of the decision that digits choose for, by ``on_choose``."""
 
     def __init__(self, on_choose: OnChoose, on_action: Callable[[str], None]) -> None:
         super().__init__()

@@ -31,11 +31,7 @@ _STAYS = _IS_IN | {
 
 
 class RowsAhead:
-    """A walk over a queue.
-
-    Rows that were decided on stay in the walk, so that one can go back to them, while the server
-    no longer counts them to the queue.
-    """
+    """A walk over a queue, in which decided rows stay, so that one can go back to them."""
 
     def __init__(self, queue: str) -> None:
         self.queue = queue

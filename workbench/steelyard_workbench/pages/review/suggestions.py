@@ -81,10 +81,7 @@ class Suggestions:
             self._agreed[now.row] = all(labels.get(name) == top for name, top in tops.items())
 
     def agreement(self, *, at_least: float = 0.0, of_audit: bool = False) -> Measure | None:
-        """Return the share of the decided rows where the reviewer agreed; ``None`` before one.
-
-        Of rows that are as sure as ``at_least``, or of those of the audit alone.
-        """
+        """Return how often the reviewer agreed, on rows as sure as ``at_least`` or in the audit, if any."""
         agreements = [
             agreed
             for row, agreed in self._agreed.items()
@@ -118,10 +115,7 @@ class Suggestions:
     def take(
         self, rows: Sequence[DraftRow]
     ) -> tuple[list[dict[str, Any]], list[DraftRow], list[DraftRow]]:
-        """Return the edits that apply suggestions, with the rows before and after.
-
-        Those of the first rows, as many as one call takes.
-        """
+        """Return the edits that take suggestions, as many as one call takes, with rows before and after."""
         edits: list[dict[str, Any]] = []
         before: list[DraftRow] = []
         after: list[DraftRow] = []

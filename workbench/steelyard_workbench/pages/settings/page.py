@@ -32,10 +32,7 @@ _PACKAGES = ("steelyard", "panel", "panel-material-ui", "bokeh", "polars", "onnx
 
 @dataclass(frozen=True, slots=True)
 class InstalledVersions:
-    """The versions of the server's parts and the workbench; empty where the caller may not know.
-
-    ``retention_days``: days that the server stores a decision; ``None`` while none is stored.
-    """
+    """The versions of the server's parts, as far as the caller may know, and the days that it stores."""
 
     health: Health
     discovery: Discovery

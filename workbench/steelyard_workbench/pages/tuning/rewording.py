@@ -16,10 +16,7 @@ _PAGE = 500
 
 
 def reworded_dataset(client: Client, job: PromptTuningJob) -> Dataset:
-    """Make a dataset of a job's rows whose decision has the tuned words; sides stay.
-
-    Raise ``ValueError`` when the job improved nothing, or the dataset has too many rows.
-    """
+    """Make a dataset of a job's rows in the tuned words; raise ``ValueError`` where there are none."""
     if job.result is None or job.result.tuned is None:
         raise ValueError("The job found no better wording, so there is none to use.")
     source = client.datasets.get(job.dataset_id)

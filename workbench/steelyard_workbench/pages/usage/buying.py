@@ -43,10 +43,7 @@ _STATES: dict[PurchaseState, str] = {
 
 
 class Purchases(Section):
-    """The purchases of the account, and the form that begins one.
-
-    ``on_change`` is awaited when a purchase was begun, or its state is another.
-    """
+    """The account's purchases, and the form of one; ``on_change`` is awaited when one has changed."""
 
     on_change: Callable[[], Awaitable[None]] | None = None
 

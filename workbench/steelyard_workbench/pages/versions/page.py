@@ -149,10 +149,7 @@ class VersionsPage(Page):
         )
 
     def _reviews(self, dataset_id: str) -> dict[int, str]:
-        """Return the versions that reviews were sealed as, with the names of these.
-
-        None for a key that may not read reviews.
-        """
+        """Return the names of reviews by the versions they became; none where they may not be read."""
         try:
             drafts = self.client.drafts.list(status="sealed").data
         except KeyScopeError:

@@ -23,10 +23,7 @@ _EMPTY_CONTEXT = re.compile(rb'"context"\s*:\s*"\s*"')
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """The server's check of rows: the numbers of accepted and refused ones, and their labels.
-
-    ``mistake`` is a problem of all rows together, so that none can be imported.
-    """
+    """The server's check of rows: how many it takes, their labels, or a ``mistake`` of all together."""
 
     n_good: int
     n_refused: int
@@ -35,10 +32,7 @@ class RowCheck:
 
 
 def check_lines(client: Client, converted: Converted) -> RowCheck:
-    """Look at every row, and note in ``converted`` those that a server refuses; nothing is stored.
-
-    Raise ``SteelyardError`` when the server cannot look.
-    """
+    """Check every row without storing any, and note in ``converted`` those that a server refuses."""
     n_good = n_refused = 0
     mistake = ""
     methods: set[str] = set()

@@ -30,10 +30,7 @@ class NextStep:
 
 
 def fetch_next(session: Session, dataset: Dataset) -> tuple[str, str]:
-    """Return the step that is next and what its button says: review, evaluate, then train.
-
-    Rows assigned to the user come first.
-    """
+    """Return the next step and its button: assigned rows first, then review, evaluate, train."""
     client, review = session.client, "Review it"
     try:
         drafts = client.drafts.list(dataset_id=dataset.id, status="open", limit=_MOST_DRAFTS).data
@@ -52,10 +49,7 @@ def fetch_next(session: Session, dataset: Dataset) -> tuple[str, str]:
 
 
 def next_steps(session: Session, dataset: Dataset, version: int, what: str) -> list[Choice]:
-    """Return a choice for each; one that cannot be made now says why under it.
-
-    ``what``: a button's name of the version, as ``it``.
-    """
+    """Return a choice for each step of ``what``; one that cannot be made now has the reason."""
     archived = [] if dataset.archived_at is None else ["The dataset is archived."]
     older = (
         []

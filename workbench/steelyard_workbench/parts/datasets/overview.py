@@ -81,10 +81,7 @@ def show_readiness(dataset: Dataset) -> Viewable:
 
 
 def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None]) -> Viewable:
-    """Show how the labels of each decision spread; a bar opens its rows.
-
-    ``on_outcome`` is called with the decision and the outcome of a bar.
-    """
+    """Show how labels spread; ``on_outcome`` is called with the decision and outcome of a pressed bar."""
     expected: Mapping[str, Mapping[str, int]] = facets["expected"]
     if not expected:
         return empty("No row has a label.")

@@ -23,10 +23,7 @@ _TEXT = (
 
 
 def show_row(index: int, side: str, row: Example) -> Viewable:
-    """Show a row.
-
-    ``index`` is its place in the dataset, from 0.
-    """
+    """Show a row; ``index`` is its place in the dataset, from 0."""
     labels = labels_of(row)
     word = "target" if isinstance(row.targets, dict) else "reward"
     views: list[Viewable] = [

@@ -73,11 +73,7 @@ def search_page(
 def listed_page(
     client: Client, dataset_id: str, request: PageRequest, *, version: int, indexes: Sequence[int]
 ) -> TablePage:
-    """Ask for a page of rows by their places.
-
-    ``request`` is for 60 rows at most, which come in the order of their places whatever it sorts by.
-    ``indexes``: places in the dataset, ascending.
-    """
+    """Ask for a page, of 60 rows at most, of ascending places ``indexes``, which is their order."""
     page_indexes = indexes[request.offset : request.offset + request.limit]
     if not page_indexes:
         return TablePage(pl.DataFrame(schema=_SCHEMA), len(indexes))

@@ -78,10 +78,7 @@ class ForestRow:
 
 
 def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) -> Any:
-    """Draw accuracy against promise, a point a bin that has decisions.
-
-    ``rows`` are every bin, empty ones included.
-    """
+    """Draw accuracy against promise, a point for each of the bins that has decisions."""
     filled = _filled_bins(rows)
     source = ColumnDataSource(
         {
@@ -290,10 +287,7 @@ def forest_chart(
     reference: float | None = None,
     open_: Open | None = None,
 ) -> Any:
-    """Draw values with their intervals, one a line, the number of decisions at the right.
-
-    The first row is at the top.
-    """
+    """Draw values with intervals, the first at the top, and their numbers of decisions."""
     places = list(range(len(rows) - 1, -1, -1))
     measures = [Measure(value=row.value, low=row.low, high=row.high, n=row.n) for row in rows]
     source = ColumnDataSource(

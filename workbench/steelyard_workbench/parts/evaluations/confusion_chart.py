@@ -35,12 +35,7 @@ def confusion_chart(
     matrix: ConfusionMatrix,
     open_: Callable[[str, str], None] | None = None,
 ) -> Any:
-    """Draw how often each right outcome was answered with each outcome.
-
-    Each cell has its count, and its share of the decisions of its line.
-
-    ``open_`` is called with the right outcome and the answered one of a cell.
-    """
+    """Draw right outcomes against answered ones; ``open_`` is called with both of a cell."""
     places = shown_outcomes(matrix)
     names = [matrix.outcomes[i] for i in places]
     cells = [

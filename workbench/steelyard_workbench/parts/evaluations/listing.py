@@ -67,10 +67,7 @@ class EvaluationListing:
 
 
 class EvaluationList(Viewer):
-    """The evaluations of a dataset.
-
-    ``open_`` is called with the id of the one to open.
-    """
+    """The evaluations of a dataset; ``open_`` is called with the id of the one to open."""
 
     def __init__(
         self,

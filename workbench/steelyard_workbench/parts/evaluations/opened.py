@@ -62,11 +62,7 @@ SECTIONS = {
 
 
 class OpenedEvaluation(Boxed):
-    """The figures of an evaluation.
-
-    ``on_read`` is called with the place in the dataset of the row that is read; ``None`` once none
-    is. ``verbs`` stand under the result, before the files.
-    """
+    """The figures of an evaluation, ``verbs`` below its result; ``on_read`` gets a row's place, or none."""
 
     def __init__(
         self,

@@ -69,11 +69,7 @@ _SCHEMA = {
 
 
 class RecordBrowser(Boxed):
-    """The scored decisions of one evaluation.
-
-    ``on_read`` is called with the place in the dataset of the row that is read; ``None`` once none
-    is.
-    """
+    """The scored decisions of one evaluation; ``on_read`` gets the place of the row read, or ``None``."""
 
     def __init__(
         self,

@@ -61,10 +61,7 @@ class _Section:
 
 
 def report_html(scored: Scored, worst: EvaluationRecordPage) -> str:
-    """Return an evaluation as one HTML page that opens offline and asks for nothing.
-
-    It has about 1.3 MB: Bokeh's script is in it.
-    """
+    """Return an evaluation as one HTML page of about 1.3 MB that opens offline."""
     sections = _sections(scored.detail)
     charts = {name: chart for section in sections for name, chart in section.charts.items()}
     items = [_item(name, chart) for name, chart in charts.items()]

@@ -163,10 +163,7 @@ class WhatIf(Boxed):
         return matrix.outcomes if isinstance(matrix, wire.ConfusionMatrix) else []
 
     def _action_costs(self) -> Costs:
-        """Return the cost of each action under each outcome.
-
-        Raise ``ValueError`` when the text is no such table.
-        """
+        """Return the cost of each action under each outcome; raise ``ValueError`` for no such table."""
         if self._is_binary():
             return {
                 _YES: {_YES: 0.0, _NO: float(self.false_yes.value or 0)},
@@ -200,10 +197,7 @@ class WhatIf(Boxed):
         )
 
     def _coverage(self) -> tuple[str, list[wire.CoveragePoint], int]:
-        """Return the decision that is chosen, its curve and its number of decisions.
-
-        No name and all decisions where the evaluation has no curve of each.
-        """
+        """Return the decision chosen, or no name and all of them, its curve and its number of decisions."""
         decision = self._decision()
         if isinstance(decision.coverage_curve, list):
             return decision.decision_id, decision.coverage_curve, decision.metrics.n

@@ -78,11 +78,7 @@ def view_behind(alarm: Alarm) -> View:
 
 
 class AlarmBand(Boxed):
-    """One alarm.
-
-    ``open_`` is called with the filter of the decisions behind it. ``on_known`` is called once it
-    was acknowledged.
-    """
+    """One alarm; ``open_`` gets the filter of its decisions, ``on_known`` follows acknowledging it."""
 
     def __init__(
         self,

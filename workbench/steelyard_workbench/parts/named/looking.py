@@ -75,10 +75,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The next step of the loop: why, the label of its button, and where that leads.
-
-    ``page`` is empty where the button acts here: it lets the decision grow.
-    """
+    """The next step of the loop: why, its button, and the page it leads to; none where it lets it grow."""
 
     text: str
     label: str
@@ -86,10 +83,7 @@ class Step:
 
 
 def look_at(client: Client, name: str, beside: int = 0) -> Looked:
-    """Fetch the data of a named decision; it blocks.
-
-    ``beside``: the version to show beside production; 0: the one that is to replace it.
-    """
+    """Fetch a decision's data, with the version ``beside`` production, for 0 the next one; it blocks."""
     named = client.named_decisions
     decision, version = named.get(name), named.version(name, PRODUCTION)
     versions = list(islice(named.versions(name), _MOST_VERSIONS))

@@ -20,10 +20,7 @@ NAME_IT = "Name it"
 def open_new(
     session: Session, content: Mapping[str, Any], dataset: str = "", name: str = ""
 ) -> None:
-    """Open the form of a new decision with some content.
-
-    ``dataset``: id of the dataset of its rows; empty for none.
-    """
+    """Open the form of a new decision with content, and the id of its rows' dataset, if any."""
     session.wording = {"content": dict(content), "dataset": dataset, "name": name}
     session.open("decisions", view=NEW, named="")
 

@@ -79,10 +79,7 @@ class FilterBar(Boxed):
         self._fill()
 
     def offer(self, outcomes: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
-        """Offer the outcomes of decisions.
-
-        ``outcomes``: decisions to names to the outcomes of the version that are under each.
-        """
+        """Offer the outcomes of decisions, with the version's outcomes that are under each."""
         self._choices = {
             f"{decision} is {name}": (decision, members)
             for decision, names in outcomes.items()

@@ -72,11 +72,7 @@ class RowFilter:
     def parts_under(
         self, names: Mapping[tuple[str, str], str]
     ) -> tuple[tuple[str, RowFilter], ...]:
-        """Return its parts, as ``parts``, in the words of a draft.
-
-        ``names``: decisions and outcomes of the version to their names in the draft; merged ones are
-        one part.
-        """
+        """Return ``parts`` in the words of a draft, where ``names`` may merge several into one."""
         filter_parts: list[tuple[str, RowFilter]] = []
         if self.text:
             filter_parts.append((f"words: {self.text}", replace(self, words="")))

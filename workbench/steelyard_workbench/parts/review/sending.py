@@ -27,10 +27,7 @@ class RowReview:
         self._session, self._scope = session, scope or Scope()
 
     def offer(self, evaluation_id: str, row: int) -> Viewable:
-        """Return the button that opens a row in review.
-
-        ``row``: its place among the evaluation rows, as the records of the evaluation have it.
-        """
+        """Return the button that opens a row, by its place among the evaluation rows, in review."""
         problem = stack()
         button = pmui.Button(label=SEND, variant="outlined", size="small")
         send = Write(
