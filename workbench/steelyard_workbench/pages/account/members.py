@@ -36,9 +36,7 @@ class MemberSection(Section):
 
     def build(self) -> list[Viewable]:
         """Return the members, and for owners a form that invites."""
-        self.members: Loaded[list[Member]] = Loaded(
-            "The members", lambda: self.client.members.list().data, self._show
-        )
+        self.members = Loaded("The members", lambda: self.client.members.list().data, self._show)
         self.email = pmui.TextInput(label="E-mail address", width=300)
         self.role = pmui.Select(label="Role", options=list(ROLES), value="developer", width=150)
         views = [side_by_side(self.part(self.members), self.opened), self.said, self.question]

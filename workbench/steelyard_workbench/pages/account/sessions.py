@@ -41,7 +41,7 @@ class SessionSection(Section):
 
     def build(self) -> list[Viewable]:
         """Return the sessions, and how to end them."""
-        self.sessions: Loaded[list[Session]] = Loaded(
+        self.sessions = Loaded(
             "Your sessions", lambda: self.client.account.sessions().data, self._show
         )
         passkeys = PasskeyPanel(self.client, self.session.confirm)

@@ -40,9 +40,7 @@ class AlarmsPage(Page):
 
     def build(self) -> list[Viewable]:
         """Return the alarms, those that cleared, and the rules."""
-        self.raised: Loaded[list[Alarm]] = Loaded(
-            "The alarms", self._fetch_raised, self._show_raised
-        )
+        self.raised = Loaded("The alarms", self._fetch_raised, self._show_raised)
         cleared = Loaded("The alarms that cleared", self._fetch_cleared, _show_cleared, n_lines=2)
         self.rules = Rules(self.session, self.visit)
         self.rules.on_change = lambda: self.raised.refresh.start(quietly=True)

@@ -42,12 +42,8 @@ class Rules(Section):
 
     def build(self) -> list[Viewable]:
         """Return the lists and the form."""
-        self.rules: Loaded[AlarmRules] = Loaded(
-            "The rules", self.client.alarms.rules, self._show, n_lines=3
-        )
-        self._models: Loaded[list[str]] = Loaded(
-            "The models", self._fetch_models, self._show_form, n_lines=2
-        )
+        self.rules = Loaded("The rules", self.client.alarms.rules, self._show, n_lines=3)
+        self._models = Loaded("The models", self._fetch_models, self._show_form, n_lines=2)
         #: Called once a rule was changed, which clears alarms.
         self.on_change: Callable[[], None] = lambda: None
         return [

@@ -95,12 +95,8 @@ class JobsPage(Page):
         self._detail_place = stack()
         self._notes = stack()
         self.place = stack()
-        self.listed: Loaded[list[JobSummary]] = Loaded(
-            "The jobs", self._fetch, self._show, n_lines=6
-        )
-        self.chosen: Loaded[_Opened] = Loaded(
-            "The fine-tune", self._fetch_opened, self._show_detail
-        )
+        self.listed = Loaded("The jobs", self._fetch, self._show, n_lines=6)
+        self.chosen = Loaded("The fine-tune", self._fetch_opened, self._show_detail)
         self._look_at_all = Task(self._list_again, on_failure=leave_to_banner, scope=self.visit)
         self._look_at_active = Task(
             self._update_active, on_failure=leave_to_banner, scope=self.visit

@@ -82,9 +82,7 @@ class OverTime(Viewer):
         self._tables: set[str] = set()
         self._fetched_at = 0.0
         self.span = pmui.Select(label="Span", options=SPANS, value=86_400, width=180, size="small")
-        self.part: Loaded[Fetched] = Loaded(
-            "The figures over time", self._fetch, self._show, is_late=True
-        )
+        self.part = Loaded("The figures over time", self._fetch, self._show, is_late=True)
         pn.bind(lambda _: self.part.start(), self.span, watch=True)
 
     def __panel__(self) -> Viewable:

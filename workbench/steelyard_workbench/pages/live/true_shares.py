@@ -26,9 +26,7 @@ class TrueShares(Boxed):
     ) -> None:
         super().__init__()
         self._client, self._view, self._open = client, view, open_
-        self.part: Loaded[DecisionSeries] = Loaded(
-            "The true shares", self._fetch, self._show, n_lines=3, is_late=True
-        )
+        self.part = Loaded("The true shares", self._fetch, self._show, n_lines=3, is_late=True)
         self._box = stack(self.part, visible=self._is_by_chance)
 
     def look(self) -> None:

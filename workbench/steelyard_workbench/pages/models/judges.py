@@ -65,9 +65,7 @@ class JudgeSection(Section):
         self.chosen = ""
         #: When a task was seen first, by the judge's name, and how much of it was done then.
         self._began: dict[str, tuple[float, int]] = {}
-        self.judges: Loaded[JudgeList] = Loaded(
-            "Connected models and judges", self.client.judges.list, self._show
-        )
+        self.judges = Loaded("Connected models and judges", self.client.judges.list, self._show)
         self.opened.width = 440
         return [
             heading("Connected models and judges"),
@@ -203,12 +201,10 @@ class JudgeSection(Section):
         check = self._step("Check it", partial(judges.check, name), "contained")
         steps: list[Viewable] = [pn.FlexBox(check, *asks)]
         self.dataset = pmui.Select(label="Dataset", options={}, width=230)
-        datasets: Loaded[list[Dataset]] = Loaded(
-            "The datasets", self._fetch_datasets, self._show_datasets, n_lines=1
-        )
+        datasets = Loaded("The datasets", self._fetch_datasets, self._show_datasets, n_lines=1)
         datasets.refresh.scope = self.scope
         datasets.start()
-        qualified: Loaded[QualificationList] = Loaded(
+        qualified = Loaded(
             "The qualifications",
             partial(judges.qualifications, name),
             show_qualifications,

@@ -86,9 +86,7 @@ class ModelsPage(Page):
     def build(self) -> list[Viewable]:
         """Return the list, and the model that is open beside it."""
         self.opened.visible = False
-        self.listed: Loaded[list[ListedModel]] = Loaded(
-            "The models", lambda: fetch_models(self.client), self._show
-        )
+        self.listed = Loaded("The models", lambda: fetch_models(self.client), self._show)
         who = self.session.who
         is_operator = who is None or who.user.is_operator
         self.judges = JudgeSection(self.session, self.visit) if is_operator else None

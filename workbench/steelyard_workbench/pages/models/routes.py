@@ -54,10 +54,10 @@ class Routes(Section):
         """Return the list and the form."""
         self.chosen = ""
         self._looks_left = 0
-        self.routes: Loaded[RouteList] = Loaded(
+        self.routes = Loaded(
             "The combined models", self.client.models.routes, self._show, n_lines=2
         )
-        self.form: Loaded[_Choices] = Loaded(
+        self.form = Loaded(
             "The models and datasets", self._fetch_choices, self._show_form, n_lines=2
         )
         self.opened.width = 520

@@ -64,7 +64,7 @@ class NoticeSection(Section):
 
     def build(self) -> list[Viewable]:
         """Return the list."""
-        self.notices: Loaded[list[ParkedNotice]] = Loaded(
+        self.notices = Loaded(
             "The parked notices", lambda: self.client.operator.notices().data, self._show
         )
         return [

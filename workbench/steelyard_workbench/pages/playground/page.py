@@ -83,9 +83,7 @@ class PlaygroundPage(Page):
         self._ask = action_button("Ask", self.ask.on_event, variant="contained")
         key = origin_key(self.session)
         self._remember_typing(key)
-        self.models: Loaded[Sequence[ModelChoice]] = Loaded(
-            "The models", self.client.models.choices, self._fill_models, n_lines=1
-        )
+        self.models = Loaded("The models", self.client.models.choices, self._fill_models, n_lines=1)
         self.origin = stack()
         if key:
             origin = Loaded(

@@ -42,9 +42,7 @@ class OutcomesPanel(Boxed):
             size="small",
             disabled=True,
         )
-        self.part: Loaded[DraftOutcomes] = Loaded(
-            "The answers", lambda: client.drafts.outcomes(draft_id), self._show
-        )
+        self.part = Loaded("The answers", lambda: client.drafts.outcomes(draft_id), self._show)
         super().__init__()
         self._box = stack(
             pmui.Paper(

@@ -89,9 +89,7 @@ class Suggesting(Viewer):
         self._ask.on_click(self.ask.on_event)
         self._stop.on_click(lambda _: self._end("Stopped."))
         self._take.on_click(lambda _: self._on_take(self.sure_rows, self.n_audit.value or 0))
-        self.part: Loaded[Sequence[ModelChoice]] = Loaded(
-            "The models", client.models.choices, self._show
-        )
+        self.part = Loaded("The models", client.models.choices, self._show)
 
     def __panel__(self) -> Viewable:
         return self.part.__panel__()

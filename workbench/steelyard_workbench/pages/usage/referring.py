@@ -23,9 +23,7 @@ class Referrals(Section):
     def build(self) -> list[Viewable]:
         """Return the code and the form."""
         self.code = pmui.TextInput(label="Code of somebody else", max_length=32, width=220)
-        self.referral: Loaded[Referral] = Loaded(
-            "The referral", self.client.billing.referral, self._show
-        )
+        self.referral = Loaded("The referral", self.client.billing.referral, self._show)
         return [self.part(self.referral), self.said]
 
     def _show(self, referral: Referral) -> Viewable:

@@ -30,7 +30,7 @@ class TopUpSection(Section):
         self.amount = pmui.TextInput(label="Buy each time, USD", width=170)
         self.cap = pmui.TextInput(label="At most in a month, USD", width=200)
         self.end = self.button("Turn off", self._end, "Not turned off.", visible=False)
-        self.billing: Loaded[Billing] = Loaded(
+        self.billing = Loaded(
             "The automatic top-up", self.client.billing.get, self._show, n_lines=2
         )
         return [

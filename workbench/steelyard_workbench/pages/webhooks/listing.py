@@ -89,7 +89,7 @@ class WebhookListing(Section):
 
     def open_webhook(self, webhook: Webhook) -> None:
         """Show a webhook, its deliveries, and its editable fields."""
-        deliveries: Loaded[list[Delivery]] = Loaded(
+        deliveries = Loaded(
             "The deliveries",
             lambda: list(islice(self.client.webhooks.deliveries(webhook.id), _MOST_DELIVERIES)),
             partial(self._show_deliveries, webhook),

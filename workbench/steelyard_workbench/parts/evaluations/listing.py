@@ -236,9 +236,7 @@ class EvaluationForm(Viewer):
         self.start = Write(self._start, on_failure=self._show_failure)
         self.button.on_click(self.start.on_event)
         super().__init__()
-        self.part: Loaded[Sequence[ModelChoice]] = Loaded(
-            "The models", client.models.choices, self._show, n_lines=1
-        )
+        self.part = Loaded("The models", client.models.choices, self._show, n_lines=1)
 
     def __panel__(self) -> Viewable:
         return card(self.part.__panel__())
