@@ -15,7 +15,7 @@ import param
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
 from steelyard_workbench.frame.navigation import DATASETS, entry_of, first_page, tabs_for
-from steelyard_workbench.kit.basics import Boxed, stack
+from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.session import Session
@@ -105,7 +105,7 @@ class Heading(Boxed):
             margin=(0, 10, 8, 10),
         )
         self.tabs.on_click(self._on_tab)
-        self.summary = pmui.Typography("", variant="body2", visible=False)
+        self.summary = small_text("", visible=False)
         self._box = stack(self.title)
         self.show = Task(self._show)
         fields = sorted({thing.field for thing in _THINGS.values()} | {"dataset"})

@@ -12,7 +12,7 @@ from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.people.wire import SignedInUser, SignInWays
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.cards import FRAME
 from steelyard_workbench.kit.components.first_field import FirstField
 from steelyard_workbench.kit.components.identity_visit import IdentityVisit
@@ -61,7 +61,7 @@ class SignIn(Boxed):
         others = [] if ways is None else self._others(ways)
         self._steps = stack()
         title = pmui.Typography("Sign in", variant="h1", sx={"fontSize": TITLE, "fontWeight": 700})
-        reason = [pmui.Typography(why, variant="body2")] if why else []
+        reason = [small_text(why)] if why else []
         self._box = stack(
             title,
             *reason,

@@ -1,4 +1,4 @@
-"""Building blocks of parts: a part with a box, views under each other, and a button with its action."""
+"""Building blocks of parts: parts with a box, stacks of views, notes, and buttons with an action."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ class Boxed(Viewer):
 def stack(*views: Any, **options: Any) -> pn.Column:
     """Return views under each other, as wide as their place."""
     return pn.Column(*views, sizing_mode="stretch_width", **options)
+
+
+def small_text(text: str, **options: Any) -> pmui.Typography:
+    """Return a sentence in the size of notes; it is Markdown."""
+    return pmui.Typography(text, variant="body2", **options)
 
 
 def action_button(

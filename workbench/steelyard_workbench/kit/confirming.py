@@ -12,7 +12,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.errors import ConfirmSignInError
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.first_field import FirstField
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import typed
@@ -36,7 +36,7 @@ class CodeDialog(Viewer):
         self._client = client
         self._challenge = ""
         self.answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self.said = pmui.Typography("A code is being sent …", variant="body2")
+        self.said = small_text("A code is being sent …")
         self.code = pmui.TextInput(label="Code", width=320)
         self.problem = stack()
         self.send = Write(self._send, "The code was not sent.", self.problem)
@@ -47,7 +47,7 @@ class CodeDialog(Viewer):
         cancel = action_button("Cancel", lambda _: self.close())
         self.dialog = pmui.Dialog(
             pn.Column(
-                pmui.Typography(_WHY, variant="body2"),
+                small_text(_WHY),
                 self.said,
                 self.code,
                 self.problem,

@@ -11,7 +11,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import Problem
 from steelyard_workbench.kit.theme import READING_WIDTH, SMALL, TEXT, Status, token
@@ -116,7 +116,7 @@ def failed(
         code += f", request `{problem.request_id}`"
     views.append(
         pmui.Accordion(
-            ("Details", pmui.Typography(code, variant="body2")),
+            ("Details", small_text(code)),
             title_variant="caption",
             disable_gutters=True,
             margin=(0, 10),
@@ -145,7 +145,7 @@ def refused_button(label: str, reasons: Sequence[str]) -> Viewable:
     """Show an action that cannot be done now, and why under it: each reason becomes a sentence."""
     return pn.Column(
         pmui.Button(label=label, disabled=True, variant="outlined"),
-        pmui.Typography(" ".join(map(as_sentence, reasons)), variant="body2", margin=(0, 10)),
+        small_text(" ".join(map(as_sentence, reasons)), margin=(0, 10)),
         styles={"max-width": "360px"},
     )
 

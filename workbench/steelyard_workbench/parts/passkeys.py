@@ -12,7 +12,7 @@ from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.people.wire import Passkey, SignedInUser
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.components.passkey_dialog import DialogRefusedError, PasskeyDialog
@@ -58,7 +58,7 @@ class PasskeyPanel(Boxed):
         self._form = pn.Row(self.called, button)
         self._asking = pn.Column(margin=0)
         self._box = stack(
-            pmui.Typography(_HOW, variant="body2"),
+            small_text(_HOW),
             self.listed,
             self.problem,
             self._asking,
@@ -85,7 +85,7 @@ class PasskeyPanel(Boxed):
         )
         label = f"Remove {passkey.name[:_SHOWN_NAME]}"
         remove = action_button(label, lambda _: self._ask_removal(passkey), size="small")
-        return pn.Row(remove, pmui.Typography(text, variant="body2", align="center"))
+        return pn.Row(remove, small_text(text, align="center"))
 
     async def _add(self) -> None:
         name = typed(self.called) or "Passkey"
@@ -109,7 +109,7 @@ class PasskeyPanel(Boxed):
         self._asking[:] = [
             Confirmation(
                 "Remove the passkey?",
-                pmui.Typography(text, variant="body2"),
+                small_text(text),
                 action="Remove it",
                 act=remove,
                 is_harmful=True,

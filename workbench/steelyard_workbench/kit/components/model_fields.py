@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import panel_material_ui as pmui
 
 from steelyard.client.model_choices import ModelChoice
+from steelyard_workbench.kit.basics import small_text
 
 
 def offer_models(
@@ -31,9 +32,6 @@ def able_models(choices: Sequence[ModelChoice]) -> dict[str, str]:
 def unable_models(choices: Sequence[ModelChoice]) -> pmui.Typography:
     """Return in grey which models cannot answer now, and why."""
     unable = [f"{choice.name} ({choice.reason})" for choice in choices if choice.reason is not None]
-    return pmui.Typography(
-        f"Cannot answer now: {', '.join(unable)}.",
-        variant="body2",
-        color="text.secondary",
-        visible=bool(unable),
+    return small_text(
+        f"Cannot answer now: {', '.join(unable)}.", color="text.secondary", visible=bool(unable)
     )

@@ -11,7 +11,7 @@ from panel.viewable import Viewable
 from steelyard.accounts.wire import AccountSummary
 from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.wire.storing import STORE_SENTENCES
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.download import Download, bounded
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.numbers import moment
@@ -84,7 +84,7 @@ class Profile(Section):
                 self.store, self.button("Set it", self._limit, "Not set."), align_items="center"
             ),
             heading("Export"),
-            pmui.Typography(_EXPORT, variant="body2"),
+            small_text(_EXPORT),
             self._download("Export the account"),
         ]
         # That of the server itself is never deleted.
@@ -95,7 +95,7 @@ class Profile(Section):
                 color="danger",
                 size="small",
             )
-            views += [heading("Deletion"), pmui.Typography(_DELETION, variant="body2"), delete]
+            views += [heading("Deletion"), small_text(_DELETION), delete]
         return stack(*views)
 
     def _download(self, label: str) -> Download:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.people.wire import Session
+from steelyard_workbench.kit.basics import small_text
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import ago, ahead, moment
@@ -47,7 +47,7 @@ class SessionSection(Section):
         passkeys = PasskeyPanel(self.client, self.session.confirm)
         self.part(passkeys.listed)
         return [
-            pmui.Typography(_HOW, variant="body2"),
+            small_text(_HOW),
             side_by_side(self.part(self.sessions), self.opened),
             self.button("End all others", self._end_others, "Not ended."),
             self.said,
@@ -83,8 +83,8 @@ class SessionSection(Section):
             "Ends at the latest": moment(session.expires_at),
         }
         if session.is_current:
-            end: Viewable = pmui.Typography(
-                "This is the one that you use. *Sign out*, at the top, ends it.", variant="body2"
+            end: Viewable = small_text(
+                "This is the one that you use. *Sign out*, at the top, ends it."
             )
         else:
             end = self.button("End the session", partial(self._end, session.id), "Not ended.")

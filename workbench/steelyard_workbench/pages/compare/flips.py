@@ -19,7 +19,7 @@ from steelyard.evaluations.wire import (
     FlipKind,
     FlippedRecord,
 )
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.frame_table import (
     CHIPS,
@@ -151,12 +151,11 @@ class FlipBrowser(Boxed):
         self._read[:] = [
             heading(f"{flip.decision_id}: {flip.flip}", level=3),
             show_text(self._context_of(flip), f"Text of change {place + 1}"),
-            pmui.Typography(
+            small_text(
                 escape_markdown(
                     f"Right is {' or '.join(flip.right)}. Before: {flip.before} "
                     f"({flip.p_before:.3f}). After: {flip.after} ({flip.p_after:.3f})."
-                ),
-                variant="body2",
+                )
             ),
         ]
         row = self._rows.get((flip.context_sha256, flip.decision_id))

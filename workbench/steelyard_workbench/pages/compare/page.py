@@ -17,7 +17,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Change, Evaluation, EvaluationComparison, Measures
 from steelyard.wire.measures import Measure, interval_text
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading, table
@@ -331,7 +331,7 @@ class ComparePage(OnePartPage):
             )
             place[:] = [
                 figures.show(chart),
-                pmui.Typography(note, variant="body2"),
+                small_text(note),
                 show_data(data),
             ]
 

@@ -15,7 +15,7 @@ from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
 from steelyard_workbench.kit import corner
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.details import Details
@@ -303,7 +303,7 @@ class DatasetsPage(Page):
         if dataset.archived_at is None and self.session.may_change:
             shown.append(Choice("Add rows", self._turn_adding, look="outlined"))
         return stack(
-            pmui.Typography(size_text(dataset), variant="body2", sx={"color": token("muted")}),
+            small_text(size_text(dataset), sx={"color": token("muted")}),
             Choices(shown, layout="row"),
         )
 

@@ -28,7 +28,7 @@ from steelyard.client.tables import (
     with_kind,
 )
 from steelyard.client.tables import Mapping as Columns
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.scheduling import schedule
@@ -249,7 +249,7 @@ class TableColumns(Viewer):
                 _shown_row(line)
                 for line in islice(filter(bytes.strip, converted.lines), _SHOWN_ROWS)
             )
-            parts.append(pmui.Typography(f"The first rows:\n\n{rows}", variant="body2"))
+            parts.append(small_text(f"The first rows:\n\n{rows}"))
         return parts
 
 

@@ -14,7 +14,7 @@ from steelyard.client.model_choices import ModelChoice
 from steelyard.errors import InvalidRequestError
 from steelyard.named.files import content_of
 from steelyard.named.wire import NamedVersion
-from steelyard_workbench.kit.basics import Boxed, stack
+from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
@@ -169,7 +169,7 @@ class EditForm(Boxed):
         price = estimate.maximum_charge_usd
         cost = "It is free here" if is_free(price) else f"It costs {price} USD at most"
         text = f"{cost}, for a short text: {estimate.input_tokens} tokens."
-        self.checks.append(pmui.Typography(text, variant="body2"))
+        self.checks.append(small_text(text))
 
     def _show_refusal(self, error: Exception) -> None:
         if isinstance(error, LackingError):

@@ -15,6 +15,7 @@ from steelyard.decisions.named import PRODUCTION
 from steelyard.errors import ComparisonNeededError, InvalidRequestError, MoveRefusedError
 from steelyard.named.wire import AliasMove
 from steelyard_workbench.kit import corner
+from steelyard_workbench.kit.basics import small_text
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import needed, typed
@@ -118,7 +119,7 @@ class Moves:
             await self._on_moved()
             return True
 
-        about = pmui.Typography(escape_markdown(text), variant="body2")
+        about = small_text(escape_markdown(text))
         self.dialog = Confirmation(title, about, *fields, reason, action=action, act=act)
         self._place[:] = [self.dialog]
 

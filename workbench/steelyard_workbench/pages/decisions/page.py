@@ -16,7 +16,7 @@ from steelyard.errors import InvalidRequestError, SteelyardError
 from steelyard.named.comparison_wire import NamedComparison
 from steelyard.named.files import content_of, write_file
 from steelyard.named.wire import NamedVersion
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.copy_text import CopyText
@@ -78,7 +78,7 @@ class DecisionsPage(OnePartPage):
             sizing_mode="stretch_width",
             margin=(5, 10),
         )
-        self.progress = pmui.Typography("", variant="body2")
+        self.progress = small_text("")
 
     def content(self) -> list[Viewable]:
         """Return the list, or the decision that is chosen."""
@@ -257,7 +257,7 @@ class DecisionsPage(OnePartPage):
         text = f"{seen if week.answers else ''}{rows}{step.text}"
         is_elsewhere = step.page not in {"", "playground"}
         go = [self._opens(step.label, lambda: self._go(step.page), "text")] if is_elsewhere else []
-        about = pmui.Typography(escape_markdown(text), variant="body2")
+        about = small_text(escape_markdown(text))
         return pn.FlexBox(about, *go, align_items="center")
 
     def _true_shares(self, looked: Looked) -> list[Viewable]:

@@ -12,7 +12,7 @@ from steelyard.decision_log.wire import DecisionSummary
 from steelyard.decisions.named import PRODUCTION
 from steelyard.named.splitting import MIN_SEEN
 from steelyard.named.wire import NamedShare
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.numbers import ago, ahead, percent_text, share_text
@@ -71,7 +71,7 @@ def share_card(page: OnePartPage, looked: Looked) -> Viewable:
         )
 
     button = page.button("Send it", send, place, variant="contained")
-    meaning = pmui.Typography("", variant="body2")
+    meaning = small_text("")
 
     def stop() -> None:
         page.client.named_decisions.share(decision.name, to.value, 0)
@@ -169,7 +169,7 @@ def share_end(share: NamedShare) -> str:
 def _state(running: NamedShare | None) -> Viewable:
     steps = ", ".join(map(str, STEPS))
     if running is None:
-        return pmui.Typography(f"Begin small, and let it grow: {steps} %.", variant="body2")
+        return small_text(f"Begin small, and let it grow: {steps} %.")
     figures, ramp = running.figures, running.ramp
     text = (
         f"{percent_text(running.share)} goes to {running.to}, version {running.to_version}, since "

@@ -13,7 +13,7 @@ from steelyard.client import Client
 from steelyard.client.switches import settle, version_with_model
 from steelyard.errors import InvalidRequestError
 from steelyard.named.comparison_wire import ComparisonEstimate, NamedComparison
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.model_fields import offer_models
@@ -66,7 +66,7 @@ class SwitchForm(Boxed):
         )
         self._box = card(
             heading("Another model on recorded texts"),
-            pmui.Typography(about, variant="body2"),
+            small_text(about),
             number_fields(self.model, self.days, self.budget),
             self._place,
             pn.FlexBox(self.button, leave),

@@ -15,7 +15,7 @@ from steelyard.client import Client
 from steelyard.client.answers import DecideAnswer, expected_of
 from steelyard.errors import InvalidRequestError, NoRowsError
 from steelyard.named.wire import NamedDecision
-from steelyard_workbench.kit.basics import Boxed, stack
+from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
@@ -96,7 +96,7 @@ class TryRows(Boxed):
                     # A text may be longer than one of the models reads.
                     refusal = error
                 self.bar.value = round(100 * number / len(texts))
-                self.result[:] = [pmui.Typography(f"{number} of {len(texts)}", variant="body2")]
+                self.result[:] = [small_text(f"{number} of {len(texts)}")]
         finally:
             self.bar.visible = False
         if refusal is not None and not self.rows:

@@ -15,7 +15,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.client.display_evaluations import MEASURES, measure_of
 from steelyard.evaluations.wire import Evaluation, Measures
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
@@ -124,7 +124,7 @@ class RunsOverTime(Viewer):
             if len(alike) > 1
             else [empty("The newest run is the only one of its rows: there is nothing to compare.")]
         )
-        self._place[:] = [*chart, pmui.Typography(text, variant="body2"), show_data(data)]
+        self._place[:] = [*chart, small_text(text), show_data(data)]
 
 
 def runs_chart(

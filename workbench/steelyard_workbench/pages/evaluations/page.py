@@ -18,7 +18,7 @@ from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import DatasetDeletedError, NotFoundError, SteelyardError
 from steelyard.evaluations.wire import ENDED, Evaluation
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.cards import behind_button
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
@@ -187,7 +187,7 @@ class EvaluationsPage(OnePartPage):
     def _comparing(self, scored: Scored) -> list[Viewable]:
         if not scored.others:
             text = "Evaluate another model on this dataset to compare the two."
-            return [pmui.Typography(text, variant="body2")]
+            return [small_text(text)]
         others = {name_of(evaluation): evaluation.id for evaluation in scored.others}
         select = pmui.Select(label="Compare with", options=others, width=340, size="small")
         button = action_button(

@@ -13,7 +13,7 @@ from steelyard.client.display_families import describe_family
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import DeletedModelVersion, Family, ModelVersion
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -302,7 +302,7 @@ def _beside(shown: Viewable, controls: Viewable) -> Viewable:
 
 
 def _sentence(text: str) -> Viewable:
-    return pmui.Typography(text, variant="body2", margin=(0, 10, 8, 10))
+    return small_text(text, margin=(0, 10, 8, 10))
 
 
 def _why_not_delete(family: Family) -> list[str]:

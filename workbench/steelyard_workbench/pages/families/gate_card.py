@@ -31,7 +31,7 @@ from steelyard.evaluations.measures.gate_rules import (
     NEW_WORSE,
     NO_GAIN,
 )
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.pages.families.number_line import Line, number_line
@@ -79,14 +79,14 @@ def show_gate(
     gate = structs.replace(gate, groups=groups)
     gate_verdict = verdict_of(gate, needed=needed)
     settled = f"Checked against {_AGAINST[gate.against]}. {gate_verdict.settles}".strip()
-    parts: list[Viewable] = [pmui.Typography(settled, variant="body2")]
+    parts: list[Viewable] = [small_text(settled)]
     if gate.judged_on == "all":
-        parts.append(pmui.Typography(_ON_ALL, variant="body2"))
+        parts.append(small_text(_ON_ALL))
     if gate.sentences:
         reasons = zip(gate.sentences, gate.reasons, strict=True)
         parts.append(_list([f"{sentence} ({reason})" for sentence, reason in reasons]))
     notes = (unchanged_of(gate), labels_of(gate), words_of(gate))
-    parts += [pmui.Typography(note, variant="body2") for note in notes if note]
+    parts += [small_text(note) for note in notes if note]
     lines, requests = _lines_of_groups(gate)
     if lines:
         parts.append(
@@ -103,9 +103,7 @@ def show_gate(
     for title, slices in (("By decision", gate.by_decision), ("By answer", gate.by_outcome)):
         parts += _slices(title, slices, gate, open_rows)
     if gate.unlisted:
-        parts.append(
-            pmui.Typography(f"{gate.unlisted:,} more slices were looked at.", variant="body2")
-        )
+        parts.append(small_text(f"{gate.unlisted:,} more slices were looked at."))
     return stack(*parts)
 
 
@@ -184,7 +182,7 @@ def _explain(gate: Gate) -> Viewable:
         sentences.insert(
             0, f"Earlier rows may become worse by {EARLIER_ALLOWANCE} at most (dotted){allowed}."
         )
-    return pmui.Typography(" ".join(sentences), variant="body2")
+    return small_text(" ".join(sentences))
 
 
 def _flips(gate: Gate, open_rows: Callable[[HeldOutRequest], None]) -> list[Viewable]:
@@ -237,10 +235,9 @@ def _slices(
     few = "" if len(worst) == len(slices) else f", the worst {len(worst)} shown"
     parts = [
         heading(title, level=3),
-        pmui.Typography(
+        small_text(
             f"{len(slices):,} compared, {count}{few}; chances are corrected (Holm) for how many "
-            "are looked at.",
-            variant="body2",
+            "are looked at."
         ),
         _draw(title, lines, requests, gate, open_rows),
     ]

@@ -13,7 +13,7 @@ from steelyard.client import Client
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.wire import Family
 from steelyard.models.wire import Model
-from steelyard_workbench.kit.basics import Boxed, stack
+from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.states import loading
@@ -69,10 +69,9 @@ class NextFineTune(Boxed):
         rival = "that base model" if family.latest is None else family.latest.ref
         self._box = stack(
             self.base,
-            pmui.Typography(
+            small_text(
                 "On another base model its next model is trained on every row, from that base model "
                 f"alone, and the check compares it with {rival}.",
-                variant="body2",
                 visible=has_choice,
                 margin=(0, 10, 8, 10),
             ),

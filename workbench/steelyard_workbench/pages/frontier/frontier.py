@@ -16,7 +16,7 @@ from steelyard.client import Client
 from steelyard.evaluations.frontier_wire import Frontier
 from steelyard.evaluations.wire import ConfusionMatrix, DecisionMeasures
 from steelyard.wire.decoding import decode
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.facts import heading
@@ -181,7 +181,7 @@ class FrontierPanel(Viewer):
                 "by quality, price and, where both have one, time. Where intervals overlap, compare "
                 "the two."
             )
-        self._figure[:] = [*shown, pmui.Typography(text, variant="body2"), data]
+        self._figure[:] = [*shown, small_text(text), data]
 
     def _evaluate_button(self) -> Viewable:
         return action_button("Evaluate a model", lambda _: self._on_evaluate(), variant="contained")

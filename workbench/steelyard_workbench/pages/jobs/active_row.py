@@ -8,7 +8,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.wire.jobs import JobSummary
-from steelyard_workbench.kit.basics import Boxed, action_button
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.states import refused_button
 from steelyard_workbench.pages.jobs.progress import Track, percent_done, progress_text
@@ -25,7 +25,7 @@ class ActiveRow(Boxed):
         forbidden: str = "",
     ) -> None:
         super().__init__()
-        self._text = pmui.Typography("", variant="body2")
+        self._text = small_text("")
         self._bar = ProgressBar(
             label=f"Progress of {work.id}", value=0, sizing_mode="stretch_width"
         )

@@ -31,7 +31,7 @@ from steelyard.client.tables import (
 from steelyard.datasets.wire import Dataset
 from steelyard.imports.encodings import Source
 from steelyard.labeling.wire import LabelingJob, LabelingSource, TeacherList
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.file_chooser import FileChooser
@@ -91,7 +91,7 @@ class LabelingForm(Viewer):
             accept=",".join(ENDINGS),
             variant="outlined",
         )
-        self._file_text = pmui.Typography("", variant="body2")
+        self._file_text = small_text("")
         self.dataset = pmui.Select(label="Dataset", options=names, width=330)
         if names:
             self.dataset.value = next(iter(names.values()))
@@ -132,7 +132,7 @@ class LabelingForm(Viewer):
     def __panel__(self) -> Viewable:
         return card(
             heading("Label rows"),
-            pmui.Typography(_WHAT, variant="body2"),
+            small_text(_WHAT),
             self.source,
             self._of_file,
             self._own,

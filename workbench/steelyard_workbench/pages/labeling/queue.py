@@ -15,7 +15,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.labeling.wire import LabelingJob, LabelingResult
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.mark_table import MarkTable, mark_table
 from steelyard_workbench.kit.components.numbers import measure_text
@@ -64,7 +64,7 @@ class LabelQueue(Viewer):
         self.finish = pmui.Button(label="Make a dataset", variant="contained", visible=may_make)
         self.take.visible = self.fraction.visible = may_make
         self.said = stack()
-        self._count = pmui.Typography("", variant="body2")
+        self._count = small_text("")
         self._rows = stack()
         super().__init__()
         self.finalize = Write(self._finalize, "Not made:", self.said, scope=scope)

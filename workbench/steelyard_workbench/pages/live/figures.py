@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 from html import escape
 
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.alarms.wire import Alarm
 from steelyard.decision_log.wire import DecisionGroup, DecisionSummary
 from steelyard.wire.measures import Measure
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components import figures, numbers
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -106,7 +105,7 @@ def show_details(
     """Show the details of the strip, and when the decisions behind alarms were made."""
     tables = set() if tables is None else tables
     return stack(
-        pmui.Typography(_about(summary, view), variant="body2"),
+        small_text(_about(summary, view)),
         _rates(summary, open_, tables, alarms),
         heading("How sure, compared with how right"),
         _calibration(summary, open_, tables),
@@ -188,7 +187,7 @@ def _rates(
         numbers=(1, 2, 3),
     )
     bands = [(alarm.evidence.since, alarm.evidence.until) for alarm in alarms]
-    note = [pmui.Typography(_BANDS, variant="body2")] if bands else []
+    note = [small_text(_BANDS)] if bands else []
     return stack(
         figures.show(rate_chart(summary, open_bucket, bands)),
         *note,
@@ -204,7 +203,7 @@ def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Vie
 
     if n < FEW:
         text = f"{n:,} of {FEW} right answers known: fewer say nothing about how sure it may be believed."
-        return pmui.Typography(text, variant="body2")
+        return small_text(text)
 
     def open_bin(place: int) -> None:
         row = summary.reliability[place]
@@ -227,7 +226,7 @@ def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Vie
         open_=lambda i: open_bin(filled[i]),
     )
     return stack(
-        pmui.Typography(_NOT_RANDOM.format(n=n, share=f"{share.value:.1%}"), variant="body2"),
+        small_text(_NOT_RANDOM.format(n=n, share=f"{share.value:.1%}")),
         figures.show(reliability_chart(summary.reliability, open_bin)),
         figures.show(bin_counts_chart(summary.reliability, open_bin)),
         with_table("Show the points as a table", data, tables),
@@ -262,10 +261,9 @@ def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
     ]
     if summary.groups_left_out:
         views.append(
-            pmui.Typography(
+            small_text(
                 f"{summary.groups_left_out:,} more with fewer decisions are left out; choose a "
-                "model or a decision above.",
-                variant="body2",
+                "model or a decision above."
             )
         )
     return stack(*views)

@@ -12,7 +12,7 @@ from panel.viewable import Viewable
 from steelyard.client import Client
 from steelyard.decision_log.wire import StoredAnswer
 from steelyard.decisions.wire import DecisionResult
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.facts import facts, table
 from steelyard_workbench.kit.components.live_text import LiveText
@@ -96,9 +96,8 @@ class OpenedAnswer(Boxed):
         }
         parts: list[Viewable] = [
             show_text(as_text(context), "Text"),
-            pmui.Typography(
-                escape_markdown(f"{ago(answer.created_at)}, by {answer.version or answer.model}"),
-                variant="body2",
+            small_text(
+                escape_markdown(f"{ago(answer.created_at)}, by {answer.version or answer.model}")
             ),
         ]
         self.fields = {}
@@ -130,9 +129,9 @@ class OpenedAnswer(Boxed):
         if report is not None:
             who = "" if report.who is None else f", {report.who}"
             origin = f"Reported by {report.by}{who}: {feedback_text(report.outcome)}"
-            shown.append(pmui.Typography(escape_markdown(origin), variant="body2"))
+            shown.append(small_text(escape_markdown(origin)))
         if isinstance(feedback, dict):
             likely = escape_markdown(feedback_text(feedback))
             text = f"What was right is not certain. The likeliest is {likely}."
-            shown.append(pmui.Typography(text, variant="body2"))
+            shown.append(small_text(text))
         return [*shown, field]

@@ -20,7 +20,7 @@ from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionSeries, SeriesPoint
 from steelyard.errors import SteelyardError
 from steelyard.wire.measures import Measure
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -113,7 +113,7 @@ class OverTime(Viewer):
             return empty(f"No decision was stored in the {span}.")
         return stack(
             pn.FlexBox(*show_charts(fetched, self._open), gap="10px"),
-            pmui.Typography(_notes(fetched), variant="body2"),
+            small_text(_notes(fetched)),
             with_table(
                 "Show the figures over time as a table", _table(series, self._open), self._tables
             ),

@@ -16,7 +16,7 @@ from panel.viewable import Viewable
 from steelyard.client import Client
 from steelyard.datasets.from_feedback_wire import MAX_NAMED
 from steelyard.datasets.wire import Dataset
-from steelyard_workbench.kit.basics import Boxed, stack
+from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.tasks import Scope, Write
@@ -43,7 +43,7 @@ class SendForm(Boxed):
         self.client = client
         self._selected, self._view = selected, view
         self._on_sent, self._scope = on_sent, scope or Scope()
-        self.what = pmui.Typography("", variant="body2")
+        self.what = small_text("")
         self.place = pmui.Select(
             label="Send to", options={"a new dataset": _NEW}, value=_NEW, width=300, size="small"
         )

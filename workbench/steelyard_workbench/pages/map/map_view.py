@@ -18,7 +18,7 @@ from steelyard.datasets.filters import MAX_PLACES
 from steelyard.datasets.wire import Example
 from steelyard.evaluations.wire import Evaluation
 from steelyard.maps.wire import DatasetMap, MapPoints, MapValues
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import loading
@@ -111,7 +111,7 @@ class MapView(Viewer):
         self._clear = action_button(
             "Clear the selection", lambda _: self.chart.select([]), variant="text", visible=False
         )
-        self._limit = pmui.Typography("", variant="body2", visible=False)
+        self._limit = small_text("", visible=False)
         self._detail = pn.Column(width=_DETAIL_WIDTH, visible=False)
         self.open_row = Task(
             self._open_row, "Could not load the row.", self._detail, scope=self._scope
@@ -133,12 +133,12 @@ class MapView(Viewer):
             "little. Draw around rows to choose them; the wheel zooms, and a click opens one."
         )
         return stack(
-            pmui.Typography(text, variant="body2"),
+            small_text(text),
             pn.FlexBox(self.by, self._decision, self._evaluation, align_items="center"),
             *(
                 []
                 if self.mapped.evaluations or not self.session.may_change
-                else [pmui.Typography(_NO_EVALUATION, variant="body2")]
+                else [small_text(_NO_EVALUATION)]
             ),
             self._legend,
             # As high without them: points that were drawn around stay where they are.

@@ -17,7 +17,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.models.judge_wire import Judge, JudgeList, SetupTask
 from steelyard.models.qualification_wire import QualificationList
 from steelyard.serving.judge.memory import WORKING_BYTES
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -69,7 +69,7 @@ class JudgeSection(Section):
         self.opened.width = 440
         return [
             heading("Connected models and judges"),
-            pmui.Typography(_ABOUT, variant="body2"),
+            small_text(_ABOUT),
             side_by_side(self.part(self.judges), self.opened),
             self.said,
         ]
@@ -221,7 +221,7 @@ class JudgeSection(Section):
     def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
         if not datasets:
             text = "A calibration, and a qualification, need a dataset with labels."
-            return pmui.Typography(text, variant="body2")
+            return small_text(text)
         name = self.chosen
         self.dataset.options = {dataset.name: dataset.id for dataset in datasets}
         self.dataset.value = datasets[0].id
@@ -304,7 +304,7 @@ def show_task(task: SetupTask) -> list[Viewable]:
         sizing_mode="stretch_width",
         value=-1 if share is None else share,
     )
-    return [pmui.Typography(so_far, variant="body2"), bar]
+    return [small_text(so_far), bar]
 
 
 def _so_far(task: SetupTask) -> str:

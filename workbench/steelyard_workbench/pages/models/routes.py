@@ -14,7 +14,7 @@ from panel.viewable import Viewable
 from steelyard.datasets.wire import Dataset
 from steelyard.models.route_wire import ModelRoute, RouteFit, RouteList
 from steelyard.models.wire import Model
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import measure_text, percent_text
@@ -63,7 +63,7 @@ class Routes(Section):
         self.opened.width = 520
         return [
             heading("Combined models"),
-            pmui.Typography(_ABOUT, variant="body2"),
+            small_text(_ABOUT),
             side_by_side(self.part(self.routes), self.opened),
             heading("Combine models", 3),
             self.part(self.form),

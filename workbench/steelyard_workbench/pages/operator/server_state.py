@@ -11,6 +11,7 @@ from panel.viewable import Viewable
 
 from steelyard.billing.wire import ParkedNotice
 from steelyard.people.operator_wire import ConnectedModel
+from steelyard_workbench.kit.basics import small_text
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import moment
@@ -43,7 +44,7 @@ class TransferSection(Section):
         """Return the form."""
         self.purchase = pmui.TextInput(label="Id of the purchase", max_length=64, width=320)
         return [
-            pmui.Typography(_TRANSFER, variant="body2"),
+            small_text(_TRANSFER),
             pn.FlexBox(
                 self.purchase,
                 self.button("Confirm the transfer", self._confirm, "Not confirmed."),
@@ -68,7 +69,7 @@ class NoticeSection(Section):
             "The parked notices", lambda: self.client.operator.notices().data, self._show
         )
         return [
-            pmui.Typography(_NOTICES, variant="body2"),
+            small_text(_NOTICES),
             side_by_side(self.part(self.notices), self.opened),
             self.said,
         ]

@@ -13,6 +13,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client.answers import DecideAnswer
 from steelyard.decisions.several import LabelSet
 from steelyard.decisions.wire import Novelty
+from steelyard_workbench.kit.basics import small_text
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -56,7 +57,7 @@ def show_answer(
         if not has_charts:
             title = f"{name}: {result.top} {result.p_top:.3f}, action {result.action}"
             title += f". {unstated}" if (unstated := unstated_text(result)) else ""
-            parts.append(pmui.Typography(escape_markdown(title), variant="body2"))
+            parts.append(small_text(escape_markdown(title)))
             continue
         decision = sent.get(name, {})
         title = str(decision.get("question") or name)
@@ -72,7 +73,7 @@ def show_answer(
         facts.append(f"{answer.timing_ms['total']:.1f} ms")
     if answer.fallback is not None:
         facts.append(f"instead of {answer.fallback.from_} ({answer.fallback.reason})")
-    parts.append(pmui.Typography(", ".join(facts), variant="body2"))
+    parts.append(small_text(", ".join(facts)))
     return pmui.Column(*parts, sizing_mode="stretch_width")
 
 
@@ -98,7 +99,7 @@ def _show_labels(
     ]
     if not has_charts:
         lines = "\n".join(f"- {escape_markdown(text)}" for text, _ in likely)
-        return [pmui.Typography(f"{escape_markdown(title)}\n\n{lines}", variant="body2")]
+        return [small_text(f"{escape_markdown(title)}\n\n{lines}")]
     likely.sort(key=lambda item: -item[1].probabilities["yes"])
     chart = figures.bars(
         [text for text, _ in likely],
@@ -110,7 +111,7 @@ def _show_labels(
     if answer.explanation is not UNSET:
         for id_, label in labels.labels.items():
             top = answer.decisions[id_].top
-            parts.append(pmui.Typography(escape_markdown(f"{label}: {top}"), variant="body2"))
+            parts.append(small_text(escape_markdown(f"{label}: {top}")))
             parts.append(marked_context(context, top, answer.explanation[id_]))
     return parts
 

@@ -12,7 +12,7 @@ import param
 from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.several import LabelSet, ids_of_labels, multi_label
 from steelyard.errors import InvalidRequestError
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.cards import FRAME
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -96,7 +96,7 @@ class DecisionForm(Boxed):
             sizing_mode="stretch_width",
         )
         self._statement, self._opposite = wording_fields(fields.statement, fields.opposite)
-        self._read_as = pmui.Typography("", variant="body2")
+        self._read_as = small_text("")
         self._wording = stack(self._read_as, self._statement, self._opposite)
         self._has_wording = has_wording
         remove = action_button(

@@ -16,7 +16,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client.answers import DecideAnswer, expected_of
 from steelyard.client.model_choices import ModelChoice
 from steelyard.errors import InvalidRequestError
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.facts import unseen_heading
@@ -314,7 +314,7 @@ class PlaygroundPage(Page):
 
         self.memory.fill(fill, self._typed)
         self._choose_model()
-        text = pmui.Typography(origin.text, variant="body2")
+        text = small_text(origin.text)
         if origin.version is None:
             return text
         leave = action_button(

@@ -13,7 +13,7 @@ from steelyard.client.answers import DecideAnswer
 from steelyard.errors import SteelyardError
 from steelyard.models.judge_wire import Judge, SetupTask
 from steelyard.serving.reader.catalogue import READER, SHIPPED
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.personal import Section
@@ -113,4 +113,4 @@ def _show_progress(task: SetupTask) -> list[Viewable]:
         sizing_mode="stretch_width",
         value=share,
     )
-    return [pmui.Typography(text, variant="body2"), bar]
+    return [small_text(text), bar]

@@ -20,7 +20,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import Violations
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import heading
@@ -144,7 +144,7 @@ class WasItRight(Viewer):
         text = "One press tells Live, as feedback, and keeps the text as a row."
         self.fields = card(
             heading("Was it right?"),
-            pmui.Typography(text, variant="body2"),
+            small_text(text),
             self.buttons,
             self.choose,
             pn.FlexBox(self.dataset, self.new_name, self.side, margin=(10, 0, 0, 0)),

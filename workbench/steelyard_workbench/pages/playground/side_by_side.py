@@ -15,7 +15,7 @@ from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.answers import DecideAnswer
-from steelyard_workbench.kit.basics import Boxed, stack
+from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import is_free
@@ -108,7 +108,7 @@ class AnswersTogether(Boxed):
         ]
         if len(answered) > 1:
             agreements = "; ".join(agreement(name, answered) for name in names)
-            views.append(pmui.Typography(agreements, variant="body2"))
+            views.append(small_text(agreements))
             answer_of = {
                 model: outcome.answer for model, outcome in by_model if outcome.answer is not None
             }

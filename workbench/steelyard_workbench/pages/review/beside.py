@@ -17,7 +17,7 @@ from steelyard.client import Client
 from steelyard.datasets.searches import FoundSimilar
 from steelyard.datasets.wire import Example
 from steelyard.review.wire import Draft, DraftRow, History, LogEntry
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.bar_list import BarList
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import ago
@@ -197,10 +197,7 @@ class Beside(Boxed):
             self._on_filter(self._filter.with_expected(decision, *outcomes))
 
         return stack(
-            pmui.Typography(
-                f"Labels in version {self._counted[1]}. Click a bar for its rows.",
-                variant="body2",
-            ),
+            small_text(f"Labels in version {self._counted[1]}. Click a bar for its rows."),
             BarList(charts, open_),
         )
 
@@ -219,9 +216,7 @@ class Beside(Boxed):
             return empty("Similar rows have labels: they are shown once both have answered.")
         if similar is None or not similar.data:
             return empty("There is no row to compare, or no other that is like it.")
-        views: list[Viewable] = [
-            pmui.Typography(text, variant="body2") for text in agreement(similar, self._row)
-        ]
+        views: list[Viewable] = [small_text(text) for text in agreement(similar, self._row)]
         for row in similar.data:
             snippet = cut(as_text(row.row.context), _SNIPPET)
             button = action_button(

@@ -11,7 +11,7 @@ from panel.viewable import Viewable
 from steelyard.client import Client
 from steelyard.client.tables import OutcomeEdit
 from steelyard.review.outcomes_wire import DecisionOutcomes, DraftOutcome, DraftOutcomes
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.states import empty
@@ -46,7 +46,7 @@ class OutcomesPanel(Boxed):
         super().__init__()
         self._box = stack(
             pmui.Paper(
-                stack(pmui.Typography(_WHAT, variant="body2"), self.part, self.save),
+                stack(small_text(_WHAT), self.part, self.save),
                 sizing_mode="stretch_width",
                 margin=(5, 10),
                 elevation=1,
@@ -108,7 +108,7 @@ class OutcomesPanel(Boxed):
         for decision in outcomes.data:
             name = escape_markdown(decision.decision)
             if decision.fixed is not None:
-                parts.append(pmui.Typography(f"**{name}**: {decision.fixed}", variant="body2"))
+                parts.append(small_text(f"**{name}**: {decision.fixed}"))
                 continue
             table = self._tables[decision.decision] = OutcomeEditor(
                 name,

@@ -14,7 +14,7 @@ from panel.viewable import Viewable
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.review.wire import Draft
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import ago
@@ -65,7 +65,7 @@ class Picker(Boxed):
         self._names: dict[str, str] = {}
         self._cursor: str | None = None
         self._lines = stack()
-        self._more_text = pmui.Typography("", variant="body2")
+        self._more_text = small_text("")
         self._more = pmui.Button(label="Load more", variant="outlined", size="small")
         self._said = stack()
         self.load_more = OneAtATime(
@@ -153,9 +153,7 @@ class Picker(Boxed):
         if is_listed and self._session.version:
             hint = f"Of version {self._session.version}."
         parts: list[Viewable] = [
-            pn.Row(
-                dataset, *([start] if may_start else []), pmui.Typography(hint, variant="body2")
-            ),
+            pn.Row(dataset, *([start] if may_start else []), small_text(hint)),
             heading("Open reviews"),
         ]
         if not choices.drafts.drafts:

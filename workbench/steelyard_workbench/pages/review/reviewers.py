@@ -15,7 +15,7 @@ from steelyard.client import Client
 from steelyard.review.duties_wire import Assignments, DraftAgreement
 from steelyard.review.wire import Draft, Queue
 from steelyard.wire.origins import LabelledBy
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.kit.components.step_names import number_fields
@@ -86,7 +86,7 @@ class Reviewers(Viewer):
             size="small",
             width=230,
         )
-        self._said = pmui.Typography("", variant="body2")
+        self._said = small_text("")
         self._problem = stack()
         self.assign = Write(self._assign_rows, "Not assigned:", self._problem, refused="Assign")
         self.move = Write(self._move_rows, "Not handed over:", self._problem, refused="Hand over")
@@ -131,11 +131,7 @@ class Reviewers(Viewer):
             )
         else:
             parts.append(empty("No rows are assigned. Reviewers take the rows in **To review**."))
-        parts.append(
-            pmui.Typography(
-                f"{assignments.unassigned:,} undecided rows have no reviewer.", variant="body2"
-            )
-        )
+        parts.append(small_text(f"{assignments.unassigned:,} undecided rows have no reviewer."))
         if agreement.blind or self.by.value:
             parts += self._show_agreement(agreement)
         if self._may_assign:
@@ -153,7 +149,7 @@ class Reviewers(Viewer):
         views: list[Viewable] = [heading("Agreement"), self.by]
         if not agreement.blind:
             return [*views, pmui.Typography("No row with such labels has two reviewers.")]
-        views.append(pmui.Typography(summary, variant="body2"))
+        views.append(small_text(summary))
         if agreement.decisions:
             views.append(
                 table(
@@ -180,7 +176,7 @@ class Reviewers(Viewer):
 
     def _show_forms(self, assignments: Assignments) -> list[Viewable]:
         if self._is_signed_in and assignments.candidates is None:
-            return [pmui.Typography(_NOT_YOURS, variant="body2")]
+            return [small_text(_NOT_YOURS)]
         if assignments.candidates is not None:
             self.members.options = list(assignments.candidates)
         names = [
@@ -192,10 +188,9 @@ class Reviewers(Viewer):
         moving = [pn.Column(self.from_, self.to, self._move)] if names else []
         return [
             heading("Assign rows"),
-            pmui.Typography(
+            small_text(
                 "Splits the undecided rows of the present queue and filter evenly and at random. "
-                "Assigned rows are left out.",
-                variant="body2",
+                "Assigned rows are left out."
             ),
             self.typed if assignments.candidates is None else self.members,
             number_fields(self.overlap, self.limit),

@@ -16,7 +16,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.client.model_choices import ModelChoice
 from steelyard.review.wire import MAX_EDITS, DraftRow
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.model_fields import offer_models
 from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.kit.components.step_names import number_fields
@@ -65,8 +65,8 @@ class Suggesting(Viewer):
         self.n_rows = pmui.Select(label="Rows", options=list(N_ROWS), value=N_ROWS[0], width=110)
         self._ask = pmui.Button(label="Ask the model", variant="contained", size="small")
         self._stop = pmui.Button(label="Stop", variant="outlined", size="small", visible=False)
-        self._price = pmui.Typography("", variant="body2", visible=False)
-        self._said = pmui.Typography("", variant="body2")
+        self._price = small_text("", visible=False)
+        self._said = small_text("")
         self._problem = stack()
         self.threshold = pmui.FloatInput(
             label="As sure as", value=0.95, start=0.0, end=1.0, step=0.01, width=140
@@ -74,7 +74,7 @@ class Suggesting(Viewer):
         self.n_audit = pmui.IntInput(
             label="Left for an audit", value=20, start=0, end=_MOST_AUDITED, width=140
         )
-        self._agreement_text = pmui.Typography("", variant="body2")
+        self._agreement_text = small_text("")
         self._take = pmui.Button(label="", variant="outlined", size="small", disabled=True)
         self._accepting = stack(
             number_fields(self.threshold, self.n_audit),
@@ -108,7 +108,7 @@ class Suggesting(Viewer):
     def _show(self, choices: Sequence[ModelChoice]) -> Viewable:
         offer_models(self.model, choices)
         return stack(
-            pmui.Typography(_WHAT, variant="body2"),
+            small_text(_WHAT),
             self.model,
             pn.Row(self.n_rows, self._ask, self._stop, align="center"),
             self._price,

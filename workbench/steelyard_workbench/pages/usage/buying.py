@@ -15,6 +15,7 @@ from panel.viewable import Viewable
 from steelyard.billing.states import PurchaseState
 from steelyard.billing.wire import NewPurchase, Purchase
 from steelyard.errors import SteelyardError
+from steelyard_workbench.kit.basics import small_text
 from steelyard_workbench.kit.components.download import Download
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -61,7 +62,7 @@ class Purchases(Section):
                     variant="contained",
                     fields={"amount_usd": self.amount},
                 ),
-                pmui.Typography("5 to 10,000, in whole cents.", variant="body2"),
+                small_text("5 to 10,000, in whole cents."),
                 align_items="center",
             ),
             self.said,

@@ -7,7 +7,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.billing.wire import Referral
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.loaded import Loaded
@@ -35,7 +35,7 @@ class Referrals(Section):
             f"{usd(referral.earned_usd)}."
         )
         return stack(
-            pmui.Typography(text, variant="body2"),
+            small_text(text),
             CopyText(referral.code, "your code"),
             pn.FlexBox(
                 self.code,

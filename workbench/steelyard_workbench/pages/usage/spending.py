@@ -17,7 +17,7 @@ from bokeh.models import BasicTickFormatter, ColumnDataSource, NumeralTickFormat
 from panel.viewable import Viewable
 
 from steelyard.people.wire import Usage, UsageBy, UsageLine
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import table
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
@@ -150,9 +150,8 @@ class SpendingSection(Section):
         lines = sorted(named, key=lambda line: -Decimal(line.cost_usd))[:_MOST_LINES]
         words = {by: label.removeprefix("By ") for label, by in _BY.items()}
         unnamed = [
-            pmui.Typography(
-                f"Of no {words[usage.by]}: {usd(line.cost_usd)}, for {line.calls:,} calls and jobs.",
-                variant="body2",
+            small_text(
+                f"Of no {words[usage.by]}: {usd(line.cost_usd)}, for {line.calls:,} calls and jobs."
             )
             for line in usage.data
             if line.name is None

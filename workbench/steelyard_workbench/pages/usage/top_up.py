@@ -7,7 +7,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.billing.wire import Billing, TopUp
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.numbers import moment
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
@@ -34,7 +34,7 @@ class TopUpSection(Section):
             "The automatic top-up", self.client.billing.get, self._show, n_lines=2
         )
         return [
-            pmui.Typography(_WHAT, variant="body2"),
+            small_text(_WHAT),
             self.part(self.billing),
             pn.FlexBox(
                 self.threshold,

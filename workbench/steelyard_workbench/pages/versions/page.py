@@ -13,7 +13,7 @@ from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset, DatasetVersion
 from steelyard.errors import KeyScopeError
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading, table
@@ -249,7 +249,7 @@ class VersionsPage(Page):
         return [
             heading("Labels that changed", 3),
             pn.FlexBox(*charts),
-            pmui.Typography("The rows of a change:", variant="body2"),
+            small_text("The rows of a change:"),
             Choices(transitions, layout="row", is_small=True),
         ]
 

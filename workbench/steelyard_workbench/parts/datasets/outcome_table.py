@@ -9,7 +9,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client.tables import OutcomeEdit, propose_same
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 
 #: Pixels of the fields of a value, and of all fields before they are scrolled.
 _ROW_HEIGHT, _MOST_HEIGHT = 54, 460
@@ -77,7 +77,7 @@ class OutcomeEditor(Viewer):
         self._box = pmui.Details(
             # The labels of the first fields stand above their frames.
             stack(*rows, margin=(8, 0, 0, 0)),
-            pmui.Typography(text, variant="body2", visible=rest > 0),
+            small_text(text, visible=rest > 0),
             title=f"Answers of {column}: {len(counts):,}",
             collapsed=not is_open,
             # Few outcomes are seen at once, many are scrolled through.
@@ -92,7 +92,7 @@ class OutcomeEditor(Viewer):
         fields = (self.names[value], self.descriptions[value], self.same[value])
         for widget in fields:
             pn.bind(self._changed, widget, watch=True)
-        number = pmui.Typography(f"{self._counts[value]:,} rows", variant="body2", width=90)
+        number = small_text(f"{self._counts[value]:,} rows", width=90)
         return pn.FlexBox(fields[0], number, *fields[1:], align_items="center")
 
     def __panel__(self) -> Viewable:

@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset, DecisionReadiness, LabelsToCheck
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.bar_list import BarChart, BarList
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.numbers import ago
@@ -77,7 +76,7 @@ def show_readiness(dataset: Dataset) -> Viewable:
         numbers=(1,),
     )
     more = f"{ready.unlisted:,} more decisions are not listed." if ready.unlisted else ""
-    return stack(view, *([pmui.Typography(more, variant="body2")] if more else []))
+    return stack(view, *([small_text(more)] if more else []))
 
 
 def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None]) -> Viewable:

@@ -10,7 +10,7 @@ from panel.viewable import Viewable
 
 from steelyard.client.answers import labels_of
 from steelyard.datasets.wire import Example
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.theme import token
@@ -28,7 +28,7 @@ def show_row(index: int, side: str, row: Example) -> Viewable:
     word = "target" if isinstance(row.targets, dict) else "reward"
     views: list[Viewable] = [
         heading(f"Row {index:,}", 2),
-        pmui.Typography(f"For {side}, {_decisions(len(row.decisions))}", variant="body2"),
+        small_text(f"For {side}, {_decisions(len(row.decisions))}"),
         pn.pane.HTML(
             f'<div tabindex="0" role="region" aria-label="Text" style="{_TEXT}">'
             f"{escape(as_text(row.context))}</div>",

@@ -15,7 +15,7 @@ from steelyard.client.display_evaluations import MEASURES, measure_of
 from steelyard.client.plots import MOST_OUTCOMES
 from steelyard.evaluations.wire import ConfusionMatrix, EvaluationDetail
 from steelyard.wire.measures import Measure, interval_text
-from steelyard_workbench.kit.basics import Boxed, stack
+from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.cards import cards
 from steelyard_workbench.kit.components.download import Download
@@ -360,7 +360,7 @@ def show_headline(detail: EvaluationDetail) -> Viewable:
         value, _, rest = text.partition(" (")
         figures_shown.append((title, value, rest.removesuffix(")")))
     text = f"{overall.n:,} answers to {overall.contexts:,} texts, with 95 % intervals."
-    return stack(cards(figures_shown), pmui.Typography(text, variant="body2"))
+    return stack(cards(figures_shown), small_text(text))
 
 
 def slices_text(
@@ -411,4 +411,4 @@ def _matrix_table(matrix: ConfusionMatrix) -> Viewable:
 
 
 def _note(text: str) -> Viewable:
-    return pmui.Typography(text, variant="body2")
+    return small_text(text)

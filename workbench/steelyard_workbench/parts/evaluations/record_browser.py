@@ -26,7 +26,7 @@ from steelyard.evaluations.wire import (
     EvaluationRecord,
 )
 from steelyard.wire.queries import ExportFormat
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.export_buttons import ExportButtons
 from steelyard_workbench.kit.components.facts import heading
@@ -152,10 +152,7 @@ class RecordBrowser(Boxed):
             self._notes,
             self._table_box,
             self.exports,
-            pmui.Typography(
-                "Click a row, or press `j` and `k`, to read it; `[` and `]` turn pages.",
-                variant="body2",
-            ),
+            small_text("Click a row, or press `j` and `k`, to read it; `[` and `]` turn pages."),
             self._read,
         )
 
@@ -384,9 +381,7 @@ def show_record(record: EvaluationRecord) -> Viewable:
         heading(f"Row {record.row:,}", level=3),
         show_text(context_text(record), f"Text of row {record.row:,}"),
         figures.show(chart),
-        pmui.Typography(
-            f"{', '.join(measures)}. Text {record.context_sha256[:12]}…", variant="body2"
-        ),
+        small_text(f"{', '.join(measures)}. Text {record.context_sha256[:12]}…"),
     )
 
 

@@ -15,7 +15,7 @@ from steelyard.calibration.intervals import proportion_interval
 from steelyard.client import Client
 from steelyard.evaluations import wire
 from steelyard.wire.measures import Measure
-from steelyard_workbench.kit.basics import Boxed, stack
+from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.facts import facts, heading, table
@@ -228,11 +228,10 @@ class WhatIf(Boxed):
         )
         self.coverage[:] = [
             figures.show(chart),
-            pmui.Typography(
+            small_text(
                 f"Of {f'the {n:,} of {decision}' if decision else f'all {n:,} decisions'}. Click a "
                 "point for the decisions of at most that probability: those left to a person. "
-                f"{_SHARES}",
-                variant="body2",
+                f"{_SHARES}"
             ),
             show_data(data),
         ]
@@ -272,7 +271,7 @@ class WhatIf(Boxed):
         )
         self.costs[:] = [
             figures.show(chart),
-            pmui.Typography(_SHARES, variant="body2"),
+            small_text(_SHARES),
             show_data(data),
         ]
         self._show_yes()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.decision_log.wire import DecisionSeries, SeriesOutcome
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import percent_text
 from steelyard_workbench.parts.live.view import AnswerFilter
@@ -39,7 +38,7 @@ def share_table(series: DecisionSeries, open_: Callable[[str], None]) -> Viewabl
     how = _HOW
     if left_out:
         how += f" Checks that were picked by hand do not count here: {', '.join(left_out)}."
-    return stack(pmui.Typography(how, variant="body2"), table)
+    return stack(small_text(how), table)
 
 
 def _row(outcome: SeriesOutcome) -> tuple[str, ...]:

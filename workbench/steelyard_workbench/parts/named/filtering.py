@@ -8,7 +8,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard_workbench.kit.basics import action_button
+from steelyard_workbench.kit.basics import action_button, small_text
 from steelyard_workbench.kit.session import Session
 
 #: The view of a page that shows only things of the named decision.
@@ -31,6 +31,6 @@ def filter_row(session: Session, refresh: Callable[[], object]) -> Viewable:
         refresh()
 
     everything = action_button("Show all", show_all, size="small", align="center")
-    text = pmui.Typography(f"Of the decision {name} alone.", variant="body2", align="center")
+    text = small_text(f"Of the decision {name} alone.", align="center")
     row[:] = [text, everything, pn.Spacer(sizing_mode="stretch_width")]
     return row
