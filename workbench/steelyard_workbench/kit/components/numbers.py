@@ -25,8 +25,6 @@ def measure_text(measure: Measure | None, *, places: int = 3) -> str:
 def percent_text(share: float) -> str:
     """Return a share in whole percent.
 
-    Examples
-    --------
     >>> percent_text(0.25)
     '25 %'
     """
@@ -59,8 +57,6 @@ def named_text(name: str, measure: Measure | None) -> str:
 def named_change_text(name: str, change: Change) -> str:
     """Return the paired change of a measure of a name: a share's in points.
 
-    Examples
-    --------
     >>> change = Change(before=0.5, after=0.6, change=0.1, low=0.05, high=0.15, n=80)
     >>> named_change_text("accuracy", change), named_change_text("loss", change)
     ('+10 points (+5 to +15, of 80)', '+0.100 (+0.050 to +0.150, n = 80)')

@@ -106,8 +106,6 @@ class SessionSection(Section):
 def agent_text(agent: str) -> str:
     """Return the browser and system that an agent names, or how it begins.
 
-    Examples
-    --------
     >>> agent_text("Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0")
     'Firefox on Linux'
     >>> agent_text("curl/8.14.1")

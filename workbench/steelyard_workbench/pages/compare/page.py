@@ -352,8 +352,6 @@ class ComparePage(OnePartPage):
 def side_text(name: str, value: float, alone: Measure | None, n: int) -> str:
     """Return a measure of one side, with its interval where that is of the same decisions.
 
-    Examples
-    --------
     >>> side_text("accuracy", 0.5, None, 80)
     '50 % (of 80)'
     """

@@ -121,8 +121,6 @@ def _fields(
 def steps_after(percent: int) -> list[float]:
     """Return the shares that follow one by themselves.
 
-    Examples
-    --------
     >>> steps_after(5), steps_after(90)
     ([0.25, 0.5, 0.9], [])
     """

@@ -44,8 +44,6 @@ def fetch_expected(client: Client, steps: int, *, is_adapting: bool) -> float | 
 def time_text(seconds: float | None) -> str:
     """Return an expected time in words.
 
-    Examples
-    --------
     >>> time_text(40.0), time_text(700.0)
     ('less than a minute, by the last like it', 'about 12 min, by the last like it')
     """

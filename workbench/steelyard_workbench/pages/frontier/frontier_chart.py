@@ -42,8 +42,6 @@ def best_so_far(
 ) -> list[tuple[float, float]]:
     """Return the places that none beats in both axes, from the cheapest on.
 
-    Examples
-    --------
     >>> best_so_far([(2, 0.9), (1, 0.7), (3, 0.8), (1, 0.6)], is_falling=False)
     [(1, 0.7), (2, 0.9)]
     """

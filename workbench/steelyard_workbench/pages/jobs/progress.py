@@ -73,8 +73,6 @@ class Track:
 def duration(seconds: float) -> str:
     """Return a span of time in words.
 
-    Examples
-    --------
     >>> duration(5), duration(90), duration(7300)
     ('5 s', '2 min', '2 h')
     """

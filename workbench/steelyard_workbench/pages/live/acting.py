@@ -96,8 +96,6 @@ class WouldAct(Boxed):
 def threshold_of(rows: list[TopProbabilityRow], share: float) -> float:
     """Return the threshold that leaves a share of the decisions to a person, or the nearest below it.
 
-    Examples
-    --------
     >>> rows = [
     ...     TopProbabilityRow(low=p, high=p + 0.1, n=n, with_feedback=0, wrong=0)
     ...     for p, n in ((0.4, 1), (0.8, 3))

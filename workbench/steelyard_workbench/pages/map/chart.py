@@ -122,8 +122,6 @@ class MapChart(Viewer):
 def span_of(values: Sequence[float]) -> tuple[float, float]:
     """Return the ends of an axis: those of 99 % of the points, so that a few far ones shrink none.
 
-    Examples
-    --------
     >>> span_of([0.0, 1.0])
     (-0.0445, 1.0445)
     >>> span_of([0.5])

@@ -74,8 +74,6 @@ def reviewers_choosing(row: DraftRow, decision: str, outcome: str) -> list[str]:
 def answer_text(answer: RowAnswer) -> str:
     """Return an answer in words.
 
-    Examples
-    --------
     >>> answer_text(RowAnswer(reviewer="ann", at=0, outcomes={"team": "billing"}, exclude=False))
     'team: billing'
     """

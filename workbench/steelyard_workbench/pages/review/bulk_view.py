@@ -57,9 +57,7 @@ class SelectionEdit:
     def sentence(self, n_rows: int) -> str:
         """Return its effect on so many rows in words.
 
-        Examples
-        --------
-        >>> Change("relabel", "team", "deny").sentence(12403)
+        >>> SelectionEdit("relabel", "team", "deny").sentence(12403)
         'Set deny on 12,403 rows'
         """
         rows = "1 row" if n_rows == 1 else f"{n_rows:,} rows"

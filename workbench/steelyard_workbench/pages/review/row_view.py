@@ -298,8 +298,6 @@ def notes_of(row: DraftRow) -> list[list[Run]]:
 def marked(text: str, words: str = "") -> list[Run]:
     """Return a text with words marked, whole ones in either case.
 
-    Examples
-    --------
     >>> marked("No card, no money.", "card")
     [('No ', ''), ('card', 'mark'), (', no money.', '')]
     """

@@ -154,8 +154,6 @@ def edits_to(row: DraftRow, outcomes: Mapping[str, str]) -> tuple[list[dict[str,
 def top_of(probabilities: Mapping[str, float]) -> str:
     """Return the likeliest outcome; empty for none.
 
-    Examples
-    --------
     >>> top_of({"yes": 0.2, "no": 0.8}), top_of({})
     ('no', '')
     """

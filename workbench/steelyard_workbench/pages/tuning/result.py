@@ -60,8 +60,6 @@ def keyword_parts(result: TuningResult) -> list[str]:
 def is_keyword_list(text: str) -> bool:
     """Whether a wording is a list of keywords, which a person would not write.
 
-    Examples
-    --------
     >>> is_keyword_list("refund, charge, invoice, card, bank, money")
     True
     >>> is_keyword_list("Charges, invoices and refunds")

@@ -55,8 +55,6 @@ class SpendView:
 def from_text(text: str) -> SpendView:
     """Return the view of an address; the first one where it has none.
 
-    Examples
-    --------
     >>> from_text("model-90"), from_text("bulk")
     (SpendView(by='model', days=90), SpendView(by='day', days=30))
     """

@@ -91,7 +91,7 @@ def as_line(value: object) -> str:
     r"""Return a context in one line, as it is read: without the marks of JSON.
 
     >>> as_line(
-    ...     [{"from": "customer", "text": "Hi,\\nwhere is it?"}, {"from": "agent", "text": "Here."}]
+    ...     [{"from": "customer", "text": "Hi,\nwhere is it?"}, {"from": "agent", "text": "Here."}]
     ... )
     'customer: Hi, where is it? · agent: Here.'
     >>> as_line({"subject": "Parcel", "tags": ["late", "lost"]})

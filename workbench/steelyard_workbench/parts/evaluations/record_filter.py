@@ -53,7 +53,7 @@ class RecordChoice:
     def words(self) -> str:
         """Return it in words, as after ``decisions:``; empty when it is all.
 
-        >>> RecordFilter(decision="team", wrong=True, p_from=0.5, p_to=0.6).words()
+        >>> RecordChoice(decision="team", wrong=True, p_from=0.5, p_to=0.6).words()
         'decision team, answered wrong, top probability above 0.5 and up to 0.6'
         """
         parts = []

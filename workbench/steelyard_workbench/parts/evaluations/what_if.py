@@ -357,7 +357,7 @@ def share_of(count: int, n: int) -> Measure:
     """Return a share of decisions with its exact interval, which takes them as independent.
 
     >>> measure_text(share_of(9, 10))
-    '0.900 (0.596 to 0.982, n = 10)'
+    '0.900 (0.555 to 0.997, n = 10)'
     """
     interval = proportion_interval(count, n)
     return Measure(value=count / n, low=interval.low, high=interval.high, n=n)
