@@ -62,28 +62,8 @@ def frontier_chart(
     """Draw the points, those without a place left of the axis and hollow; a click opens an evaluation."""
     known = [x for point in points if (x := place_of(point, axis)) is not None]
     low, high = figures.room_for(known)
-    # Beside each other, left of the axis: intervals at one place cannot be told apart.
-    beside = (low - n * (high - low) / 16 for n in itertools.count(1))
     drawn = [(place_of(point, axis), point) for point in points]
-    estimates = [point.estimate for point in points]
-    source = ColumnDataSource(
-        {
-            "x": [next(beside) if x is None else x for x, _ in drawn],
-            **figures.interval_columns(estimates),
-            "model": [
-                point.model + (f", {_UNKNOWN[axis]}" if x is None else "") for x, point in drawn
-            ],
-            "place": [number_text(x) for x, _ in drawn],
-            "fill": [0.0 if x is None else 1.0 for x, _ in drawn],
-            "told": [named_text(measure, estimate) for estimate in estimates],
-            "marker": ["circle" if point.dominated else "diamond" for _, point in drawn],
-            "size": [9 if point.dominated else 15 for _, point in drawn],
-            "color": [SERIES[place % len(SERIES)] for place in range(len(drawn))],
-            "state": [
-                "better on nothing" if point.dominated else "not beaten" for _, point in drawn
-            ],
-        }
-    )
+    source = _source_of(drawn, measure, axis, left_of=(low, high))
     made = figures.plot(
         "",
         AXES[axis],
@@ -95,21 +75,7 @@ def frontier_chart(
     made.xaxis.bounds = made.xgrid.bounds = low, high
     if measure in SHARES:
         made.yaxis.formatter = NumeralTickFormatter(format="0 %")
-    line = best_so_far(
-        [(x, point.estimate.value) for x, point in drawn if x is not None],
-        is_falling=measure != "accuracy",
-    )
-    if line:
-        # On to the dearest point: until there nothing better can be had.
-        line.append((max(known), line[-1][1]))
-        made.step(
-            [x for x, _ in line],
-            [y for _, y in line],
-            mode="after",
-            color=BLUE,
-            line_dash="dashed",
-            legend_label="the best for as much or less",
-        )
+    _draw_best(made, [(x, point.estimate.value) for x, point in drawn if x is not None], measure)
     figures.intervals(made, source, base="x", low="low", high="high")
     marks = made.scatter(
         "x",
@@ -132,3 +98,51 @@ def frontier_chart(
     ]
     figures.on_tap(made, source, lambda place: open_(drawn[place][1].evaluation))
     return made
+
+
+def _source_of(
+    drawn: Sequence[tuple[float | None, FrontierPoint]],
+    measure: FrontierMeasure,
+    axis: str,
+    *,
+    left_of: tuple[float, float],
+) -> ColumnDataSource:
+    """Return the points with their marks; those without a place stand left of the axis."""
+    low, high = left_of
+    # Beside each other, left of the axis: intervals at one place cannot be told apart.
+    beside = (low - n * (high - low) / 16 for n in itertools.count(1))
+    estimates = [point.estimate for _, point in drawn]
+    return ColumnDataSource(
+        {
+            "x": [next(beside) if x is None else x for x, _ in drawn],
+            **figures.interval_columns(estimates),
+            "model": [
+                point.model + (f", {_UNKNOWN[axis]}" if x is None else "") for x, point in drawn
+            ],
+            "place": [number_text(x) for x, _ in drawn],
+            "fill": [0.0 if x is None else 1.0 for x, _ in drawn],
+            "told": [named_text(measure, estimate) for estimate in estimates],
+            "marker": ["circle" if point.dominated else "diamond" for _, point in drawn],
+            "size": [9 if point.dominated else 15 for _, point in drawn],
+            "color": [SERIES[place % len(SERIES)] for place in range(len(drawn))],
+            "state": [
+                "better on nothing" if point.dominated else "not beaten" for _, point in drawn
+            ],
+        }
+    )
+
+
+def _draw_best(chart: Any, places: Sequence[tuple[float, float]], measure: FrontierMeasure) -> None:
+    """Draw the best that can be had for as much or less."""
+    line = best_so_far(places, is_falling=measure != "accuracy")
+    if line:
+        # On to the dearest point: until there nothing better can be had.
+        line.append((max(x for x, _ in places), line[-1][1]))
+        chart.step(
+            [x for x, _ in line],
+            [y for _, y in line],
+            mode="after",
+            color=BLUE,
+            line_dash="dashed",
+            legend_label="the best for as much or less",
+        )

@@ -107,11 +107,6 @@ class HomePage(Page):
             self._needs("Evaluations", evaluations, evaluation_needs),
             self._needs("Warnings of the server", client.capabilities, server_needs),
         ]
-        recent = (
-            Loaded("Recent datasets", datasets, self._show_datasets),
-            Loaded("Recent evaluations", evaluations, self._show_evaluations),
-            Loaded("Recent models", families, self._show_models),
-        )
 
         def fetch_beginning() -> Beginning | None:
             try:
@@ -129,15 +124,22 @@ class HomePage(Page):
             *needing,
             self.part(decisions),
             heading("Recent"),
-            pn.FlexBox(
-                *(pn.Column(self.part(part), styles=_RECENT) for part in recent),
-                gap="16px",
-                align_items="stretch",
-                sizing_mode="stretch_width",
-                margin=(0, 10),
+            self._side_by_side(
+                Loaded("Recent datasets", datasets, self._show_datasets),
+                Loaded("Recent evaluations", evaluations, self._show_evaluations),
+                Loaded("Recent models", families, self._show_models),
             ),
             self.part(spend),
         ]
+
+    def _side_by_side(self, *recent: Loaded[Any]) -> Viewable:
+        return pn.FlexBox(
+            *(pn.Column(self.part(part), styles=_RECENT) for part in recent),
+            gap="16px",
+            align_items="stretch",
+            sizing_mode="stretch_width",
+            margin=(0, 10),
+        )
 
     def _show_decisions(self, listed: NamedListing) -> Viewable:
         """Show the named decisions; where there is none, how to start with one."""

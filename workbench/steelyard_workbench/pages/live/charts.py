@@ -27,18 +27,7 @@ def rate_chart(
     bands: Sequence[tuple[float, float]] = (),
 ) -> Any:
     """Draw decisions a minute over the window, those that abstained on top; bands are times."""
-    buckets, minutes = summary.buckets, summary.bucket_s / 60
-    source = ColumnDataSource(
-        {
-            "at": [(bucket.start + summary.bucket_s / 2) * 1000 for bucket in buckets],
-            "start": [bucket.start * 1000 for bucket in buckets],
-            "acted": [(bucket.decisions - bucket.abstained) / minutes for bucket in buckets],
-            "abstained": [bucket.abstained / minutes for bucket in buckets],
-            "n": [bucket.decisions for bucket in buckets],
-            "n_abstained": [bucket.abstained for bucket in buckets],
-            "n_told": [bucket.with_feedback for bucket in buckets],
-        }
-    )
+    buckets, source = summary.buckets, _source_of(summary)
     chart = figures.plot(
         f"Decisions a minute, a bar for each {unit_of(summary.bucket_s)}",
         "time, UTC",
@@ -88,3 +77,18 @@ def rate_chart(
     if open_ is not None:
         figures.on_tap(chart, source, open_)
     return chart
+
+
+def _source_of(summary: DecisionSummary) -> ColumnDataSource:
+    buckets, minutes = summary.buckets, summary.bucket_s / 60
+    return ColumnDataSource(
+        {
+            "at": [(bucket.start + summary.bucket_s / 2) * 1000 for bucket in buckets],
+            "start": [bucket.start * 1000 for bucket in buckets],
+            "acted": [(bucket.decisions - bucket.abstained) / minutes for bucket in buckets],
+            "abstained": [bucket.abstained / minutes for bucket in buckets],
+            "n": [bucket.decisions for bucket in buckets],
+            "n_abstained": [bucket.abstained for bucket in buckets],
+            "n_told": [bucket.with_feedback for bucket in buckets],
+        }
+    )

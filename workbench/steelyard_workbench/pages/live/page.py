@@ -89,30 +89,9 @@ class LivePage(Page):
         # What another page left there is none of this one's.
         self.view = from_text(self.session.query, self.view)
         self.opened = None
-        self.window = pmui.Select(
-            label="Time", options=WINDOWS, value=self.view.window_s, width=_FIELD, size="small"
-        )
-        self.model = pmui.Select(label="Model", width=_FIELD, size="small")
-        self.decision = pmui.Select(label="Decision", width=_FIELD, size="small")
-        self.named = pmui.Select(
-            label="Asked for",
-            options={"every request": "", self.view.named: self.view.named},
-            value=self.view.named,
-            width=_FIELD,
-            size="small",
-        )
-        self._offer({self.view.model}, {self.view.decision})
-        pn.bind(self._on_choice, self.window, self.model, self.decision, self.named, watch=True)
+        fields = self._make_fields()
         self.figures = Loaded("The figures", self._fetch, self._show, n_lines=3)
         self.acting = WouldAct(self.show_rows)
-        shown_name = self.view.rows.name
-        only = next(
-            (name for name, rows in _ONLY.items() if rows.name == shown_name), "every answer"
-        )
-        self.only = pmui.Select(
-            label="Show", options=[*_ONLY], value=only, width=_FIELD, size="small"
-        )
-        pn.bind(lambda name: self.show_rows(_ONLY[name]), self.only, watch=True)
         self.shares = TrueShares(self.client, lambda: self.view, self.show_rows)
         self.over_time = OverTime(self.client, lambda: self.view, self.show_rows)
         self.more = action_button(
@@ -138,8 +117,6 @@ class LivePage(Page):
         self._opened = pn.Column(
             width=440, visible=False, styles={"max-width": "calc(100vw - 20px)"}
         )
-        fields = [self.window, self.model, self.decision, self.only]
-        fields += [self.named] if self.view.named else []
         shown = [
             pn.FlexBox(*fields, gap="8px"),
             self.part(self.figures),
@@ -155,6 +132,33 @@ class LivePage(Page):
         self.part(self.sending.part)
         self.part(self.shares.part)
         return shown
+
+    def _make_fields(self) -> list[Viewable]:
+        """Make the fields that choose answers, and return those that are shown."""
+        self.window = pmui.Select(
+            label="Time", options=WINDOWS, value=self.view.window_s, width=_FIELD, size="small"
+        )
+        self.model = pmui.Select(label="Model", width=_FIELD, size="small")
+        self.decision = pmui.Select(label="Decision", width=_FIELD, size="small")
+        self.named = pmui.Select(
+            label="Asked for",
+            options={"every request": "", self.view.named: self.view.named},
+            value=self.view.named,
+            width=_FIELD,
+            size="small",
+        )
+        self._offer({self.view.model}, {self.view.decision})
+        pn.bind(self._on_choice, self.window, self.model, self.decision, self.named, watch=True)
+        shown_name = self.view.rows.name
+        only = next(
+            (name for name, rows in _ONLY.items() if rows.name == shown_name), "every answer"
+        )
+        self.only = pmui.Select(
+            label="Show", options=[*_ONLY], value=only, width=_FIELD, size="small"
+        )
+        pn.bind(lambda name: self.show_rows(_ONLY[name]), self.only, watch=True)
+        named = [self.named] if self.view.named else []
+        return [self.window, self.model, self.decision, self.only, *named]
 
     def open(self) -> None:
         """Show the page, and begin to look for new answers."""
