@@ -11,11 +11,13 @@ from click.testing import CliRunner
 
 import steelyard
 from steelyard.cli import decision_compare
+from steelyard.cli.comparison_shown import measure_line
 from steelyard.cli.main import main
 from steelyard.client.switches import settle, version_with_model
 from steelyard.errors import InvalidRequestError, NoRowsError, PriceChangedError
 from steelyard.imports.recorded import read_recorded
 from steelyard.ledger.money import from_usd
+from steelyard.wire.measures import Measure
 from support.servers.live_server import live_server
 from support.waiting import wait_until
 
@@ -63,6 +65,11 @@ def test_the_command_says_the_budget_and_asks_on_a_terminal(monkeypatch):
         assert "desk@2 against 1" in done.output
         settle_it = ["decision", "settle", "desk", "--url", server.url]
         assert "no label would settle it" in CliRunner().invoke(main, settle_it).output
+
+
+def test_the_interval_of_a_share_has_no_sign():
+    share = Measure(value=0.85, low=0.801, high=0.889, n=40)
+    assert measure_line(share) == "85.0% [80.1%, 88.9%]"
 
 
 def test_labels_of_a_sealed_review_settle_the_next_comparison():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.local_state import LocalAccounts, account_options, show_json, show_rows
+from steelyard.cli.local_state import LocalAccounts, account_options, show_rows
 from steelyard.wire.storing import STORE_SENTENCES, STORE_SETTINGS
 
 if TYPE_CHECKING:
@@ -48,14 +48,11 @@ def list_accounts(*, local: LocalAccounts) -> None:
     """List accounts and their money, the oldest first."""
     with local.opened() as accounts:
         entries = accounts.list_accounts()
-    if local.as_json:
-        show_json(entries)
-        return
-    show_rows(
-        entries,
+    columns = (
         "ID:id, NAME:name, MADE:created_at, BALANCE (USD):wallet.balance_usd, "
-        "AVAILABLE:wallet.available_usd, RESERVED:wallet.reserved_usd",
+        "AVAILABLE:wallet.available_usd, RESERVED:wallet.reserved_usd"
     )
+    local.show(entries, lambda: show_rows(entries, columns))
 
 
 @command.command("credit", epilog=_EPILOG)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from steelyard.alarms.budget import WATCHES
 from steelyard.cli.local_state import show_rows, show_table, show_time
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
-from steelyard.cli.times import seconds_of
+from steelyard.cli.times import UTC_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +92,7 @@ def check(client: Client, model: str) -> Shown:
 @click.option(
     "--window",
     nargs=2,
-    type=click.DateTime(),
+    type=UTC_TIME,
     metavar="SINCE UNTIL",
     help="The window, in UTC, whose stored answers it is held against.",
 )
@@ -110,7 +109,7 @@ def rules(
     watches: tuple[Watch, ...],
     false_alarms: float | None,
     evaluation: str | None,
-    window: tuple[dt.datetime, dt.datetime] | None,
+    window: tuple[float, float] | None,
     golden: str | None,
     every: float,
 ) -> Shown:
@@ -123,7 +122,7 @@ def rules(
         return client.alarms.remove_rule(None if removed == "default" else removed), _show_rules
     if model is None:
         return client.alarms.rules(), _show_rules
-    since, until = (None, None) if window is None else map(seconds_of, window)
+    since, until = window or (None, None)
     changed = client.alarms.set_rule(
         None if model == "default" else model,
         enabled=enabled,

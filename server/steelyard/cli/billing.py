@@ -12,7 +12,6 @@ from steelyard.cli.local_state import (
     LocalAccounts,
     account_options,
     local_state,
-    show_json,
     show_rows,
     show_table,
 )
@@ -92,11 +91,8 @@ def parked(*, clear: str | None, local: LocalAccounts) -> None:
         if clear is not None:
             money.clear(clear)
         events = money.parked()
-    if local.as_json:
-        show_json(events)
-        return
     columns = "EVENT:id, PROVIDER:provider, PURCHASE:purchase_id, RECEIVED:received_at, WHY:reason"
-    show_rows(events, columns)
+    local.show(events, lambda: show_rows(events, columns))
 
 
 @command.command("balance", epilog=_EPILOG)
@@ -106,7 +102,4 @@ def balance(*, account: str, local: LocalAccounts) -> None:
     """Show an account's books, by its id or name; together they are zero."""
     with _opened(local) as money:
         books = money.balance(account)
-    if local.as_json:
-        show_json(books)
-        return
-    show_table(("BOOK", "USD"), list(books.items()))
+    local.show(books, lambda: show_table(("BOOK", "USD"), list(books.items())))

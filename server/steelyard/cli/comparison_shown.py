@@ -54,15 +54,14 @@ def show_comparison(comparison: NamedComparison) -> None:
 
 def measure_line(measure: Measure) -> str:
     """Return a share with its interval."""
-    return f"{measure.value:.1%}{_ends(measure.low, measure.high)}"
+    if measure.low is None or measure.high is None:
+        return f"{measure.value:.1%}"
+    return f"{measure.value:.1%} [{measure.low:.1%}, {measure.high:.1%}]"
 
 
 def _lines(name: str, side: ComparedSide) -> Iterator[list[object]]:
     for decision in side.decisions:
-        changed = decision.changed
-        share = (
-            None if changed is None else f"{changed.value:.1%}{_ends(changed.low, changed.high)}"
-        )
+        share = None if decision.changed is None else measure_line(decision.changed)
         figures = (decision.abstained, decision.right, decision.wrong)
         yield [name, decision.decision, decision.n, share, *map(_change, figures)]
 
@@ -70,8 +69,7 @@ def _lines(name: str, side: ComparedSide) -> Iterator[list[object]]:
 def _change(change: Change | None) -> str | None:
     if change is None:
         return None
-    return f"{change.before:.1%} > {change.after:.1%}{_ends(change.low, change.high)}"
-
-
-def _ends(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" [{low:+.1%}, {high:+.1%}]"
+    text = f"{change.before:.1%} > {change.after:.1%}"
+    if change.low is None or change.high is None:
+        return text
+    return f"{text} [{change.low:+.1%}, {change.high:+.1%}]"

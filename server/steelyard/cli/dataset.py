@@ -19,13 +19,10 @@ from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.local_state import show_rows, show_table
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import origin_option, setting_option
-from steelyard.cli.terminal import printable
-from steelyard.cli.times import seconds_of
-from steelyard.cli.transfers import bytes_bar
+from steelyard.cli.terminal import bytes_bar, printable
+from steelyard.cli.times import UTC_TIME
 
 if TYPE_CHECKING:
-    import datetime as dt
-
     from steelyard.client import Client
     from steelyard.client.dataset_calls import FoundRowsAnswer
     from steelyard.client.row_sources import Progress
@@ -159,11 +156,9 @@ def add(
 @click.option("--name", help="Name of a new dataset; give it or --dataset.")
 @click.option("--dataset", help="The dataset to add to, as its next version.")
 @click.option(
-    "--since", type=click.DateTime(), help="Only decisions answered at this time of UTC or later."
+    "--since", type=UTC_TIME, help="Only decisions answered at this time of UTC or later."
 )
-@click.option(
-    "--until", type=click.DateTime(), help="Only decisions answered before this time of UTC."
-)
+@click.option("--until", type=UTC_TIME, help="Only decisions answered before this time of UTC.")
 @click.option("--model", help="Only decisions that this model, family or number answered.")
 @click.option("--named", help="Only those of this named decision, or of a version: triage@7.")
 @click.option(
@@ -176,8 +171,6 @@ def from_feedback(
     *,
     name: str | None,
     dataset: str | None,
-    since: dt.datetime | None,
-    until: dt.datetime | None,
     decisions: tuple[str, ...],
     **given: Any,
 ) -> Shown:
@@ -187,8 +180,9 @@ def from_feedback(
     """
     if (name is None) == (dataset is None):
         raise click.UsageError("Give --name for a new dataset, or --dataset to add to one.")
-    given.update(since=seconds_of(since), until=seconds_of(until), decisions=decisions or None)
-    made = client.datasets.from_feedback(name=name, dataset_id=dataset, **given)
+    made = client.datasets.from_feedback(
+        name=name, dataset_id=dataset, decisions=decisions or None, **given
+    )
     return made, show_from_feedback
 
 
@@ -254,17 +248,16 @@ def download(
     dataset: str,
     output: Path | None,
     format_: str,
-    partition: Any,
-    version: int | None,
     url: str | None,
     api_key: str | None,
+    **which: Any,
 ) -> None:
     """Write every row, as JSON Lines or as a Parquet file."""
     server = Server(url, api_key, as_json=False)
     dataset_id = dataset_id_of(server, dataset)
     with connected(server) as client:
         read = client.datasets.download if format_ == "jsonl" else client.datasets.export
-        data = read(dataset_id, partition=partition, version=version)
+        data = read(dataset_id, **which)
     if output is None:
         sys.stdout.buffer.write(data)
         return
@@ -280,26 +273,13 @@ def download(
 @_partition
 @_version
 @server_options
-def export(
-    *,
-    dataset: str,
-    export_as: ExportAs,
-    partition: Any,
-    version: int | None,
-    server: Server,
-) -> None:
+def export(*, dataset: str, export_as: ExportAs, server: Server, **which: Any) -> None:
     """Write a version's rows as CSV, Parquet, or a folder that Hugging Face datasets loads.
 
     `steelyard dataset import` makes the same dataset of any of them.
     """
     with connected(server) as client:
-        export_as.save(
-            server,
-            dataset,
-            lambda **given: client.datasets.export_to(
-                dataset, partition=partition, version=version, **given
-            ),
-        )
+        export_as.save(server, dataset, client.datasets.export_to, dataset, **which)
 
 
 @command.asks("rename", "dataset", "name")
@@ -351,16 +331,12 @@ def delete(*, dataset: str, yes: bool, server: Server) -> None:
     server.show(deleted, lambda deleted: click.echo(f"{deleted.id} is deleted."))
 
 
-@command.command("diff")
-@click.argument("dataset")
+@command.asks("diff", "dataset")
 @click.option("--from", "older", type=int, help="The older version. [default: the one before]")
 @click.option("--to", "newer", type=int, help="The newer version. [default: the latest]")
-@server_options
-def diff(*, dataset: str, older: int | None, newer: int | None, server: Server) -> None:
+def diff(client: Client, dataset: str, **versions: Any) -> Shown:
     """Show the rows a version adds to an older one, and the contexts it labels otherwise."""
-    with connected(server) as client:
-        answer = client.datasets.diff(dataset, older, newer)
-    server.show(answer, _show_diff)
+    return client.datasets.diff(dataset, **versions), _show_diff
 
 
 def _show_diff(values: dict[str, Any]) -> None:

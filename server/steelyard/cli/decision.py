@@ -232,15 +232,7 @@ def test(
     "--overrule", help="Why production moves although no comparison passed VERSION; kept for ever."
 )
 @server_options
-def move(
-    *,
-    name: str,
-    alias: str,
-    version: int,
-    reason: str | None,
-    overrule: str | None,
-    server: Server,
-) -> None:
+def move(*, name: str, alias: str, version: int, server: Server, **why: Any) -> None:
     """Point ALIAS of NAME to VERSION; every process follows within a second.
 
     Before production moves, VERSION is compared with the version there, and has to pass.
@@ -250,12 +242,12 @@ def move(
     with server.connected() as client:
         named = client.named_decisions
         try:
-            moved = named.move(name, alias, version, reason=reason, overrule=overrule)
+            moved = named.move(name, alias, version, **why)
         except ComparisonNeededError:
             comparison = run_comparison(client, name, version, alias)
             if not server.as_json:
                 show_comparison(comparison)
-            moved = named.move(name, alias, version, reason=reason)
+            moved = named.move(name, alias, version, reason=why["reason"])
     server.show(moved, _show_decision)
 
 

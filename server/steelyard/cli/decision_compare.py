@@ -11,6 +11,7 @@ import click
 from steelyard.cli.comparison_shown import show_comparison
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
+from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.stored_queries import read_window
 from steelyard.cli.terminal import printable
 
@@ -105,25 +106,20 @@ def compare(
     ctx.exit(0 if _is_passed(comparison) else FAILED)
 
 
-@click.command("settle", epilog=_EPILOG)
-@click.argument("name")
-@server_options
-def settle(*, name: str, server: Server) -> None:
+@asking("settle", "name", epilog=_EPILOG)
+def settle(client: Client, name: str) -> Shown:
     """Open a review of the texts whose labels would settle NAME's newest comparison.
 
     Once the review is sealed, the same command takes its labels as feedback.
     """
     from steelyard.client import switches
 
-    with server.connected() as client:
-        comparisons = client.named_decisions.comparisons(name)
-        newest = next((each for each in comparisons if each.result and not each.recorded), None)
-        if newest is None:
-            raise click.ClickException(
-                f"No comparison of {printable(name)} has ended; compare first."
-            )
-        settling = switches.settle(client, newest)
-    server.show(settling.draft, lambda _: click.echo(printable(settling.summary)))
+    comparisons = client.named_decisions.comparisons(name)
+    newest = next((each for each in comparisons if each.result and not each.recorded), None)
+    if newest is None:
+        raise click.ClickException(f"No comparison of {printable(name)} has ended; compare first.")
+    settling = switches.settle(client, newest)
+    return settling.draft, lambda _: click.echo(printable(settling.summary))
 
 
 def run_comparison(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ Examples:
 _UNDER_WAY, _LOOK_S = ("training", "comparing"), 2.0
 
 
-@click.command("grow", epilog=_EPILOG)
-@click.argument("name")
+@asking("grow", "name", epilog=_EPILOG)
 @click.option(
     "--policy",
     type=click.Choice(("rows", "propose", "move")),
@@ -58,8 +57,7 @@ _UNDER_WAY, _LOOK_S = ("training", "comparing"), 2.0
 @click.option("--max-price-usd", help="Refuse a fine-tune or a comparison that is dearer.")
 @click.option("--wait", is_flag=True, help="Wait for what trains or is compared.")
 @click.option("--stop", is_flag=True, help="Stop it; its rows, family and versions stay.")
-@server_options
-def command(*, name: str, wait: bool, stop: bool, server: Server, **leave: Any) -> None:
+def command(client: Client, name: str, *, wait: bool, stop: bool, **leave: Any) -> Shown:
     """Grow a family for NAME by itself, with the leave that is given, or show how far it is.
 
     Feedback on its stored decisions becomes rows of its dataset. When its own learning curve
@@ -68,12 +66,11 @@ def command(*, name: str, wait: bool, stop: bool, server: Server, **leave: Any) 
     with --policy move. Texts unlike its rows go back to the model before, and an alarm of drift moves
     production back. The server looks every five minutes; this command looks at once.
     """
-    with server.connected() as client:
-        growth = client.named_decisions.stop_growing(name) if stop else _grow(client, name, leave)
-        while wait and growth.stage in _UNDER_WAY and growth.stopped_at is None:
-            time.sleep(_LOOK_S)
-            growth = client.named_decisions.turn_growth(name)
-    server.show(growth, show_growth)
+    growth = client.named_decisions.stop_growing(name) if stop else _grow(client, name, leave)
+    while wait and growth.stage in _UNDER_WAY and growth.stopped_at is None:
+        time.sleep(_LOOK_S)
+        growth = client.named_decisions.turn_growth(name)
+    return growth, show_growth
 
 
 def find_growth(client: Client, name: str) -> Growth | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +14,7 @@ from steelyard.cli.local_state import show_rows
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import origin_option
 from steelyard.cli.shares_shown import WEEK_S, show_true_shares
-from steelyard.cli.times import seconds_of
+from steelyard.cli.times import UTC_TIME
 
 if TYPE_CHECKING:
     from steelyard.client import Client
@@ -43,12 +42,10 @@ def _window_options(function: _F) -> _F:
             "--named", help="Only those of this named decision, or of a version: triage@7."
         ),
         click.option("--model", help="Only those that this model, family or number answered."),
-        click.option(
-            "--until", type=click.DateTime(), help="Only those answered before this time of UTC."
-        ),
+        click.option("--until", type=UTC_TIME, help="Only those answered before this time of UTC."),
         click.option(
             "--since",
-            type=click.DateTime(),
+            type=UTC_TIME,
             help="Only those answered at this time of UTC or later.",
         ),
     ):
@@ -72,8 +69,7 @@ def sample(
     decision: str,
     rows: int,
     outcome: str | None,
-    since: dt.datetime | None,
-    until: dt.datetime | None,
+    since: float | None,
     **given: Any,
 ) -> Shown:
     """List answers of DECISION that chance drew and that have no feedback, of the last week by default.
@@ -81,15 +77,13 @@ def sample(
     Report the right outcome of each, from the first on: those make the true share of the command
     shares. Answers that are picked by hand do not count there.
     """
-    begin = time.time() - WEEK_S if since is None else seconds_of(since)
     page = client.decision_log(
         order="chance" if outcome is None else "strata",
         outcome=outcome,
         decision=decision,
         has_feedback=False,
         limit=rows,
-        since=begin,
-        until=seconds_of(until),
+        since=_begin(since),
         **given,
     )
 
@@ -111,17 +105,18 @@ def sample(
 @click.option("--decision", help="Only the decision of this id.")
 @origin_option
 @_window_options
-def shares(
-    client: Client, *, since: dt.datetime | None, until: dt.datetime | None, **given: Any
-) -> Shown:
+def shares(client: Client, *, since: float | None, **given: Any) -> Shown:
     """Print how often each outcome is true beside how often the model says it.
 
     Of the last week by default.
     True shares are of answers that were checked in the order of the command sample.
     """
-    begin = time.time() - WEEK_S if since is None else seconds_of(since)
-    series = client.decision_series(since=begin, until=seconds_of(until), bucket_s=86_400, **given)
+    series = client.decision_series(since=_begin(since), bucket_s=86_400, **given)
     return series, show_true_shares
+
+
+def _begin(since: float | None) -> float:
+    return time.time() - WEEK_S if since is None else since
 
 
 @command.command("export", epilog=_EPILOG)
@@ -129,6 +124,7 @@ def shares(
 @click.option("--decision", help="Only the decision of this id.")
 @click.option(
     "--feedback/--no-feedback",
+    "has_feedback",
     default=None,
     help="Only those with, or only those without feedback.",
 )
@@ -136,33 +132,8 @@ def shares(
 @origin_option
 @export_options
 @server_options
-def export(
-    *,
-    since: dt.datetime | None,
-    until: dt.datetime | None,
-    model: str | None,
-    named: str | None,
-    decision: str | None,
-    feedback: bool | None,
-    wrong: bool,
-    by: Any,
-    export_as: ExportAs,
-    server: Server,
-) -> None:
+def export(*, wrong: bool, export_as: ExportAs, server: Server, **which: Any) -> None:
     """Write the stored decisions, the newest first, a row each, with request and feedback."""
     with server.connected() as client:
-        export_as.save(
-            server,
-            "decisions",
-            lambda **given: client.export_decisions_to(
-                since=seconds_of(since),
-                until=seconds_of(until),
-                model=model,
-                named=named,
-                decision=decision,
-                has_feedback=feedback,
-                wrong=wrong or None,
-                by=by,
-                **given,
-            ),
-        )
+        export_to = client.export_decisions_to
+        export_as.save(server, "decisions", export_to, wrong=wrong or None, **which)

@@ -190,20 +190,15 @@ def cancel(client: Client, evaluation: str) -> Shown:
     return client.evaluations.cancel(evaluation), _show_evaluation
 
 
-@command.command("retry", epilog=_EPILOG)
-@click.argument("evaluation")
+@command.asks("retry", "evaluation")
 @click.option("--follow", is_flag=True, help="Wait until it has ended.")
-@server_options
-def retry(*, evaluation: str, follow: bool, server: Server) -> None:
+def retry(client: Client, evaluation: str, *, follow: bool) -> Shown:
     """Resume EVALUATION after it failed or was cancelled, from its stored scores."""
-    with server.connected() as client:
-        answer = client.evaluations.retry(evaluation)
-        if follow:
-            _show_followed([answer])
-            answer = client.evaluations.wait(answer)
-    server.show(answer, _show_evaluation)
-    if follow and answer.status != "succeeded":
-        raise click.exceptions.Exit(FAILED)
+    answer = client.evaluations.retry(evaluation)
+    if follow:
+        _show_followed([answer])
+        answer = client.evaluations.wait(answer)
+    return answer, _show_evaluation, follow and answer.status != "succeeded"
 
 
 @command.asks("compare", "before", "after")

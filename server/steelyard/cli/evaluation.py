@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from steelyard.cli import evaluation_threshold
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.exporting import ExportAs, export_options
-
-if TYPE_CHECKING:
-    from steelyard.evaluations.queries_wire import RecordOrder
 
 _EPILOG = """\b
 Examples:
@@ -42,21 +39,7 @@ command.add_command(evaluation_threshold.command)
 )
 @export_options
 @server_options
-def export(
-    *,
-    evaluation: str,
-    decision: str | None,
-    wrong: bool,
-    order: RecordOrder,
-    export_as: ExportAs,
-    server: Server,
-) -> None:
+def export(*, evaluation: str, export_as: ExportAs, server: Server, **which: Any) -> None:
     """Write the scored decisions of EVALUATION, with their contexts, a row each."""
     with server.connected() as client:
-        export_as.save(
-            server,
-            evaluation,
-            lambda **given: client.evaluations.export_to(
-                evaluation, decision=decision, wrong=wrong, order=order, **given
-            ),
-        )
+        export_as.save(server, evaluation, client.evaluations.export_to, evaluation, **which)

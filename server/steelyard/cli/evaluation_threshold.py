@@ -53,14 +53,11 @@ def command(
     evaluation: str,
     outcome: str,
     decision: str | None,
-    precision: float | None,
-    confidence: float,
-    wrong_cost: float | None,
-    abstain_cost: float | None,
     curve: bool,
     keep: str | None,
     anyway: bool,
     server: Server,
+    **goal: float | None,
 ) -> None:
     """Find from which probability on to act on OUTCOME, by the answers of EVALUATION.
 
@@ -69,24 +66,16 @@ def command(
     threshold on these rows. Exit status: 1 where the rows certify none; nothing is kept then, unless
     --anyway.
     """
-    has_costs = wrong_cost is not None and abstain_cost is not None
-    if (precision is not None) == has_costs:
+    has_costs = goal["wrong_cost"] is not None and goal["abstain_cost"] is not None
+    if (goal["precision"] is not None) == has_costs:
         raise click.UsageError("Give --precision, or --wrong-cost and --abstain-cost.")
     with server.connected() as client:
-        result = client.evaluations.outcome_threshold(
-            evaluation,
-            decision or _only_decision(client, evaluation),
-            outcome,
-            precision=precision,
-            confidence=confidence,
-            wrong_cost=wrong_cost,
-            abstain_cost=abstain_cost,
-        )
-        uncertified = None if precision is None else _uncertified(result, precision, confidence)
-        if uncertified is None or anyway:
-            version = None if keep is None else _keep(client, keep, evaluation, result)
-        else:
-            version = None
+        decision = decision or _only_decision(client, evaluation)
+        result = client.evaluations.outcome_threshold(evaluation, decision, outcome, **goal)
+        uncertified = _uncertified(result, goal["precision"], goal["confidence"])
+        version = None
+        if keep is not None and (uncertified is None or anyway):
+            version = _keep(client, keep, evaluation, result)
     server.show(result, lambda answer: _show(answer, has_curve=curve))
     if uncertified is not None:
         if not anyway:
@@ -104,9 +93,11 @@ def _only_decision(client: Client, evaluation: str) -> str:
     return names[0]
 
 
-def _uncertified(result: OutcomeThreshold, precision: float, confidence: float) -> str | None:
-    """Return why a precision is not certified; ``None`` where it is."""
-    if result.certified is not None:
+def _uncertified(
+    result: OutcomeThreshold, precision: float | None, confidence: float | None
+) -> str | None:
+    """Return why a precision is not certified; ``None`` where it is, or none is asked for."""
+    if precision is None or result.certified is not None:
         return None
     more = (
         f"Answered alike, {result.missing_rows:,} more evaluation rows would certify it."

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steelyard.cli.connecting import Server
-from steelyard.cli.terminal import printable
-from steelyard.cli.transfers import bytes_bar
+from steelyard.cli.terminal import bytes_bar, printable
 
 if TYPE_CHECKING:
     from steelyard.wire.queries import ExportFormat
@@ -28,11 +27,10 @@ class ExportAs:
     format: ExportFormat | None
     force: bool
 
-    def save(self, server: Server, name: str, export_to: Callable[..., Path]) -> None:
-        """Write an export with a bar, and print its path; status 2 when something is there already.
-
-        ``export_to`` is a method of the client, without the options of this command.
-        """
+    def save(
+        self, server: Server, name: str, export_to: Callable[..., Path], *of: str, **which: Any
+    ) -> None:
+        """Write an export of the client with a bar, and print its path; refuse to replace another."""
         from steelyard.client.saving import format_of
 
         chosen: ExportFormat = self.format or (
@@ -41,7 +39,8 @@ class ExportAs:
         path = self.output or Path(f"{name}{_ENDINGS[chosen]}")
         try:
             with bytes_bar(path.name) as progress:
-                export_to(path=path, format=chosen, force=self.force, progress=progress)
+                how = {"format": chosen, "force": self.force, "progress": progress}
+                export_to(*of, path=path, **how, **which)
         except (FileExistsError, FileNotFoundError) as error:
             raise click.UsageError(str(error).replace("with force", "with --force")) from None
         n_bytes = sum(file.stat().st_size for file in [path, *path.rglob("*")] if file.is_file())

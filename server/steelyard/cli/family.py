@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from steelyard.cli import distill, family_bound, family_dossier, family_novelty
-from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.connecting import Server
 from steelyard.cli.failures import REFUSED, is_problem, show_failure
 from steelyard.cli.job import FINE_TUNES
 from steelyard.cli.local_state import show_rows, show_table, show_time
@@ -109,6 +109,23 @@ def command() -> None:
     """
 
 
+@contextmanager
+def _connected(server: Server) -> Iterator[Client]:
+    """Yield a client; obstacles to a command are listed under its refusal."""
+    from steelyard.errors import InvalidRequestError, SteelyardError
+
+    with server.connected() as client:
+        try:
+            yield client
+        except SteelyardError as error:
+            if not error.details or isinstance(error, InvalidRequestError):
+                raise
+            show_failure(error)
+            _show_obstacles(error)
+            raise SystemExit(REFUSED) from None
+
+
+command.connect = _connected  # type: ignore[method-assign]
 command.add_command(distill.command)
 command.add_command(family_bound.command)
 command.add_command(family_novelty.command)
@@ -158,33 +175,26 @@ def estimate(
     return answer, _show_estimate
 
 
-@command.command("create", epilog=_EPILOG)
-@click.argument("name")
-@click.argument("dataset")
+@command.asks("create", "name", "dataset")
 @_starting
 @_training_options
 @_max_price
 @_follow
-@server_options
-def create(*, name: str, dataset: str, follow: bool, server: Server, **given: Any) -> None:
+def create(client: Client, name: str, dataset: str, *, follow: bool, **given: Any) -> Shown:
     """Start a family NAME: queue its first fine-tune on DATASET."""
-    with _connected(server) as client:
-        job = client.families.create(name, dataset, **_fields(given))
-        FINE_TUNES.begun(client, job, server, follow=follow)
+    job = client.families.create(name, dataset, **_fields(given))
+    return FINE_TUNES.begun(client, job, follow=follow)
 
 
-@command.command("continue", epilog=_EPILOG)
-@click.argument("name")
+@command.asks("continue", "name")
 @_base
 @_training_options
 @_max_price
 @_follow
-@server_options
-def continue_family(*, name: str, follow: bool, server: Server, **given: Any) -> None:
+def continue_family(client: Client, name: str, *, follow: bool, **given: Any) -> Shown:
     """Queue the next fine-tune of NAME, on the rows that its dataset gained."""
-    with _connected(server) as client:
-        job = client.families.continue_(name, **_fields(given))
-        FINE_TUNES.begun(client, job, server, follow=follow)
+    job = client.families.continue_(name, **_fields(given))
+    return FINE_TUNES.begun(client, job, follow=follow)
 
 
 @command.asks("switch")
@@ -264,25 +274,6 @@ def delete(client: Client, name: str, *, yes: bool) -> Shown:
         click.confirm(f"Delete {printable(name)}{what} for good?", abort=True)
     deleted = client.models.delete(name) if "@" in name else client.families.delete(name)
     return deleted, lambda deleted: click.echo(f"{printable(deleted.id)} is deleted.")
-
-
-@contextmanager
-def _connected(server: Server) -> Iterator[Client]:
-    """Yield a client; obstacles to a command are listed under its refusal."""
-    from steelyard.errors import InvalidRequestError, SteelyardError
-
-    with server.connected() as client:
-        try:
-            yield client
-        except SteelyardError as error:
-            if not error.details or isinstance(error, InvalidRequestError):
-                raise
-            show_failure(error)
-            _show_obstacles(error)
-            raise SystemExit(REFUSED) from None
-
-
-command.connect = _connected  # type: ignore[method-assign]
 
 
 def _show_obstacles(error: SteelyardError) -> None:

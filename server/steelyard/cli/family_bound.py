@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import UNSET
 
-from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.nouns import Shown, asking
 
 if TYPE_CHECKING:
+    from steelyard.client import Client
     from steelyard.families.wire import Family
 
 _EPILOG = """\b
@@ -20,8 +21,7 @@ Examples:
 """
 
 
-@click.command("bound", epilog=_EPILOG)
-@click.argument("name")
+@asking("bound", "name", epilog=_EPILOG)
 @click.option(
     "--error",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -35,10 +35,9 @@ Examples:
     help="How often a bound found on such rows holds.",
 )
 @click.option("--remove", is_flag=True, help="Remove the bound of NAME.")
-@server_options
 def command(
-    *, name: str, error: float | None, confidence: float, remove: bool, server: Server
-) -> None:
+    client: Client, name: str, *, error: float | None, confidence: float, remove: bool
+) -> Shown:
     """Certify that answers of NAME are wrong at most so often; those that are not abstain.
 
     The held-out answers of the model that NAME serves give the threshold. Exit status: 1 when they
@@ -48,16 +47,12 @@ def command(
 
     if (error is None) != remove:
         raise click.UsageError("Give --error, or --remove.")
-    with server.connected() as client:
-        try:
-            bound = (
-                client.families.remove_bound(name)
-                if error is None
-                else client.families.bound(name, error, confidence=confidence)
-            )
-        except BoundNotCertifiedError as refusal:
-            raise click.ClickException(f"{refusal.message} Nothing is kept.") from None
-    server.show(bound, show_bound)
+    if error is None:
+        return client.families.remove_bound(name), show_bound
+    try:
+        return client.families.bound(name, error, confidence=confidence), show_bound
+    except BoundNotCertifiedError as refusal:
+        raise click.ClickException(f"{refusal.message} Nothing is kept.") from None
 
 
 def show_bound(family: Family) -> None:

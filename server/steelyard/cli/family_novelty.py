@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import UNSET
 
-from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.nouns import Shown, asking
 
 if TYPE_CHECKING:
+    from steelyard.client import Client
     from steelyard.families.wire import Family
 
 _EPILOG = """\b
@@ -20,8 +21,7 @@ Examples:
 """
 
 
-@click.command("novelty", epilog=_EPILOG)
-@click.argument("name")
+@asking("novelty", "name", epilog=_EPILOG)
 @click.option(
     "--false-alarms",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -30,8 +30,7 @@ Examples:
     help="How often it may abstain on texts like the held-out ones.",
 )
 @click.option("--remove", is_flag=True, help="Let NAME answer such texts as any other.")
-@server_options
-def command(*, name: str, false_alarms: float, remove: bool, server: Server) -> None:
+def command(client: Client, name: str, *, false_alarms: float, remove: bool) -> Shown:
     """Make NAME abstain on texts unlike its training rows, however sure it is.
 
     Every answer then has its novelty: the share of training rows that lie further out. Exit status:
@@ -39,16 +38,12 @@ def command(*, name: str, false_alarms: float, remove: bool, server: Server) -> 
     """
     from steelyard.errors import NoveltyUnknownError
 
-    with server.connected() as client:
-        try:
-            family = (
-                client.families.answer_novel(name)
-                if remove
-                else client.families.abstain_on_novel(name, false_alarms)
-            )
-        except NoveltyUnknownError as refusal:
-            raise click.ClickException(f"{refusal.message} Nothing is kept.") from None
-    server.show(family, show_novelty)
+    if remove:
+        return client.families.answer_novel(name), show_novelty
+    try:
+        return client.families.abstain_on_novel(name, false_alarms), show_novelty
+    except NoveltyUnknownError as refusal:
+        raise click.ClickException(f"{refusal.message} Nothing is kept.") from None
 
 
 def show_novelty(family: Family) -> None:

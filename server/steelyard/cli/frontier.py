@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.json_input import read_json
 from steelyard.cli.local_state import show_table
+from steelyard.cli.nouns import Shown, asking
 
 if TYPE_CHECKING:
-    from steelyard.evaluations.frontier_wire import Frontier, FrontierMeasure
+    from steelyard.client import Client
+    from steelyard.evaluations.frontier_wire import Frontier
 
 _EPILOG = """\b
 Examples:
@@ -22,8 +23,7 @@ Examples:
 """
 
 
-@click.command("frontier", epilog=_EPILOG)
-@click.argument("dataset")
+@asking("frontier", "dataset", epilog=_EPILOG)
 @click.option(
     "--measure",
     type=click.Choice(("accuracy", "log_loss", "expected_cost")),
@@ -35,24 +35,14 @@ Examples:
 @click.option("--false-positive", type=float, help="Of a binary decision: a wrong yes costs this.")
 @click.option("--false-negative", type=float, help="Of a binary decision: a wrong no costs this.")
 @click.option("--action-costs", help="Instead of those two: JSON of action to outcome to cost.")
-@server_options
-def command(
-    *,
-    dataset: str,
-    measure: FrontierMeasure,
-    action_costs: str | None,
-    server: Server,
-    **given: Any,
-) -> None:
+def command(client: Client, dataset: str, *, action_costs: str | None, **given: Any) -> Shown:
     """Show the models of DATASET, and which of them no other model beats.
 
     Each model stands by its newest evaluation. Asks the server of the setting url, with the key of
     the variable STEELYARD_API_KEY.
     """
     costs = None if action_costs is None else _read_costs(action_costs)
-    with server.connected() as client:
-        frontier = client.evaluations.frontier(dataset, measure, action_costs=costs, **given)
-    server.show(frontier, _show)
+    return client.evaluations.frontier(dataset, action_costs=costs, **given), _show
 
 
 def _read_costs(text: str) -> Any:

@@ -93,17 +93,12 @@ def command(
     file: Path,
     name: str | None,
     shape: str | None,
-    context: tuple[str, ...],
-    labels: tuple[str, ...],
-    names: Path | None,
-    no_label: tuple[str, ...],
-    metadata: tuple[str, ...],
-    split: str | None,
     license: str | None,  # noqa: A002
     read_as: FileReading,
     dry_run: bool,
     evaluation_fraction: float | None,
     server: Server,
+    **columns: Any,
 ) -> None:
     """Make a dataset of a table: CSV, TSV, Excel, JSON Lines, Parquet or a Hugging Face folder.
 
@@ -123,7 +118,7 @@ def command(
             "--from out to read it as a table."
         )
     else:
-        rows = rows_of(file, read_as, shape, context, labels, metadata, split, names, no_label)
+        rows = rows_of(file, read_as, shape, **columns)
     if dry_run:
         rows.show_checked()
         rows.exit_where_much_is_left_out()

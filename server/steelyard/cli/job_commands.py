@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.failures import FAILED
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
 
@@ -30,23 +28,16 @@ class JobCommands(Generic[Job]):
     is_done: Callable[[Job], bool]
     metavar: str = "JOB"
 
-    def begun(self, client: Client, job: Any, server: Server, *, follow: bool) -> None:
-        """Print a job that was queued, or follow it."""
-        if follow:
-            self.follow(client, job, server)
-        else:
-            server.show(job, self.show)
+    def begun(self, client: Client, job: Any, *, follow: bool) -> Shown:
+        """Return a job that was queued, or follow it."""
+        return self.follow(client, job) if follow else (job, self.show)
 
-    def follow(
-        self, client: Client, job: Any, server: Server, *, timeout_s: float | None = None
-    ) -> None:
-        """Wait until a job is over and print it; exit with 1 when it made nothing."""
+    def follow(self, client: Client, job: Any, timeout_s: float | None = None) -> Shown:
+        """Wait until a job is over; the command ends with 1 when it made nothing."""
         # Whatever ends the wait, it can be taken up again under this id.
         click.echo(f"Following {printable(job if isinstance(job, str) else job.id)}", err=True)
         answer = self.of(client).wait(job, timeout_s=timeout_s)
-        server.show(answer, self.show)
-        if not self.is_done(answer):
-            raise click.exceptions.Exit(FAILED)
+        return answer, self.show, not self.is_done(answer)
 
     def add_to(self, noun: Noun, *, show: str, follow: str, cancel: str) -> None:
         """Add the commands to those of a kind of job, each with its help."""
@@ -57,15 +48,13 @@ class JobCommands(Generic[Job]):
         def show_job(client: Client, job: str) -> Shown:
             return self.of(client).get(job), self.show
 
-        @noun.command("follow", help=follow, epilog=noun.epilog)
+        @noun.asks("follow", help=follow, epilog=noun.epilog)
         @job_argument
         @click.option(
             "--timeout", "timeout_s", type=float, help="Seconds to wait. [default: no end]"
         )
-        @server_options
-        def follow_job(*, job: str, timeout_s: float | None, server: Server) -> None:
-            with server.connected() as client:
-                self.follow(client, job, server, timeout_s=timeout_s)
+        def follow_job(client: Client, job: str, timeout_s: float | None) -> Shown:
+            return self.follow(client, job, timeout_s)
 
         @noun.asks("cancel", help=cancel)
         @job_argument

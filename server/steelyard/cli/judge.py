@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_rows
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.wire.measures import Measure, interval_text
@@ -37,9 +35,7 @@ def show(client: Client, judge: str) -> Shown:
     return client.judges.qualifications(judge), _show
 
 
-@command.command("qualify", epilog=_EPILOG)
-@click.argument("judge")
-@click.argument("dataset")
+@command.asks("qualify", "judge", "dataset")
 @click.option(
     "--rows", type=click.IntRange(50, 2_000), help="Held-out rows, at most. [default: 200]"
 )
@@ -49,31 +45,20 @@ def show(client: Client, judge: str) -> Shown:
     multiple=True,
     help="Origin of labels that count; repeatable. [default: person and expert]",
 )
-@server_options
-@click.pass_context
 def qualify(
-    ctx: click.Context,
-    /,
-    *,
-    judge: str,
-    dataset: str,
-    rows: int | None,
-    labelled_by: Any,
-    server: Server,
-) -> None:
+    client: Client, judge: str, dataset: str, *, rows: int | None, labelled_by: Any
+) -> Shown:
     """Ask JUDGE the held-out rows of DATASET that people labelled, and keep how far it agrees.
 
     Exit status 1 where it agrees too seldom to qualify.
     """
-    with server.connected() as client:
-        client.judges.qualify(judge, dataset, rows=rows, labelled_by=list(labelled_by) or None)
-        while (task := _task_of(client, judge)).status == "running":
-            time.sleep(_LOOK_S)
-        if task.error is not None:
-            raise click.ClickException(task.error)
-        listed = client.judges.qualifications(judge)
-    server.show(listed, _show)
-    ctx.exit(0 if listed.is_qualified else FAILED)
+    client.judges.qualify(judge, dataset, rows=rows, labelled_by=list(labelled_by) or None)
+    while (task := _task_of(client, judge)).status == "running":
+        time.sleep(_LOOK_S)
+    if task.error is not None:
+        raise click.ClickException(task.error)
+    listed = client.judges.qualifications(judge)
+    return listed, _show, not listed.is_qualified
 
 
 def _task_of(client: Client, judge: str) -> Any:

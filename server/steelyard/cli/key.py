@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,8 +11,6 @@ from steelyard.wire.storing import STORE_SETTINGS
 
 if TYPE_CHECKING:
     from steelyard.accounts.wire import ApiKey
-    from steelyard.caller import Scope
-    from steelyard.wire.storing import StoreSetting
 
 _EPILOG = """\b
 Examples:
@@ -24,16 +22,8 @@ Examples:
 """
 
 _COLUMNS = (
-    "ID",
-    "NAME",
-    "ACCOUNT",
-    "SCOPE",
-    "BEGINS",
-    "MADE",
-    "USED",
-    "REVOKED",
-    "STORE",
-    "MONTH (USD)",
+    "ID:id, NAME:name, ACCOUNT:account, SCOPE:scope, BEGINS:prefix, MADE:created_at, "
+    "USED:last_used_at, REVOKED:revoked_at, STORE:store, MONTH (USD):month"
 )
 
 
@@ -73,23 +63,13 @@ def command() -> None:
     help="The most that is stored of its answers: features stores no text.",
 )
 @local_state.account_options
-def create(
-    *,
-    name: str,
-    scope: Scope,
-    account: str,
-    monthly_cap_usd: str | None,
-    store: StoreSetting,
-    local: local_state.LocalAccounts,
-) -> None:
+def create(*, monthly_cap_usd: str | None, local: local_state.LocalAccounts, **fields: Any) -> None:
     """Make an API key and show it, this one time."""
     from steelyard.cli.options import read_usd
 
     cap = None if monthly_cap_usd is None else read_usd(monthly_cap_usd, "--monthly-cap-usd")
     with local.opened() as accounts:
-        made = accounts.create_key(
-            account=account, name=name, scope=scope, monthly_cap_nano=cap, store=store
-        )
+        made = accounts.create_key(monthly_cap_nano=cap, **fields)
     if local.as_json:
         import msgspec
 
@@ -104,14 +84,20 @@ def create(
 @local_state.account_options
 def list_keys(*, account: str | None, local: local_state.LocalAccounts) -> None:
     """List API keys, the newest first."""
+    import msgspec
+
     with local.opened() as accounts:
         keys = accounts.list_keys(account)
-    if local.as_json:
-        import msgspec
-
-        local_state.show_json([{**msgspec.to_builtins(key), "account": name} for name, key in keys])
-        return
-    local_state.show_table(_COLUMNS, [_line(name, key) for name, key in keys])
+    account_of = {key.id: name for name, key in keys}
+    local.show(
+        [{**msgspec.to_builtins(key), "account": name} for name, key in keys],
+        lambda: local_state.show_rows(
+            [key for _, key in keys],
+            _COLUMNS,
+            account=lambda key: account_of[key.id],
+            month=_month,
+        ),
+    )
 
 
 @command.command("revoke", epilog=_EPILOG)
@@ -124,17 +110,6 @@ def revoke(*, key_id: str, local: local_state.LocalAccounts) -> None:
     local.show(key, f"{key.id} is revoked; calls with it are refused from now on.")
 
 
-def _line(account: str, key: ApiKey) -> tuple[object, ...]:
-    capped = key.monthly_cap_usd is not None
-    return (
-        key.id,
-        key.name,
-        account,
-        key.scope,
-        key.prefix,
-        local_state.show_time(key.created_at),
-        local_state.show_time(key.last_used_at),
-        local_state.show_time(key.revoked_at),
-        key.store,
-        f"{key.month_spent_usd} of {key.monthly_cap_usd}" if capped else None,
-    )
+def _month(key: ApiKey) -> str | None:
+    cap = key.monthly_cap_usd
+    return None if cap is None else f"{key.month_spent_usd} of {cap}"

@@ -156,8 +156,7 @@ def delete(client: Client, source: str) -> Shown:
     return deleted, lambda row: click.echo(f"Deleted {printable(row.id)}.")
 
 
-@command.command("start", epilog=_EPILOG)
-@click.argument("source")
+@command.asks("start", "source")
 @click.option("--teacher", "teacher_models", multiple=True, help="A teacher; may be repeated.")
 @click.option(
     "--decisions",
@@ -173,23 +172,19 @@ def delete(client: Client, source: str) -> Shown:
 )
 @click.option("--max-price", "max_price_usd", metavar="USD", help="Refuse a higher price.")
 @click.option("--follow", is_flag=True, help="Wait until labels are ready.")
-@server_options
 def start(
-    *,
+    client: Client,
     source: str,
+    *,
     teacher_models: tuple[str, ...],
     decisions: Any,
     follow: bool,
-    server: Server,
     **given: Any,
-) -> None:
+) -> Shown:
     """Ask teachers to label SOURCE; its price is held, and charged once labels are ready."""
-    decision_list = read_list(decisions, "--decisions")
-    with server.connected() as client:
-        job = client.labeling.create(
-            source, teacher_models=teacher_models or None, decisions=decision_list, **given
-        )
-        _COMMANDS.begun(client, job, server, follow=follow)
+    given["decisions"] = read_list(decisions, "--decisions")
+    job = client.labeling.create(source, teacher_models=teacher_models or None, **given)
+    return _COMMANDS.begun(client, job, follow=follow)
 
 
 @command.asks("list")

@@ -98,12 +98,14 @@ class LocalAccounts:
         with local_state(self.home, self.state_url) as state:
             yield Members(state, MailRoom(state, settings))
 
-    def show(self, value: object, text: str) -> None:
-        """Print a value as JSON where that was chosen, and a text elsewhere."""
+    def show(self, value: object, text: str | Callable[[], object]) -> None:
+        """Print a value as JSON where that was chosen; elsewhere print a text, or call a printer."""
         if self.as_json:
             show_json(value)
-        else:
+        elif isinstance(text, str):
             click.echo(text)
+        else:
+            text()
 
 
 def account_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -16,6 +16,7 @@ from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from steelyard.client import Client
     from steelyard.maps.wire import DatasetMap
@@ -36,20 +37,16 @@ def command() -> None:
     """
 
 
-@command.command("start", epilog=_EPILOG)
-@click.argument("dataset")
+@command.asks("start", "dataset")
 @click.option("--version", type=click.IntRange(min=1), help="A version. [default: the latest]")
 @click.option("--model", help="Whose vectors are compared. [default: the default base model]")
 @click.option("--follow", is_flag=True, help="Wait until it has its points.")
-@server_options
-def start(*, dataset: str, follow: bool, server: Server, **given: Any) -> None:
+def start(client: Client, dataset: str, *, follow: bool, **given: Any) -> Shown:
     """Lay out the rows of DATASET, or show the map that is there.
 
     A cancelled map continues where it stopped; a failed one begins anew.
     """
-    with server.connected() as client:
-        job = client.maps.create(dataset, **given)
-        _COMMANDS.begun(client, job, server, follow=follow)
+    return _COMMANDS.begun(client, client.maps.create(dataset, **given), follow=follow)
 
 
 @command.asks("list")
@@ -70,25 +67,16 @@ def list_maps(client: Client, *, dataset_id: str | None, limit: int) -> Shown:
 )
 @export_options
 @server_options
-def export(
-    *,
-    map_: str,
-    decision: str | None,
-    evaluation: str | None,
-    export_as: ExportAs,
-    server: Server,
-) -> None:
+def export(*, map_: str, export_as: ExportAs, server: Server, **which: Any) -> None:
     """Write the points of MAP, a row each: its place in the dataset, side, x, y and text."""
-    if evaluation is not None and decision is None:
+    if which["evaluation"] is not None and which["decision"] is None:
         raise click.UsageError("--evaluation needs --decision: name the decision that it answered.")
     with server.connected() as client:
-        export_as.save(
-            server,
-            map_,
-            lambda *, progress, **given: client.maps.export_to(  # noqa: ARG005
-                map_, decision=decision, evaluation=evaluation, **given
-            ),
-        )
+
+        def export_to(map_id: str, *, progress: object, **how: Any) -> Path:  # noqa: ARG001
+            return client.maps.export_to(map_id, **how)
+
+        export_as.save(server, map_, export_to, map_, **which)
 
 
 def _show(dataset_map: DatasetMap) -> None:

@@ -10,12 +10,47 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.failures import FAILED
 
 if TYPE_CHECKING:
     from steelyard.client import Client
 
-#: An answer, and the function that prints it.
-Shown: TypeAlias = tuple[Any, Callable[[Any], object]]
+_Print: TypeAlias = Callable[[Any], object]
+#: An answer, the function that prints it, and where it may fail, whether the command ends with 1.
+Shown: TypeAlias = tuple[Any, _Print] | tuple[Any, _Print, bool]
+
+
+def asking(
+    name: str,
+    *arguments: str,
+    connect: Callable[[Server], AbstractContextManager[Client]] = Server.connected,
+    epilog: str | None = None,
+    help: str | None = None,  # noqa: A002
+) -> Callable[[Callable[..., Shown]], click.Command]:
+    """Return a decorator that makes a command of a function that calls a client.
+
+    The function takes the client, ``arguments`` and its options, and returns an answer and its
+    printer. Its docstring is the help where none is given.
+    """
+
+    def make(ask: Callable[..., Shown]) -> click.Command:
+        options = vars(ask).pop("__click_params__", [])
+
+        @server_options
+        @functools.wraps(ask)
+        def run(*, server: Server, **given: Any) -> None:
+            with connect(server) as client:
+                answer, show, *failed = ask(client, **given)
+            server.show(answer, show)
+            if any(failed):
+                raise click.exceptions.Exit(FAILED)
+
+        vars(run)["__click_params__"] += options
+        for argument in reversed(arguments):
+            run = click.argument(argument)(run)
+        return click.command(name, epilog=epilog, help=help)(run)
+
+    return make
 
 
 class Noun(click.Group):
@@ -32,26 +67,13 @@ class Noun(click.Group):
     def asks(
         self, name: str, *arguments: str, **attributes: Any
     ) -> Callable[[Callable[..., Shown]], click.Command]:
-        """Return a decorator that makes a command of a function that calls a client.
-
-        The function takes the client, ``arguments`` and its options, and returns an answer and its
-        printer. Its docstring is the help, unless ``attributes`` of the command have one.
-        """
+        """Return a decorator that adds a command of ``asking`` to the group."""
 
         def add(ask: Callable[..., Shown]) -> click.Command:
-            options = vars(ask).pop("__click_params__", [])
-
-            @server_options
-            @functools.wraps(ask)
-            def run(*, server: Server, **given: Any) -> None:
-                with self.connect(server) as client:
-                    answer, show = ask(client, **given)
-                server.show(answer, show)
-
-            vars(run)["__click_params__"] += options
-            for argument in reversed(arguments):
-                run = click.argument(argument)(run)
             epilog = self.epilog if self.repeats_examples else None
-            return self.command(name, **{"epilog": epilog, **attributes})(run)
+            options = {"connect": self.connect, "epilog": epilog, **attributes}
+            command = asking(name, *arguments, **options)(ask)
+            self.add_command(command)
+            return command
 
         return add

@@ -6,6 +6,10 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from steelyard.client.row_sources import Progress
 
 #: Categories that move the cursor, reorder or hide text, or have no form of their own.
 _UNPRINTABLE = {"Cc", "Cf", "Co", "Cn", "Cs"}
@@ -51,3 +55,18 @@ def progress_bar(label: str, length: int) -> Iterator[Callable[[int], None]]:
             done = n
 
         yield advance
+
+
+@contextmanager
+def bytes_bar(title: str, total: int | None = None) -> Iterator[Progress]:
+    """Yield a function that takes the bytes moved so far; ``total`` is ``None`` where it is unknown."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bars:
+        task = bars.add_task(title, total=total)
+        yield lambda n_bytes: bars.update(task, completed=n_bytes)

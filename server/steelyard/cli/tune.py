@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.job_commands import JobCommands
 from steelyard.cli.local_state import show_rows
 from steelyard.cli.nouns import Noun, Shown
@@ -35,8 +34,7 @@ def command() -> None:
     """
 
 
-@command.command("start", epilog=_EPILOG)
-@click.argument("dataset")
+@command.asks("start", "dataset")
 @click.option("--decision", help="Id of the decision. [default: the only one]")
 @click.option("--model", help="A base model, or a family that answers. [default: the default base]")
 @click.option(
@@ -47,12 +45,9 @@ def command() -> None:
 )
 @click.option("--max-price", "max_price_usd", metavar="USD", help="Refuse a higher price.")
 @click.option("--follow", is_flag=True, help="Wait until it has ended.")
-@server_options
-def start(*, dataset: str, follow: bool, server: Server, **given: Any) -> None:
+def start(client: Client, dataset: str, *, follow: bool, **given: Any) -> Shown:
     """Tune a decision's wording on DATASET; its price is held, and charged for an improvement."""
-    with server.connected() as client:
-        job = client.prompt_tuning.create(dataset, **given)
-        _COMMANDS.begun(client, job, server, follow=follow)
+    return _COMMANDS.begun(client, client.prompt_tuning.create(dataset, **given), follow=follow)
 
 
 @command.asks("list")

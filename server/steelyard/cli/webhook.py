@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_rows
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
@@ -112,23 +110,18 @@ def redeliver(client: Client, webhook: str, delivery: str) -> Shown:
     return client.webhooks.redeliver(webhook, delivery), _show_delivery
 
 
-@command.command("test", epilog=_EPILOG)
-@click.argument("webhook")
-@server_options
-def test(*, webhook: str, server: Server) -> None:
+@command.asks("test", "webhook")
+def test(client: Client, webhook: str) -> Shown:
     """Send WEBHOOK the event webhook.test, and wait for its delivery."""
     from itertools import islice
 
-    with server.connected() as client:
-        sent = client.webhooks.test(webhook)
-        until = time.monotonic() + _WAIT_S
-        while sent.status == "waiting" and time.monotonic() < until:
-            time.sleep(_POLL_S)
-            newest = islice(client.webhooks.deliveries(webhook, page_size=_LOOKED), _LOOKED)
-            sent = next((delivery for delivery in newest if delivery.id == sent.id), sent)
-    server.show(sent, _show_delivery)
-    if sent.status != "delivered":
-        raise click.exceptions.Exit(FAILED)
+    sent = client.webhooks.test(webhook)
+    until = time.monotonic() + _WAIT_S
+    while sent.status == "waiting" and time.monotonic() < until:
+        time.sleep(_POLL_S)
+        newest = islice(client.webhooks.deliveries(webhook, page_size=_LOOKED), _LOOKED)
+        sent = next((delivery for delivery in newest if delivery.id == sent.id), sent)
+    return sent, _show_delivery, sent.status != "delivered"
 
 
 def _show_made(webhook: Webhook) -> None:
