@@ -220,7 +220,7 @@ def _both_of_there(clause: Clause) -> tuple[str, str]:
     if rest[0].word in {"no", "nobody", "nothing", "none"}:
         if is_denied:
             raise DeclinedError
-        return affirmed, write(clause, clause.subject, (*front, *something(rest)))
+        return affirmed, write(clause, clause.subject, (*front, *something(without_ever(rest))))
     denied = write(clause, clause.subject, _nothing_there(clause, front, without_yet(rest)))
     return (denied, affirmed) if is_denied else (affirmed, denied)
 

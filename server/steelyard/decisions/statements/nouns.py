@@ -40,7 +40,7 @@ def head_of(tokens: Sequence[Token]) -> Token:
     head = tokens[0]
     for i, token in enumerate(tokens):
         classes = classes_of(token, is_first=i == 0)
-        if i and ({"P", "R", "O", "S"} & set(classes) and "N" not in classes):
+        if i and ({"P", "H", "R", "O", "S"} & set(classes) and "N" not in classes):
             break
         if "N" in classes or "Q" in classes:
             head = token

@@ -91,7 +91,9 @@ def without_ever(rest: Tokens) -> Tokens:
         at = words.index("ever")
         rest, words = rest[:at] + rest[at + 1 :], words[:at] + words[at + 1 :]
     for i in range(len(words) - 1):
-        if words[i : i + 2] == ["at", "all"] and (i + 2 == len(words) or i == 0):
+        if words[i : i + 2] != ["at", "all"]:
+            continue
+        if i == 0 or i + 2 == len(words) or {"P", "H", "F"} & classes_of(rest[i + 2]).keys():
             rest = rest[:i] + rest[i + 2 :]
             break
     rest = without_yet(rest)

@@ -34,7 +34,7 @@ _ANSWERS = re.compile(
     r"\bno\b[^.?!]{0,20}[.!)\]]*\s*$"
     r"|^(?:please )?(?:just |only )?(?:(?:answer|reply|respond)(?: me)?(?: only)?(?: with)? )?(?:yes or no|yes/no|y/n)"
     r"(?:,? please| only)?[:,.] +|(?<=[.!;]) (?:true|correct|right)(?: or (?:false|not|wrong))?\?$"
-    r"|\s*[(\[]\s*(?:yes|y)\s*(?:/|or|,)\s*(?:no|n)\s*[)\]]|\s+(?:yes or no|y/n|yes/no)\s*\??$",
+    r"|\s*[(\[]\s*(?:yes|y)\s*(?:/|or|,)\s*(?:no|n)\s*[)\]]|(?<!\bwith)(?<!\bby)(?<!\bas)(?<!\ba)\s+(?:yes or no|y/n|yes/no)\s*\??$",
     re.IGNORECASE,
 )
 _LOOK = re.compile(
@@ -92,7 +92,7 @@ _SHORT = (
 #: What trails a sentence and asks nothing of its own.
 _TAG = re.compile(
     r"\s*,\s*(?:right|correct|yes|no|true|yeah|ok|okay|huh|eh|please|pls|thanks|if any|innit|is that right)$"
-    r"|\s*,?\s+or (?:not|no)$|\s+(?:please|pls)$"
+    r"|\s*,?\s+(?<!\byes )or (?:not|no)$|\s+(?:please|pls)$"
     rf"|\s*,?\s*\b{_AUXILIARIES}n'?t {_THEY}$|\s*,\s*{_AUXILIARIES} {_THEY}(?: not)?$",
     re.IGNORECASE,
 )
