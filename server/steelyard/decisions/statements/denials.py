@@ -43,6 +43,7 @@ _NO = {
     "anything": "nothing",
     "either": "neither",
 }
+_SOME = word_set("some something someone somebody")
 _UNIVERSAL = word_set("all every each everyone everybody everything both")
 #: Amounts, which no single word denies.
 _AMOUNTS = word_set(
@@ -81,6 +82,9 @@ def both_ways(clause: Clause) -> tuple[str, str]:
     rest, denier = without_negation(clause.rest)
     plain = replace(clause, rest=rest)
     affirmed = _affirm(plain)
+    if denier and clause.subject[0].word in _SOME:
+        # "Something is not": not the same as "nothing is".
+        raise DeclinedError
     if denier:
         return _deny(plain, is_never=denier == "never"), affirmed
     positive = without_nothing(rest)

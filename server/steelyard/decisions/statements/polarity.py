@@ -22,7 +22,9 @@ _YES = {"nobody": "somebody", "nothing": "something", "none": "some", "neither":
 _NOTHING = word_set("no nobody nothing none")
 #: Words before which "any" stays; "at any time", "without any".
 _BEFORE_ANY = word_set("without than before if")
-_AFTER_ANY = word_set("time moment point stage case rate event day date hour way")
+_AFTER_ANY = word_set(
+    "time moment point stage case rate event day date hour way weather condition conditions circumstances"
+)
 _DEGREES = word_set("good better worse different easier faster cheaper closer")
 #: Where a verb of leave stands before it, "any" often means every.
 _LEAVE = word_set("can could may might")
@@ -115,7 +117,11 @@ def some_for_any(clause: Clause, tokens: Tokens) -> Tokens:
     for i, token in enumerate(tokens):
         before = tokens[i - 1].word if i else ""
         after = tokens[i + 1].word if i + 1 < len(tokens) else ""
-        is_any = before in _BEFORE_ANY or (before in {"at", "in", "on"} and after in _AFTER_ANY)
+        is_any = before in _BEFORE_ANY or (
+            before in {"at", "in", "on", "under"} and after in _AFTER_ANY
+        )
+        # "Free of any trace".
+        is_any = is_any or (before == "of" and i > 1 and tokens[i - 2].word in {"free", "clear"})
         if token.word not in _SOME or is_any:
             words.append(token)
             continue
@@ -137,6 +143,7 @@ def any_for_some(clause: Clause, tokens: Tokens) -> Tokens:
         if not {"R", "S"}.isdisjoint(classes_of(token)):
             break
         after = tokens[i + 1].word if i + 1 < len(tokens) else ""
-        if token.word in _ANY and after not in {"else's", "else"}:
+        is_least = i > 0 and tokens[i - 1].word == "least"
+        if token.word in _ANY and after not in {"else's", "else"} and not is_least:
             words[i : i + 1] = words_of(_ANY[token.word])
     return tuple(words)

@@ -148,6 +148,9 @@ def _certain_size(split: SubjectSplit | None, words: Tokens) -> int:
         and "N" in classes_of(words[size])
     ):
         raise DeclinedError
+    if words[size].word == "ago":
+        # "More than a year ago" is one phrase.
+        raise DeclinedError
     following = words[min(size + 1, len(words) - 1)]
     is_phrasal = words[size].word in _PARTICLES and "V" in classes_of(words[size - 1])
     if (is_phrasal and {"E", "M", "I"} & classes_of(following).keys()) or (
