@@ -66,13 +66,20 @@ def test_a_price_is_a_decimal_number(price: str) -> None:
     assert request.max_price_usd == price
 
 
-def test_a_form_is_read_as_the_body_is() -> None:
+@pytest.mark.parametrize("price", ["\uff11", "-1", "1e3", "0.0000000001"])
+def test_another_text_is_no_price(price: str) -> None:
+    body = {"examples": [], "max_price_usd": price}
+    assert refused(body, AddRows) == {("body", "max_price_usd"): "invalid_amount"}
+
+
+@pytest.mark.parametrize("fraction", ["nan", "0.\uff15"])
+def test_a_form_is_read_as_the_body_is(fraction: str) -> None:
     fields = {"name": "mail", "evaluation_fraction": "0.5", "max_price_usd": "1"}
     request = read_form(fields, ["training", "evaluation"], CreateDataset)
     assert (request.evaluation_fraction, request.max_price_usd) == (0.5, "1")
     assert request.parts == {"training": [], "evaluation": []}
     with pytest.raises(InvalidRequestError) as caught:
-        read_form({"evaluation_fraction": "nan"}, [], CreateDataset)
+        read_form({"evaluation_fraction": fraction}, [], CreateDataset)
     assert {violation.path[1]: violation.type for violation in caught.value.violations} == {
         "name": "missing",
         "evaluation_fraction": "wrong_type",

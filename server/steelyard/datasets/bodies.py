@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from steelyard.datasets.wire import DEFAULT_FRACTION, AddRows, CreateDataset
+from steelyard.ledger.max_price import check_max_price
 from steelyard.wire.decoding import convert, decode
 from steelyard.wire.json_values import check_json, decode_json
 from steelyard.wire.payloads import check_shape, open_payload, refuse_nul
@@ -22,8 +23,7 @@ Shape = TypeVar("Shape", bound=Struct)
 #: Parts that rows come in; the first excludes the others.
 PARTS = ("examples", "training", "evaluation")
 
-_NUMBER = re.compile(r"(\d{1,20}(\.\d{0,20})?|\.\d{1,20})([eE][-+]?\d{1,2})?")
-_USD = re.compile(r"\d{1,12}(\.\d{1,9})?")
+_NUMBER = re.compile(r"(\d{1,20}(\.\d{0,20})?|\.\d{1,20})([eE][-+]?\d{1,2})?", re.ASCII)
 
 
 class _Parts(Struct):
@@ -101,16 +101,11 @@ def read_form(
 
 
 def check_fields(fields: Mapping[str, Any], violations: Violations) -> None:
-    """Note a blank name, or a price that is no decimal number, of a form of any kind."""
-    name, price = fields.get("name"), fields.get("max_price_usd")
+    """Note a blank name, or a price that is no amount of USD, of a form of any kind."""
+    name = fields.get("name")
     if isinstance(name, str) and name and not name.strip():
         violations.add((*BODY, "name"), "is blank; name the dataset.", "blank")
-    if isinstance(price, str) and not _USD.fullmatch(price):
-        violations.add(
-            (*BODY, "max_price_usd"),
-            'is not a decimal number of dollars; write it as "0.25".',
-            "wrong_type",
-        )
+    check_max_price(fields, violations)
 
 
 def _check_parts(fields: Mapping[str, Any], violations: Violations) -> None:

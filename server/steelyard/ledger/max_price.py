@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -27,6 +27,16 @@ def check_price(price_nano: int, max_price_usd: str | None, what: str) -> None:
         )
 
 
+def check_max_price(fields: Mapping[str, Any], violations: Violations) -> None:
+    """Note a maximum price that is no amount of USD."""
+    price = fields.get("max_price_usd")
+    if isinstance(price, str):
+        try:
+            from_usd(price)
+        except InvalidAmountError as error:
+            violations.add((*BODY, "max_price_usd"), f"cannot be used: {error}", "invalid_amount")
+
+
 def priced(shape: type[Body]) -> Callable[[object], Body]:
     """Return a reader of bodies that may have a maximum price."""
     return functools.partial(_read_priced, shape=shape)
@@ -35,11 +45,6 @@ def priced(shape: type[Body]) -> Callable[[object], Body]:
 def _read_priced(payload: object, shape: type[Body]) -> Body:
     violations = Violations()
     fields = open_payload(payload, shape, violations)
-    price = fields.get("max_price_usd")
-    if isinstance(price, str):
-        try:
-            from_usd(price)
-        except InvalidAmountError as error:
-            violations.add((*BODY, "max_price_usd"), f"cannot be used: {error}", "invalid_amount")
+    check_max_price(fields, violations)
     violations.raise_if_any()
     return convert(fields, shape)
