@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from steelyard.discovery.service import DiscoveryService, PublishedLimits, full_queues
+from steelyard.discovery.service import DiscoveryService, full_queues, published_limits
 from steelyard.families.fine_tuning.service import Waiting
 from steelyard.labeling.wire import TeacherList
 from steelyard.settings import read_settings
 from support.accounts.operating import LOCAL
 from support.families.stored_lineage import base_models
 
-LIMITS = PublishedLimits.of(
+LIMITS = published_limits(
     read_settings({"fine_tune_queue": 5, "fine_tune_queue_per_account": 2}, environ={})
 )
 

@@ -38,7 +38,7 @@ from steelyard.ledger.store import balances_of
 from steelyard.operations.posting import post_operation
 from steelyard.settings import Settings
 from steelyard.storage import State
-from steelyard.wire.limits import MAX_OUTCOMES, MAX_PLAYGROUND_DECISIONS
+from steelyard.wire.limits import MAX_OUTCOMES, MAX_PLAYGROUND_DECISIONS, ROW_LIMITS
 from steelyard.wire.queries import ApiKeysQuery
 from steelyard.wire.storing import STORE_SETTINGS, StoreSetting
 
@@ -280,6 +280,10 @@ def effective_limits(settings: Settings) -> dict[str, int]:
         "warm_limit": settings.warm_models,
         "fine_tune_queue": settings.fine_tune_queue,
         "fine_tune_queue_per_account": settings.fine_tune_queue_per_account,
+        "dataset_bytes": settings.upload_bytes,
+        "dataset_min_rows": settings.dataset_min_rows,
+        "dataset_rows": settings.dataset_rows,
+        **ROW_LIMITS,
     }
 
 

@@ -8,12 +8,14 @@ import msgspec
 from msgspec import Raw, Struct
 
 from steelyard.datasets.wire import DecisionReadiness, PromptTuningReadiness, ReadinessReason
+from steelyard.wire.limits import ROW_LIMITS
 from steelyard.wire.violations import show
 
 #: The list of decisions that can be tuned is at most this long as JSON, in bytes.
 MAX_READINESS_BYTES = 64 * 1024
 #: How many training rows prompt tuning needs, in all and of each outcome, and the most it takes.
-MIN_ROWS, MIN_ROWS_PER_OUTCOME, MAX_ROWS = 40, 5, 5000
+MIN_ROWS, MAX_ROWS = ROW_LIMITS["prompt_tuning_min_rows"], ROW_LIMITS["prompt_tuning_rows"]
+MIN_ROWS_PER_OUTCOME = 5
 
 
 class Definition(Struct, frozen=True, kw_only=True):

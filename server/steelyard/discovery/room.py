@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steelyard.discovery.routes import ROUTES
-from steelyard.discovery.service import DiscoveryService, PublishedLimits, full_queues
+from steelyard.discovery.service import DiscoveryService, full_queues, published_limits
 from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.families.lineage.fees import Tariff
 from steelyard.house import House
@@ -20,7 +20,7 @@ def _open(
     family_models: FamilyModels,
     fine_tunes: FineTuneJobs,
 ) -> tuple[object, ...]:
-    limits = PublishedLimits.of(house.settings)
+    limits = published_limits(house.settings)
     return (
         DiscoveryService(
             registry,

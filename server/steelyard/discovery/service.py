@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from steelyard.accounts.service import effective_limits
 from steelyard.caller import Caller
 from steelyard.discovery.wire import Availability, Discovery, DiscoveryWarning, Pricing
 from steelyard.families.fine_tuning.service import Waiting
@@ -24,52 +24,14 @@ BUSY_SHARE = 0.5
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedLimits:
-    """Bounds that callers can plan with, taken from the settings."""
-
-    decisions: int
-    body_bytes: int
-    dataset_bytes: int
-    requests_per_minute: int
-    tokens_per_minute: int
-    live_limit: int
-    warm_limit: int
-    fine_tune_queue: int
-    fine_tune_queue_per_account: int
-    dataset_min_rows: int
-    dataset_rows: int
-    fine_tune_min_rows: int = 20
-    fine_tune_rows: int = 50_000
-    prompt_tuning_min_rows: int = 40
-    prompt_tuning_rows: int = 5_000
-    labeling_rows: int = 10_000
-
-    @classmethod
-    def of(cls, settings: Settings) -> PublishedLimits:
-        """Return the bounds that settings make."""
-        return cls(
-            decisions=settings.max_decisions,
-            body_bytes=settings.body_bytes,
-            dataset_bytes=settings.upload_bytes,
-            dataset_min_rows=settings.dataset_min_rows,
-            dataset_rows=settings.dataset_rows,
-            requests_per_minute=settings.requests_per_minute,
-            tokens_per_minute=settings.tokens_per_minute,
-            live_limit=settings.live_limit,
-            warm_limit=settings.warm_models,
-            fine_tune_queue=settings.fine_tune_queue,
-            fine_tune_queue_per_account=settings.fine_tune_queue_per_account,
-        )
-
-    def as_dict(self) -> dict[str, int]:
-        """Return the bounds by name, those of every request included."""
-        own = {name: int(getattr(self, name)) for name in self.__dataclass_fields__}
-        return {
-            **own,
-            "playground_decisions": MAX_PLAYGROUND_DECISIONS,
-            "outcomes": MAX_OUTCOMES,
-        }
+def published_limits(settings: Settings) -> dict[str, int]:
+    """Return the bounds that callers can plan with, by name: those of an account, and of a request."""
+    return {
+        **effective_limits(settings),
+        "decisions": settings.max_decisions,
+        "playground_decisions": MAX_PLAYGROUND_DECISIONS,
+        "outcomes": MAX_OUTCOMES,
+    }
 
 
 #: Returns a room's additions to the models that a caller sees, or to the warnings.
@@ -84,7 +46,7 @@ class DiscoveryService:
     def __init__(
         self,
         bases: ModelRegistry,
-        limits: PublishedLimits,
+        limits: Mapping[str, int],
         *,
         models: Sequence[ModelSource] = (),
         warnings: Sequence[WarningSource] = (),
@@ -108,7 +70,7 @@ class DiscoveryService:
         warnings = [warning for model in hosted for warning in _warnings(model)]
         for warn in self._warnings:
             warnings += await warn(caller)
-        models = [describe_base(model, self._limits.decisions) for model in hosted]
+        models = [describe_base(model, self._limits["decisions"]) for model in hosted]
         for further in self._models:
             models += await further(caller)
         return Discovery(
@@ -117,7 +79,7 @@ class DiscoveryService:
             training_available=self._training_available,
             labeling_available=(await self._teachers(caller)).available,
             prompt_tuning=Availability(available=True),
-            limits=self._limits.as_dict(),
+            limits=dict(self._limits),
             pricing=Pricing(
                 input_tokens_per_million_usd={
                     model.name: to_usd(model.price_nano * _MILLION) for model in hosted
@@ -135,17 +97,17 @@ class DiscoveryService:
 
 
 def full_queues(
-    limits: PublishedLimits, waiting: Callable[[Caller], Awaitable[Waiting]]
+    limits: Mapping[str, int], waiting: Callable[[Caller], Awaitable[Waiting]]
 ) -> WarningSource:
     """Return a source of warnings about full queues of fine-tunes."""
 
     async def warn(caller: Caller) -> list[DiscoveryWarning]:
         counts = await waiting(caller)
         discovery_warnings: list[DiscoveryWarning] = []
-        if counts.of_account >= limits.fine_tune_queue_per_account:
+        if counts.of_account >= limits["fine_tune_queue_per_account"]:
             message = f"{counts.of_account} fine-tunes of the account wait, and no more may."
             discovery_warnings.append(DiscoveryWarning(code="tenant_queue_full", message=message))
-        if counts.total >= limits.fine_tune_queue:
+        if counts.total >= limits["fine_tune_queue"]:
             message = "The queue of fine-tunes is full; one started now is refused."
             discovery_warnings.append(DiscoveryWarning(code="queue_full", message=message))
         return discovery_warnings

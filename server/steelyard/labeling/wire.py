@@ -13,7 +13,7 @@ from steelyard.datasets.wire import DatasetName, Fraction, InputReceipt, RowDeci
 from steelyard.decisions.wire import MetadataValues, Name
 from steelyard.labeling.judging import Targets, Weighting
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
-from steelyard.wire.limits import MAX_DECISIONS
+from steelyard.wire.limits import MAX_DECISIONS, ROW_LIMITS
 from steelyard.wire.measures import Measure
 from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, CursorPage, NextCursor, PageSize
 from steelyard.wire.shown import Shown
@@ -41,7 +41,7 @@ LABELING = JobNoun(
 )
 
 #: The most rows of a source, and the most teachers of a job.
-MAX_ROWS, MAX_TEACHERS = 10_000, 8
+MAX_ROWS, MAX_TEACHERS = ROW_LIMITS["labeling_rows"], 8
 #: The most rows of a page of results, and how many one has when nothing is said.
 MAX_RESULTS, DEFAULT_RESULTS = 200, 100
 #: What the teachers are asked with; another one is another method.

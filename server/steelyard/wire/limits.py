@@ -12,3 +12,11 @@ MAX_PLAYGROUND_DECISIONS = 8
 MIN_OUTCOMES, MAX_OUTCOMES = 2, 255
 #: Most models of a route.
 MAX_STEPS = 4
+#: Bounds of the rows of work on datasets, by the names under which they are published.
+ROW_LIMITS = {
+    "fine_tune_min_rows": 20,
+    "fine_tune_rows": 50_000,
+    "prompt_tuning_min_rows": 40,
+    "prompt_tuning_rows": 5_000,
+    "labeling_rows": 10_000,
+}

@@ -26,6 +26,10 @@ _WORDS = {
     "dataset_min_rows": "Fewest rows of a dataset",
     "dataset_rows": "Most rows of a dataset",
     "fine_tune_min_rows": "Fewest rows to train on",
+    "fine_tune_rows": "Most rows to train on",
+    "prompt_tuning_min_rows": "Fewest rows to reword a question by",
+    "prompt_tuning_rows": "Most rows to reword a question by",
+    "labeling_rows": "Most rows to label at once",
 }
 _MB = 1024 * 1024
 

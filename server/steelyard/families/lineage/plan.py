@@ -12,6 +12,7 @@ from steelyard.decisions.tokens import TokenCounter
 from steelyard.families.fine_tune_wire import JobLineage, JobSplit, ResolvedHyperparameters
 from steelyard.families.lineage.continuing import NewRows
 from steelyard.families.wire import ContinueRows
+from steelyard.wire.limits import ROW_LIMITS
 from steelyard.wire.methods import Method
 
 #: Returns the tokenizer of a base model, and how many tokens the model reads.
@@ -22,8 +23,8 @@ Tokenizers: TypeAlias = Callable[[str], tuple[TokenCounter, int]]
 class TuningBounds:
     """How many training rows a fine-tune takes."""
 
-    min_rows: int = 20
-    max_rows: int = 50_000
+    min_rows: int = ROW_LIMITS["fine_tune_min_rows"]
+    max_rows: int = ROW_LIMITS["fine_tune_rows"]
 
 
 class TuningBasis(Struct, frozen=True, kw_only=True):
