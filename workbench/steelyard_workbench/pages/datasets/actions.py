@@ -9,6 +9,7 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
@@ -74,7 +75,7 @@ class DatasetActions(Boxed):
                 self._on_changed()
             return done
 
-        self._ask(Confirmation("Rename the dataset", field, action="Rename", act=rename))
+        self._ask("Rename the dataset", field, action="Rename", act=rename)
 
     def ask_delete(self) -> None:
         """Ask whether to delete it, and for its name."""
@@ -93,14 +94,12 @@ class DatasetActions(Boxed):
             return done
 
         self._ask(
-            Confirmation(
-                "Delete the dataset?",
-                warning,
-                action="Delete it",
-                act=delete,
-                typed=self._dataset.name,
-                is_harmful=True,
-            )
+            "Delete the dataset?",
+            warning,
+            action="Delete it",
+            act=delete,
+            typed=self._dataset.name,
+            is_harmful=True,
         )
 
     async def _archive(self) -> None:
@@ -126,6 +125,6 @@ class DatasetActions(Boxed):
             return False
         return True
 
-    def _ask(self, question: Confirmation) -> None:
-        self.asked = question
-        self._dialog[:] = [question]
+    def _ask(self, title: str, content: Viewable, **options: Any) -> None:
+        self.asked = Confirmation(title, content, **options)
+        self._dialog[:] = [self.asked]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import panel as pn
+import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.errors import (
@@ -99,9 +100,12 @@ class FamilyChanges(Viewer):
     def _show(self, seen: Seen) -> Viewable:
         raise NotImplementedError
 
-    def _ask(self, dialog: Confirmation) -> None:
-        self.dialog = dialog
-        self._dialog_place[:] = [dialog]
+    def _ask(self, title: str, *content: str | Viewable, **options: Any) -> Confirmation:
+        """Open a confirmation; texts are Markdown."""
+        views = [pmui.Markdown(part) if isinstance(part, str) else part for part in content]
+        self.dialog = Confirmation(title, *views, **options)
+        self._dialog_place[:] = [self.dialog]
+        return self.dialog
 
     async def _refresh(self) -> None:
         await self.loaded.refresh(quietly=True)

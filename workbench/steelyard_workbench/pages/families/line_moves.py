@@ -6,12 +6,9 @@ import asyncio
 from dataclasses import dataclass
 
 import panel as pn
-import panel_material_ui as pmui
-from panel.viewable import Viewable
 
 from steelyard.errors import KeyScopeError, RollbackChangedError
 from steelyard.families.wire import Family, ModelVersion
-from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.pages.families.changes import CHANGED, FamilyChanges, adapter_of
 from steelyard_workbench.pages.families.next_fine_tune import NextFineTune
 
@@ -36,31 +33,27 @@ class LineMoves(FamilyChanges):
         if plan is None:
             return
         discard = list(plan.discard)
-        content: list[Viewable] = [
-            pmui.Markdown(
+        content = [
+            (
                 f"**These models are discarded for good:** {', '.join(discard)}. Calls to their "
                 "numbers are refused from then on."
             ),
-            pmui.Markdown(
-                f"**This work is cancelled:** {', '.join(plan.cancel)}."
-                if plan.cancel
-                else "No fine-tune or evaluation is cancelled."
-            ),
+            f"**This work is cancelled:** {', '.join(plan.cancel)}."
+            if plan.cancel
+            else "No fine-tune or evaluation is cancelled.",
         ]
         if self.family.switched_on:
-            content.append(pmui.Markdown(f"{self._name} serves {to} once it is loaded."))
+            content.append(f"{self._name} serves {to} once it is loaded.")
         self._ask(
-            Confirmation(
-                f"Roll {self._name} back to {to}?",
-                *content,
-                action=f"Discard {len(discard)} and go back",
-                act=lambda: self._confirmed(
-                    f"{self._name} is back at {to}; {', '.join(discard)} discarded.",
-                    lambda: self._client.families.roll_back(self._name, to, discard, served=served),
-                ),
-                typed=to,
-                is_harmful=True,
-            )
+            f"Roll {self._name} back to {to}?",
+            *content,
+            action=f"Discard {len(discard)} and go back",
+            act=lambda: self._confirmed(
+                f"{self._name} is back at {to}; {', '.join(discard)} discarded.",
+                lambda: self._client.families.roll_back(self._name, to, discard, served=served),
+            ),
+            typed=to,
+            is_harmful=True,
         )
 
     async def ask_continue(self) -> None:
@@ -74,7 +67,7 @@ class LineMoves(FamilyChanges):
         if fetched is None:
             return
         plan.show(fetched)
-        dialog = Confirmation(
+        dialog = self._ask(
             f"Continue {self._name}?",
             plan,
             action=plan.action,
@@ -86,22 +79,19 @@ class LineMoves(FamilyChanges):
 
         pn.bind(fit, plan.param.estimated, watch=True)
         self.next_fine_tune = plan
-        self._ask(dialog)
 
     async def ask_delete_model(self, model: ModelVersion) -> None:
         """Ask about deleting a model."""
         self._ask(
-            Confirmation(
-                f"Delete {model.ref}?",
-                pmui.Markdown(f"{model.ref} is gone for good; its number is never given again."),
-                action=f"Delete {model.ref}",
-                act=lambda: self._confirmed(
-                    f"{model.ref} is deleted.",
-                    lambda: self._client.models.delete(model.ref, adapter=model.adapter),
-                ),
-                typed=model.ref,
-                is_harmful=True,
-            )
+            f"Delete {model.ref}?",
+            f"{model.ref} is gone for good; its number is never given again.",
+            action=f"Delete {model.ref}",
+            act=lambda: self._confirmed(
+                f"{model.ref} is deleted.",
+                lambda: self._client.models.delete(model.ref, adapter=model.adapter),
+            ),
+            typed=model.ref,
+            is_harmful=True,
         )
 
     async def ask_delete(self) -> None:
@@ -113,14 +103,12 @@ class LineMoves(FamilyChanges):
         if not live and not family.models:
             consequence = f"{gone}. Its dataset and its fine-tunes stay."
         self._ask(
-            Confirmation(
-                f"Delete {family.id}?",
-                pmui.Markdown(consequence),
-                action=f"Delete {family.id}",
-                act=lambda: self._delete(family),
-                typed=family.id,
-                is_harmful=True,
-            )
+            f"Delete {family.id}?",
+            consequence,
+            action=f"Delete {family.id}",
+            act=lambda: self._delete(family),
+            typed=family.id,
+            is_harmful=True,
         )
 
     def _plan_rollback(self, to: str, served: str | None) -> RollbackPreview:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
-
-import panel_material_ui as pmui
 
 from steelyard.errors import LiveLimitError, PriceChangedError, SteelyardError, WarmLimitError
 from steelyard.families.wire import ModelVersion
-from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.pages.families.changes import FamilyChanges, adapter_of
 from steelyard_workbench.pages.families.places import PlaceChoice, holders_of
@@ -44,18 +42,14 @@ class Serving(FamilyChanges):
         served = adapter_of(self.family.served)
         warm = " Its keep warm stops." if self.family.keep_warm else ""
         self._ask(
-            Confirmation(
-                f"Switch {self._name} off?",
-                pmui.Markdown(
-                    f"Calls to {self._name} are refused until it is on again."
-                    f"{warm} Numbers whose own switch is on go on answering."
-                ),
-                action="Switch off",
-                act=lambda: self._confirmed(
-                    f"{self._name} is off.",
-                    lambda: self._client.families.switch(self._name, False, served=served),
-                ),
-            )
+            f"Switch {self._name} off?",
+            f"Calls to {self._name} are refused until it is on again."
+            f"{warm} Numbers whose own switch is on go on answering.",
+            action="Switch off",
+            act=lambda: self._confirmed(
+                f"{self._name} is off.",
+                lambda: self._client.families.switch(self._name, False, served=served),
+            ),
         )
 
     async def keep_warm(self) -> None:
@@ -81,18 +75,12 @@ class Serving(FamilyChanges):
         """Stop keeping the family, or a model of it, warm."""
         served = adapter_of(self.family.served)
         name = self._name if model is None else model.ref
-        if model is None:
-            await self._directly(
-                f"Stopping the keep warm of {name}",
-                f"{name} is not kept warm.",
-                lambda: self._client.families.keep_warm(name, False, served=served),
-            )
-        else:
-            await self._directly(
-                f"Stopping the keep warm of {name}",
-                f"{name} is not kept warm.",
-                lambda: self._client.models.keep_warm(name, False, adapter=model.adapter),
-            )
+        stop = (
+            partial(self._client.families.keep_warm, name, False, served=served)
+            if model is None
+            else partial(self._client.models.keep_warm, name, False, adapter=model.adapter)
+        )
+        await self._directly(f"Stopping the keep warm of {name}", f"{name} is not kept warm.", stop)
 
     async def _with_places(self, doing: str, done: str, call: Callable[[list[str]], Any]) -> None:
         """Do something that takes a place; where none is free, ask for a model to switch off."""
@@ -112,15 +100,11 @@ class Serving(FamilyChanges):
             return await self._confirmed(done, lambda: call(choice.names))
 
         self._ask(
-            Confirmation(
-                f"{doing}?",
-                pmui.Markdown(
-                    f"{escape_markdown(error.message)} Choose which model to switch off."
-                ),
-                choice,
-                action="Switch these off and go on",
-                act=go_on,
-            )
+            f"{doing}?",
+            f"{escape_markdown(error.message)} Choose which model to switch off.",
+            choice,
+            action="Switch these off and go on",
+            act=go_on,
         )
 
     async def _keep_warm(self, name: str, call: Callable[[str, list[str]], Any]) -> None:
@@ -150,15 +134,11 @@ class Serving(FamilyChanges):
                 return False
 
         self._ask(
-            Confirmation(
-                f"{doing}?",
-                pmui.Markdown(
-                    f"An hour costs **{price} USD**. It is held now and at the start of every hour "
-                    "to come; the minutes used are charged."
-                ),
-                action=f"Keep warm for {price} USD an hour",
-                act=go_on,
-            )
+            f"{doing}?",
+            f"An hour costs **{price} USD**. It is held now and at the start of every hour "
+            "to come; the minutes used are charged.",
+            action=f"Keep warm for {price} USD an hour",
+            act=go_on,
         )
 
 

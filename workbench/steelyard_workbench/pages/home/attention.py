@@ -137,17 +137,20 @@ def proposed_needs(decisions: Iterable[NamedDecision]) -> list[Need]:
     return needs
 
 
+def _opens(draft: Draft) -> dict[str, Any]:
+    place = {"dataset": draft.dataset_id, "version": draft.dataset_version, "draft": draft.id}
+    return {**place, **_AFRESH}
+
+
+def _rows_left(draft: Draft) -> int:
+    return draft.states.get("untouched", 0) + draft.states.get("skipped", 0)
+
+
 def draft_needs(drafts: OpenDrafts) -> list[Need]:
     """Return the drafts that have rows left, the user's first, or are ready to be sealed."""
     needs: list[Need] = []
     for draft in drafts.newest:
-        left = draft.states.get("untouched", 0) + draft.states.get("skipped", 0)
-        chosen = {
-            "dataset": draft.dataset_id,
-            "version": draft.dataset_version,
-            "draft": draft.id,
-            **_AFRESH,
-        }
+        left, chosen = _rows_left(draft), _opens(draft)
         if mine := drafts.to_do.get(draft.id, 0):
             text = f"{mine:,} rows are assigned to you."
             queue = {"query": write_query(RowFilter(), "assigned")}
@@ -170,13 +173,7 @@ def waiting_needs(drafts: OpenDrafts) -> list[Need]:
     """Return the drafts with rows for a reviewer: those assigned to them, then the others."""
     needs: list[Need] = []
     for draft in drafts.newest:
-        chosen = {
-            "dataset": draft.dataset_id,
-            "version": draft.dataset_version,
-            "draft": draft.id,
-            **_AFRESH,
-        }
-        left = draft.states.get("untouched", 0) + draft.states.get("skipped", 0)
+        left, chosen = _rows_left(draft), _opens(draft)
         if mine := drafts.to_do.get(draft.id, 0):
             queue = {"query": write_query(RowFilter(), "assigned")}
             title, text = f"{count_rows(mine)} in {draft.name}", "assigned to you."
@@ -223,28 +220,12 @@ def job_needs(jobs: Iterable[Job], now: float | None = None) -> list[Need]:
             gate_verdict = verdict_of(job.gate)
             why = escape_markdown(gate_verdict.settles or everyday(job.reason or ""))
             text = f"{ago(job.updated_at, now)}. {why}".strip()
-            needs.append(
-                Need(
-                    gate_verdict.status,
-                    f"{name}: check {gate_verdict.word}",
-                    text,
-                    "Look",
-                    "jobs",
-                    chosen,
-                )
-            )
+            title = f"{name}: check {gate_verdict.word}"
+            needs.append(Need(gate_verdict.status, title, text, "Look", "jobs", chosen))
         elif job.status == "failed":
             why = escape_markdown(everyday(job.error.message if job.error else job.reason or ""))
-            needs.append(
-                Need(
-                    "bad",
-                    f"{name}: failed",
-                    f"{ago(job.updated_at, now)}. {why}",
-                    "Look",
-                    "jobs",
-                    chosen,
-                )
-            )
+            text = f"{ago(job.updated_at, now)}. {why}"
+            needs.append(Need("bad", f"{name}: failed", text, "Look", "jobs", chosen))
     return needs
 
 
