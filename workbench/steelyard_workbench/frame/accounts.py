@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from html import escape
 from urllib.parse import urlencode
 
-import panel as pn
 from panel.viewable import Viewable
 
 from steelyard.people.wire import AccountRole
+from steelyard_workbench.kit.basics import html_pane
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.kit.session import Session
 
@@ -32,7 +32,6 @@ class AccountDialog(DrawnDialog):
         address = escape(f"?{urlencode({'page': self._session.page, 'account': account.id})}")
         here = ' aria-current="true"' if is_here else ""
         role = f"{account.role}, open now" if is_here else account.role
-        return pn.pane.HTML(
-            f'<div style="{_LINK}"><a href="{address}"{here}>{escape(account.name)}</a> · {role}</div>',
-            sizing_mode="stretch_width",
+        return html_pane(
+            f'<div style="{_LINK}"><a href="{address}"{here}>{escape(account.name)}</a> · {role}</div>'
         )

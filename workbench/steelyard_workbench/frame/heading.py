@@ -15,7 +15,7 @@ import param
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
 from steelyard_workbench.frame.navigation import DATASETS, entry_of, first_page, tabs_for
-from steelyard_workbench.kit.basics import Boxed, small_text, stack
+from steelyard_workbench.kit.basics import Boxed, html_pane, small_text, stack
 from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.session import Session
@@ -96,7 +96,7 @@ class Heading(Boxed):
         self._names: dict[tuple[str, str], str] = {}
         self.up = pmui.Button(variant="text", size="small", margin=(0, 2), visible=False)
         self.up.on_click(self._on_up)
-        self.title = pn.pane.HTML("", margin=(2, 10), sizing_mode="stretch_width")
+        self.title = html_pane("", margin=(2, 10))
         self.tabs = pmui.TabMenu(
             items=[],
             variant="scrollable",

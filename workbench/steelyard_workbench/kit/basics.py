@@ -24,6 +24,11 @@ def stack(*views: Any, **options: Any) -> pn.Column:
     return pn.Column(*views, sizing_mode="stretch_width", **options)
 
 
+def html_pane(html: str, *stylesheets: str, **options: Any) -> pn.pane.HTML:
+    """Return HTML as wide as its place, with style sheets of its own."""
+    return pn.pane.HTML(html, stylesheets=list(stylesheets), sizing_mode="stretch_width", **options)
+
+
 def small_text(text: str, **options: Any) -> pmui.Typography:
     """Return a sentence in the size of notes; it is Markdown."""
     return pmui.Typography(text, variant="body2", **options)

@@ -11,7 +11,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard_workbench.kit.basics import action_button, small_text, stack
+from steelyard_workbench.kit.basics import action_button, html_pane, small_text, stack
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import Problem
 from steelyard_workbench.kit.theme import READING_WIDTH, SMALL, TEXT, Status, token
@@ -48,7 +48,7 @@ _LINE = (
 def loading(n_lines: int = 4, label: str = "Loading") -> Viewable:
     """Show a placeholder of coming content."""
     # One part for all lines: each component of React costs a browser milliseconds.
-    return pn.pane.HTML(_LINE * n_lines, name=label, margin=(5, 10), sizing_mode="stretch_width")
+    return html_pane(_LINE * n_lines, name=label, margin=(5, 10))
 
 
 def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from html import escape
 
-import panel as pn
 from msgspec import UNSET, UnsetType
 from panel.viewable import Viewable
 
 from steelyard.decisions.wire import ABSTAIN, DecisionResult
+from steelyard_workbench.kit.basics import html_pane
 from steelyard_workbench.kit.look import CARD_CSS, bar, with_tokens
 from steelyard_workbench.kit.theme import SMALL, outcome_colours
 
@@ -46,15 +46,14 @@ def answer_card(title: str, result: DecisionResult, threshold: _Threshold = UNSE
         f"<span>{probability:.3f}</span></li>"
         for at, (outcome, probability) in enumerate(likeliest)
     )
-    return pn.pane.HTML(
+    return html_pane(
         f'<section class="card"><h2 dir="auto">{escape(title)}</h2>'
         f'<div class="verdict"><bdi>{escape(result.top)}</bdi> <small>{result.p_top * 100:.0f} of 100 '
         f"sure</small></div><ul>{bars}</ul>"
         f"<p><strong>Sure enough to act?</strong> {escape(_acts(result, threshold))}</p>"
         + (f"<p>{escape(unstated)}</p>" if (unstated := unstated_text(result)) else "")
         + "</section>",
-        stylesheets=[_STYLE],
-        sizing_mode="stretch_width",
+        _STYLE,
     )
 
 

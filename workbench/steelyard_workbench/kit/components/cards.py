@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-import panel as pn
 from panel.viewable import Viewable, Viewer
 
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import action_button, html_pane, stack
 from steelyard_workbench.kit.look import CARD_CSS
 from steelyard_workbench.kit.terms import term_of
 from steelyard_workbench.kit.theme import IN_CARD, token
@@ -35,12 +34,7 @@ def cards(figures: Sequence[tuple[str, str, str]]) -> Viewable:
         f'<div class="figure">{escape(value)}</div><div class="note">{escape(note)}</div></div>'
         for name, value, note in figures
     )
-    return pn.pane.HTML(
-        f'<div class="grid">{drawn}</div>',
-        sizing_mode="stretch_width",
-        margin=(5, 10),
-        stylesheets=[CARD_CSS, _GRID_CSS],
-    )
+    return html_pane(f'<div class="grid">{drawn}</div>', CARD_CSS, _GRID_CSS, margin=(5, 10))
 
 
 def card(*parts: Viewable) -> Viewable:

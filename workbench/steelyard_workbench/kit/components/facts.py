@@ -8,6 +8,7 @@ from html import escape
 import panel as pn
 from panel.viewable import Viewable
 
+from steelyard_workbench.kit.basics import html_pane
 from steelyard_workbench.kit.look import TABLE_CSS
 from steelyard_workbench.kit.terms import term_of
 from steelyard_workbench.kit.theme import HEADING, TEXT
@@ -20,11 +21,10 @@ def heading(text: str, level: int = 2) -> Viewable:
     """Return a heading under that of the page; its text is escaped."""
     size = HEADING if level == 2 else TEXT
     # Plain HTML: a React root for each costs a browser milliseconds.
-    return pn.pane.HTML(
+    return html_pane(
         f'<h{level} style="font-size:{size};font-weight:700;line-height:1.25;'
         f'margin:0.8em 0 0">{escape(text)}</h{level}>',
         margin=(5, 10),
-        sizing_mode="stretch_width",
     )
 
 
@@ -55,11 +55,10 @@ def table(
         + "</tr>"
         for row in rows
     )
-    return pn.pane.HTML(
+    return html_pane(
         f'<table class="cards" aria-label="{escape(label)}"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table>",
-        sizing_mode="stretch_width",
-        stylesheets=[TABLE_CSS],
+        TABLE_CSS,
     )
 
 
@@ -71,11 +70,7 @@ def facts(values: Mapping[str, str], terms: Mapping[str, str] | None = None) -> 
         f'<td class="long">{escape(value)}</td></tr>'
         for name, value in values.items()
     )
-    return pn.pane.HTML(
-        f"<table><tbody>{rows}</tbody></table>",
-        sizing_mode="stretch_width",
-        stylesheets=[TABLE_CSS],
-    )
+    return html_pane(f"<table><tbody>{rows}</tbody></table>", TABLE_CSS)
 
 
 def _word(text: str, term: str = "") -> str:

@@ -19,7 +19,7 @@ from steelyard.evaluations.wire import (
     FlipKind,
     FlippedRecord,
 )
-from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, small_text, stack
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.frame_table import (
     CHIPS,
@@ -97,7 +97,7 @@ class FlipBrowser(Boxed):
         )
         self.refresh = Task(self._refresh)
         pn.bind(self.refresh.on_event, self.kind, watch=True)
-        self._said = pn.pane.HTML("", sizing_mode="stretch_width")
+        self._said = html_pane("")
         self._notes = stack()
         self._read = stack()
         self._open_place: int | None = None

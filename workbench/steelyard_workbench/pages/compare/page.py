@@ -17,7 +17,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Change, Evaluation, EvaluationComparison, Measures
 from steelyard.wire.measures import Measure, interval_text
-from steelyard_workbench.kit.basics import action_button, small_text, stack
+from steelyard_workbench.kit.basics import action_button, html_pane, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading, table
@@ -403,11 +403,8 @@ def show_verdict(comparison: EvaluationComparison) -> Viewable:
     drawn = ""
     if is_share and change.low is not None and change.high is not None:
         drawn = beam(change.change, change.low, change.high, status)
-    return pn.pane.HTML(
-        verdict_card(body, drawn, [pill(word.capitalize(), status)]),
-        stylesheets=[CARD_CSS],
-        sizing_mode="stretch_width",
-        margin=(8, 10),
+    return html_pane(
+        verdict_card(body, drawn, [pill(word.capitalize(), status)]), CARD_CSS, margin=(8, 10)
     )
 
 

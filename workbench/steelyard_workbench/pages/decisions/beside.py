@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-import panel as pn
 from panel.viewable import Viewable
 
 from steelyard.decision_log.wire import DecisionSummary
 from steelyard.named.comparison_wire import ComparisonResult
 from steelyard.named.wire import NamedVersion
+from steelyard_workbench.kit.basics import html_pane
 from steelyard_workbench.kit.components.changed_words import changed_sides
 from steelyard_workbench.kit.components.numbers import ago, percent_text, share_text
 from steelyard_workbench.kit.look import CARD_CSS, pill, with_tokens
@@ -139,12 +139,7 @@ def _card(place: str, title: str, about: str, body: str) -> str:
 
 def _drawn(*sides: str) -> Viewable:
     """Return cards of one height beside each other."""
-    return pn.pane.HTML(
-        f'<div class="sides">{"".join(sides)}</div>',
-        sizing_mode="stretch_width",
-        stylesheets=[_CSS],
-        margin=(6, 10),
-    )
+    return html_pane(f'<div class="sides">{"".join(sides)}</div>', _CSS, margin=(6, 10))
 
 
 def _figures(week: DecisionSummary | None, result: ComparisonResult | None, place: int) -> str:

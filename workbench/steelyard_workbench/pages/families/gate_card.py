@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
-import panel as pn
 import panel_material_ui as pmui
 from msgspec import UNSET, structs
 from panel.viewable import Viewable
@@ -31,7 +30,7 @@ from steelyard.evaluations.measures.gate_rules import (
     NEW_WORSE,
     NO_GAIN,
 )
-from steelyard_workbench.kit.basics import action_button, small_text, stack
+from steelyard_workbench.kit.basics import action_button, html_pane, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.pages.families.number_line import Line, number_line
@@ -109,7 +108,7 @@ def show_gate(
 
 def _list(sentences: list[str]) -> Viewable:
     items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-    return pn.pane.HTML(f"<ul>{items}</ul>", sizing_mode="stretch_width")
+    return html_pane(f"<ul>{items}</ul>")
 
 
 def _lines_of_groups(gate: Gate) -> tuple[list[Line], list[HeldOutRequest]]:

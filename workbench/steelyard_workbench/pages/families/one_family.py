@@ -7,7 +7,6 @@ import time
 from functools import partial
 from html import escape
 
-import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
@@ -15,7 +14,7 @@ from steelyard.errors import SteelyardError
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import html_pane, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.choices import Choice as Steps
 from steelyard_workbench.kit.components.choices import Choices
@@ -294,7 +293,7 @@ class OneFamily(FamilyDetails):
             for text in [*map(everyday, job.gate.sentences), settles]
             if text
         )
-        return [pn.pane.HTML(f"<ul>{items}</ul>", sizing_mode="stretch_width", margin=(0, 10))]
+        return [html_pane(f"<ul>{items}</ul>", margin=(0, 10))]
 
     def _verdict_of(self, family: Family, gate: Gate) -> GateVerdict:
         continuation = continue_of(family)

@@ -8,7 +8,6 @@ from html import escape
 from itertools import chain, zip_longest
 from typing import cast
 
-import panel as pn
 from msgspec import UNSET
 from panel.viewable import Viewable
 
@@ -19,6 +18,7 @@ from steelyard.evaluations.gate_wire import Gate, GateGroup, reader_of, unchange
 from steelyard.evaluations.wire import Evaluation, EvaluationRecord, JobRecord
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, ModelVersion
+from steelyard_workbench.kit.basics import html_pane
 from steelyard_workbench.kit.components.numbers import moment, percent_text
 from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.kit.look import CARD_CSS, TABLE_CSS, beam, chip, pill, verdict_card
@@ -218,12 +218,7 @@ def show_result(family: Family, job: Job, model: object, result: HeldOutResult |
     if is_served and isinstance(model, ModelVersion):
         since = family.moved.at if family.moved is not None else model.created_at
         pills.insert(0, pill(f"Answers since {moment(since)} UTC", "good"))
-    return pn.pane.HTML(
-        verdict_card(body, drawn, pills),
-        stylesheets=[CARD_CSS],
-        sizing_mode="stretch_width",
-        margin=(8, 10),
-    )
+    return html_pane(verdict_card(body, drawn, pills), CARD_CSS, margin=(8, 10))
 
 
 def _is_served(family: Family, model: ModelVersion) -> bool:
@@ -272,10 +267,10 @@ def show_changed(result: HeldOutResult) -> Viewable:
         + "</tr>"
         for each in result.changed
     )
-    return pn.pane.HTML(
+    return html_pane(
         '<section class="card"><h2>What changed</h2><table class="cards" aria-label="What changed">'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></section>",
-        stylesheets=[CARD_CSS, TABLE_CSS],
-        sizing_mode="stretch_width",
+        CARD_CSS,
+        TABLE_CSS,
         margin=(6, 10),
     )

@@ -9,7 +9,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from steelyard.decision_log.wire import DecisionSummary, TopProbabilityRow
-from steelyard_workbench.kit.basics import Boxed
+from steelyard_workbench.kit.basics import Boxed, html_pane
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.look import CARD_CSS
 from steelyard_workbench.parts.live.view import AnswerFilter
@@ -39,9 +39,7 @@ class WouldAct(Boxed):
             margin=(0, 20),
             sizing_mode="stretch_width",
         )
-        self.text = pn.pane.HTML(
-            "", margin=(0, 10), stylesheets=[CARD_CSS], sizing_mode="stretch_width"
-        )
+        self.text = html_pane("", CARD_CSS, margin=(0, 10))
         self.left = pmui.Button(label="Show those left to a person", size="small")
         self.wrong = pmui.Button(label="Show the wrong ones", size="small")
         for button in (self.left, self.wrong):

@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from html import escape
 
-import panel as pn
 from panel.viewable import Viewable
 
 from steelyard.alarms.wire import Alarm
 from steelyard.decision_log.wire import DecisionGroup, DecisionSummary
 from steelyard.wire.measures import Measure
-from steelyard_workbench.kit.basics import action_button, small_text, stack
+from steelyard_workbench.kit.basics import action_button, html_pane, small_text, stack
 from steelyard_workbench.kit.components import figures, numbers
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -80,10 +79,9 @@ def show_strip(summary: DecisionSummary) -> Viewable:
         f'<span class="figure">{escape(value)}</span>{note}</div>'
         for name, value, note in cards
     )
-    return pn.pane.HTML(
+    return html_pane(
         f'<div class="strip" role="group" aria-label="Figures">{drawn}</div>',
-        stylesheets=[_STRIP_CSS],
-        sizing_mode="stretch_width",
+        _STRIP_CSS,
         margin=(5, 10),
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-import panel as pn
 from panel.viewable import Viewable
 
 from steelyard.decisions.wire import SentenceEffect
+from steelyard_workbench.kit.basics import html_pane
 
 #: What a mark's colour reaches at most, so that text on it keeps its contrast.
 _DEEPEST = 0.35
@@ -30,10 +30,9 @@ def marked_context(context: str, top: str, effects: Sequence[SentenceEffect]) ->
         if effects
         else "The text is one sentence: nothing can be left out of it."
     )
-    return pn.pane.HTML(
+    return html_pane(
         f'<p style="white-space:pre-wrap;margin:0 0 4px">{"".join(parts)}</p>'
-        f"<small>{escape(caption)}</small>",
-        sizing_mode="stretch_width",
+        f"<small>{escape(caption)}</small>"
     )
 
 

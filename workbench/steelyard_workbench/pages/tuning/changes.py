@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-import panel as pn
 from panel.viewable import Viewable
 
 from steelyard.prompt_tuning.wire import PartChange
+from steelyard_workbench.kit.basics import html_pane
 from steelyard_workbench.kit.components.changed_words import changed_words
 
 _CELL = "text-align:left;vertical-align:top;padding:0.35em 0.8em 0.35em 0"
@@ -21,9 +21,8 @@ def show_changes(changes: Sequence[PartChange]) -> Viewable:
         f'<td style="{_CELL};overflow-wrap:anywhere">{changed_words(change.before, change.after)}</td></tr>'
         for change in changes
     )
-    return pn.pane.HTML(
-        f'<table aria-label="Wording before and after" style="width:100%"><tbody>{rows}</tbody></table>',
-        sizing_mode="stretch_width",
+    return html_pane(
+        f'<table aria-label="Wording before and after" style="width:100%"><tbody>{rows}</tbody></table>'
     )
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from html import escape
 
-import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.client.answers import labels_of
 from steelyard.datasets.wire import Example
-from steelyard_workbench.kit.basics import small_text, stack
+from steelyard_workbench.kit.basics import html_pane, small_text, stack
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.theme import token
@@ -29,10 +28,9 @@ def show_row(index: int, side: str, row: Example) -> Viewable:
     views: list[Viewable] = [
         heading(f"Row {index:,}", 2),
         small_text(f"For {side}, {_decisions(len(row.decisions))}"),
-        pn.pane.HTML(
+        html_pane(
             f'<div tabindex="0" role="region" aria-label="Text" style="{_TEXT}">'
-            f"{escape(as_text(row.context))}</div>",
-            sizing_mode="stretch_width",
+            f"{escape(as_text(row.context))}</div>"
         ),
     ]
     for question in questions_of(row.decisions):

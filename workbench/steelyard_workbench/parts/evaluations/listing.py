@@ -19,7 +19,7 @@ from steelyard.client.display_evaluations import measure_of
 from steelyard.client.model_choices import ModelChoice
 from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard.wire.measures import Measure, interval_text
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, stack
 from steelyard_workbench.kit.components.cards import FRAME, card
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.model_fields import able_models, unable_models
@@ -180,13 +180,7 @@ class EvaluationLine(Boxed):
             width=120,
             margin=(18, 10),
         )
-        self._text = pn.pane.HTML(
-            "",
-            sizing_mode="stretch_width",
-            styles={"flex": "1 1 240px"},
-            stylesheets=[CARD_CSS],
-            margin=(5, 24, 5, 10),
-        )
+        self._text = html_pane("", CARD_CSS, styles={"flex": "1 1 240px"}, margin=(5, 24, 5, 10))
         self._cancel = pmui.Button(label="Cancel", variant="outlined", size="small")
         self._retry = pmui.Button(label="Retry", variant="outlined", size="small")
         self._problem = stack()

@@ -26,7 +26,7 @@ from steelyard.evaluations.wire import (
     EvaluationRecord,
 )
 from steelyard.wire.queries import ExportFormat
-from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.export_buttons import ExportButtons
 from steelyard_workbench.kit.components.facts import heading
@@ -98,7 +98,7 @@ class RecordBrowser(Boxed):
         self._make_fields()
         super().__init__()
         self._fill_fields()
-        self._said = pn.pane.HTML("", sizing_mode="stretch_width")
+        self._said = html_pane("")
         self._notes = stack()
         self._read = stack()
         self.table = self._make_table()
@@ -387,10 +387,9 @@ def show_record(record: EvaluationRecord) -> Viewable:
 
 def show_text(text: str, label: str) -> Viewable:
     """Show a text as it is, to be scrolled with the keys."""
-    return pn.pane.HTML(
+    return html_pane(
         f'<pre tabindex="0" role="region" aria-label="{escape(label)}" style="{_PRE}">'
-        f"{escape(text)}</pre>",
-        sizing_mode="stretch_width",
+        f"{escape(text)}</pre>"
     )
 
 

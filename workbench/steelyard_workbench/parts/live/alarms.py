@@ -16,7 +16,7 @@ from steelyard.alarms.budget import Watch
 from steelyard.alarms.wire import Alarm, AlarmEvidence
 from steelyard.client import Client
 from steelyard.wire.measures import Measure
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, stack
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.numbers import ago, measure_text
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -160,7 +160,7 @@ def band(evidence: AlarmEvidence) -> Viewable:
         f'<line x1="{x(reference):.1f}" x2="{x(reference):.1f}" y1="4" y2="{_HEIGHT - 4}" '
         f'stroke="{BLUE}" stroke-width="3"/></svg>'
     )
-    return pn.pane.HTML(drawn, sizing_mode="stretch_width", margin=(0, 10))
+    return html_pane(drawn, margin=(0, 10))
 
 
 def _details(alarm: Alarm, since: str) -> dict[str, str]:
