@@ -180,6 +180,8 @@ def test_an_unknown_answer_is_not_found(client):
         (LOG, {"p_from": 1.5, "abstained": "maybe", "color": 1}, ["p_from", "abstained", "color"]),
         (LOG, {"since": "nan"}, ["since"]),
         (LOG, {"cursor": "dec_nobody"}, ["cursor"]),
+        (LOG, {"cursor": "dec_nobody", "order": "chance"}, ["cursor"]),
+        (LOG, {"order": "strata"}, ["decision"]),
         (LOG, {"limit": 201}, ["limit"]),
         (SUMMARY, {"since": 5, "until": 5}, ["until"]),
         (SUMMARY, {"since": 9e9}, ["since"]),
@@ -192,6 +194,8 @@ def test_an_unknown_answer_is_not_found(client):
 def test_invalid_queries_are_refused_with_their_problems(client, path, params, wrong):
     error = assert_canonical_error(client.get(path, params=params), 422, "invalid_request")
     assert [detail["path"] for detail in error["details"]] == [["query", name] for name in wrong]
+    for detail in error["details"]:
+        assert detail["message"].split()[0] in {*params, "until", "decision"}, "its subject"
 
 
 def test_a_window_without_decisions_has_no_shares(client):

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row
 from steelyard.accounts import store as rows
 from steelyard.accounts.wire import ApiKey
 from steelyard.caller import Scope
-from steelyard.errors import InvalidRequestError, Violation
+from steelyard.errors import InvalidRequestError
 from steelyard.ids import new_id
 from steelyard.ledger.books import utc_month
 from steelyard.ledger.money import to_usd
@@ -48,7 +48,7 @@ class NewKey:
 
 def refused(field: str, message: str) -> InvalidRequestError:
     """Return the refusal of a field."""
-    return InvalidRequestError(violations=[Violation((*BODY, field), message, "invalid")])
+    return InvalidRequestError.at((*BODY, field), message, "invalid")
 
 
 def checked_name(name: str) -> str:

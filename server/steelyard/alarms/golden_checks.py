@@ -45,7 +45,7 @@ from steelyard.version import __version__
 from steelyard.wire.decoding import decode, decoder_of
 from steelyard.wire.jobs import UNFINISHED
 from steelyard.wire.measures import Measure
-from steelyard.wire.violations import BODY
+from steelyard.wire.violations import BODY, refusal
 
 _log = logging.getLogger(__name__)
 
@@ -101,9 +101,7 @@ class GoldenRowChecks:
         at = await self._datasets.dataset_at(caller, golden.dataset_id)
         if not 1 <= at.split.evaluation <= MOST_ROWS:
             message = f"has {at.split.evaluation} held-out rows; golden rows are 1 to {MOST_ROWS:,} of them."
-            raise errors.InvalidRequestError(
-                violations=[errors.Violation(path, message, "out_of_range")]
-            )
+            raise refusal(path, message, "out_of_range")
         await self._find(caller, model, golden)
 
     def tick(self) -> None:

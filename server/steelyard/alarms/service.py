@@ -22,14 +22,14 @@ from steelyard.calibration.sequences import BUCKET
 from steelyard.caller import Caller
 from steelyard.decision_log.store import AnswerCriteria, feedback_of_answers, newest_answers
 from steelyard.decision_log.traffic import share
-from steelyard.errors import InvalidRequestError, NotFoundError, Violation
+from steelyard.errors import NotFoundError
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.filling import filled
 from steelyard.wire.measures import Measure
-from steelyard.wire.violations import BODY
+from steelyard.wire.violations import BODY, refusal
 
 MAX_RULES = 200
 #: Answers that the selection of feedback is made of, and those that are read at once.
@@ -68,7 +68,7 @@ class Alarms:
         _check_reference(request)
         if request.golden is not None:
             if request.model is None:
-                raise _refused("golden", "goes with a model; name one.", "refused")
+                raise refusal((*BODY, "golden"), "goes with a model; name one.", "refused")
             await self._golden.check_rule(write.caller, request.model, request.golden)
         watches = [
             watch for watch in WATCHES if request.watches is None or watch in request.watches
@@ -82,7 +82,7 @@ class Alarms:
             own = {row.model for row in rows.all_rules(connection, [account_id])}
             if model not in own and len(own) >= MAX_RULES:
                 message = f"is one rule more than the {MAX_RULES} that an account may have."
-                raise _refused("model", message, "too_many")
+                raise refusal((*BODY, "model"), message, "too_many")
             before = find_golden(connection, account_id, model)
             rows.put_rule(connection, account_id, model, _encode(rule), now)
             if before is None or _rows_of(before) != _rows_of(rule):
@@ -239,7 +239,7 @@ def _require_evaluation(connection: Connection, account_id: str, evaluation_id: 
     reference = rows.find_reference(connection, account_id, label="", evaluation_id=evaluation_id)
     if reference is None:
         message = "is no evaluation of this account that succeeded and whose rows are still there."
-        raise _refused("reference", message, "unknown_evaluation")
+        raise refusal((*BODY, "reference"), message, "unknown_evaluation")
 
 
 def _check_reference(request: wire.PutAlarmRule) -> None:
@@ -249,13 +249,11 @@ def _check_reference(request: wire.PutAlarmRule) -> None:
     given = [field is not None for field in (chosen.evaluation_id, chosen.since, chosen.until)]
     if given not in ([True, False, False], [False, True, True]):
         message = "is neither an evaluation_id nor since and until; give one of the two."
-        raise _refused("reference", message, "invalid")
+        raise refusal((*BODY, "reference"), message, "invalid")
     if chosen.since is not None and chosen.until is not None and chosen.until <= chosen.since:
-        raise _refused("reference", "ends before it begins; give a later until.", "empty_range")
-
-
-def _refused(field: str, message: str, code: str) -> InvalidRequestError:
-    return InvalidRequestError(violations=[Violation((*BODY, field), message, code)])
+        raise refusal(
+            (*BODY, "reference"), "ends before it begins; give a later until.", "empty_range"
+        )
 
 
 def _to_wire(row: Row[Any]) -> wire.Alarm:

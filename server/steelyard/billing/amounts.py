@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.errors import InvalidRequestError, Violation
+from steelyard.errors import InvalidRequestError
 from steelyard.ledger.money import NANO, InvalidAmountError, from_usd, to_usd
 from steelyard.settings import InvalidSettingError, Settings
 
@@ -36,4 +36,4 @@ def read_amount(text: str, field: str, *, least: int = LEAST, most: int = MOST) 
 
 def refused(field: str, message: str, type_: str = "out_of_range") -> InvalidRequestError:
     """Return the refusal of a field."""
-    return InvalidRequestError(violations=[Violation(("body", field), f"{field} {message}", type_)])
+    return InvalidRequestError.at(("body", field), f"{field} {message}", type_)

@@ -446,9 +446,7 @@ def _line(cursor: str | None) -> int | None:
     if cursor.isascii() and cursor.isdigit() and int(cursor) < 2**63:
         return int(cursor)
     message = "cursor names no line of this ledger; start without one."
-    raise errors.InvalidRequestError(
-        violations=[errors.Violation(("query", "cursor"), message, "unknown_cursor")]
-    )
+    raise errors.InvalidRequestError.at(("query", "cursor"), message, "unknown_cursor")
 
 
 def _get(connection: Connection, purchase_id: str, account_id: str | None = None) -> Row[Any]:

@@ -147,9 +147,7 @@ class DatasetRows:
         from_ = max(1, newer.version - 1) if query.from_ is None else query.from_
         if from_ > newer.version:
             message = f"from is {from_}, and to is {newer.version}; give the older one as from."
-            raise errors.InvalidRequestError(
-                violations=[errors.Violation(("query", "from"), message, "empty_range")]
-            )
+            raise errors.InvalidRequestError.at(("query", "from"), message, "empty_range")
         older = await self._at(caller, dataset_id, from_)
         return await asyncio.to_thread(
             compare_versions, self._store, older.manifest, newer.manifest

@@ -168,4 +168,4 @@ class _FormReader:
 
 
 def _refusal(path: tuple[str, ...], message: str, type_: str) -> InvalidRequestError:
-    return InvalidRequestError(violations=[Violation(path, message, type_)])
+    return InvalidRequestError.at(path, message, type_)

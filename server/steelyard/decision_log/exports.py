@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from steelyard.decision_log.store import ObservedDecision
-from steelyard.decision_log.traffic import did_abstain, is_right
+from steelyard.decision_log.traffic import is_right, logged_result
 from steelyard.decision_log.true_shares import CheckedDecision
 from steelyard.decision_log.wire import LoggedResult
 from steelyard.decisions.wire import DecisionResult
@@ -114,14 +114,7 @@ def _rows(
     }
     for name, result in _results.decode(stored.results).items():
         outcome = observed_decision.outcomes.get(name)
-        logged = LoggedResult(
-            kind=result.kind,
-            top=result.top,
-            p_top=result.p_top,
-            action=result.action,
-            abstained=did_abstain(result.action, result.top),
-            feedback=outcome,
-        )
+        logged = logged_result(result, outcome)
         if not is_exported(name, logged):
             continue
         yield {

@@ -16,7 +16,7 @@ from steelyard.decision_log.wire import SUM_TOLERANCE, FeedbackRequest, Feedback
 from steelyard.errors import NotFoundError
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
-from steelyard.wire.violations import BODY, Path, Violations, show
+from steelyard.wire.violations import BODY, Path, Violations, refusal, show
 
 #: Names that a message lists.
 _SHOWN_NAMES = 10
@@ -84,9 +84,7 @@ def _source(caller: Caller, request: FeedbackRequest) -> store.FeedbackSource | 
     if request.by is None:
         if request.who is not None:
             message = "goes with by; say where the labels came from."
-            violations = Violations()
-            violations.add((*BODY, "who"), message, "refused")
-            violations.raise_if_any()
+            raise refusal((*BODY, "who"), message, "refused")
         return None
     user = None if caller.session is None else caller.session.user_id
     return store.FeedbackSource(request.by, request.who or user or caller.key_id)

@@ -29,7 +29,7 @@ from steelyard.decision_log.store import (
     feedback_of_answers,
     sources_of_feedback,
 )
-from steelyard.decision_log.traffic import Traffic, did_abstain, is_right
+from steelyard.decision_log.traffic import Traffic, did_abstain, is_right, logged_result
 from steelyard.decision_log.true_shares import (
     MOST_BY_CHANCE,
     MOST_IN_STRATA,
@@ -45,6 +45,7 @@ from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.storage import State
 from steelyard.wire.decoding import convert, decode, decoder_of
 from steelyard.wire.filling import filled
+from steelyard.wire.violations import refusal
 
 #: Answers read at a time where a filter looks into them, and the most that one page looks into.
 _AT_A_TIME, _MAX_LOOKED = 500, 20_000
@@ -114,15 +115,7 @@ class DecisionLog:
         since = max(query.since or 0.0, self._oldest())
         until = self._now() if query.until is None else query.until
 
-        window = AnswerCriteria(
-            account_id=caller.account_id,
-            since=since,
-            until=until,
-            model=query.model,
-            key=query.key,
-            by=query.by,
-            named=query.named,
-        )
+        window = _criteria(caller, query, since, until)
 
         def pages() -> Iterator[list[ObservedDecision]]:
             criteria = window
@@ -223,6 +216,20 @@ def _named_use(stored: StoredDecision) -> NamedUse | UnsetType:
     return NamedUse(name=name, version=int(version), alias=stored.named_alias)
 
 
+def _criteria(
+    caller: Caller, query: wire.DecisionLogFilter, since: float, until: float | None
+) -> AnswerCriteria:
+    return AnswerCriteria(
+        account_id=caller.account_id,
+        since=since,
+        until=until,
+        model=query.model,
+        key=query.key,
+        by=query.by,
+        named=query.named,
+    )
+
+
 def _page(
     connection: Connection,
     answers: StoredAnswers,
@@ -237,15 +244,7 @@ def _page(
     size = _AT_A_TIME if looks_into else query.limit + 1
     logged_decisions: list[wire.LoggedDecision] = []
     n_looked = 0
-    criteria = AnswerCriteria(
-        account_id=caller.account_id,
-        since=since,
-        until=query.until,
-        model=query.model,
-        key=query.key,
-        by=query.by,
-        named=query.named,
-    )
+    criteria = _criteria(caller, query, since, query.until)
     if query.cursor is not None:
         place = answers.place_of(connection, caller.account_id, query.cursor)
         criteria = replace(criteria, after=place)
@@ -287,7 +286,7 @@ def _page_by_chance(
 ) -> wire.DecisionLogPage:
     if query.cursor is not None:
         message = "goes with the order newest; check the answers of the first page, then ask again."
-        raise InvalidRequestError(violations=[_violation("cursor", message)])
+        raise refusal(("query", "cursor"), message, "empty_range")
     rows = _rows_by_chance(connection, answers, criteria, query)
     observed = feedback_of_answers(connection, [row.id for row in rows], by=query.by)
     all_logged = (_to_wire(row, observed.get(row.id, {})) for row in rows)
@@ -306,7 +305,7 @@ def _rows_by_chance(
     if query.decision is None or query.outcome is None:
         name = "decision" if query.decision is None else "outcome"
         message = "is needed for the order strata; name it."
-        raise InvalidRequestError(violations=[_violation(name, message)])
+        raise refusal(("query", name), message, "empty_range")
     rows = answers.by_chance(connection, criteria, MOST_IN_STRATA)
     return list(in_strata(rows, query.decision, query.outcome))
 
@@ -319,24 +318,9 @@ def _reports(connection: Connection, decision_id: str) -> dict[str, wire.Feedbac
 
 
 def _to_wire(row: ShortRow, observed: dict[str, Any]) -> wire.LoggedDecision:
-    return wire.LoggedDecision(
-        id=row.id,
-        created_at=row.created_at,
-        model=row.model,
-        version=row.version,
-        total_ms=row.total_ms,
-        decisions={
-            name: wire.LoggedResult(
-                kind=result.kind,
-                top=result.top,
-                p_top=result.p_top,
-                action=result.action,
-                abstained=did_abstain(result.action, result.top),
-                feedback=observed.get(name),
-            )
-            for name, result in _results.decode(row.results).items()
-        },
-    )
+    results = _results.decode(row.results).items()
+    decisions = {name: logged_result(result, observed.get(name)) for name, result in results}
+    return filled(wire.LoggedDecision, row, decisions=decisions, text="")
 
 
 def _matches(logged: wire.LoggedDecision, query: wire.DecisionLogQuery) -> bool:
@@ -416,18 +400,15 @@ def _check_window(
 ) -> None:
     if until <= since:
         name = "since" if query.until is None else "until"
-        raise InvalidRequestError(
-            violations=[_violation(name, "until is not after since; give a later time.")]
-        )
+        message = "until is not after since; give a later time."
+        raise InvalidRequestError.at(("query", name), message, "empty_range")
     n = math.ceil(until / query.bucket_s) - math.floor(since / query.bucket_s)
     if n > most:
         message = (
             f"bucket_s makes {n} buckets of the window, and {most} are allowed; give a "
             "larger one or a shorter window."
         )
-        raise InvalidRequestError(
-            violations=[Violation(("query", "bucket_s"), message, "too_many_buckets")]
-        )
+        raise InvalidRequestError.at(("query", "bucket_s"), message, "too_many_buckets")
 
 
 def _violation(name: str, message: str) -> Violation:

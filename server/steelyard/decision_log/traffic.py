@@ -19,6 +19,7 @@ from steelyard.calibration.bins import N_BINS, FloatArray, bin_totals
 from steelyard.calibration.intervals import proportion_interval
 from steelyard.decision_log import wire
 from steelyard.decisions.wire import ABSTAIN
+from steelyard.wire.filling import filled
 from steelyard.wire.measures import Measure, ReliabilityRow
 
 #: The most groups of a summary; the smaller ones are counted.
@@ -202,6 +203,12 @@ def did_abstain(action: str, top: str) -> bool:
     """Return whether a decision abstained."""
     # One dialect of requests allows an outcome of this name; where it is the top, it was chosen.
     return action == ABSTAIN != top
+
+
+def logged_result(result: Any, feedback: Any) -> wire.LoggedResult:
+    """Return a decision of a stored answer with what came true of it."""
+    abstained = did_abstain(result.action, result.top)
+    return filled(wire.LoggedResult, result, abstained=abstained, feedback=feedback)
 
 
 def share(n_successes: int, n: int) -> Measure | None:

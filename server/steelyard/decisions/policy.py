@@ -14,7 +14,7 @@ from itertools import chain, repeat
 from typing import Any, overload
 
 from steelyard.decisions.wire import ABSTAIN, MAX_ACTIONS
-from steelyard.wire.violations import Path, Violations, show
+from steelyard.wire.violations import Path, Violations, refusal, show
 
 #: The older spelling's fields.
 SEED_FIELDS = ("weights", "costs", "abstain")
@@ -111,13 +111,11 @@ def choose_action(
         costs = [_expected_cost(shares, row) for row in policy.costs]
         if not all(map(math.isfinite, costs)):
             action = policy.actions[[math.isfinite(cost) for cost in costs].index(False)]
-            violations = Violations()
-            violations.add(
+            raise refusal(
                 (*policy.costs_path, action),
                 "has an expected cost too large for a number; scale the costs down.",
                 "overflow",
             )
-            violations.raise_if_any()
         cost = min(costs)
         chosen = policy.actions[costs.index(cost)]
         expected_costs = dict(zip(policy.actions, costs, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steelyard.errors.base import MAX_DETAILS, SteelyardError, Violation
+from steelyard.errors.base import MAX_DETAILS, PathStep, SteelyardError, Violation
 from steelyard.errors.kinds import (
     ConflictError,
     TooLargeError,
@@ -64,6 +64,17 @@ class InvalidRequestError(UnprocessableError):
             details = [violation.body() for violation in listed]
         super().__init__(message, details=details, retry_after_s=retry_after_s)
         self.violations = listed
+
+    @classmethod
+    def at(cls, path: Sequence[PathStep], message: str, type_: str) -> InvalidRequestError:
+        """Return the refusal of one place.
+
+        >>> InvalidRequestError.at(
+        ...     ("query", "limit"), "limit is 0; give 1.", "out_of_range"
+        ... ).message
+        'limit is 0; give 1.'
+        """
+        return cls(violations=[Violation(tuple(path), message, type_)])
 
 
 class NotFoundError(SteelyardError, LookupError):

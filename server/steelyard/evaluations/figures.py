@@ -394,9 +394,7 @@ def _chosen(scored: _Scored, query: queries_wire.RecordFilter) -> BoolArray:
         if values is None:
             known = ", ".join(sorted(scored.slices))
             message = f"slice_by is {show(query.slice_by)}; the properties here are {known}."
-            raise errors.InvalidRequestError(
-                violations=[errors.Violation(("query", "slice_by"), message, "not_allowed")]
-            )
+            raise errors.InvalidRequestError.at(("query", "slice_by"), message, "not_allowed")
         chosen &= np.array([value == query.slice for value in values], dtype=bool)
     if query.context_sha256:
         chosen &= np.isin(records.contexts.astype(np.str_), query.context_sha256)

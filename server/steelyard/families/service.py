@@ -305,26 +305,18 @@ class FamilyService:
         if not base.is_connected:
             return
         if base.is_route:
-            raise errors.InvalidRequestError(
-                violations=[
-                    errors.Violation(
-                        (*BODY, "from"),
-                        f"from is {name!r}, a route, which has no answers of its own to train on; "
-                        "start from one of its models.",
-                        "not_allowed",
-                    )
-                ]
+            raise errors.InvalidRequestError.at(
+                (*BODY, "from"),
+                f"from is {name!r}, a route, which has no answers of its own to train on; "
+                "start from one of its models.",
+                "not_allowed",
             )
         if given is not None and given.lora_rank:
-            raise errors.InvalidRequestError(
-                violations=[
-                    errors.Violation(
-                        (*BODY, "hyperparameters", "lora_rank"),
-                        f"lora_rank is {given.lora_rank}, and {name} answers on another server, where "
-                        "it cannot be adapted; leave lora_rank out: heads are trained on its answers.",
-                        "not_allowed",
-                    )
-                ]
+            raise errors.InvalidRequestError.at(
+                (*BODY, "hyperparameters", "lora_rank"),
+                f"lora_rank is {given.lora_rank}, and {name} answers on another server, where "
+                "it cannot be adapted; leave lora_rank out: heads are trained on its answers.",
+                "not_allowed",
             )
         if not base.can_answer:
             raise errors.EngineUnavailableError(

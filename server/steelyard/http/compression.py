@@ -6,7 +6,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 
-from steelyard.errors import InvalidRequestError, UnsupportedEncodingError, Violation
+from steelyard.errors import InvalidRequestError, UnsupportedEncodingError
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -84,6 +84,4 @@ _DECODERS: dict[str, Callable[[bytes, int], Iterator[bytes]]] = {"gzip": _gunzip
 
 def _unreadable(coding: str) -> InvalidRequestError:
     message = f"The body is not whole {coding}; compress it anew, or send it uncompressed."
-    return InvalidRequestError(
-        violations=[Violation(("header", "Content-Encoding"), message, "bad_encoding")]
-    )
+    return InvalidRequestError.at(("header", "Content-Encoding"), message, "bad_encoding")

@@ -23,7 +23,7 @@ from sanic.response import BaseHTTPResponse
 
 from steelyard import tracing
 from steelyard.caller import LOCAL_ACCOUNT
-from steelyard.errors import EngineUnavailableError, InvalidRequestError, NotFoundError, Violation
+from steelyard.errors import EngineUnavailableError, InvalidRequestError, NotFoundError
 from steelyard.http import access, logs
 from steelyard.http.bodies import answer_response, discard_body, read_json_bytes
 from steelyard.http.browsers import Browser, add_cookie
@@ -171,15 +171,11 @@ def check_idempotency_key(value: str) -> str:
     """Return the value of an ``Idempotency-Key`` header, or refuse it."""
     if 1 <= len(value) <= _MAX_KEY and value.isascii() and value.isprintable() and " " not in value:
         return value
-    raise InvalidRequestError(
-        violations=[
-            Violation(
-                ("header", "Idempotency-Key"),
-                "Idempotency-Key is not 1 to 255 visible ASCII characters without spaces; a UUID "
-                "is a good key.",
-                "invalid_key",
-            )
-        ]
+    raise InvalidRequestError.at(
+        ("header", "Idempotency-Key"),
+        "Idempotency-Key is not 1 to 255 visible ASCII characters without spaces; a UUID "
+        "is a good key.",
+        "invalid_key",
     )
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row
 
 from steelyard.caller import Caller
 from steelyard.datasets.store import dataset_names
-from steelyard.errors import InvalidRequestError, Violation
+from steelyard.errors import InvalidRequestError
 from steelyard.house import House
 from steelyard.job_frame.queue import JobQueue
 from steelyard.storage.pages import unknown_cursor
@@ -58,9 +58,7 @@ def _of_kinds(queues: list[_Queue], kinds: list[str]) -> list[_Queue]:
     for kind in kinds:
         if kind not in known:
             message = f"kind is {kind!r}; jobs are {', '.join(known)}."
-            raise InvalidRequestError(
-                violations=[Violation(("query", "kind"), message, "not_allowed")]
-            )
+            raise InvalidRequestError.at(("query", "kind"), message, "not_allowed")
     return [queue for kind, queue in known.items() if not kinds or kind in kinds]
 
 

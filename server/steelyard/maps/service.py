@@ -209,9 +209,7 @@ class DatasetMaps(JobQueue[wire.DatasetMap, wire.MapPage]):
 def _check_evaluation(evaluation: Row[Any], row: Row[Any]) -> None:
     if evaluation.dataset_id != row.dataset_id:
         message = f"evaluation is one of {evaluation.dataset_id}; name one of {row.dataset_id}."
-        raise errors.InvalidRequestError(
-            violations=[errors.Violation(("query", "evaluation"), message, "not_allowed")]
-        )
+        raise errors.InvalidRequestError.at(("query", "evaluation"), message, "not_allowed")
     if evaluation.status != "succeeded":
         raise errors.EvaluationNotReadyError(
             f"The evaluation is {evaluation.status}; its answers are there once it has succeeded."

@@ -355,9 +355,7 @@ class JudgeSetup:
 
 
 def _refused_route(message: str, code: str) -> errors.InvalidRequestError:
-    return errors.InvalidRequestError(
-        violations=[errors.Violation((*BODY, "route"), f"route {message}", code)]
-    )
+    return errors.InvalidRequestError.at((*BODY, "route"), f"route {message}", code)
 
 
 def _entry(name: str) -> CatalogueEntry | ReaderEntry:

@@ -13,7 +13,7 @@ from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
 from steelyard.decisions.validation import read_request
 from steelyard.decisions.wire import DecideResponse
-from steelyard.errors import InvalidRequestError, ModelUnavailableError, NotFoundError, Violation
+from steelyard.errors import InvalidRequestError, ModelUnavailableError, NotFoundError
 from steelyard.models import route_wire
 from steelyard.models.setup_run import Outcome, SetupRun, each_side, rows_of_side
 from steelyard.models.setups import LastSetups, ModelSetups
@@ -27,7 +27,7 @@ from steelyard.serving.routed.observing import observe
 from steelyard.serving.routed.report import check_held_out, report_on
 from steelyard.serving.routed.walking import Side
 from steelyard.settings import InvalidSettingError
-from steelyard.wire.violations import BODY
+from steelyard.wire.violations import BODY, refusal
 
 #: Seconds for an answer: a judge that is loaded first takes that long.
 _TIMEOUT_S = 120.0
@@ -110,12 +110,14 @@ class RouteSetup:
         try:
             check_name(name)
         except InvalidSettingError as error:
-            raise _refused("name", str(error), "invalid") from error
+            raise refusal((*BODY, "name"), str(error), "invalid") from error
         if name in declared.routes:
             if not request.replace:
-                raise _refused("name", "is a route already; replace it, or choose another.", "used")
+                raise refusal(
+                    (*BODY, "name"), "is a route already; replace it, or choose another.", "used"
+                )
         elif name in declared.models or self._models.find(name) is not None:
-            raise _refused("name", "is the name of a model; choose another.", "used")
+            raise refusal((*BODY, "name"), "is the name of a model; choose another.", "used")
 
 
 def _describe(name: str, route: DeclaredRoute | None, last: LastSetups) -> route_wire.ModelRoute:
@@ -138,25 +140,29 @@ def _describe(name: str, route: DeclaredRoute | None, last: LastSetups) -> route
 def _hosted_models(registry: ModelRegistry, names: list[str]) -> list[HostedModel]:
     """Return the models of a request in its order; refuse models that a route cannot ask."""
     if len(set(names)) < len(names):
-        raise _refused("models", "names a model twice; name each once.", "repeated")
+        raise refusal((*BODY, "models"), "names a model twice; name each once.", "repeated")
     listed = [registry.find(name) for name in names]
     models = [model for model in listed if model is not None and not model.is_route]
     if len(models) < len(listed):
         known = [model.name for model in registry.hosted if not model.is_route]
         message = f"names what is no base or connected model; there are {', '.join(known)}."
-        raise _refused("models", message, "unknown_model")
+        raise refusal((*BODY, "models"), message, "unknown_model")
     return models
 
 
 def _check_value(request: route_wire.FitRoute, prices: Mapping[str, int]) -> None:
     """Refuse a bound that says nothing."""
     if request.bound == "accuracy" and not 0 < request.value < 1:
-        raise _refused("value", "is no accuracy; give a number between 0 and 1.", "out_of_range")
+        raise refusal(
+            (*BODY, "value"), "is no accuracy; give a number between 0 and 1.", "out_of_range"
+        )
     if request.bound == "share" and request.value > 1:
-        raise _refused("value", "is more than all; give a share from 0 to 1.", "out_of_range")
+        raise refusal(
+            (*BODY, "value"), "is more than all; give a share from 0 to 1.", "out_of_range"
+        )
     if request.bound == "price" and not any(prices.values()):
         message = "bounds a price, and none of the models has one; bound accuracy or share."
-        raise _refused("bound", message, "no_price")
+        raise refusal((*BODY, "bound"), message, "no_price")
 
 
 def _observe(
@@ -222,7 +228,3 @@ def _choose(
         failures=dict(failures),
     )
     return route, fit
-
-
-def _refused(field: str, message: str, code: str) -> InvalidRequestError:
-    return InvalidRequestError(violations=[Violation((*BODY, field), f"{field} {message}", code)])

@@ -68,7 +68,7 @@ def read_file_as(shape: type[_File], text: str) -> _File:
         fields = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message = f"The file is not TOML: {error}. Correct it there."
-        raise InvalidRequestError(violations=[Violation(("file",), message, "not_toml")]) from None
+        raise InvalidRequestError.at(("file",), message, "not_toml") from None
     file = read_content({**fields, "decisions": _each(fields.get("decisions"), None)}, shape)
     ids = [decision.id for decision in file.decisions]
     violations = [

@@ -159,9 +159,7 @@ class Members:
             members.MEMBERS.delete(connection, there.id)
         if len(members.all_members(connection, account_id)) >= MAX_MEMBERS:
             message = f"The account has {MAX_MEMBERS} members and invitations; remove one first."
-            raise errors.InvalidRequestError(
-                violations=[errors.Violation((*BODY, "email"), message, "too_many")]
-            )
+            raise errors.InvalidRequestError.at((*BODY, "email"), message, "too_many")
         return members.insert_member(
             connection,
             account_id,

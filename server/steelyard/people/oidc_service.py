@@ -104,6 +104,4 @@ class OidcSignIns:
                 "(STEELYARD_HOSTS), or give the page /oidc of a workbench; list one on loopback that "
                 "is not beside this server in the setting workbenches (STEELYARD_WORKBENCHES)."
             )
-            raise errors.InvalidRequestError(
-                violations=[errors.Violation((*BODY, "redirect_uri"), message, "not_allowed")]
-            )
+            raise errors.InvalidRequestError.at((*BODY, "redirect_uri"), message, "not_allowed")

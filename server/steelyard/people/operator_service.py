@@ -14,7 +14,7 @@ from steelyard.accounts.service import AccountService
 from steelyard.billing.service import PurchaseService
 from steelyard.billing.wire import Purchase
 from steelyard.caller import LOCAL_ACCOUNT
-from steelyard.errors import InvalidRequestError, Violation
+from steelyard.errors import InvalidRequestError
 from steelyard.ledger.money import InvalidAmountError, from_usd, to_usd
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
@@ -23,6 +23,7 @@ from steelyard.people import store as rows
 from steelyard.people.session_service import session_of
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State
+from steelyard.wire.filling import filled
 from steelyard.wire.violations import BODY
 
 
@@ -60,9 +61,7 @@ class Operator:
             amount = from_usd(request.amount_usd)
         except InvalidAmountError as error:
             message = f"amount_usd cannot be used: {error}"
-            raise InvalidRequestError(
-                violations=[Violation((*BODY, "amount_usd"), message, "invalid_amount")]
-            ) from None
+            raise InvalidRequestError.at((*BODY, "amount_usd"), message, "invalid_amount") from None
 
         def work(connection: Connection) -> operator_wire.AccountEntry:
             entry = self._accounts.credit(connection, account_id, amount)
@@ -99,12 +98,10 @@ class Operator:
         """Return the models that answer elsewhere, and how they are."""
         return operator_wire.ConnectedModelList(
             data=[
-                operator_wire.ConnectedModel(
-                    name=model.name,
-                    engine=model.engine,
+                filled(
+                    operator_wire.ConnectedModel,
+                    model,
                     is_available=model.can_answer,
-                    is_calibrated=model.is_calibrated,
-                    is_teacher=model.is_teacher,
                     n_waiting=model.queue.n_waiting,
                 )
                 for model in self._models.hosted

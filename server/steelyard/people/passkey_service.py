@@ -184,9 +184,7 @@ class Passkeys:
                 "The browser gave no passkey that can be kept here: it is of another page, is here "
                 "already, or its dialog was open for too long; add it anew."
             )
-            raise errors.InvalidRequestError(
-                violations=[errors.Violation((*BODY, "credential"), message, "invalid")]
-            )
+            raise errors.InvalidRequestError.at((*BODY, "credential"), message, "invalid")
         return added
 
     async def list(self, caller: Caller) -> wire.PasskeyList:
@@ -239,9 +237,7 @@ class Passkeys:
             )
         else:
             return host
-        raise errors.InvalidRequestError(
-            violations=[errors.Violation((*BODY, "origin"), message, "not_allowed")]
-        )
+        raise errors.InvalidRequestError.at((*BODY, "origin"), message, "not_allowed")
 
 
 def _new_challenge() -> str:

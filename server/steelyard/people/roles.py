@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, get_args
 
-from steelyard.errors import InvalidRequestError, Violation
+from steelyard.errors import InvalidRequestError
 from steelyard.wire.violations import BODY
 
 Role = Literal["owner", "developer", "billing", "reviewer"]
@@ -25,7 +25,7 @@ def read_address(text: str) -> str:
     address = text.strip().lower()
     if not is_address(address):
         message = "That is not an e-mail address; write it as name@example.org, in ASCII."
-        raise InvalidRequestError(violations=[Violation((*BODY, "email"), message, "invalid")])
+        raise InvalidRequestError.at((*BODY, "email"), message, "invalid")
     return address
 
 

@@ -13,13 +13,14 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, cast, func, select
 
 from steelyard.accounts.store import key_names
 from steelyard.caller import Caller
-from steelyard.errors import InvalidRequestError, Violation
+from steelyard.errors import InvalidRequestError
 from steelyard.families.tables import families
 from steelyard.ledger.money import to_usd
 from steelyard.ledger.tables import ledger_entries
 from steelyard.operations.tables import operations
 from steelyard.people.wire import Usage, UsageLine, UsageQuery
 from steelyard.storage import State
+from steelyard.wire.filling import filled
 
 _DAY_S = 86_400
 #: Days of one answer, and how many it has when nothing is said.
@@ -153,12 +154,10 @@ def _bounded(lines: list[_Sum]) -> list[_Sum]:
 
 
 def _to_wire(line: _Sum, labels: dict[str, str]) -> UsageLine:
-    return UsageLine(
-        name=line.name,
+    return filled(
+        UsageLine,
+        line,
         label=labels.get(line.name or "", line.name),
-        calls=line.calls,
-        tokens=line.tokens,
-        decisions=line.decisions,
         cost_usd=to_usd(line.cost_nano),
     )
 
@@ -166,13 +165,9 @@ def _to_wire(line: _Sum, labels: dict[str, str]) -> UsageLine:
 def _check(query: UsageQuery, since: float, until: float) -> None:
     name = "since" if query.until is None else "until"
     if until <= since:
-        raise InvalidRequestError(
-            violations=[
-                Violation(
-                    ("query", name), "until is not after since; give a later time.", "empty_range"
-                )
-            ]
+        raise InvalidRequestError.at(
+            ("query", name), "until is not after since; give a later time.", "empty_range"
         )
     if until - since > MAX_DAYS * _DAY_S:
         message = f"The span has more than {MAX_DAYS} days; give a shorter one."
-        raise InvalidRequestError(violations=[Violation(("query", name), message, "too_long")])
+        raise InvalidRequestError.at(("query", name), message, "too_long")

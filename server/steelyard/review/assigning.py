@@ -30,7 +30,7 @@ from steelyard.review.rows import Chosen, DraftRows, is_open
 from steelyard.review.serializers import lock_draft, require_open
 from steelyard.review.service import DraftService, OpenDraft
 from steelyard.storage import State
-from steelyard.wire.violations import BODY, Violations, show
+from steelyard.wire.violations import BODY, Violations, refusal, show
 
 #: The most rows of a draft that two label apart, and the most entries that assign rows in it.
 MAX_BLIND, MAX_ENTRIES = 10_000, 2_000
@@ -92,11 +92,9 @@ class DraftAssignments:
         if to is not None:
             [to] = await self._read_names(write.caller, [(("to",), to)])
         if to == request.from_:
-            violations = Violations()
-            violations.add(
+            raise refusal(
                 (*BODY, "to"), "has them already; name another, or leave it out.", "refused"
             )
-            violations.raise_if_any()
         for _ in range(_TRIES):
             try:
                 work = await asyncio.to_thread(
@@ -181,14 +179,12 @@ class DraftAssignments:
         n_matching = len(chosen.places)
         free = np.sort(chosen.places[chosen.is_free[chosen.places]])
         if len(free) == 0:
-            violations = Violations()
-            violations.add(
+            raise refusal(
                 (*BODY, "filter"),
                 f"leaves nothing to assign: of the {n_matching} matching rows every one is decided "
                 "or assigned already; choose others.",
                 "empty",
             )
-            violations.raise_if_any()
         # By the draft and by how often rows were assigned: a try again draws the same.
         seed = [chosen.n_duties, int.from_bytes(draft_id.encode()[-16:], "big")]
         drawn = np.random.default_rng(seed).permutation(free)[: request.limit]
@@ -256,14 +252,12 @@ def _check_unmoved(connection: Connection, draft_id: str, chosen: Chosen, places
 def check_blind(n_blind: int, n_before: int) -> None:
     """Refuse more rows that several label apart than a draft may have."""
     if n_blind and n_before + n_blind > MAX_BLIND:
-        violations = Violations()
-        violations.add(
+        raise refusal(
             (*BODY, "overlap"),
             f"has two reviewers label {n_blind} rows apart, beside {n_before} of before; a draft has "
             f"at most {MAX_BLIND} such rows. Give a smaller share.",
             "too_many",
         )
-        violations.raise_if_any()
 
 
 def check_entries(n: int) -> None:

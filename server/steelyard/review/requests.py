@@ -22,7 +22,7 @@ from steelyard.wire.decoding import convert
 from steelyard.wire.payloads import open_payload, read_payload
 from steelyard.wire.queries import MAX_NUMBER
 from steelyard.wire.schemas import SINGLE_LINE
-from steelyard.wire.violations import BODY, Violations
+from steelyard.wire.violations import BODY, Violations, refusal
 
 _Text = Annotated[str, Meta(min_length=1, max_length=256)]
 _Name = Annotated[str, Meta(min_length=1, max_length=wire.MAX_REVIEWER, pattern=SINGLE_LINE)]
@@ -196,14 +196,12 @@ def read_undo(payload: object) -> wire.UndoEdit:
     request = read_payload(payload, wire.UndoEdit)
     first, last = request.first, request.last
     if first is not None and (last is None or not first <= last < first + wire.MAX_EDITS):
-        violations = Violations()
-        violations.add(
+        raise refusal(
             (*BODY, "first"),
             f"must be at most `last`, and fewer than {wire.MAX_EDITS} before it; give both, as the "
             "receipt of one call of edits has them.",
             "conflict",
         )
-        violations.raise_if_any()
     return request
 
 

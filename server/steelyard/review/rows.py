@@ -201,10 +201,8 @@ class DraftRows:
                 details=[{"matching": len(places), "expected": request.expected}],
             )
         if len(places) == 0:
-            raise errors.InvalidRequestError(
-                violations=[
-                    errors.Violation((*BODY, "filter"), "No row matches; choose others.", "empty")
-                ]
+            raise errors.InvalidRequestError.at(
+                (*BODY, "filter"), "No row matches; choose others.", "empty"
             )
         body, same = self._body_of(draft, request, places)
         listed = places[: wire.MAX_LISTED_ROWS].tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.decisions.validation import ValidRequest
-from steelyard.errors import ContextTooLongError, InvalidRequestError, NotFoundError, Violation
+from steelyard.errors import ContextTooLongError, InvalidRequestError, NotFoundError
 
 
 def too_long(request: ValidRequest, n_tokens: str, most: int) -> ContextTooLongError:
@@ -28,4 +28,4 @@ def not_in_playground(name: str, known: Sequence[str]) -> InvalidRequestError:
     """Return the playground's refusal of a name that no base model has."""
     models = ", ".join(known)
     message = f"model is {name!r}; the playground answers with base models alone: {models}."
-    return InvalidRequestError(violations=[Violation(("body", "model"), message, "not_allowed")])
+    return InvalidRequestError.at(("body", "model"), message, "not_allowed")

@@ -21,7 +21,7 @@ from steelyard.asking.rows import ask_each
 from steelyard.asking.window import RowResult
 from steelyard.caller import Caller
 from steelyard.decision_log.store import feedback_of_answers
-from steelyard.errors import InvalidRequestError, SteelyardError, Violation
+from steelyard.errors import SteelyardError
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.families.lineage.references import find_family
 from steelyard.families.lineage_store import LineageStore
@@ -36,7 +36,7 @@ from steelyard.shadows import wire
 from steelyard.shadows.comparing import Pair, Top, compare, is_chosen
 from steelyard.storage import State
 from steelyard.wire.decoding import decoder_of
-from steelyard.wire.violations import BODY
+from steelyard.wire.violations import BODY, refusal
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +76,9 @@ class Shadows:
         caller = write.caller
         await self._find_family(caller, family)
         if request.model == family:
-            raise _refused("model", f"is {family} itself; name another model.", "not_allowed")
+            raise refusal(
+                (*BODY, "model"), f"is {family} itself; name another model.", "not_allowed"
+            )
         model = await self._models.find(caller, request.model)
         hosted = self._registry.find(request.model)
         if (
@@ -86,8 +88,8 @@ class Shadows:
             and not caller.is_operator
         ):
             # Requests of a shadow are free.
-            raise _refused(
-                "model",
+            raise refusal(
+                (*BODY, "model"),
                 f"is {request.model}, which costs whoever runs the server; ask them to set the shadow.",
                 "not_allowed",
             )
@@ -160,12 +162,8 @@ class Shadows:
         until = self._now() if query.until is None else query.until
         since = until - _WINDOW_S if query.since is None else query.since
         if until <= since:
-            raise InvalidRequestError(
-                violations=[
-                    Violation(
-                        ("query", "until"), "is not after since; give a later time.", "empty_range"
-                    )
-                ]
+            raise refusal(
+                ("query", "until"), "is not after since; give a later time.", "empty_range"
             )
 
         def read(connection: Connection) -> wire.ShadowReport:
@@ -254,7 +252,3 @@ def _to_wire(shadow: Row[Any]) -> wire.Shadow:
     return wire.Shadow(
         family=shadow.family, model=shadow.model, share=shadow.share, since=shadow.since
     )
-
-
-def _refused(field: str, message: str, code: str) -> InvalidRequestError:
-    return InvalidRequestError(violations=[Violation((*BODY, field), message, code)])

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, or_, select
 
-from steelyard.errors import InvalidRequestError, Violation
+from steelyard.errors import InvalidRequestError
 
 #: The most items of a page, and how many one has when nothing is said.
 MAX_PAGE = 200
@@ -87,4 +87,4 @@ def unknown_cursor() -> InvalidRequestError:
 
 
 def _refusal(name: str, message: str, type_: str) -> InvalidRequestError:
-    return InvalidRequestError(violations=[Violation(("query", name), message, type_)])
+    return InvalidRequestError.at(("query", name), message, type_)

@@ -186,9 +186,7 @@ class Webhooks:
             read_target(url, self._allowed)
         except RefusedTargetError as error:
             path = (*BODY, "url")
-            raise errors.InvalidRequestError(
-                violations=[errors.Violation(path, str(error), "refused_url")]
-            ) from None
+            raise errors.InvalidRequestError.at(path, str(error), "refused_url") from None
 
 
 def _find(connection: Connection, account_id: str, webhook_id: str) -> Row[Any]:

@@ -13,7 +13,7 @@ import re
 import sys
 from typing import Any, NoReturn
 
-from steelyard.errors import InvalidRequestError, Violation
+from steelyard.errors import InvalidRequestError
 from steelyard.wire.violations import BODY, Path, Violations, has_lone_surrogate, show
 
 #: The most arrays and objects that may hold one another, the body's own object included.
@@ -195,6 +195,4 @@ def _refuse_depth() -> NoReturn:
 
 
 def _refuse(predicate: str, type_: str) -> NoReturn:
-    raise InvalidRequestError(
-        violations=[Violation(BODY, f"The request body {predicate}", type_)]
-    ) from None
+    raise InvalidRequestError.at(BODY, f"The request body {predicate}", type_) from None

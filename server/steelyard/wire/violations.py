@@ -77,6 +77,17 @@ class Violations:
             raise InvalidRequestError(violations=self.listed, n_unlisted=self.n_unlisted)
 
 
+def refusal(path: Path, predicate: str, type_: str) -> InvalidRequestError:
+    """Return the error of one violation, whose message is the path in words, then the predicate.
+
+    >>> refusal(("query", "limit"), "is 0; give 1 or more.", "out_of_range").message
+    'limit is 0; give 1 or more.'
+    """
+    violations = Violations()
+    violations.add(path, predicate, type_)
+    return InvalidRequestError(violations=violations.listed)
+
+
 def label(path: Path) -> str:
     """Return a path in words.
 

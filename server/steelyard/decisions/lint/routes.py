@@ -6,7 +6,7 @@ from steelyard.decisions.lint.service import find_warnings
 from steelyard.decisions.lint.wire import LintResponse
 from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import DecideRequest
-from steelyard.errors import InvalidRequestError, Violation
+from steelyard.errors import InvalidRequestError
 from steelyard.http.routing import Access, Call, row
 from steelyard.wire.payloads import work_on
 
@@ -23,9 +23,7 @@ async def post_lint(call: Call) -> LintResponse:
             f"decisions have {n_outcomes} outcomes in all, and {MAX_OUTCOMES} are linted at once; "
             "send them in several requests, or use `steelyard lint`."
         )
-        raise InvalidRequestError(
-            violations=[Violation(("body", "decisions"), message, "too_long")]
-        )
+        raise InvalidRequestError.at(("body", "decisions"), message, "too_long")
     return LintResponse(warnings=await work_on(find_warnings, request, is_long=request.is_long))
 
 

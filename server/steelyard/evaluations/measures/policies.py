@@ -31,7 +31,7 @@ from steelyard.evaluations.queries_wire import MAX_COST
 from steelyard.evaluations.wire import ActionShare, CostCurve, PolicyReport
 from steelyard.proof.differences import Bootstrap, sum_by_context
 from steelyard.wire.measures import Measure
-from steelyard.wire.violations import BODY, Path, Violations, show
+from steelyard.wire.violations import BODY, Path, Violations, refusal, show
 
 #: What a policy does that does not act; no action may have its name.
 ABSTAIN = "abstain"
@@ -120,9 +120,7 @@ def policy_report(
         When costs are given and the records have rewards.
     """
     if abstain_below is not None and not 0 <= abstain_below <= 1:
-        violations = Violations()
-        violations.add((*BODY, "abstain_below"), "must be from 0 to 1.", "out_of_range")
-        violations.raise_if_any()
+        raise refusal((*BODY, "abstain_below"), "must be from 0 to 1.", "out_of_range")
     rows = rows_of_decision(records, decision_id)
     decision_measures = (measure_records(records) if measures is None else measures).take(rows)
     did = (decision_measures.p_top >= (abstain_below or 0.0)).astype(np.float64)

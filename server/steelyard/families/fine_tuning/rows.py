@@ -49,6 +49,7 @@ from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.trainer.lora import TUNING_BATCH, TUNING_LEARNING_RATE, lacking_for_lora
 from steelyard.trainer.task import Group, TaskRow
+from steelyard.wire.filling import filled
 from steelyard.wire.methods import Method
 from steelyard.wire.origins import origins_of
 from steelyard.wire.violations import BODY, show
@@ -148,15 +149,11 @@ class TuningRows:
         if given.lora_rank is None:
             return
         if given.heads == "words":
-            raise errors.InvalidRequestError(
-                violations=[
-                    errors.Violation(
-                        (*BODY, "hyperparameters", "lora_rank"),
-                        f"lora_rank is {given.lora_rank}, and heads that read words alone read no "
-                        "encoder; leave one of the two out.",
-                        "not_allowed",
-                    )
-                ]
+            raise errors.InvalidRequestError.at(
+                (*BODY, "hyperparameters", "lora_rank"),
+                f"lora_rank is {given.lora_rank}, and heads that read words alone read no "
+                "encoder; leave one of the two out.",
+                "not_allowed",
             )
         if (lacking := self._lacking_for_lora()) is not None:
             raise errors.TrainingUnavailableError(lacking)
@@ -206,12 +203,10 @@ class TuningRows:
                 tokens[places].tolist(), resolved.steps, TUNING_BATCH
             ),
         )
-        return TuningPlan(
-            base=basis.base,
-            is_move=basis.is_move,
-            dataset_id=basis.dataset_id,
+        return filled(
+            TuningPlan,
+            basis,
             dataset_version=manifest.version,
-            method=basis.method,
             hyperparameters=resolved,
             split=split,
             lineage=lineage,

@@ -183,9 +183,7 @@ class FineTuneJobs(JobQueue[Job, JobPage]):
             return _no_records(group, offset, limit)
         if group not in groups:
             message = f"group is {group!r}; the fine-tune has {', '.join(groups)}."
-            raise errors.InvalidRequestError(
-                violations=[errors.Violation(("query", "group"), message, "not_allowed")]
-            )
+            raise errors.InvalidRequestError.at(("query", "group"), message, "not_allowed")
         scored = self._scored_of(sha256, method, group)
         total = len(scored.records)
         data = job_records(scored.records, scored.measures, start=offset, stop=offset + limit)
