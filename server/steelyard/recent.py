@@ -16,7 +16,8 @@ class Recent(Generic[Key, Value]):
 
     ``most``: the bound on the sum of the sizes. ``size_of`` returns the size of an entry; 1 for
     each by default. ``most_entries``: a bound on their number beside it. ``stores_any`` says
-    whether the newest entry stays, however large it is.
+    whether the newest entry stays, however large it is. ``on_evicted`` is called with each value
+    that has to go.
     """
 
     def __init__(
@@ -26,9 +27,11 @@ class Recent(Generic[Key, Value]):
         *,
         most_entries: int | None = None,
         stores_any: bool = False,
+        on_evicted: Callable[[Value], object] = lambda _: None,
     ) -> None:
         self._most, self._size_of = most, size_of
         self._most_entries, self._least_entries = most_entries, int(stores_any)
+        self._on_evicted = on_evicted
         self._values: OrderedDict[Key, Value] = OrderedDict()
         self._lock = threading.Lock()
         #: The sum of the sizes, and how many entries had to go.
@@ -104,5 +107,7 @@ class Recent(Generic[Key, Value]):
             self.size > self._most
             or (self._most_entries is not None and len(self._values) > self._most_entries)
         ):
-            self.size -= self._size_of(*self._values.popitem(last=False))
+            key, value = self._values.popitem(last=False)
+            self.size -= self._size_of(key, value)
             self.evictions += 1
+            self._on_evicted(value)

@@ -19,6 +19,7 @@ from steelyard.jobs.store import PendingJob
 from steelyard.model_use import ModelUse
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.filling import filled
 
 #: Seconds after which an idle run is given up.
 STORED_S = 7 * 24 * 3600.0
@@ -97,14 +98,12 @@ def pending(connection: Connection) -> list[PendingJob]:
         bulk_runs, of_run
     )
     return [
-        PendingJob(
+        filled(
+            PendingJob,
+            row,
             id=row.run_id,
-            account_id=row.account_id,
             status="queued" if row.runner is None else "running",
-            created_at=row.created_at,
             generation=1,
-            attempt=row.attempt,
-            runner=row.runner,
             partition=row.number,
         )
         for query in (

@@ -108,35 +108,22 @@ def lower_evidence(
     return result
 
 
-def mean_bets(values: ArrayLike, low: float, high: float) -> FloatArray:
-    """Return the log wealth of each bet on values from 0 to 1, of shape (..., N_BETS).
-
-    The first half bets that the mean is above ``high``, the second that it is below ``low``.
-    """
-    stakes, bounds = _bets_against(low, high)
-    x = np.minimum(np.maximum(np.asarray(values, dtype=np.float64), 0), 1)[..., None]
-    bets: FloatArray = np.log1p(stakes * (x - bounds))
-    return bets
-
-
 def bets_on(value: float, low: float, high: float) -> list[float]:
-    """Return ``mean_bets`` of one value, without the cost of arrays."""
+    """Return the log wealth of each bet on a value from 0 to 1: a half that the mean is above ``high``.
+
+    The other half bets that it is below ``low``. Numbers alone, as arrays cost several times as much.
+    """
     value = min(max(value, 0.0), 1.0)
     return [math.log1p(stake * (value - bound)) for stake, bound in _stakes_and_bounds(low, high)]
 
 
 @functools.lru_cache(maxsize=1_024)
 def _stakes_and_bounds(low: float, high: float) -> list[tuple[float, float]]:
-    stakes, bounds = _bets_against(low, high)
-    return list(zip(stakes.tolist(), bounds.tolist(), strict=True))
-
-
-@functools.lru_cache(maxsize=1_024)
-def _bets_against(low: float, high: float) -> tuple[FloatArray, FloatArray]:
     """Return each bet's stake on a value's distance from a bound, and the bound."""
     low, high = min(max(low, 1e-6), 1 - 1e-6), min(max(high, 1e-6), 1 - 1e-6)
     stakes = np.concatenate([_STAKES / high, -_STAKES / (1 - low)])
-    return stakes, np.repeat([high, low], len(_STAKES))
+    bounds = np.repeat([high, low], len(_STAKES))
+    return list(zip(stakes.tolist(), bounds.tolist(), strict=True))
 
 
 def _log_sum(logs: FloatArray) -> FloatArray:
@@ -146,7 +133,7 @@ def _log_sum(logs: FloatArray) -> FloatArray:
 
 
 def mean_evidence(log_bets: ArrayLike, *, side: int = 0) -> FloatArray:
-    """Return the log of the evidence that a mean left its interval, of sums of ``mean_bets``."""
+    """Return the log of the evidence that a mean left its interval, of sums of ``bets_on``."""
     bets = np.asarray(log_bets, dtype=np.float64)
     half = N_BETS // 2
     chosen = {0: bets, 1: bets[..., :half], -1: bets[..., half:]}[side]

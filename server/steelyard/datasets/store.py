@@ -14,6 +14,7 @@ from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import AddedVia, Dataset, InputReceipt, LabelingLineage
 from steelyard.storage.pages import MAX_PAGE, newest_first
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.filling import filled
 
 _decode_manifest = decoder_of(Manifest).decode
 #: What of a dataset is JSON in its row.
@@ -254,11 +255,4 @@ def _dataset(row: Row[Any]) -> DatasetRow:
 
 
 def _version(row: Row[Any]) -> VersionRow:
-    return VersionRow(
-        dataset_id=row.dataset_id,
-        version=row.version,
-        created_at=row.created_at,
-        added_via=row.added_via,
-        added_from=row.added_from,
-        manifest=_decode_manifest(row.manifest),
-    )
+    return filled(VersionRow, row, manifest=_decode_manifest(row.manifest))

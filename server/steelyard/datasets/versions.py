@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from steelyard.datasets.wire import AddedVia, DatasetVersion, DatasetWarning, Partition, Side, Split
+from steelyard.wire.filling import filled
 from steelyard.wire.methods import Method
 
 _FIRST = b"steelyard dataset 1\n"
@@ -89,16 +90,8 @@ class Manifest(Struct, frozen=True, kw_only=True):
         self, created_at: float, added_via: AddedVia, added_from: str | None = None
     ) -> DatasetVersion:
         """Return the version as the wire has it; ``created_at`` is in Unix seconds."""
-        return DatasetVersion(
-            version=self.version,
-            created_at=created_at,
-            sha256=self.sha256,
-            rows=self.rows,
-            added=self.added,
-            contexts=self.contexts,
-            split=self.split,
-            added_via=added_via,
-            added_from=added_from,
+        return filled(
+            DatasetVersion, self, created_at=created_at, added_via=added_via, added_from=added_from
         )
 
 

@@ -34,13 +34,14 @@ def begin(
             retry_after_s=wait_s,
         )
     ends_at = now + limits.CODE_S
-    rows.insert_begun(
+    rows.insert_challenge(
         connection,
         _id_of(kind, secret),
         email=email or "",
         network=network,
+        tries=0,
         at=now,
-        ends_at=ends_at,
+        expires_at=ends_at,
     )
     return ends_at
 

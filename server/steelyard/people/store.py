@@ -79,7 +79,7 @@ def insert_challenge(
     at: float,
     expires_at: float,
 ) -> None:
-    """Write a new challenge."""
+    """Write a new challenge; one without tries is a beginning that no letter is sent for."""
     connection.execute(
         sa.insert(sign_in_challenges).values(
             id=challenge_id,
@@ -88,22 +88,6 @@ def insert_challenge(
             tries_left=tries,
             created_at=at,
             expires_at=expires_at,
-        )
-    )
-
-
-def insert_begun(
-    connection: sa.Connection, begun_id: str, *, email: str, network: str, at: float, ends_at: float
-) -> None:
-    """Write that something was begun that no letter is sent for."""
-    connection.execute(
-        sa.insert(sign_in_challenges).values(
-            id=begun_id,
-            email=email,
-            network=network,
-            tries_left=0,
-            created_at=at,
-            expires_at=ends_at,
         )
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from steelyard.datasets.frames.suspects import METHOD, SuspectTable, find_suspec
 from steelyard.datasets.frames.vectors import MAX_COMPARED, Embed, scorer_of
 from steelyard.datasets.versions import Manifest
 from steelyard.errors import SteelyardError
+from steelyard.recent import Recent
 from steelyard.review.wire import Suspects, SuspectStatus
 from steelyard.storage.frame_store import FrameStore
 
@@ -38,6 +38,11 @@ class _Search:
     done: int = 0
 
 
+def _cancel(search: _Search) -> None:
+    if search.future is not None:
+        search.future.cancel()
+
+
 class SuspectSearch:
     """Finds suspect labels, once for each version."""
 
@@ -48,7 +53,7 @@ class SuspectSearch:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="steelyard-suspects")
         self._stopped = threading.Event()
         self._lock = threading.Lock()
-        self._searches: OrderedDict[str, _Search] = OrderedDict()
+        self._searches: Recent[str, _Search] = Recent(_CACHED_VERSIONS, on_evicted=_cancel)
 
     def look(
         self, manifest: Manifest, *, is_requested: bool
@@ -95,26 +100,15 @@ class SuspectSearch:
 
     def _find(self, manifest: Manifest) -> _Search:
         key = f"{manifest.dataset_id}@{manifest.version}"
-        with self._lock:
-            search = self._searches.get(key)
-            if search is not None:
-                self._searches.move_to_end(key)
-                return search
+        search = self._searches.find(key)
+        if search is not None:
+            return search
         search = _Search(manifest.rows)
         suspects = load_suspects(self._store, manifest, self._scorer)
         if suspects is not None:
             search.future = Future()
             search.future.set_result(suspects)
-        with self._lock:
-            search = self._searches.setdefault(key, search)
-            while len(self._searches) > _CACHED_VERSIONS:
-                self._drop_oldest()
-        return search
-
-    def _drop_oldest(self) -> None:
-        _, dropped = self._searches.popitem(last=False)
-        if dropped.future is not None:
-            dropped.future.cancel()
+        return self._searches.find_or_note(key, search)
 
     def _begin(self, manifest: Manifest, search: _Search) -> None:
         with self._lock:
