@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from steelyard.alarms.budget import Watch
 from steelyard.alarms.golden_wire import GoldenState
 from steelyard.alarms.wire import Alarm, AlarmDetail, AlarmPage, AlarmRules
-from steelyard.client.calls import Call, read, remove, segment, write
+from steelyard.client.calls import Call, write
+from steelyard.client.routes import route
 
-_ALARMS = "/v1/alarms"
 
-
+@route("GET /v1/alarms", AlarmPage)
 def page(
     *,
     state: str | Sequence[str] | None = None,
@@ -20,22 +20,21 @@ def page(
     cursor: str | None = None,
 ) -> Call[AlarmPage]:
     """List alarms, newest first: ``GET /v1/alarms``."""
-    return read(_ALARMS, AlarmPage, state=state, model=model, limit=page_size, cursor=cursor)
 
 
+@route("GET /v1/alarms/{alarm_id}", AlarmDetail)
 def get(alarm_id: str) -> Call[AlarmDetail]:
     """Return an alarm, and how its figure is now: ``GET /v1/alarms/{alarm}``."""
-    return read(f"{_ALARMS}/{segment(alarm_id)}", AlarmDetail)
 
 
+@route("POST /v1/alarms/{alarm_id}/acknowledge", Alarm)
 def acknowledge(alarm_id: str, *, idempotency_key: str | None = None) -> Call[Alarm]:
     """Acknowledge an alarm: ``POST /v1/alarms/{alarm}/acknowledge``."""
-    return write(f"{_ALARMS}/{segment(alarm_id)}/acknowledge", Alarm, {}, key=idempotency_key)
 
 
+@route("GET /v1/alarms/rules", AlarmRules)
 def rules() -> Call[AlarmRules]:
     """Return each model's watched metrics: ``GET /v1/alarms/rules``."""
-    return read(f"{_ALARMS}/rules", AlarmRules)
 
 
 def set_rule(
@@ -78,14 +77,15 @@ def set_rule(
         "reference": reference or None,
         "golden": golden_dataset and {"dataset_id": golden_dataset, "every_hours": every_hours},
     }
-    return write(f"{_ALARMS}/rules", AlarmRules, fields, key=idempotency_key, method="PUT")
+    return write("/v1/alarms/rules", AlarmRules, fields, key=idempotency_key, method="PUT")
 
 
+@route("POST /v1/alarms/golden", GoldenState)
 def check_golden(model: str, *, idempotency_key: str | None = None) -> Call[GoldenState]:
     """Ask a model's golden rows now: ``POST /v1/alarms/golden``; follow it with ``rules``."""
-    return write(f"{_ALARMS}/golden", GoldenState, {"model": model}, key=idempotency_key)
 
 
+@route("DELETE /v1/alarms/rules", AlarmRules)
 def remove_rule(
     model: str | None = None, *, idempotency_key: str | None = None
 ) -> Call[AlarmRules]:
@@ -94,4 +94,3 @@ def remove_rule(
     The general rule holds for its model again. Without a model it is the general rule itself that
     goes: everything is watched as it is by default.
     """
-    return remove(f"{_ALARMS}/rules", AlarmRules, key=idempotency_key, model=model)

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from steelyard.errors import InvalidReferenceError, InvalidRequestError, Violation
+from steelyard.errors import InvalidReferenceError, InvalidRequestError
 from steelyard.wire.json_values import MAX_DEPTH, check_json
 from steelyard.wire.violations import Violations
 
@@ -151,7 +151,7 @@ def new_or_checked_key(key: str | None) -> str:
     if not 1 <= len(key) <= _MAX_KEY or not all("!" <= letter <= "~" for letter in key):
         message = f"Idempotency-Key is not 1 to {_MAX_KEY} visible ASCII characters; give another."
         path = ("header", "Idempotency-Key")
-        raise InvalidRequestError(violations=[Violation(path, message, "invalid_key")])
+        raise InvalidRequestError.at(path, message, "invalid_key")
     return key
 
 

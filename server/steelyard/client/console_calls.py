@@ -17,7 +17,8 @@ from steelyard.billing.wire import (
     TopUp,
 )
 from steelyard.caller import Scope
-from steelyard.client.calls import Call, read, remove, segment, write
+from steelyard.client.calls import Call, read
+from steelyard.client.routes import route
 from steelyard.people.operator_wire import (
     AccountEntry,
     AccountEntryPage,
@@ -48,135 +49,129 @@ from steelyard.people.wire import (
 )
 from steelyard.wire.storing import StoreSetting
 
-_ACCOUNT, _BILLING, _OPERATOR = "/v1/account", "/v1/billing", "/v1/operator"
 
-
+@route("POST /v1/auth/email", Challenge)
 def start(email: str) -> Call[Challenge]:
     """Send a code to an address; the answer is alike for every address: ``POST /v1/auth/email``."""
-    return write("/v1/auth/email", Challenge, {"email": email}, key=None)
 
 
+@route("POST /v1/auth/email/verify", SignedInUser)
 def verify(challenge_id: str, code: str) -> Call[SignedInUser]:
     """Sign in with the code of a letter; the client calls with the session from then on.
 
     ``POST /v1/auth/email/verify``; a client without a session does nothing with the token.
     """
-    fields = {"challenge_id": challenge_id, "code": code}
-    return write("/v1/auth/email/verify", SignedInUser, fields, key=None)
 
 
+@route("GET /v1/auth", SignInWays)
 def ways() -> Call[SignInWays]:
     """Return how people sign in here, beside a code by mail: ``GET /v1/auth``."""
-    return read("/v1/auth", SignInWays)
 
 
+@route("POST /v1/auth/oidc", OidcSignIn)
 def start_oidc(redirect_uri: str) -> Call[OidcSignIn]:
     """Return the identity provider's page to sign in at: ``POST /v1/auth/oidc``.
 
     It leads back to ``redirect_uri`` with a ``code`` and the ``state``, which is kept with the
     browser until then.
     """
-    return write("/v1/auth/oidc", OidcSignIn, {"redirect_uri": redirect_uri}, key=None)
 
 
+@route("POST /v1/auth/oidc/verify", SignedInUser)
 def verify_oidc(state: str, code: str, redirect_uri: str) -> Call[SignedInUser]:
     """Sign in with the identity provider's reply: ``POST /v1/auth/oidc/verify``."""
-    fields = {"state": state, "code": code, "redirect_uri": redirect_uri}
-    return write("/v1/auth/oidc/verify", SignedInUser, fields, key=None)
 
 
+@route("POST /v1/auth/passkey", PasskeyChallenge)
 def start_passkey(origin: str) -> Call[PasskeyChallenge]:
     """Return the challenge for a passkey: ``POST /v1/auth/passkey``.
 
     ``origin`` is ``location.origin`` of the page that asks it.
     """
-    return write("/v1/auth/passkey", PasskeyChallenge, {"origin": origin}, key=None)
 
 
+@route("POST /v1/auth/passkey/verify", SignedInUser)
 def verify_passkey(credential: Mapping[str, Any]) -> Call[SignedInUser]:
     """Sign in with a passkey's signature: ``POST /v1/auth/passkey/verify``.
 
     ``credential`` is ``toJSON()`` of the result of ``navigator.credentials.get``.
     """
-    fields = {"credential": credential}
-    return write("/v1/auth/passkey/verify", SignedInUser, fields, key=None)
 
 
+@route("GET /v1/account/passkeys", PasskeyList)
 def passkeys() -> Call[PasskeyList]:
     """Return the user's passkeys: ``GET /v1/account/passkeys``."""
-    return read(f"{_ACCOUNT}/passkeys", PasskeyList)
 
 
+@route("POST /v1/account/passkeys/challenge", PasskeyChallenge)
 def start_adding_passkey(origin: str) -> Call[PasskeyChallenge]:
     """Return the challenge for a new passkey: ``POST /v1/account/passkeys/challenge``."""
-    path = f"{_ACCOUNT}/passkeys/challenge"
-    return write(path, PasskeyChallenge, {"origin": origin}, key=None)
 
 
+@route("POST /v1/account/passkeys", Passkey)
 def add_passkey(name: str, credential: Mapping[str, Any]) -> Call[Passkey]:
     """Keep a passkey that a browser made, under a name for people: ``POST /v1/account/passkeys``.
 
     ``credential`` is ``toJSON()`` of the result of ``navigator.credentials.create``.
     """
-    fields = {"name": name, "credential": credential}
-    return write(f"{_ACCOUNT}/passkeys", Passkey, fields, key=None)
 
 
+@route("DELETE /v1/account/passkeys/{passkey_id}", RemovedPasskey)
 def remove_passkey(passkey_id: str) -> Call[RemovedPasskey]:
     """Remove one of the user's passkeys: ``DELETE /v1/account/passkeys/{passkey}``."""
-    return remove(f"{_ACCOUNT}/passkeys/{segment(passkey_id)}", RemovedPasskey)
 
 
+@route("GET /v1/auth/session", CurrentSession)
 def session() -> Call[CurrentSession]:
     """Return who is signed in, and in which accounts: ``GET /v1/auth/session``."""
-    return read("/v1/auth/session", CurrentSession)
 
 
+@route("POST /v1/auth/sign-out", EndedSessions)
 def sign_out() -> Call[EndedSessions]:
     """End the client's session: ``POST /v1/auth/sign-out``."""
-    return write("/v1/auth/sign-out", EndedSessions, {}, key=None)
 
 
+@route("GET /v1/account/sessions", SessionList)
 def sessions() -> Call[SessionList]:
     """Return the user's sessions that live: ``GET /v1/account/sessions``."""
-    return read(f"{_ACCOUNT}/sessions", SessionList)
 
 
+@route("DELETE /v1/account/sessions/{session_id}", EndedSessions)
 def end_session(session_id: str) -> Call[EndedSessions]:
     """End one of the user's sessions: ``DELETE /v1/account/sessions/{session}``."""
-    return remove(f"{_ACCOUNT}/sessions/{segment(session_id)}", EndedSessions)
 
 
+@route("DELETE /v1/account/sessions", EndedSessions)
 def end_other_sessions() -> Call[EndedSessions]:
     """End all of the user's sessions but this: ``DELETE /v1/account/sessions``."""
-    return remove(f"{_ACCOUNT}/sessions", EndedSessions)
 
 
+@route("GET /v1/account/audit", AuditPage)
 def audit_page(*, page_size: int = 200, cursor: str | None = None) -> Call[AuditPage]:
     """List actions in the console, newest first: ``GET /v1/account/audit``."""
-    return read(f"{_ACCOUNT}/audit", AuditPage, limit=page_size, cursor=cursor)
 
 
+@route("GET /v1/account/members", MemberList)
 def list_members() -> Call[MemberList]:
     """Return the account's members and who is invited: ``GET /v1/account/members``."""
-    return read(f"{_ACCOUNT}/members", MemberList)
 
 
+@route("POST /v1/account/members", Member)
 def invite(email: str, role: Role) -> Call[Member]:
     """Invite a person by mail: ``POST /v1/account/members``."""
-    return write(f"{_ACCOUNT}/members", Member, {"email": email, "role": role}, key=None)
 
 
+@route("PATCH /v1/account/members/{member_id}", Member)
 def change_member(member_id: str, role: Role) -> Call[Member]:
     """Change a member's role: ``PATCH /v1/account/members/{member}``."""
-    return write(_member(member_id), Member, {"role": role}, key=None, method="PATCH")
 
 
+@route("DELETE /v1/account/members/{member_id}", RemovedMember)
 def remove_member(member_id: str) -> Call[RemovedMember]:
     """Remove a member or an invitation: ``DELETE /v1/account/members/{member}``."""
-    return remove(_member(member_id), RemovedMember)
 
 
+@route("POST /v1/account/keys", NewApiKey)
 def create_key(
     name: str,
     scope: Scope,
@@ -191,16 +186,9 @@ def create_key(
     ``expires_at``, in Unix seconds, is when it ends by itself. ``store`` is the most that is
     stored of its answers, whatever a request says.
     """
-    fields = {
-        "name": name,
-        "scope": scope,
-        "monthly_cap_usd": monthly_cap_usd,
-        "expires_at": expires_at,
-        "store": store,
-    }
-    return write(f"{_ACCOUNT}/keys", NewApiKey, fields, key=None)
 
 
+@route("PATCH /v1/account/keys/{key_id}", ApiKey)
 def change_key(
     key_id: str,
     *,
@@ -212,16 +200,14 @@ def change_key(
 
     A cap of ``None`` takes it away.
     """
-    guards = {"monthly_cap_usd": monthly_cap_usd}
-    fields = {"name": name, "store": store}
-    return write(_key(key_id), ApiKey, fields, key=None, guards=guards, method="PATCH")
 
 
+@route("DELETE /v1/account/keys/{key_id}", ApiKey)
 def revoke_key(key_id: str) -> Call[ApiKey]:
     """Revoke an API key for good: ``DELETE /v1/account/keys/{key}``."""
-    return remove(_key(key_id), ApiKey)
 
 
+@route("GET /v1/account/usage", Usage)
 def usage(
     *, since: float | None = None, until: float | None = None, by: UsageBy = "day"
 ) -> Call[Usage]:
@@ -229,124 +215,104 @@ def usage(
 
     ``since`` and ``until`` are Unix seconds; the last 30 days when left out.
     """
-    return read(f"{_ACCOUNT}/usage", Usage, since=since, until=until, by=by)
 
 
+@route("PATCH /v1/account", AccountSummary)
 def rename_account(name: str) -> Call[AccountSummary]:
     """Rename the account: ``PATCH /v1/account``."""
-    return write(_ACCOUNT, AccountSummary, {"name": name}, key=None, method="PATCH")
 
 
+@route("PATCH /v1/account", AccountSummary)
 def limit_storing(store: StoreSetting) -> Call[AccountSummary]:
     """Set the most that is stored of the account's answers: ``PATCH /v1/account``."""
-    return write(_ACCOUNT, AccountSummary, {"store": store}, key=None, method="PATCH")
 
 
+@route("DELETE /v1/account", AccountSummary)
 def delete_account() -> Call[AccountSummary]:
     """Delete the account and all that it has, after seven days: ``DELETE /v1/account``."""
-    return remove(_ACCOUNT, AccountSummary)
 
 
+@route("POST /v1/account/restore", AccountSummary)
 def restore_account() -> Call[AccountSummary]:
     """Take the account's deletion back, within the seven days: ``POST /v1/account/restore``."""
-    return write(f"{_ACCOUNT}/restore", AccountSummary, {}, key=None)
 
 
+@route("GET /v1/account/export", bytes)
 def export_account() -> Call[bytes]:
     """Return all of the account's data as a zip, three times an hour: ``GET /v1/account/export``."""
-    return read(f"{_ACCOUNT}/export", bytes)
 
 
+@route("GET /v1/billing/purchases/{purchase_id}", Purchase)
 def purchase(purchase_id: str) -> Call[Purchase]:
     """Return a purchase: ``GET /v1/billing/purchases/{purchase}``."""
-    return read(_purchase(purchase_id), Purchase)
 
 
+@route("POST /v1/billing/purchases", NewPurchase)
 def buy(amount_usd: str, *, idempotency_key: str | None = None) -> Call[NewPurchase]:
     """Begin a purchase of 5 to 10000 USD, in whole cents: ``POST /v1/billing/purchases``."""
-    fields = {"amount_usd": amount_usd}
-    return write(f"{_BILLING}/purchases", NewPurchase, fields, key=idempotency_key)
 
 
+@route("GET /v1/billing/purchases/{purchase_id}/receipt", bytes)
 def receipt(purchase_id: str) -> Call[bytes]:
     """Return a receipt as HTML that prints: ``GET /v1/billing/purchases/{purchase}/receipt``."""
-    return read(f"{_purchase(purchase_id)}/receipt", bytes)
 
 
 def transactions_csv() -> Call[bytes]:
     """Return the account's whole ledger as CSV: ``GET /v1/billing/transactions?format=csv``."""
-    return read(f"{_BILLING}/transactions", bytes, format="csv")
+    return read("/v1/billing/transactions", bytes, format="csv")
 
 
+@route("PUT /v1/billing/top-up", TopUp)
 def set_top_up(threshold_usd: str, amount_usd: str, monthly_cap_usd: str) -> Call[TopUp]:
     """Set when the account buys by itself: ``PUT /v1/billing/top-up``.
 
     It buys ``amount_usd`` when less than ``threshold_usd`` is available, and at most
     ``monthly_cap_usd`` in a UTC month.
     """
-    fields = {
-        "threshold_usd": threshold_usd,
-        "amount_usd": amount_usd,
-        "monthly_cap_usd": monthly_cap_usd,
-    }
-    return write(f"{_BILLING}/top-up", TopUp, fields, key=None, method="PUT")
 
 
+@route("DELETE /v1/billing/top-up", EndedTopUp)
 def end_top_up() -> Call[EndedTopUp]:
     """End the purchases that the account makes by itself: ``DELETE /v1/billing/top-up``."""
-    return remove(f"{_BILLING}/top-up", EndedTopUp)
 
 
+@route("GET /v1/billing/referral", Referral)
 def referral() -> Call[Referral]:
     """Return the account's own referral code: ``GET /v1/billing/referral``."""
-    return read(f"{_BILLING}/referral", Referral)
 
 
+@route("POST /v1/billing/referral/redeem", RedeemedReferral)
 def redeem(code: str) -> Call[RedeemedReferral]:
     """Redeem a referral code before a first purchase: ``POST /v1/billing/referral/redeem``."""
-    return write(f"{_BILLING}/referral/redeem", RedeemedReferral, {"code": code}, key=None)
 
 
+@route("GET /v1/operator/accounts", AccountEntryPage)
 def accounts_page(*, page_size: int = 200, cursor: str | None = None) -> Call[AccountEntryPage]:
     """List every account, newest first: ``GET /v1/operator/accounts``."""
-    return read(f"{_OPERATOR}/accounts", AccountEntryPage, limit=page_size, cursor=cursor)
 
 
+@route("POST /v1/operator/accounts/{account_id}/credit", AccountEntry)
 def add_credit(
     account_id: str, amount_usd: str, *, idempotency_key: str | None = None
 ) -> Call[AccountEntry]:
     """Add credit to an account: ``POST /v1/operator/accounts/{account}/credit``."""
-    path = f"{_OPERATOR}/accounts/{segment(account_id)}/credit"
-    return write(path, AccountEntry, {"amount_usd": amount_usd}, key=idempotency_key)
 
 
+@route("POST /v1/operator/purchases/{purchase_id}/confirm", Purchase)
 def confirm_purchase(purchase_id: str) -> Call[Purchase]:
     """Note that a bank transfer came: ``POST /v1/operator/purchases/{purchase}/confirm``."""
-    return write(f"{_OPERATOR}/purchases/{segment(purchase_id)}/confirm", Purchase, {}, key=None)
 
 
+@route("GET /v1/operator/notices", ParkedNoticeList)
 def notices() -> Call[ParkedNoticeList]:
     """Return provider events that contradict their purchase: ``GET /v1/operator/notices``."""
-    return read(f"{_OPERATOR}/notices", ParkedNoticeList)
 
 
+@route("POST /v1/operator/notices/{notice_id}/clear", ClearedNotice)
 def clear_notice(notice_id: str) -> Call[ClearedNotice]:
     """Put a notice away: ``POST /v1/operator/notices/{notice}/clear``."""
-    return write(f"{_OPERATOR}/notices/{segment(notice_id)}/clear", ClearedNotice, {}, key=None)
 
 
+@route("GET /v1/operator/models", ConnectedModelList)
 def connected_models() -> Call[ConnectedModelList]:
     """Return the models that answer on other servers: ``GET /v1/operator/models``."""
-    return read(f"{_OPERATOR}/models", ConnectedModelList)
-
-
-def _member(member_id: str) -> str:
-    return f"{_ACCOUNT}/members/{segment(member_id)}"
-
-
-def _key(key_id: str) -> str:
-    return f"{_ACCOUNT}/keys/{segment(key_id)}"
-
-
-def _purchase(purchase_id: str) -> str:
-    return f"{_BILLING}/purchases/{segment(purchase_id)}"

@@ -8,14 +8,11 @@ from typing import Any, Final, Literal
 
 from steelyard.client.calls import (
     Call,
-    encode_body,
     new_or_checked_key,
     query_of,
-    read,
-    remove,
     segment,
-    write,
 )
+from steelyard.client.routes import if_true, listed, route
 from steelyard.datasets.from_feedback_wire import DatasetFromFeedback
 from steelyard.datasets.searches import FoundSimilar
 from steelyard.datasets.wire import (
@@ -33,7 +30,6 @@ from steelyard.wire.queries import ExportFormat
 
 NDJSON: Final = "application/x-ndjson"
 CSV: Final = "text/csv"
-_PATH = "/v1/datasets"
 
 
 class FoundRowsAnswer(RowPage, frozen=True, kw_only=True):
@@ -41,6 +37,10 @@ class FoundRowsAnswer(RowPage, frozen=True, kw_only=True):
 
     indexes: list[int]
     facets: Mapping[str, Any] | None = None
+
+
+def _side(partition: Partition) -> Partition | None:
+    return None if partition == "all" else partition
 
 
 def create_dataset(
@@ -57,7 +57,7 @@ def create_dataset(
     aside; 0.2 when left out.
     """
     fields = query_of(name=name, evaluation_fraction=evaluation_fraction)
-    return _upload(_PATH, fields, parts, Dataset, new_or_checked_key(idempotency_key))
+    return _upload("/v1/datasets", fields, parts, Dataset, new_or_checked_key(idempotency_key))
 
 
 def add_rows(
@@ -73,11 +73,14 @@ def add_rows(
     As for ``create_dataset``; ``text/csv`` is a table, which is ``examples`` alone.
     """
     fields = query_of(evaluation_fraction=evaluation_fraction)
-    path = f"{_path(dataset_id)}/versions"
+    path = f"/v1/datasets/{segment(dataset_id)}/versions"
     key = new_or_checked_key(idempotency_key)
     return _upload(path, fields, parts, Dataset, key, content_type)
 
 
+@route(
+    "POST /v1/datasets/from-feedback", DatasetFromFeedback, decisions=listed, decision_ids=listed
+)
 def from_feedback(
     *,
     name: str | None = None,
@@ -115,69 +118,56 @@ def from_feedback(
     evaluation_fraction
         Share of the new contexts put aside: 0.1 to 1; 0.2 when left out.
     """
-    fields = {
-        "name": name,
-        "dataset_id": dataset_id,
-        "dataset_version": dataset_version,
-        "since": since,
-        "until": until,
-        "model": model,
-        "named": named,
-        "decisions": None if decisions is None else list(decisions),
-        "decision_ids": None if decision_ids is None else list(decision_ids),
-        "by": by,
-        "evaluation_fraction": evaluation_fraction,
-    }
-    return write(f"{_PATH}/from-feedback", DatasetFromFeedback, fields, key=idempotency_key)
 
 
 def check_rows(parts: Mapping[str, bytes]) -> Call[DatasetCheck]:
     """Return the problems of rows, and store nothing: ``POST /v1/datasets/check``."""
-    return _upload(f"{_PATH}/check", (), parts, DatasetCheck, None)
+    return _upload("/v1/datasets/check", (), parts, DatasetCheck, None)
 
 
+@route("GET /v1/datasets", DatasetPage, archived=if_true)
 def list_datasets(
     *, archived: bool = False, limit: int | None = None, cursor: str | None = None
 ) -> Call[DatasetPage]:
     """Return a page of datasets, or of the archived, last used first: ``GET /v1/datasets``."""
-    return read(_PATH, DatasetPage, archived=archived or None, limit=limit, cursor=cursor)
 
 
+@route("GET /v1/datasets/{dataset_id}", Dataset)
 def get_dataset(dataset_id: str) -> Call[Dataset]:
     """Return one dataset: ``GET /v1/datasets/{dataset}``."""
-    return read(_path(dataset_id), Dataset)
 
 
+@route("PATCH /v1/datasets/{dataset_id}", Dataset)
 def rename_dataset(dataset_id: str, name: str) -> Call[Dataset]:
     """Rename a dataset: ``PATCH /v1/datasets/{dataset}``."""
-    return write(_path(dataset_id), Dataset, {"name": name}, key=None, method="PATCH")
 
 
+@route("DELETE /v1/datasets/{dataset_id}", DeletedDataset)
 def delete_dataset(dataset_id: str) -> Call[DeletedDataset]:
     """Delete a dataset with all of its rows, for good: ``DELETE /v1/datasets/{dataset}``."""
-    return remove(_path(dataset_id), DeletedDataset)
 
 
+@route("POST /v1/datasets/{dataset_id}/archive", Dataset)
 def archive_dataset(dataset_id: str) -> Call[Dataset]:
     """Put a dataset into the archive: ``POST /v1/datasets/{dataset}/archive``."""
-    return write(f"{_path(dataset_id)}/archive", Dataset, {}, key=None)
 
 
+@route("POST /v1/datasets/{dataset_id}/restore", Dataset)
 def restore_dataset(dataset_id: str) -> Call[Dataset]:
     """Take a dataset out of the archive: ``POST /v1/datasets/{dataset}/restore``."""
-    return write(f"{_path(dataset_id)}/restore", Dataset, {}, key=None)
 
 
+@route("GET /v1/datasets/{dataset_id}/versions", DatasetVersions)
 def list_versions(dataset_id: str) -> Call[DatasetVersions]:
     """Return every version, newest first: ``GET /v1/datasets/{dataset}/versions``."""
-    return read(f"{_path(dataset_id)}/versions", DatasetVersions)
 
 
+@route("GET /v1/datasets/{dataset_id}/labels-to-check", LabelsToCheck)
 def list_labels_to_check(dataset_id: str) -> Call[LabelsToCheck]:
     """Return the labels that prompt tuning doubted: ``GET …/labels-to-check``."""
-    return read(f"{_path(dataset_id)}/labels-to-check", LabelsToCheck)
 
 
+@route("GET /v1/datasets/{dataset_id}/rows", RowPage, partition=_side)
 def page_rows(
     dataset_id: str,
     *,
@@ -187,19 +177,16 @@ def page_rows(
     version: int | None = None,
 ) -> Call[RowPage]:
     """Return at most 500 rows of a version, the latest when left out: ``GET …/{dataset}/rows``."""
-    path = f"{_path(dataset_id)}/rows"
-    side = _side(partition)
-    return read(path, RowPage, offset=offset, limit=limit, version=version, partition=side)
 
 
+@route("GET /v1/datasets/{dataset_id}/download", bytes, partition=_side)
 def download_rows(
     dataset_id: str, *, partition: Partition = "all", version: int | None = None
 ) -> Call[bytes]:
     """Return every row as JSON Lines: ``GET /v1/datasets/{dataset}/download``."""
-    path = f"{_path(dataset_id)}/download"
-    return read(path, bytes, version=version, partition=_side(partition))
 
 
+@route("GET /v1/datasets/{dataset_id}/export", bytes, partition=_side)
 def export_rows(
     dataset_id: str,
     *,
@@ -211,10 +198,9 @@ def export_rows(
 
     The format ``hf`` is a zip of a folder that Hugging Face ``datasets`` loads.
     """
-    path = f"{_path(dataset_id)}/export"
-    return read(path, bytes, format=format, version=version, partition=_side(partition))
 
 
+@route("POST /v1/datasets/{dataset_id}/rows/search", FoundRowsAnswer, is_question=True)
 def search_rows(
     dataset_id: str,
     *,
@@ -240,19 +226,9 @@ def search_rows(
     facets
         Whether to count how the rows found spread.
     """
-    fields = {
-        "where": where,
-        "text": text,
-        "order": order,
-        "facets": facets,
-        "partition": partition,
-        "version": version,
-        "offset": offset,
-        "limit": limit,
-    }
-    return Call("POST", f"{_path(dataset_id)}/rows/search", FoundRowsAnswer, encode_body(fields))
 
 
+@route("POST /v1/datasets/{dataset_id}/rows/similar", FoundSimilar, is_question=True)
 def similar_rows(
     dataset_id: str,
     *,
@@ -266,19 +242,16 @@ def similar_rows(
 
     ``row`` is a row's place in the dataset, from 0.
     """
-    fields = {"row": row, "context": context, "partition": partition}
-    body = encode_body({**fields, "version": version, "limit": limit})
-    return Call("POST", f"{_path(dataset_id)}/rows/similar", FoundSimilar, body)
 
 
+@route("GET /v1/datasets/{dataset_id}/facets", dict[str, Any], partition=_side)
 def facets_of(
     dataset_id: str, *, partition: Partition = "all", version: int | None = None
 ) -> Call[dict[str, Any]]:
     """Count how rows spread: ``GET /v1/datasets/{dataset}/facets``."""
-    path = f"{_path(dataset_id)}/facets"
-    return read(path, dict[str, Any], version=version, partition=_side(partition))
 
 
+@route("GET /v1/datasets/{dataset_id}/diff", dict[str, Any], older="from", newer="to")
 def diff_versions(
     dataset_id: str, older: int | None = None, newer: int | None = None
 ) -> Call[dict[str, Any]]:
@@ -286,16 +259,6 @@ def diff_versions(
 
     ``older`` is the version before the newer one when left out.
     """
-    versions = {"from": older, "to": newer}
-    return read(f"{_path(dataset_id)}/diff", dict[str, Any], **versions)
-
-
-def _path(dataset_id: str) -> str:
-    return f"{_PATH}/{segment(dataset_id)}"
-
-
-def _side(partition: Partition) -> Partition | None:
-    return None if partition == "all" else partition
 
 
 def _upload(

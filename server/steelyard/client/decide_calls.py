@@ -11,7 +11,8 @@ from typing import Any, Literal, TypedDict, Unpack
 from steelyard.accounts.wire import AccountSummary, ApiKeyPage
 from steelyard.billing.wire import Billing, PurchasePage, TransactionPage
 from steelyard.client.answers import DecideAnswer, LintAnswer
-from steelyard.client.calls import Call, encode_body, read, segment, write
+from steelyard.client.calls import Call, read
+from steelyard.client.routes import route
 from steelyard.decision_log.wire import (
     DecisionLogPage,
     DecisionSeries,
@@ -37,6 +38,7 @@ Questions = Mapping[str, Mapping[str, Any] | QuestionInput]
 JEV_LATEST = "jev-latest"
 
 
+@route("POST /v1/decide", DecideAnswer, is_scored=True)
 def decide(
     context: Context,
     decisions: Decisions,
@@ -82,22 +84,9 @@ def decide(
         Answer again without each sentence of the context (at most 8 parts), and say by how much the
         top outcome's probability falls. Their tokens are paid too.
     """
-    fields = {
-        "context": context,
-        "decisions": decisions,
-        "model": model,
-        "fallback": fallback,
-        "escalate": escalate,
-        "temperature": temperature,
-        "images": images,
-        "independent": independent,
-        "store": store,
-        "metadata": metadata,
-        "explain": explain,
-    }
-    return write("/v1/decide", DecideAnswer, fields, key=idempotency_key, is_scored=True)
 
 
+@route("POST /v1/decide/estimate", EstimateResponse, is_question=True)
 def estimate(
     context: Context,
     decisions: Decisions,
@@ -109,18 +98,11 @@ def estimate(
     explain: bool | None = None,
 ) -> Call[EstimateResponse]:
     """Return the highest price of ``decide``: ``POST /v1/decide/estimate``; nothing runs."""
-    required = {"context": context, "decisions": decisions}
-    options = {
-        "model": model,
-        "fallback": fallback,
-        "escalate": escalate,
-        "temperature": temperature,
-        "explain": explain,
-    }
-    body = encode_body({**required, **options})
-    return Call("POST", "/v1/decide/estimate", EstimateResponse, body)
 
 
+@route(
+    "POST /v1/playground/decide", DecideAnswer, is_question=True, is_scored=True, may_compress=False
+)
 def playground(
     context: Context,
     decisions: Decisions,
@@ -133,25 +115,14 @@ def playground(
 
     Only base models answer here.
     """
-    body = encode_body(
-        {
-            "context": context,
-            "decisions": decisions,
-            "model": model,
-            "temperature": temperature,
-            "explain": explain,
-        }
-    )
-    path = "/v1/playground/decide"
-    return Call("POST", path, DecideAnswer, body, is_scored=True, may_compress=False)
 
 
+@route("POST /v1/lint", LintAnswer, is_question=True, may_compress=False)
 def lint(context: Context, decisions: Decisions) -> Call[LintAnswer]:
     """Return wording that makes answers worse: ``POST /v1/lint``; no model runs."""
-    body = encode_body({"context": context, "decisions": decisions})
-    return Call("POST", "/v1/lint", LintAnswer, body, may_compress=False)
 
 
+@route("POST /v1/feedback", FeedbackResponse)
 def feedback(
     decision_id: str,
     outcomes: Mapping[str, str | Mapping[str, float]],
@@ -167,10 +138,9 @@ def feedback(
     only where a query names them, and never replace others. ``who`` labelled is the calling key or
     user when left out.
     """
-    fields = {"decision_id": decision_id, "outcomes": outcomes, "by": by, "who": who}
-    return write("/v1/feedback", FeedbackResponse, fields, key=idempotency_key)
 
 
+@route("POST /v1/decisions", DecisionsResponse, is_scored=True)
 def decisions(
     model: str,
     input: str | Sequence[Mapping[str, Any]],  # noqa: A002
@@ -183,10 +153,9 @@ def decisions(
     ``input`` is a text, or messages with one. Each question has ``type`` (``predicate``, ``choice``
     or ``score``), ``instructions`` and the fields of its type.
     """
-    fields = {"model": model, "input": input, "questions": questions}
-    return write("/v1/decisions", DecisionsResponse, fields, key=idempotency_key, is_scored=True)
 
 
+@route("POST /v1/systemone", SystemOneResponse, is_scored=True)
 def systemone(
     state: Context,
     questions: Questions,
@@ -200,71 +169,68 @@ def systemone(
     (``noul``, ``choice`` or ``score``), ``instructions`` and ``criteria``. A model's name that
     starts with ``jev`` means the default base model.
     """
-    fields = {"model": model, "state": state, "questions": questions}
-    return write("/v1/systemone", SystemOneResponse, fields, key=idempotency_key, is_scored=True)
 
 
+@route("POST /v1/systemone/estimate", EstimateResponse, is_question=True)
 def systemone_estimate(
     state: Context, questions: Questions, *, model: str = JEV_LATEST
 ) -> Call[EstimateResponse]:
     """Return the highest price of ``systemone``: ``POST /v1/systemone/estimate``; nothing runs."""
-    body = encode_body({"model": model, "state": state, "questions": questions})
-    return Call("POST", "/v1/systemone/estimate", EstimateResponse, body)
 
 
+@route("POST /v1/systemone/translate", TranslateResponse, is_question=True, may_compress=False)
 def translate(
     state: Context, questions: Questions, *, model: str = JEV_LATEST
 ) -> Call[TranslateResponse]:
     """Return the decide request that asks the same: ``POST /v1/systemone/translate``."""
-    body = encode_body({"model": model, "state": state, "questions": questions})
-    return Call("POST", "/v1/systemone/translate", TranslateResponse, body, may_compress=False)
 
 
+@route("GET /v1/models", ModelList)
 def list_models() -> Call[ModelList]:
     """Return every model: ``GET /v1/models``."""
-    return read("/v1/models", ModelList)
 
 
+@route("GET /v1/models/{model}", Model)
 def get_model(model: str) -> Call[Model]:
     """Return one model: ``GET /v1/models/{model}``."""
-    return read(f"/v1/models/{segment(model)}", Model)
 
 
+@route("GET /v1/models/{model}/ready", ModelReadiness)
 def get_model_ready(model: str) -> Call[ModelReadiness]:
     """Return whether a model answers now: ``GET /v1/models/{model}/ready``; nothing is loaded."""
-    return read(f"/v1/models/{segment(model)}/ready", ModelReadiness)
 
 
+@route("GET /v1/onehot", Discovery)
 def capabilities() -> Call[Discovery]:
     """Return the server's features, bounds and prices: ``GET /v1/onehot``."""
-    return read("/v1/onehot", Discovery)
 
 
+@route("GET /v1/recipes", RecipeList)
 def recipes() -> Call[RecipeList]:
     """Return ready-made decisions for common needs: ``GET /v1/recipes``."""
-    return read("/v1/recipes", RecipeList)
 
 
+@route("GET /v1/account", AccountSummary)
 def get_account() -> Call[AccountSummary]:
     """Return the account of the key: its balance and its bounds: ``GET /v1/account``."""
-    return read("/v1/account", AccountSummary)
 
 
+@route("GET /v1/billing", Billing)
 def get_billing() -> Call[Billing]:
     """Return the money of the key's account: ``GET /v1/billing``."""
-    return read("/v1/billing", Billing)
 
 
+@route("GET /v1/billing/purchases", PurchasePage)
 def list_purchases(*, page_size: int = 200, cursor: str | None = None) -> Call[PurchasePage]:
     """List the account's purchases, newest first: ``GET /v1/billing/purchases``."""
-    return read("/v1/billing/purchases", PurchasePage, limit=page_size, cursor=cursor)
 
 
+@route("GET /v1/billing/transactions", TransactionPage)
 def list_transactions(*, page_size: int = 200, cursor: str | None = None) -> Call[TransactionPage]:
     """List the account's ledger, newest first: ``GET /v1/billing/transactions``."""
-    return read("/v1/billing/transactions", TransactionPage, limit=page_size, cursor=cursor)
 
 
+@route("GET /v1/account/keys", ApiKeyPage)
 def list_account_keys(
     *, revoked: bool | None = None, page_size: int = 200, cursor: str | None = None
 ) -> Call[ApiKeyPage]:
@@ -272,25 +238,22 @@ def list_account_keys(
 
     ``revoked``: only the revoked, or only the others.
     """
-    return read("/v1/account/keys", ApiKeyPage, revoked=revoked, limit=page_size, cursor=cursor)
 
 
+@route("GET /v1/health", Health)
 def health() -> Call[Health]:
     """Return that the server runs, and its model and engine: ``GET /v1/health``."""
-    return read("/v1/health", Health)
 
 
+@route("GET /v1/ready", Readiness)
 def ready() -> Call[Readiness]:
     """Return whether every engine scores and the state can be written: ``GET /v1/ready``.
 
     For operators of the server: it needs a key of scope ``full``, or a call from the same machine.
     """
-    return read("/v1/ready", Readiness)
 
 
-_LOG = "/v1/decisions/log"
-
-
+@route("GET /v1/decisions/log", DecisionLogPage)
 def decision_log(
     *,
     since: float | None = None,
@@ -339,11 +302,6 @@ def decision_log(
     cursor
         The page before's ``next_cursor``. A page may be short, or empty, and still have one.
     """
-    window = {"since": since, "until": until, "p_from": p_from, "p_to": p_to}
-    flags = {"has_feedback": has_feedback, "abstained": abstained, "wrong": wrong, "by": by}
-    query = {"model": model, "key": key, "named": named, "decision": decision}
-    page = {"order": order, "outcome": outcome, "cursor": cursor, "limit": limit}
-    return read(_LOG, DecisionLogPage, **window, **flags, **query, **page)
 
 
 class DecisionFilters(TypedDict, total=False):
@@ -372,9 +330,10 @@ def export_decisions(
     The format ``hf`` is a zip of a folder that Hugging Face ``datasets`` loads. ``filters`` are
     those of ``decision_log``, without pages.
     """
-    return read(f"{_LOG}/export", bytes, format=format, **filters)
+    return read("/v1/decisions/log/export", bytes, format=format, **filters)
 
 
+@route("GET /v1/decisions/summary", DecisionSummary)
 def decision_summary(
     *,
     since: float | None = None,
@@ -390,12 +349,9 @@ def decision_summary(
     The window is in Unix seconds, the last hour when left out, in at most 1,440 buckets of
     ``bucket_s`` seconds, 60 when left out. The other filters are those of ``decision_log``.
     """
-    window = {"since": since, "until": until, "bucket_s": bucket_s}
-    path = "/v1/decisions/summary"
-    query = {"model": model, "named": named, "decision": decision, "by": by}
-    return read(path, DecisionSummary, **window, **query)
 
 
+@route("GET /v1/decisions/series", DecisionSeries)
 def decision_series(
     *,
     since: float | None = None,
@@ -410,12 +366,8 @@ def decision_series(
 
     As ``decision_summary``, with the last day and an hour when left out, and at most 240 points.
     """
-    window = {"since": since, "until": until, "bucket_s": bucket_s}
-    path = "/v1/decisions/series"
-    query = {"model": model, "named": named, "decision": decision, "by": by}
-    return read(path, DecisionSeries, **window, **query)
 
 
+@route("GET /v1/decisions/log/{decision_id}", StoredAnswer)
 def stored_decision(decision_id: str) -> Call[StoredAnswer]:
     """Return a stored answer, ``dec_…``, in full: ``GET /v1/decisions/log/{id}``."""
-    return read(f"{_LOG}/{segment(decision_id)}", StoredAnswer)

@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec import structs
 
-from steelyard.client.calls import Call, encode_body, read, remove, segment, write
+from steelyard.client.calls import Call
+from steelyard.client.routes import if_true, listed, route
 from steelyard.datasets.wire import DEFAULT_PAGE_ROWS
 from steelyard.review.duties_wire import (
     AnswerReceipt,
@@ -33,9 +34,13 @@ from steelyard.review.wire import (
 )
 from steelyard.wire.origins import LabelledBy
 
-_PATH = "/v1/drafts"
+
+def _edits(edits: Sequence[Mapping[str, Any] | Edit]) -> list[dict[str, Any]]:
+    fields = (structs.asdict(edit) if isinstance(edit, Edit) else edit for edit in edits)
+    return [{name: value for name, value in edit.items() if value is not None} for edit in fields]
 
 
+@route("POST /v1/drafts", Draft)
 def create(
     dataset_id: str,
     version: int | None = None,
@@ -44,10 +49,9 @@ def create(
     idempotency_key: str | None = None,
 ) -> Call[Draft]:
     """Begin a review of a version, the latest when left out: ``POST /v1/drafts``."""
-    fields = {"dataset_id": dataset_id, "version": version, "name": name}
-    return write(_PATH, Draft, fields, key=idempotency_key)
 
 
+@route("GET /v1/drafts", DraftPage)
 def list_drafts(
     *,
     dataset_id: str | None = None,
@@ -56,20 +60,19 @@ def list_drafts(
     cursor: str | None = None,
 ) -> Call[DraftPage]:
     """Return a page of drafts, newest first: ``GET /v1/drafts``."""
-    query = {"dataset_id": dataset_id, "status": status, "limit": limit, "cursor": cursor}
-    return read(_PATH, DraftPage, **query)
 
 
+@route("GET /v1/drafts/{draft_id}", Draft)
 def get(draft_id: str) -> Call[Draft]:
     """Return a draft with the states of its rows counted: ``GET /v1/drafts/{draft}``."""
-    return read(_path(draft_id), Draft)
 
 
+@route("DELETE /v1/drafts/{draft_id}", DeletedDraft)
 def delete(draft_id: str) -> Call[DeletedDraft]:
     """Delete a draft and its log; datasets stay as they are: ``DELETE /v1/drafts/{draft}``."""
-    return remove(_path(draft_id), DeletedDraft)
 
 
+@route("POST /v1/drafts/{draft_id}/edits", EditReceipt, edits=_edits)
 def edit(
     draft_id: str,
     edits: Sequence[Mapping[str, Any] | Edit],
@@ -87,10 +90,9 @@ def edit(
     steelyard.errors.DraftConflictError
         When another edited a row since it was seen; ``details`` has each such row as it stands now.
     """
-    fields = {"edits": [_edit(change) for change in edits], "reviewer": reviewer}
-    return write(f"{_path(draft_id)}/edits", EditReceipt, fields, key=idempotency_key)
 
 
+@route("POST /v1/drafts/{draft_id}/bulk", EditReceipt, where="filter")
 def bulk(
     draft_id: str,
     action: BulkAction,
@@ -126,25 +128,14 @@ def bulk(
     steelyard.errors.DraftChangedError
         When other rows match by now; nothing was applied.
     """
-    fields = {
-        "action": action,
-        "expected": expected,
-        "filter": where,
-        "text": text,
-        "queue": queue,
-        "decision": decision,
-        "outcome": outcome,
-        "revision": revision,
-        "reviewer": reviewer,
-    }
-    return write(f"{_path(draft_id)}/bulk", EditReceipt, fields, key=idempotency_key)
 
 
+@route("GET /v1/drafts/{draft_id}/outcomes", DraftOutcomes)
 def outcomes(draft_id: str) -> Call[DraftOutcomes]:
     """Return the outcomes of a draft's decisions, with their rows: ``GET …/{draft}/outcomes``."""
-    return read(f"{_path(draft_id)}/outcomes", DraftOutcomes)
 
 
+@route("POST /v1/drafts/{draft_id}/outcomes", EditReceipt, outcomes=dict)
 def edit_outcomes(
     draft_id: str,
     decision: str,
@@ -160,10 +151,9 @@ def edit_outcomes(
     ``{"BILLING": {"same_as": "billing"}, "billing": {"description": "Money already taken"}}``.
     Outcomes that are left out stay; an empty mapping restores all of them.
     """
-    fields = {"decision": decision, "outcomes": dict(outcomes), "reviewer": reviewer}
-    return write(f"{_path(draft_id)}/outcomes", EditReceipt, fields, key=idempotency_key)
 
 
+@route("POST /v1/drafts/{draft_id}/undo", EditReceipt)
 def undo(
     draft_id: str,
     reviewer: str | None = None,
@@ -183,10 +173,9 @@ def undo(
     steelyard.errors.NothingToUndoError
         When the reviewer has no entry left to undo, or none of those named holds.
     """
-    fields = {"reviewer": reviewer, "first": first, "last": last}
-    return write(f"{_path(draft_id)}/undo", EditReceipt, fields, key=idempotency_key)
 
 
+@route("POST /v1/drafts/{draft_id}/redo", EditReceipt)
 def redo(
     draft_id: str,
     reviewer: str | None = None,
@@ -199,10 +188,9 @@ def redo(
 
     Raise ``NothingToUndoError`` when nothing is undone, or the reviewer has edited since.
     """
-    fields = {"reviewer": reviewer, "first": first, "last": last}
-    return write(f"{_path(draft_id)}/redo", EditReceipt, fields, key=idempotency_key)
 
 
+@route("GET /v1/drafts/{draft_id}/edits", History)
 def history(
     draft_id: str, *, row: int | None = None, after: int | None = None, limit: int | None = None
 ) -> Call[History]:
@@ -210,9 +198,11 @@ def history(
 
     ``after`` is the page before's ``next_after``.
     """
-    return read(f"{_path(draft_id)}/edits", History, row=row, after=after, limit=limit)
 
 
+@route(
+    "POST /v1/drafts/{draft_id}/rows", DraftRowPage, is_question=True, where="filter", order="sort"
+)
 def rows(
     draft_id: str,
     queue: Queue = "all",
@@ -239,18 +229,9 @@ def rows(
     order
         Such as ``{"by": "context_characters"}``; the queue's own when left out.
     """
-    fields = {
-        "queue": queue,
-        "filter": where,
-        "text": text,
-        "sort": order,
-        "offset": offset,
-        "limit": limit,
-        "reviewer": reviewer,
-    }
-    return Call("POST", f"{_path(draft_id)}/rows", DraftRowPage, encode_body(fields))
 
 
+@route("POST /v1/drafts/{draft_id}/assignments", Assignment, reviewers=listed, where="filter")
 def assign(
     draft_id: str,
     reviewers: Sequence[str],
@@ -280,32 +261,21 @@ def assign(
     reviewer
         Who asks: of the queue ``mine``.
     """
-    fields = {
-        "reviewers": list(reviewers),
-        "overlap": overlap,
-        "filter": where,
-        "text": text,
-        "queue": queue,
-        "limit": limit,
-        "reviewer": reviewer,
-    }
-    return write(f"{_path(draft_id)}/assignments", Assignment, fields, key=idempotency_key)
 
 
+@route("GET /v1/drafts/{draft_id}/assignments", Assignments)
 def assignments(draft_id: str) -> Call[Assignments]:
     """Return whose rows are whose, and how far each is: ``GET /v1/drafts/{draft}/assignments``."""
-    return read(f"{_path(draft_id)}/assignments", Assignments)
 
 
+@route("POST /v1/drafts/{draft_id}/assignments/move", MovedAssignment, from_="from")
 def move_assigned(
     draft_id: str, from_: str, to: str | None = None, *, idempotency_key: str | None = None
 ) -> Call[MovedAssignment]:
     """Move a reviewer's unfinished rows to another: ``POST …/{draft}/assignments/move``."""
-    fields = {"from": from_, "to": to}
-    path = f"{_path(draft_id)}/assignments/move"
-    return write(path, MovedAssignment, fields, key=idempotency_key)
 
 
+@route("POST /v1/drafts/{draft_id}/answers", AnswerReceipt)
 def answer(
     draft_id: str,
     row: int,
@@ -322,15 +292,9 @@ def answer(
     every decision of the row, or is left out with ``exclude``: the row should go. In a session the
     reviewer is the user.
     """
-    fields = {
-        "row": row,
-        "outcomes": None if outcomes is None else dict(outcomes),
-        "exclude": exclude,
-        "reviewer": reviewer,
-    }
-    return write(f"{_path(draft_id)}/answers", AnswerReceipt, fields, key=idempotency_key)
 
 
+@route("POST /v1/drafts/{draft_id}/answers/import", ImportedAnswers, answers=listed)
 def import_answers(
     draft_id: str,
     answers: Sequence[Mapping[str, Any]],
@@ -349,10 +313,9 @@ def import_answers(
     steelyard.errors.DraftChangedError
         When a row was assigned or edited already; nothing was recorded.
     """
-    path = f"{_path(draft_id)}/answers/import"
-    return write(path, ImportedAnswers, {"answers": list(answers)}, key=idempotency_key)
 
 
+@route("GET /v1/drafts/{draft_id}/agreement", DraftAgreement)
 def agreement(
     draft_id: str, *, by: LabelledBy | None = None, who: str | None = None
 ) -> Call[DraftAgreement]:
@@ -361,9 +324,9 @@ def agreement(
     Krippendorff's alpha and the share of rows on which both agree, each with an interval; of rows
     whose labels in the version came from ``by`` alone, or that the reviewer ``who`` answered.
     """
-    return read(f"{_path(draft_id)}/agreement", DraftAgreement, by=by, who=who)
 
 
+@route("POST /v1/drafts/{draft_id}/seal", Draft, as_="as", drop_outcomes=if_true)
 def seal(
     draft_id: str,
     as_: SealAs,
@@ -379,14 +342,3 @@ def seal(
     dataset, the draft's when left out. A log longer than the ``revision`` that was seen refuses the
     call. ``drop_outcomes`` leaves out outcomes that no row has; two of a decision stay.
     """
-    fields = {"as": as_, "name": name, "revision": revision, "drop_outcomes": drop_outcomes or None}
-    return write(f"{_path(draft_id)}/seal", Draft, fields, key=idempotency_key)
-
-
-def _path(draft_id: str) -> str:
-    return f"{_PATH}/{segment(draft_id)}"
-
-
-def _edit(edit: Mapping[str, Any] | Edit) -> dict[str, Any]:
-    fields = structs.asdict(edit) if isinstance(edit, Edit) else edit
-    return {name: value for name, value in fields.items() if value is not None}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from steelyard.client.calls import Call, encode_body, read, segment, write
+from steelyard.client.routes import route
 from steelyard.client.walking import RecordWalk
 from steelyard.evaluations.frontier_wire import Frontier, FrontierMeasure
 from steelyard.evaluations.queries_wire import RecordOrder
@@ -22,7 +23,6 @@ from steelyard.evaluations.wire import (
 )
 from steelyard.wire.queries import ExportFormat
 
-_PATH = "/v1/evaluations"
 ActionCosts = Mapping[str, Mapping[str, float]]
 
 
@@ -32,9 +32,10 @@ def create(
     """Score models on a dataset's evaluation rows: ``POST /v1/evaluations``."""
     names = [models] if isinstance(models, str) else list(models)
     fields = {"dataset_id": dataset_id, "models": names}
-    return write(_PATH, EvaluationSubmission, fields, key=idempotency_key)
+    return write("/v1/evaluations", EvaluationSubmission, fields, key=idempotency_key)
 
 
+@route("GET /v1/evaluations", EvaluationPage)
 def page(
     dataset_id: str,
     *,
@@ -43,28 +44,26 @@ def page(
     cursor: str | None = None,
 ) -> Call[EvaluationPage]:
     """List a dataset's evaluations, newest first: ``GET /v1/evaluations``."""
-    query = {"dataset_id": dataset_id, "status": status, "limit": page_size, "cursor": cursor}
-    return read(_PATH, EvaluationPage, **query)
 
 
+@route("GET /v1/evaluations/{evaluation_id}", Evaluation)
 def get(evaluation_id: str) -> Call[Evaluation]:
     """Return an evaluation: ``GET /v1/evaluations/{id}``."""
-    return read(_path(evaluation_id), Evaluation)
 
 
+@route("POST /v1/evaluations/{evaluation_id}/cancel", Evaluation)
 def cancel(evaluation_id: str, *, idempotency_key: str | None = None) -> Call[Evaluation]:
     """Stop an evaluation; its predictions are kept: ``POST /v1/evaluations/{id}/cancel``."""
-    return write(f"{_path(evaluation_id)}/cancel", Evaluation, {}, key=idempotency_key)
 
 
+@route("POST /v1/evaluations/{evaluation_id}/retry", Evaluation)
 def retry(evaluation_id: str, *, idempotency_key: str | None = None) -> Call[Evaluation]:
     """Take up one that failed or was cancelled: ``POST /v1/evaluations/{id}/retry``."""
-    return write(f"{_path(evaluation_id)}/retry", Evaluation, {}, key=idempotency_key)
 
 
+@route("GET /v1/evaluations/{evaluation_id}/detail", EvaluationDetail)
 def detail(evaluation_id: str) -> Call[EvaluationDetail]:
     """Return everything measured, once it succeeded: ``GET /v1/evaluations/{id}/detail``."""
-    return read(f"{_path(evaluation_id)}/detail", EvaluationDetail)
 
 
 class RecordFilters(TypedDict, total=False):
@@ -115,7 +114,7 @@ def records_page(
     ``filters`` select and order them; see ``RecordFilters``.
     """
     query = {"offset": offset, "limit": limit, **_query_of(filters)}
-    return read(f"{_path(evaluation_id)}/records", EvaluationRecordPage, **query)
+    return read(f"/v1/evaluations/{segment(evaluation_id)}/records", EvaluationRecordPage, **query)
 
 
 def records(
@@ -140,7 +139,7 @@ def export_records(
     ``RecordFilters``.
     """
     query = {**_query_of(filters), "context": None}
-    return read(f"{_path(evaluation_id)}/export", bytes, format=format, **query)
+    return read(f"/v1/evaluations/{segment(evaluation_id)}/export", bytes, format=format, **query)
 
 
 def _query_of(filters: RecordFilters) -> dict[str, Any]:
@@ -150,11 +149,16 @@ def _query_of(filters: RecordFilters) -> dict[str, Any]:
     }
 
 
+@route("GET /v1/evaluations/compare", EvaluationComparison)
 def compare(before: str, after: str) -> Call[EvaluationComparison]:
     """Compare two that succeeded, as after minus before: ``GET /v1/evaluations/compare``."""
-    return read(f"{_PATH}/compare", EvaluationComparison, before=before, after=after)
 
 
+def _as_json(action_costs: ActionCosts | None) -> str | None:
+    return None if action_costs is None else encode_body(action_costs).decode()
+
+
+@route("GET /v1/evaluations/frontier", Frontier, dataset_id="dataset", action_costs=_as_json)
 def frontier(
     dataset_id: str,
     measure: FrontierMeasure = "accuracy",
@@ -171,18 +175,9 @@ def frontier(
     ``expected_cost``, ``decision`` names the decision of the costs: those of a wrong yes and of a
     wrong no of a binary one, or ``action_costs``, by action and outcome.
     """
-    query: dict[str, Any] = {
-        "dataset": dataset_id,
-        "measure": measure,
-        "version": version,
-        "decision": decision,
-        "false_positive": false_positive,
-        "false_negative": false_negative,
-        "action_costs": None if action_costs is None else encode_body(action_costs).decode(),
-    }
-    return read(f"{_PATH}/frontier", Frontier, **query)
 
 
+@route("POST /v1/evaluations/{evaluation_id}/policy", PolicyReport, is_question=True)
 def try_policy(
     evaluation_id: str,
     decision_id: str,
@@ -195,11 +190,9 @@ def try_policy(
     ``action_costs`` are by action and outcome; without them the action is the top outcome. It
     abstains when the largest probability, 0 to 1, is lower than ``abstain_below``. Nothing changes.
     """
-    fields = {"action_costs": action_costs, "abstain_below": abstain_below}
-    body = encode_body({"decision_id": decision_id, **fields})
-    return Call("POST", f"{_path(evaluation_id)}/policy", PolicyReport, body)
 
 
+@route("POST /v1/evaluations/{evaluation_id}/costs", CostCurve, is_question=True)
 def cost_curve(
     evaluation_id: str,
     decision_id: str,
@@ -214,16 +207,9 @@ def cost_curve(
     The costs are those of a wrong yes and of a wrong no of a binary decision, or ``action_costs``,
     by action and outcome, with ``abstain_cost``.
     """
-    fields: dict[str, Any] = {
-        "decision_id": decision_id,
-        "false_positive": false_positive,
-        "false_negative": false_negative,
-        "action_costs": action_costs,
-        "abstain_cost": abstain_cost,
-    }
-    return Call("POST", f"{_path(evaluation_id)}/costs", CostCurve, encode_body(fields))
 
 
+@route("POST /v1/evaluations/{evaluation_id}/threshold", OutcomeThreshold, is_question=True)
 def outcome_threshold(
     evaluation_id: str,
     decision_id: str,
@@ -241,17 +227,3 @@ def outcome_threshold(
     decision wrongly sent to the outcome, and of abstaining. With neither, the answer has the curve
     alone.
     """
-    fields: dict[str, Any] = {
-        "decision_id": decision_id,
-        "outcome": outcome,
-        "precision": precision,
-        "wrong_cost": wrong_cost,
-        "abstain_cost": abstain_cost,
-    }
-    if confidence is not None:
-        fields["confidence"] = confidence
-    return Call("POST", f"{_path(evaluation_id)}/threshold", OutcomeThreshold, encode_body(fields))
-
-
-def _path(evaluation_id: str) -> str:
-    return f"{_PATH}/{segment(evaluation_id)}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from steelyard.client.calls import Call, encode_body, read, remove, segment, write
-from steelyard.errors import InvalidRequestError, Violation
+from steelyard.client.calls import Call, remove, segment
+from steelyard.client.routes import listed, route
+from steelyard.errors import InvalidRequestError
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.wire import (
     Continue,
@@ -21,10 +23,25 @@ from steelyard.families.wire import (
 from steelyard.models.wire import Model
 from steelyard.shadows.wire import EndedShadow, Shadow, ShadowReport
 
-_PATH = "/v1/families"
 Training = Mapping[str, Any] | Hyperparameters
 
 
+def _names(field: str, names: Sequence[str] | None) -> list[str] | None:
+    """Return names as a list; a text alone would be taken letter by letter."""
+    if isinstance(names, str):
+        message = f'{field} is one text; give a list of names, such as ["{names}"].'
+        raise InvalidRequestError.at(("body", field), message, "wrong_type")
+    return listed(names)
+
+
+_switch_off = partial(_names, "switch_off")
+
+
+def _training(hyperparameters: Training | None) -> Training:
+    return hyperparameters or {}
+
+
+@route("POST /v1/families", Job, start_from="from", hyperparameters=_training)
 def create(
     family: str,
     dataset_id: str,
@@ -53,10 +70,15 @@ def create(
     max_price_usd
         Refuse, and hold nothing, when the fine-tune is dearer.
     """
-    fields = _start(family, dataset_id, start_from, method, hyperparameters, dataset_version)
-    return write(_PATH, Job, {**fields, "max_price_usd": max_price_usd}, key=idempotency_key)
 
 
+@route(
+    "POST /v1/families/estimate",
+    FineTuneEstimate,
+    is_question=True,
+    start_from="from",
+    hyperparameters=_training,
+)
 def estimate(
     family: str,
     dataset_id: str,
@@ -67,20 +89,19 @@ def estimate(
     dataset_version: int | None = None,
 ) -> Call[FineTuneEstimate]:
     """Return the present price of ``create`` with these arguments: ``POST /v1/families/estimate``; holds nothing."""
-    fields = _start(family, dataset_id, start_from, method, hyperparameters, dataset_version)
-    return Call("POST", f"{_PATH}/estimate", FineTuneEstimate, encode_body(fields))
 
 
+@route("GET /v1/families", FamilyList)
 def list_families() -> Call[FamilyList]:
     """Return every family, by name: ``GET /v1/families``."""
-    return read(_PATH, FamilyList)
 
 
+@route("GET /v1/families/{family}", Family)
 def get(family: str) -> Call[Family]:
     """Return a family with its fine-tunes, and the effect of continuing it now: ``GET …/{family}``."""
-    return read(_path(family), Family)
 
 
+@route("POST /v1/families/{family}/switch", Family, switch_off=_switch_off)
 def switch(
     family: str,
     on: bool,
@@ -95,10 +116,9 @@ def switch(
     is the adapter id that you saw it serve, ``None`` for none: the call is refused when it serves
     another now.
     """
-    fields = {"on": on, "switch_off": _names(switch_off, "switch_off")}
-    return write(f"{_path(family)}/switch", Family, fields, key=None, guards={"served": served})
 
 
+@route("POST /v1/families/{family}/keep-warm", Family, switch_off=_switch_off)
 def keep_warm(
     family: str,
     enabled: bool = True,
@@ -113,12 +133,9 @@ def keep_warm(
     ``max_price_usd``. Keep warm of the families and numbers of ``switch_off`` stops in the same
     step. ``served`` is as for ``switch``.
     """
-    names = _names(switch_off, "switch_off")
-    fields = {"enabled": enabled, "max_price_usd": max_price_usd, "switch_off": names}
-    guards = {"served": served}
-    return write(f"{_path(family)}/keep-warm", Family, fields, key=None, guards=guards)
 
 
+@route("POST /v1/families/{family}/bound", Family)
 def bound(
     family: str,
     error: float,
@@ -134,15 +151,14 @@ def bound(
     ``BoundNotCertifiedError`` when the held-out rows certify none; the message says how many more
     would.
     """
-    fields = {"error": error, "confidence": confidence}
-    return write(f"{_path(family)}/bound", Family, fields, key=None, guards={"served": served})
 
 
+@route("DELETE /v1/families/{family}/bound", Family)
 def remove_bound(family: str) -> Call[Family]:
     """Remove a family's bound: ``DELETE /v1/families/{family}/bound``."""
-    return remove(f"{_path(family)}/bound", Family)
 
 
+@route("POST /v1/families/{family}/novelty", Family)
 def abstain_on_novel(
     family: str,
     false_alarms: float = 0.05,
@@ -157,15 +173,14 @@ def abstain_on_novel(
     Raise ``NoveltyUnknownError`` when the model keeps no vectors of its training rows, or has too
     few held-out contexts.
     """
-    fields, guards = {"false_alarms": false_alarms}, {"served": served}
-    return write(f"{_path(family)}/novelty", Family, fields, key=None, guards=guards)
 
 
+@route("DELETE /v1/families/{family}/novelty", Family)
 def answer_novel(family: str) -> Call[Family]:
     """Make a family answer texts unlike its training rows: ``DELETE /v1/families/{family}/novelty``."""
-    return remove(f"{_path(family)}/novelty", Family)
 
 
+@route("POST /v1/families/{family}/rollback", Family, discard=partial(_names, "discard"))
 def roll_back(
     family: str,
     to: str,
@@ -178,11 +193,9 @@ def roll_back(
     ``discard`` has exactly the newer models that are not deleted or discarded; they are gone for
     good. ``served`` is as for ``switch``.
     """
-    fields = {"to": to, "discard": _names(discard, "discard")}
-    guards = {"served": served}
-    return write(f"{_path(family)}/rollback", Family, fields, key=None, guards=guards)
 
 
+@route("POST /v1/families/{family}/continue", Job, hyperparameters=_training)
 def continue_(
     family: str,
     *,
@@ -199,16 +212,14 @@ def continue_(
     when it is another now. ``base`` moves the family to a base model of this server, on which its
     next model is trained with every row. The other arguments are as for ``create``.
     """
-    fields = {
-        "hyperparameters": hyperparameters or {},
-        "dataset_version": dataset_version,
-        "base": base,
-        "max_price_usd": max_price_usd,
-    }
-    guards = {"latest": latest}
-    return write(f"{_path(family)}/continue", Job, fields, key=idempotency_key, guards=guards)
 
 
+@route(
+    "POST /v1/families/{family}/continue/estimate",
+    FineTuneEstimate,
+    is_question=True,
+    hyperparameters=_training,
+)
 def estimate_continue(
     family: str,
     *,
@@ -218,21 +229,14 @@ def estimate_continue(
     base: str | None = None,
 ) -> Call[FineTuneEstimate]:
     """Return the present price of ``continue_`` with these arguments: ``POST …/{family}/continue/estimate``."""
-    fields = {
-        "hyperparameters": hyperparameters or {},
-        "dataset_version": dataset_version,
-        "base": base,
-    }
-    body = encode_body(fields, {"latest": latest})
-    return Call("POST", f"{_path(family)}/continue/estimate", FineTuneEstimate, body)
 
 
+@route("GET /v1/families/{family}/continue", Continue, draft_id="draft")
 def check_continue(family: str, *, draft_id: str | None = None) -> Call[Continue]:
     """Return whether ``continue_`` could start, and why not: ``GET …/{family}/continue``.
 
     ``draft_id``: as if this draft of the dataset's newest version were sealed as the next.
     """
-    return read(f"{_path(family)}/continue", Continue, draft=draft_id)
 
 
 def delete(
@@ -248,23 +252,24 @@ def delete(
     ``continue_``.
     """
     fields, guards = {"dataset_id": dataset_id}, {"latest": latest}
-    return remove(_path(family), DeletedFamily, fields, guards=guards)
+    return remove(f"/v1/families/{segment(family)}", DeletedFamily, fields, guards=guards)
 
 
+@route("POST /v1/families/{family}/shadow", Shadow)
 def shadow(family: str, model: str, share: float = 0.1) -> Call[Shadow]:
     """Score a share of a family's stored answers with another model: ``POST …/{family}/shadow``.
 
     ``model`` is a base or connected model, or a number such as ``router@3``; ``share`` is above 0
     and up to 1.
     """
-    return write(f"{_path(family)}/shadow", Shadow, {"model": model, "share": share}, key=None)
 
 
+@route("DELETE /v1/families/{family}/shadow", EndedShadow)
 def end_shadow(family: str) -> Call[EndedShadow]:
     """End a family's shadow; its answers stay: ``DELETE …/{family}/shadow``."""
-    return remove(f"{_path(family)}/shadow", EndedShadow)
 
 
+@route("GET /v1/families/{family}/shadow", ShadowReport)
 def compare_shadow(
     family: str, *, since: float | None = None, until: float | None = None
 ) -> Call[ShadowReport]:
@@ -272,9 +277,9 @@ def compare_shadow(
 
     ``since`` and ``until`` are Unix seconds; the last 30 days when left out.
     """
-    return read(f"{_path(family)}/shadow", ShadowReport, since=since, until=until)
 
 
+@route("POST /v1/models/{model}/switch", Model, switch_off=_switch_off)
 def switch_model(
     model: str,
     on: bool,
@@ -287,10 +292,9 @@ def switch_model(
     As for ``switch``. ``adapter`` is the adapter id that you saw behind the number: the call is
     refused when it is another now.
     """
-    fields = {"on": on, "switch_off": _names(switch_off, "switch_off"), "adapter": adapter}
-    return write(f"/v1/models/{segment(model)}/switch", Model, fields, key=None)
 
 
+@route("POST /v1/models/{model}/keep-warm", Model, switch_off=_switch_off)
 def keep_model_warm(
     model: str,
     enabled: bool = True,
@@ -303,45 +307,11 @@ def keep_model_warm(
 
     As for ``keep_warm``, with ``adapter`` as for ``switch_model``.
     """
-    names = _names(switch_off, "switch_off")
-    fields = {"enabled": enabled, "max_price_usd": max_price_usd, "switch_off": names}
-    path = f"/v1/models/{segment(model)}/keep-warm"
-    return write(path, Model, {**fields, "adapter": adapter}, key=None)
 
 
+@route("DELETE /v1/models/{model}", DeletedModel)
 def delete_model(model: str, *, adapter: str | None = None) -> Call[DeletedModel]:
     """Delete a family's model for good: ``DELETE /v1/models/{model}``.
 
     A family's latest model is rolled back instead. ``adapter`` is as for ``switch_model``.
     """
-    return remove(f"/v1/models/{segment(model)}", DeletedModel, adapter=adapter)
-
-
-def _start(
-    family: str,
-    dataset_id: str,
-    start_from: str | None,
-    method: str | None,
-    hyperparameters: Training | None,
-    dataset_version: int | None,
-) -> dict[str, Any]:
-    return {
-        "family": family,
-        "dataset_id": dataset_id,
-        "method": method,
-        "hyperparameters": hyperparameters or {},
-        "from": start_from,
-        "dataset_version": dataset_version,
-    }
-
-
-def _path(family: str) -> str:
-    return f"{_PATH}/{segment(family)}"
-
-
-def _names(names: Sequence[str] | None, field: str) -> list[str] | None:
-    """Return names as a list; a text alone would be taken letter by letter."""
-    if isinstance(names, str):
-        message = f'{field} is one text; give a list of names, such as ["{names}"].'
-        raise InvalidRequestError(violations=[Violation(("body", field), message, "wrong_type")])
-    return None if names is None else list(names)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from steelyard.client.calls import Call, read, segment, write
+from steelyard.client.calls import Call, write
+from steelyard.client.routes import route
 from steelyard.client.walking import RecordWalk
 from steelyard.evaluations.wire import JobRecordPage, RecordGroup
 from steelyard.families.fine_tune_wire import Job, JobEvents, JobPage
 from steelyard.wire.jobs import JobSummaryPage
 
 _Job = TypeVar("_Job")
-_PATH = "/v1/fine-tuning/jobs"
 
 
+@route("GET /v1/jobs", JobSummaryPage)
 def all_page(
     *,
     kind: str | Sequence[str] | None = None,
@@ -27,10 +28,9 @@ def all_page(
 
     Only of some kinds, such as ``fine_tune`` and ``evaluation``, some states, or one dataset.
     """
-    query = {"kind": kind, "status": status, "dataset_id": dataset_id}
-    return read("/v1/jobs", JobSummaryPage, **query, limit=page_size, cursor=cursor)
 
 
+@route("GET /v1/fine-tuning/jobs", JobPage)
 def page(
     *,
     status: str | Sequence[str] | None = None,
@@ -39,20 +39,19 @@ def page(
     cursor: str | None = None,
 ) -> Call[JobPage]:
     """List fine-tunes, newest first: ``GET /v1/fine-tuning/jobs``."""
-    query = {"status": status, "dataset_id": dataset_id, "limit": page_size, "cursor": cursor}
-    return read(_PATH, JobPage, **query)
 
 
+@route("GET /v1/fine-tuning/jobs/{job_id}", Job)
 def get(job_id: str) -> Call[Job]:
     """Return a fine-tune: its progress, then its outcome, gate and curve: ``GET …/jobs/{job}``."""
-    return read(f"{_PATH}/{segment(job_id)}", Job)
 
 
+@route("GET /v1/fine-tuning/jobs/{job_id}/events", JobEvents)
 def events(job_id: str) -> Call[JobEvents]:
     """Return the events of a fine-tune, oldest first: ``GET …/jobs/{job}/events``."""
-    return read(f"{_PATH}/{segment(job_id)}/events", JobEvents)
 
 
+@route("GET /v1/fine-tuning/jobs/{job_id}/records", JobRecordPage)
 def records_page(
     job_id: str,
     *,
@@ -64,8 +63,6 @@ def records_page(
 
     ``group`` says whose answers: its model's, the base's, or the parent's.
     """
-    path = f"{_PATH}/{segment(job_id)}/records"
-    return read(path, JobRecordPage, group=group, offset=offset, limit=limit)
 
 
 def records(job_id: str, *, group: RecordGroup = "adapted", limit: int | None = None) -> RecordWalk:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steelyard.client.calls import Call, new_or_checked_key, query_of, read, remove, segment, write
+from steelyard.client.calls import Call, new_or_checked_key, query_of
 from steelyard.client.dataset_calls import NDJSON
+from steelyard.client.routes import listed, route
 from steelyard.datasets.wire import Dataset
 from steelyard.labeling.judging import Weighting
 from steelyard.labeling.wire import (
@@ -21,44 +22,48 @@ from steelyard.labeling.wire import (
     TeacherList,
 )
 
-_SOURCES, _JOBS = "/v1/labeling/sources", "/v1/labeling/jobs"
 
-
+@route("GET /v1/labeling/teachers", TeacherList)
 def teachers() -> Call[TeacherList]:
     """Return the models that may label rows: ``GET /v1/labeling/teachers``."""
-    return read("/v1/labeling/teachers", TeacherList)
 
 
 def upload(name: str, rows: bytes, *, idempotency_key: str | None = None) -> Call[LabelingSource]:
     """Upload queries to be labelled, as JSON Lines: ``POST /v1/labeling/sources``."""
     key = new_or_checked_key(idempotency_key)
     query = query_of(name=name)
-    return Call("POST", _SOURCES, LabelingSource, rows, query, key, content_type=NDJSON)
+    return Call(
+        "POST", "/v1/labeling/sources", LabelingSource, rows, query, key, content_type=NDJSON
+    )
 
 
+@route("GET /v1/labeling/sources", LabelingSourcePage)
 def source_page(*, page_size: int = 200, cursor: str | None = None) -> Call[LabelingSourcePage]:
     """List sources, newest first: ``GET /v1/labeling/sources``."""
-    return read(_SOURCES, LabelingSourcePage, limit=page_size, cursor=cursor)
 
 
+@route("GET /v1/labeling/sources/{source_id}", LabelingSource)
 def source(source_id: str) -> Call[LabelingSource]:
     """Return a source: ``GET /v1/labeling/sources/{source}``."""
-    return read(f"{_SOURCES}/{segment(source_id)}", LabelingSource)
 
 
+@route("GET /v1/labeling/sources/{source_id}/rows", SourceRowPage)
 def source_rows_page(
     source_id: str, *, offset: int | None = None, limit: int | None = None
 ) -> Call[SourceRowPage]:
     """Return a page of a source's queries: ``GET /v1/labeling/sources/{source}/rows``."""
-    path = f"{_SOURCES}/{segment(source_id)}/rows"
-    return read(path, SourceRowPage, offset=offset, limit=limit)
 
 
+@route("DELETE /v1/labeling/sources/{source_id}", DeletedSource)
 def delete_source(source_id: str) -> Call[DeletedSource]:
     """Delete a source and its teachers' answers: ``DELETE /v1/labeling/sources/{source}``."""
-    return remove(f"{_SOURCES}/{segment(source_id)}", DeletedSource)
 
 
+def _named(teacher_models: str | Sequence[str] | None) -> list[str] | None:
+    return [teacher_models] if isinstance(teacher_models, str) else listed(teacher_models)
+
+
+@route("POST /v1/labeling/jobs", LabelingJob, teacher_models=_named, decisions=listed)
 def create(
     source_id: str,
     *,
@@ -76,18 +81,9 @@ def create(
     mean of labels, or of calibrated probabilities. The call is refused, and nothing held, when the
     labeling is dearer than ``max_price_usd``.
     """
-    names = [teacher_models] if isinstance(teacher_models, str) else teacher_models
-    fields = {
-        "source_id": source_id,
-        "teacher_models": None if names is None else list(names),
-        "decisions": None if decisions is None else list(decisions),
-        "name": name,
-        "weighting": weighting,
-        "max_price_usd": max_price_usd,
-    }
-    return write(_JOBS, LabelingJob, fields, key=idempotency_key)
 
 
+@route("GET /v1/labeling/jobs", LabelingJobPage)
 def page(
     *,
     status: str | Sequence[str] | None = None,
@@ -95,36 +91,42 @@ def page(
     cursor: str | None = None,
 ) -> Call[LabelingJobPage]:
     """List labeling jobs, newest first: ``GET /v1/labeling/jobs``."""
-    return read(_JOBS, LabelingJobPage, status=status, limit=page_size, cursor=cursor)
 
 
+@route("GET /v1/labeling/jobs/{job_id}", LabelingJob)
 def get(job_id: str) -> Call[LabelingJob]:
     """Return a labeling job: ``GET /v1/labeling/jobs/{job}``."""
-    return read(_path(job_id), LabelingJob)
 
 
+@route("GET /v1/labeling/jobs/{job_id}/results", LabelingResults)
 def results_page(
     job_id: str, *, offset: int = 0, limit: int | None = None
 ) -> Call[LabelingResults]:
     """Return at most 200 rows with their teachers' answers: ``GET …/{job}/results``."""
-    return read(f"{_path(job_id)}/results", LabelingResults, offset=offset, limit=limit)
 
 
+@route("GET /v1/labeling/jobs/{job_id}/reviewed", ReviewedTeachers)
 def reviewed(job_id: str) -> Call[ReviewedTeachers]:
     """Return teachers' agreement with the dataset's reviewed rows: ``GET …/{job}/reviewed``."""
-    return read(f"{_path(job_id)}/reviewed", ReviewedTeachers)
 
 
+@route("POST /v1/labeling/jobs/{job_id}/cancel", LabelingJob)
 def cancel(job_id: str, *, idempotency_key: str | None = None) -> Call[LabelingJob]:
     """Stop a job; nothing is charged unless its labels were ready: ``POST …/{job}/cancel``."""
-    return write(f"{_path(job_id)}/cancel", LabelingJob, {}, key=idempotency_key)
 
 
+@route("POST /v1/labeling/jobs/{job_id}/discard", LabelingJob)
 def discard(job_id: str, *, idempotency_key: str | None = None) -> Call[LabelingJob]:
     """Drop a job whose labels are ready, without a dataset: ``POST …/{job}/discard``."""
-    return write(f"{_path(job_id)}/discard", LabelingJob, {}, key=idempotency_key)
 
 
+@route(
+    "POST /v1/labeling/jobs/{job_id}/finalize",
+    Dataset,
+    row_indices=listed,
+    training_indices=listed,
+    evaluation_indices=listed,
+)
 def finalize(
     job_id: str,
     row_indices: Sequence[int] | None = None,
@@ -140,18 +142,3 @@ def finalize(
     ``row_indices``, of which the share ``evaluation_fraction`` of contexts, 0.1 to 1, is put aside
     (0.2 when left out), or the two sides by name.
     """
-    fields = {
-        "row_indices": _listed(row_indices),
-        "evaluation_fraction": evaluation_fraction,
-        "training_indices": _listed(training_indices),
-        "evaluation_indices": _listed(evaluation_indices),
-    }
-    return write(f"{_path(job_id)}/finalize", Dataset, fields, key=idempotency_key)
-
-
-def _listed(indices: Sequence[int] | None) -> list[int] | None:
-    return None if indices is None else list(indices)
-
-
-def _path(job_id: str) -> str:
-    return f"{_JOBS}/{segment(job_id)}"

@@ -222,7 +222,7 @@ def pages(
                 return
             kwargs["cursor"] = page.next_cursor
 
-    page = build.__globals__[_returned(build)]
+    page = inspect.unwrap(build).__globals__[_returned(build)]
     item = page.__orig_bases__[0].__args__[0].__name__
     _describe(iterate, build, f"AsyncIterator[{item}]")
     return iterates(iterate)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from steelyard.client.answers import DecideAnswer
-from steelyard.client.calls import Call, encode_body, read, remove, segment, write
+from steelyard.client.calls import Call, segment, write
 from steelyard.client.decide_calls import Context, Decisions
+from steelyard.client.routes import route
 from steelyard.growth.wire import Growth, GrowthPolicy
 from steelyard.named.comparison_wire import ComparisonEstimate, ComparisonPage, NamedComparison
 from steelyard.named.wire import (
@@ -19,10 +20,8 @@ from steelyard.named.wire import (
 )
 from steelyard.wire.storing import StoreSetting
 
-_NAMED = "/v1/named-decisions"
-_COMPARISONS = "/v1/named-comparisons"
 
-
+@route("POST /v1/decide", DecideAnswer, is_scored=True)
 def decide(
     decision: str,
     context: Context,
@@ -36,10 +35,9 @@ def decide(
     ``decision`` is ``name``, ``name@alias`` or ``name@7``; ``production`` without either. The other
     arguments are those of ``Client.decide``.
     """
-    fields = {"decision": decision, "context": context, "store": store, "metadata": metadata}
-    return write("/v1/decide", DecideAnswer, fields, key=idempotency_key, is_scored=True)
 
 
+@route("POST /v1/named-decisions", NamedDecision)
 def create(
     name: str,
     decisions: Decisions,
@@ -61,34 +59,21 @@ def create(
     decisions, as for ``decide``, are version 1 with the model; ``production`` points to it.
     ``store`` is the most that is stored of answers, whatever a request says.
     """
-    fields = {
-        "name": name,
-        "decisions": decisions,
-        "model": model,
-        "fallback": fallback,
-        "temperature": temperature,
-        "escalate": escalate,
-        "description": description,
-        "owner": owner,
-        "dataset_id": dataset_id,
-        "store": store,
-        "note": note,
-    }
-    return write(_NAMED, NamedDecision, fields, key=idempotency_key)
 
 
+@route("GET /v1/named-decisions", NamedDecisionPage)
 def page(
     *, archived: bool | None = None, page_size: int = 200, cursor: str | None = None
 ) -> Call[NamedDecisionPage]:
     """List named decisions, newest first: ``GET /v1/named-decisions``."""
-    return read(_NAMED, NamedDecisionPage, archived=archived, limit=page_size, cursor=cursor)
 
 
+@route("GET /v1/named-decisions/{name}", NamedDecision)
 def get(name: str) -> Call[NamedDecision]:
     """Return a named decision and its aliases: ``GET …/{decision}``."""
-    return read(_path(name), NamedDecision)
 
 
+@route("PATCH /v1/named-decisions/{name}", NamedDecision)
 def change(
     name: str,
     *,
@@ -99,18 +84,16 @@ def change(
     idempotency_key: str | None = None,
 ) -> Call[NamedDecision]:
     """Change a decision's description, owner, dataset or storing; an empty text removes: ``PATCH …/{decision}``."""
-    fields = {"description": description, "owner": owner, "dataset_id": dataset_id, "store": store}
-    return write(_path(name), NamedDecision, fields, key=idempotency_key, method="PATCH")
 
 
+@route("POST /v1/named-decisions/{name}/archive", NamedDecision)
 def archive(
     name: str, *, archived: bool = True, idempotency_key: str | None = None
 ) -> Call[NamedDecision]:
     """Archive it, or bring it back: ``POST …/{decision}/archive``."""
-    fields = {"archived": archived}
-    return write(_path(name, "archive"), NamedDecision, fields, key=idempotency_key)
 
 
+@route("POST /v1/named-decisions/{name}/versions", NamedVersion)
 def add_version(
     name: str,
     decisions: Decisions,
@@ -123,29 +106,21 @@ def add_version(
     idempotency_key: str | None = None,
 ) -> Call[NamedVersion]:
     """Add a version, or return the one with this content: ``POST …/{decision}/versions``."""
-    fields = {
-        "decisions": decisions,
-        "model": model,
-        "fallback": fallback,
-        "temperature": temperature,
-        "escalate": escalate,
-        "note": note,
-    }
-    return write(_path(name, "versions"), NamedVersion, fields, key=idempotency_key)
 
 
+@route("GET /v1/named-decisions/{name}/versions", NamedVersionPage)
 def version_page(
     name: str, *, page_size: int = 200, cursor: str | None = None
 ) -> Call[NamedVersionPage]:
     """List versions, newest first: ``GET …/{decision}/versions``."""
-    return read(_path(name, "versions"), NamedVersionPage, limit=page_size, cursor=cursor)
 
 
+@route("GET /v1/named-decisions/{name}/versions/{version}", NamedVersion, version=str)
 def version(name: str, version: int | str = "production") -> Call[NamedVersion]:
     """Return a version by number or alias: ``GET …/{decision}/versions/{version}``."""
-    return read(_path(name, "versions", str(version)), NamedVersion)
 
 
+@route("PUT /v1/named-decisions/{name}/aliases/{alias}", NamedDecision)
 def move(
     name: str,
     alias: str,
@@ -161,11 +136,9 @@ def move(
     The move is refused unless the alias points to ``expected`` now. ``reason`` is for people;
     ``overrule`` says why ``production`` moves although no comparison passed the version.
     """
-    fields = {"version": version, "expected": expected, "reason": reason, "overrule": overrule}
-    path = _path(name, "aliases", alias)
-    return write(path, NamedDecision, fields, key=idempotency_key, method="PUT")
 
 
+@route("POST /v1/named-decisions/{name}/aliases/{alias}/rollback", NamedDecision)
 def roll_back(
     name: str,
     alias: str = "production",
@@ -174,8 +147,6 @@ def roll_back(
     idempotency_key: str | None = None,
 ) -> Call[NamedDecision]:
     """Undo the last move of an alias: ``POST …/{decision}/aliases/{alias}/rollback``."""
-    path = _path(name, "aliases", alias, "rollback")
-    return write(path, NamedDecision, {"reason": reason}, key=idempotency_key)
 
 
 def share(
@@ -197,17 +168,18 @@ def share(
     fields = {"to": to, "share": share, "reason": reason}
     if steps:
         fields |= {"steps": list(steps), "step_hours": step_hours}
-    path = _path(name, "aliases", alias, "share")
+    path = f"/v1/named-decisions/{segment(name)}/aliases/{segment(alias)}/share"
     return write(path, NamedDecision, fields, key=idempotency_key, method="PUT")
 
 
+@route("GET /v1/named-decisions/{name}/history", AliasMovePage)
 def history_page(
     name: str, *, page_size: int = 200, cursor: str | None = None
 ) -> Call[AliasMovePage]:
     """List moves of aliases, newest first: ``GET …/{decision}/history``."""
-    return read(_path(name, "history"), AliasMovePage, limit=page_size, cursor=cursor)
 
 
+@route("POST /v1/named-comparisons", NamedComparison, name="decision")
 def compare(
     name: str,
     version: int | str,
@@ -240,11 +212,9 @@ def compare(
     max_price_usd
         Refuse, and hold nothing, when it is dearer.
     """
-    fields = _compared(name, version, against, rows, stored, traffic_s, recorded)
-    fields |= {"disagreement": disagreement, "max_price_usd": max_price_usd}
-    return write(_COMPARISONS, NamedComparison, fields, key=idempotency_key)
 
 
+@route("POST /v1/named-comparisons/estimate", ComparisonEstimate, is_question=True, name="decision")
 def estimate_comparison(
     name: str,
     version: int | str,
@@ -256,60 +226,33 @@ def estimate_comparison(
     recorded: Sequence[Mapping[str, Any]] | None = None,
 ) -> Call[ComparisonEstimate]:
     """Return the texts, tokens and price of ``compare`` with these arguments: ``POST …/estimate``; asks nothing."""
-    fields = _compared(name, version, against, rows, stored, traffic_s, recorded)
-    return Call("POST", f"{_COMPARISONS}/estimate", ComparisonEstimate, encode_body(fields))
 
 
-def _compared(
-    name: str,
-    version: int | str,
-    against: int | str,
-    rows: int | None,
-    stored: int | None,
-    traffic_s: float | None,
-    recorded: Sequence[Mapping[str, Any]] | None,
-) -> dict[str, Any]:
-    """Return the fields that say what is compared with what, and on how much."""
-    return {
-        "decision": name,
-        "version": version,
-        "against": against,
-        "rows": rows,
-        "stored": stored,
-        "traffic_s": traffic_s,
-        "recorded": recorded,
-    }
-
-
+@route("GET /v1/named-comparisons/{comparison_id}", NamedComparison)
 def comparison(comparison_id: str) -> Call[NamedComparison]:
     """Return a comparison: ``GET /v1/named-comparisons/{comparison}``."""
-    return read(f"{_COMPARISONS}/{segment(comparison_id)}", NamedComparison)
 
 
+@route("GET /v1/named-comparisons", ComparisonPage, name="decision")
 def comparison_page(
     name: str | None = None, *, page_size: int = 200, cursor: str | None = None
 ) -> Call[ComparisonPage]:
     """List comparisons, newest first: ``GET /v1/named-comparisons``."""
-    return read(_COMPARISONS, ComparisonPage, decision=name, limit=page_size, cursor=cursor)
 
 
+@route("POST /v1/named-comparisons/{comparison_id}/cancel", NamedComparison)
 def cancel_comparison(
     comparison_id: str, *, idempotency_key: str | None = None
 ) -> Call[NamedComparison]:
     """Stop a comparison; nothing is charged: ``POST …/{comparison}/cancel``."""
-    path = f"{_COMPARISONS}/{segment(comparison_id)}/cancel"
-    return write(path, NamedComparison, {}, key=idempotency_key)
 
 
-def _path(*parts: str) -> str:
-    return "/".join((_NAMED, *map(segment, parts)))
-
-
+@route("GET /v1/named-decisions/{name}/growth", Growth)
 def growth(name: str) -> Call[Growth]:
     """Return a decision's growth policy, and why it waits: ``GET …/{decision}/growth``."""
-    return read(_path(name, "growth"), Growth)
 
 
+@route("PUT /v1/named-decisions/{name}/growth", Growth)
 def grow(
     name: str,
     policy: GrowthPolicy = "propose",
@@ -336,24 +279,13 @@ def grow(
     judge_rows
         The probability from which the model's own answers become training rows; none by default.
     """
-    fields = {
-        "policy": policy,
-        "family": family,
-        "at_least": at_least,
-        "margin": margin,
-        "shadow": shadow,
-        "judge_rows": judge_rows,
-        "novel": novel,
-        "max_price_usd": max_price_usd,
-    }
-    return write(_path(name, "growth"), Growth, fields, key=idempotency_key, method="PUT")
 
 
+@route("DELETE /v1/named-decisions/{name}/growth", Growth)
 def stop_growing(name: str, *, idempotency_key: str | None = None) -> Call[Growth]:
     """Stop a growth; its datasets and families stay: ``DELETE …/{decision}/growth``."""
-    return remove(_path(name, "growth"), Growth, key=idempotency_key)
 
 
+@route("POST /v1/named-decisions/{name}/growth/turn", Growth)
 def turn_growth(name: str, *, idempotency_key: str | None = None) -> Call[Growth]:
     """Look at a growth now, and take its next step: ``POST …/{decision}/growth/turn``."""
-    return write(_path(name, "growth", "turn"), Growth, {}, key=idempotency_key)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from steelyard.client.calls import Call, read, segment, write
+from steelyard.client.calls import Call
+from steelyard.client.routes import route
 from steelyard.prompt_tuning.wire import Effort, PromptTuningJob, PromptTuningPage
 
-_JOBS = "/v1/prompt-tuning/jobs"
 
-
+@route("POST /v1/prompt-tuning/jobs", PromptTuningJob)
 def create(
     dataset_id: str,
     *,
@@ -26,16 +26,9 @@ def create(
     ``thorough`` 12. The call is refused, and nothing held, when it is dearer than
     ``max_price_usd``.
     """
-    fields = {
-        "dataset_id": dataset_id,
-        "decision": decision,
-        "model": model,
-        "effort": effort,
-        "max_price_usd": max_price_usd,
-    }
-    return write(_JOBS, PromptTuningJob, fields, key=idempotency_key)
 
 
+@route("GET /v1/prompt-tuning/jobs", PromptTuningPage)
 def page(
     *,
     dataset_id: str | None = None,
@@ -44,33 +37,20 @@ def page(
     cursor: str | None = None,
 ) -> Call[PromptTuningPage]:
     """List jobs, newest first: ``GET /v1/prompt-tuning/jobs``."""
-    return read(
-        _JOBS,
-        PromptTuningPage,
-        dataset_id=dataset_id,
-        status=status,
-        limit=page_size,
-        cursor=cursor,
-    )
 
 
+@route("GET /v1/prompt-tuning/jobs/{job_id}", PromptTuningJob)
 def get(job_id: str) -> Call[PromptTuningJob]:
     """Return a job: ``GET /v1/prompt-tuning/jobs/{job}``."""
-    return read(_path(job_id), PromptTuningJob)
 
 
+@route("PATCH /v1/prompt-tuning/jobs/{job_id}", PromptTuningJob, dismissed="label_issues_dismissed")
 def dismiss_label_issues(
     job_id: str, *, dismissed: bool = True, idempotency_key: str | None = None
 ) -> Call[PromptTuningJob]:
     """Dismiss the labels that a job doubts, or take that back: ``PATCH …/{job}``."""
-    fields = {"label_issues_dismissed": dismissed}
-    return write(_path(job_id), PromptTuningJob, fields, key=idempotency_key, method="PATCH")
 
 
+@route("POST /v1/prompt-tuning/jobs/{job_id}/cancel", PromptTuningJob)
 def cancel(job_id: str, *, idempotency_key: str | None = None) -> Call[PromptTuningJob]:
     """Stop a job; nothing is charged: ``POST …/{job}/cancel``."""
-    return write(f"{_path(job_id)}/cancel", PromptTuningJob, {}, key=idempotency_key)
-
-
-def _path(job_id: str) -> str:
-    return f"{_JOBS}/{segment(job_id)}"

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from steelyard.client.calls import Call, read, segment, write
+from steelyard.client.calls import Call, segment
+from steelyard.client.routes import listed, route
 from steelyard.models.route_wire import ModelRoute, RemovedRoute, RouteList
 
-_ROUTES = "/v1/routes"
 
-
+@route("GET /v1/routes", RouteList)
 def routes() -> Call[RouteList]:
     """Return the routes of the server: ``GET /v1/routes``."""
-    return read(_ROUTES, RouteList)
 
 
+@route("POST /v1/routes", ModelRoute, models=listed)
 def fit_route(
     name: str,
     models: Sequence[str],
@@ -44,19 +44,8 @@ def fit_route(
     replace
         Fit a route anew that is there.
     """
-    fields = {
-        "name": name,
-        "models": list(models),
-        "dataset_id": dataset_id,
-        "bound": bound,
-        "value": value,
-        "rows": rows,
-        "confidence": confidence,
-        "replace": replace,
-    }
-    return write(_ROUTES, ModelRoute, fields, key=None)
 
 
 def remove_route(name: str) -> Call[RemovedRoute]:
     """Remove a route; its models stay: ``DELETE /v1/routes/{route}``."""
-    return Call("DELETE", f"{_ROUTES}/{segment(name)}", RemovedRoute)
+    return Call("DELETE", f"/v1/routes/{segment(name)}", RemovedRoute)
