@@ -318,17 +318,14 @@ def archive(*, dataset: str, home: str | None, state_url: str | None) -> None:
     click.echo(f"{dataset} is archived.")
 
 
-@command.command("delete")
-@click.argument("dataset")
+@command.asks("delete", "dataset")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@server_options
-def delete(*, dataset: str, yes: bool, server: Server) -> None:
+def delete(client: Client, dataset: str, *, yes: bool) -> Shown:
     """Delete a dataset with every version and all rows, for good."""
     if not yes:
         click.confirm(f"Delete {printable(dataset)} and all of its rows for good?", abort=True)
-    with connected(server) as client:
-        deleted = client.datasets.delete(dataset)
-    server.show(deleted, lambda deleted: click.echo(f"{deleted.id} is deleted."))
+    deleted = client.datasets.delete(dataset)
+    return deleted, lambda deleted: click.echo(f"{deleted.id} is deleted.")
 
 
 @command.asks("diff", "dataset")

@@ -10,7 +10,7 @@ import click
 
 from steelyard.cli.connecting import Server
 from steelyard.cli.failures import REFUSED
-from steelyard.cli.local_state import show_table
+from steelyard.cli.local_state import show_fields, show_table
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -72,20 +72,10 @@ def _place_of(path: list[str | int]) -> tuple[str, str]:
 
 def show_dataset(dataset: Dataset) -> None:
     """Write a dataset as a table of its fields."""
-    show_table(
-        ("FIELD", "VALUE"),
-        [
-            ("id", dataset.id),
-            ("name", dataset.name),
-            ("version", dataset.version),
-            ("rows", dataset.rows),
-            ("contexts", dataset.contexts),
-            ("training", dataset.split.training),
-            ("evaluation", dataset.split.evaluation),
-            ("duplicates removed", dataset.duplicates_removed),
-            ("method", dataset.method),
-            ("sha256", dataset.sha256),
-        ],
+    show_fields(
+        dataset,
+        "id, name, version, rows, contexts, training:split.training, evaluation:split.evaluation, "
+        "duplicates removed:duplicates_removed, method, sha256",
     )
     for warning in dataset.warnings or ():
         click.echo(f"\n{printable(warning.message)}")

@@ -8,7 +8,7 @@ import click
 
 from steelyard.cli.decide_rows import decide_rows, rows_options
 from steelyard.cli.local_state import show_json
-from steelyard.cli.options import setting_option
+from steelyard.cli.options import setting_options
 from steelyard.cli.requests import read_request, request_options
 from steelyard.cli.terminal import printable
 
@@ -68,10 +68,7 @@ Examples:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @rows_options
-@setting_option("engine")
-@setting_option("threads")
-@setting_option("home")
-@setting_option("state_url")
+@setting_options("engine", "threads", "home", "state_url")
 @click.pass_context
 def command(ctx: click.Context, /, **flags: Any) -> None:
     """Answer decisions about one context, in this process or by the server of --url.

@@ -322,21 +322,14 @@ def _show_comparison(comparison: EvaluationComparison) -> None:
 
 
 def _show_paired(overall: PairedMeasures) -> None:
-    from steelyard.client.display_evaluations import MEASURES, change_of, show_change
+    from steelyard.client.display_evaluations import change_rows
 
     flips = overall.flips
     click.echo(
         f"{overall.n} decisions on {overall.contexts} contexts: {flips.fixed} fixed, "
         f"{flips.broken} broken, p = {overall.p_value:.3g}"
     )
-    show_table(
-        ("MEASURE", "BEFORE", "AFTER", "CHANGE"),
-        [
-            (name, f"{change.before:.4f}", f"{change.after:.4f}", show_change(change))
-            for name in MEASURES
-            if (change := change_of(overall, name)) is not None
-        ],
-    )
+    show_table(("MEASURE", "BEFORE", "AFTER", "CHANGE"), change_rows(overall))
 
 
 def _block() -> str:

@@ -12,7 +12,7 @@ from steelyard.cli import distill, family_bound, family_dossier, family_novelty
 from steelyard.cli.connecting import Server
 from steelyard.cli.failures import REFUSED, is_problem, show_failure
 from steelyard.cli.job import FINE_TUNES
-from steelyard.cli.local_state import show_rows, show_table, show_time
+from steelyard.cli.local_state import show_fields, show_rows, show_table, show_time
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
 
@@ -313,18 +313,12 @@ def _newer(family: Family, to: str) -> list[str]:
 def _show_estimate(shown: FineTuneEstimate) -> None:
     minimum = ", the least that one costs" if shown.minimum_applied else ""
     steps = f"{shown.steps}, {shown.passes:.3g} passes over {shown.train_rows} rows"
-    show_table(
-        ("FIELD", "VALUE"),
-        [
-            ("price", f"{shown.price_usd} {shown.currency}{minimum}"),
-            ("trained tokens", shown.trained_tokens),
-            ("steps", steps),
-            ("new rows", shown.rows.new),
-            ("earlier rows", shown.rows.earlier),
-            ("evaluation rows", shown.rows.evaluation),
-            ("dataset version", shown.dataset_version),
-            ("seed", shown.seed),
-        ],
+    show_fields(
+        shown,
+        "price, trained tokens:trained_tokens, steps, new rows:rows.new, earlier rows:rows.earlier, "
+        "evaluation rows:rows.evaluation, dataset version:dataset_version, seed",
+        price=lambda _: f"{shown.price_usd} {shown.currency}{minimum}",
+        steps=lambda _: steps,
     )
     for warning in shown.warnings or ():
         click.echo(printable(warning))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import click
 
 from steelyard.cli.failures import disk_failures, exit_status, show_failure
-from steelyard.cli.options import setting_option
+from steelyard.cli.options import setting_options
 from steelyard.errors import SteelyardError
 from steelyard.settings import InvalidSettingError, Settings, read_settings
 
@@ -46,11 +46,7 @@ Examples:
 
 
 @click.command("worker", epilog=_EPILOG)
-@setting_option("home")
-@setting_option("state_url")
-@setting_option("new_state")
-@setting_option("engine")
-@setting_option("threads")
+@setting_options("home", "state_url", "new_state", "engine", "threads")
 def command(**given: str | None) -> None:
     """Run the evaluations and fine-tunes of a server whose setting jobs is off, until Ctrl-C.
 

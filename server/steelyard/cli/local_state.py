@@ -146,14 +146,27 @@ def show_rows(rows: Iterable[object], columns: str, /, **cells: Callable[[Any], 
     Each names an attribute of the rows; ``cells`` return the texts of columns without one.
     """
     named = [column.partition(":")[::2] for column in columns.split(", ")]
-    lines = [[cells.get(name, attrgetter(name))(row) for _, name in named] for row in rows]
-    for line in lines:
-        for place, (_, name) in enumerate(named):
-            if isinstance(line[place], bool):
-                line[place] = "yes" if line[place] else "no"
-            elif isinstance(line[place], float) and name.endswith(("_at", "_since")):
-                line[place] = show_time(line[place])
+    lines = [[_value(row, name, cells) for _, name in named] for row in rows]
     show_table([heading for heading, _ in named], lines)
+
+
+def show_fields(row: object, columns: str, /, **cells: Callable[[Any], object]) -> None:
+    """Print a line for each of a row's fields, such as ``id, training:split.training``.
+
+    A field has the name of its attribute where it has none before it; ``cells`` as in ``show_rows``.
+    """
+    named = [column.rpartition(":")[::2] for column in columns.split(", ")]
+    lines = [(heading or name, _value(row, name, cells)) for heading, name in named]
+    show_table(("FIELD", "VALUE"), lines)
+
+
+def _value(row: object, name: str, cells: dict[str, Callable[[Any], object]]) -> object:
+    value = cells.get(name, attrgetter(name))(row)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and name.endswith(("_at", "_since")):
+        return show_time(value)
+    return value
 
 
 def show_time(at: float | None) -> str | None:

@@ -27,6 +27,22 @@ def setting_option(name: str) -> Callable[[_Command], _Command]:
     )
 
 
+def setting_options(*names: str) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds ``setting_option`` of each name, in this order."""
+
+    def add(command: _Command) -> _Command:
+        for name in reversed(names):
+            command = setting_option(name)(command)
+        return command
+
+    return add
+
+
+#: The settings of a process that answers over HTTP.
+SERVER_SETTINGS = ("host", "port", "hosts", "home", "state_url", "new_state", "accounts")
+#: The settings of what answers in it.
+ENGINE_SETTINGS = ("engine", "threads", "scorer", "judge")
+
 origin_option = click.option(
     "--by",
     # Written out, as the command line reads no wire: ``steelyard.wire.origins``.

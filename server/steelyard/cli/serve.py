@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import click
 
 from steelyard.cli.failures import FAILED
-from steelyard.cli.options import setting_option
+from steelyard.cli.options import ENGINE_SETTINGS, SERVER_SETTINGS, setting_options
 from steelyard.settings import Settings
 from steelyard.version import __version__
 from steelyard.wire.hosts import is_loopback
@@ -53,18 +53,7 @@ _EXAMPLE = {
 
 
 @click.command("serve", epilog=_EPILOG)
-@setting_option("host")
-@setting_option("port")
-@setting_option("hosts")
-@setting_option("home")
-@setting_option("state_url")
-@setting_option("new_state")
-@setting_option("accounts")
-@setting_option("workers")
-@setting_option("engine")
-@setting_option("threads")
-@setting_option("scorer")
-@setting_option("judge")
+@setting_options(*SERVER_SETTINGS, "workers", *ENGINE_SETTINGS)
 def command(**given: str | None) -> None:
     """Answer decisions over HTTP until Ctrl-C; a second Ctrl-C does not wait.
 

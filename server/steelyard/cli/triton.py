@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from steelyard.cli.local_state import show_json
-from steelyard.cli.options import setting_option
+from steelyard.cli.options import setting_options
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -90,11 +90,7 @@ def command() -> None:
 )
 @_instances
 @click.option("--prune", is_flag=True, help="Remove exported models that are no longer in use.")
-@setting_option("home")
-@setting_option("state_url")
-@setting_option("base_models")
-@setting_option("engine")
-@setting_option("threads")
+@setting_options("home", "state_url", "base_models", "engine", "threads")
 def export(
     *,
     folder: Path,
@@ -185,11 +181,7 @@ def export(
     type=_FILE,
     help="Authorities (PEM): only who shows a certificate of theirs is answered.",
 )
-@setting_option("home")
-@setting_option("state_url")
-@setting_option("base_models")
-@setting_option("engine")
-@setting_option("threads")
+@setting_options("home", "state_url", "base_models", "engine", "threads")
 def up(
     *,
     host: str,
@@ -279,10 +271,7 @@ def _check_plain(path: Path, option: str) -> None:
 @command.command("check", epilog=_EPILOG)
 @click.argument("url", metavar="URL")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@setting_option("home")
-@setting_option("state_url")
-@setting_option("base_models")
-@setting_option("engine")
+@setting_options("home", "state_url", "base_models", "engine")
 def check(*, url: str, as_json: bool, **given: str | None) -> None:
     """Compare every model that a Triton server has loaded with this process's scorer.
 

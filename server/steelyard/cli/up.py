@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.options import setting_option
+from steelyard.cli.options import ENGINE_SETTINGS, SERVER_SETTINGS, setting_options
 from steelyard.cli.serve import free_port
 from steelyard.cli.workbench import PORT, is_installed, serving_workbench
 from steelyard.settings import Settings, home_of
@@ -27,17 +27,7 @@ Examples:
 
 
 @click.command("up", epilog=_EPILOG)
-@setting_option("host")
-@setting_option("port")
-@setting_option("hosts")
-@setting_option("home")
-@setting_option("state_url")
-@setting_option("new_state")
-@setting_option("accounts")
-@setting_option("engine")
-@setting_option("threads")
-@setting_option("scorer")
-@setting_option("judge")
+@setting_options(*SERVER_SETTINGS, *ENGINE_SETTINGS)
 @click.option(
     "--workbench-port",
     type=click.IntRange(0, 65535),

@@ -104,11 +104,7 @@ def _(comparison: EvaluationComparison) -> str:
             f"{comparison.overall.n:,} decisions: {flips.fixed:,} fixed, {flips.broken:,} broken, "
             f"p = {comparison.overall.p_value:.3g}",
             ("measure", "before", "after", "change"),
-            [
-                (name, f"{change.before:.4f}", f"{change.after:.4f}", show_change(change))
-                for name in MEASURES
-                if (change := change_of(comparison.overall, name)) is not None
-            ],
+            change_rows(comparison.overall),
         )
     ]
     if comparison.flipped:
@@ -303,6 +299,15 @@ def change_of(measures: PairedMeasures, name: str) -> Change | None:
     """Return a change by the name of its measure; ``None`` where it was not measured."""
     change = getattr(measures, name)
     return change if isinstance(change, Change) else None
+
+
+def change_rows(measures: PairedMeasures) -> list[tuple[str, str, str, str]]:
+    """Return a row for each measure that was taken: its name, before, after and the change."""
+    return [
+        (name, f"{change.before:.4f}", f"{change.after:.4f}", show_change(change))
+        for name in MEASURES
+        if (change := change_of(measures, name)) is not None
+    ]
 
 
 def _measure_rows(measures: Measures) -> list[tuple[str, float, float | None, float | None, int]]:
