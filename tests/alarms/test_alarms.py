@@ -144,7 +144,7 @@ def test_rules_are_set_and_watches_listed(server, client):
         with pytest.raises(errors.NotFoundError, match=told):
             client.alarms.remove_rule(model)
     for wrong in ({"evaluation_id": "eval_none"}, {"since": 2.0}, {"since": 2.0, "until": 1.0}):
-        with pytest.raises(errors.InvalidRequestError, match="^reference "):
+        with pytest.raises(errors.InvalidRequestError, match=r"^reference "):
             client.alarms.set_rule("router", **wrong)
 
 

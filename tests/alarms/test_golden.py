@@ -136,7 +136,7 @@ def test_answers_that_move_raise_an_alarm(golden):
 
 def test_a_check_has_one_evaluation_whenever_its_process_is_killed(golden, monkeypatch):
     client = golden.client
-    with pytest.raises(InvalidRequestError, match="^golden goes with a model"):
+    with pytest.raises(InvalidRequestError, match=r"^golden goes with a model"):
         client.alarms.set_rule(None, golden_dataset=golden.dataset.id)
     client.named_decisions.create("desk", [{**PAID, "question": "Whose?"}], model="far")
     with pytest.raises(InvalidReferenceError, match="in other words than the rows"):
