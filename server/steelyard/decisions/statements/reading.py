@@ -34,7 +34,8 @@ _ANSWERS = re.compile(
     r"\bno\b[^.?!]{0,20}[.!)\]]*\s*$"
     r"|^(?:please )?(?:just |only )?(?:(?:answer|reply|respond)(?: me)?(?: only)?(?: with)? )?(?:yes or no|yes/no|y/n)"
     r"(?:,? please| only)?[:,.] +|(?<=[.!;]) (?:true|correct|right)(?: or (?:false|not|wrong))?\?$"
-    r"|\s*[(\[]\s*(?:yes|y)\s*(?:/|or|,)\s*(?:no|n)\s*[)\]]|(?<!\bwith)(?<!\bby)(?<!\bas)(?<!\ba)\s+(?:yes or no|y/n|yes/no)\s*\??$",
+    r"|\s*[(\[]\s*(?:yes|y)\s*(?:/|or|,)\s*(?:no|n)\s*[)\]]"
+    r"|(?<!\bwith)(?<!\bby)(?<!\bas)(?<!\ba)\s+(?:yes or no|y/n|yes/no)\s*\??$",
     re.IGNORECASE,
 )
 _LOOK = re.compile(
@@ -45,7 +46,8 @@ _LOOK = re.compile(
 #: What cites or says how to answer, so that *yes* may not be what the question alone asks.
 _INSTRUCTION = re.compile(
     r"[?:\"]|\b(?:yes|otherwise)\b|(?:^|[.,;] |\b(?:please|then|only|just|to|and) )"
-    r"(?:answer|reply|respond|say|return|choose)\b|\b(?:answer|say|reply|is|means)(?: with)? (?:no|true|false)\b",
+    r"(?:answer|reply|respond|say|return|choose)\b|\b(?:answer|say|reply)(?: with)? (?:no|true|false)\b"
+    r"|\b(?:is|means) (?:a )?no\W*$",
     re.IGNORECASE,
 )
 #: What explains the word before it, at the end of a sentence; not another alternative.
@@ -65,8 +67,8 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(
-    r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|vs)\.)(?<!\bMrs\.)(?<!\b(?:Art|Sec|Fig|Inc|Ltd)\.)(?<!\bPara\.)(?<!\b(?:Co|Nr)\.)(?<!\bProf\.)(?<!e\.g\.)(?<!i\.e\.)"
-    r"(?<=[.?!])[\"')]*\s+(?=\S)"
+    r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|Nr|Co|vs)\.)(?<!\b(?:Mrs|Art|Sec|Fig|Inc|Ltd)\.)"
+    r"(?<!\b(?:Prof|Para)\.)(?<!e\.g\.)(?<!i\.e\.)(?<=[.?!])[\"')]*\s+(?=\S)"
 )
 _THEY = r"(?:it|he|she|they|we|you|i|there|this|that)"
 _AUXILIARIES = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|ca|wo)"
