@@ -101,6 +101,14 @@ def test_why_is_asked_where_it_is_switched_on(page: PlaygroundPage, monkeypatch)
     assert asked == [None, True]
 
 
+@pytest.mark.parametrize("who", [None, SimpleNamespace(accounts=[], account_id=None)])
+def test_a_program_has_a_place_for_a_key_where_people_sign_in(page: PlaygroundPage, who) -> None:
+    page.session.who = who
+    code = page.show_code(page.request()).texts
+    has_place = ["YOUR_API_KEY" in code[language] for language in ("curl", "Python")]
+    assert has_place == [who is not None] * 2
+
+
 def make_answer(decisions: dict[str, Any]) -> Any:
     return SimpleNamespace(
         warnings=UNSET,

@@ -148,9 +148,9 @@ h2 {{ font-size: {HEADING}; font-weight: 700; line-height: 1.25; margin: 0 0 12p
 """)
 
 
-def chip(outcome: str, outcomes: Iterable[str], text: str = "") -> str:
-    """Return an outcome as HTML, or the ``text`` for it, in its colour among ``outcomes``."""
-    return coloured_chip(text or outcome, outcome_colours([*outcomes, outcome])[outcome])
+def chip(outcome: str, outcomes: Iterable[str]) -> str:
+    """Return an outcome as HTML, in its colour among ``outcomes``."""
+    return coloured_chip(outcome, outcome_colours([*outcomes, outcome])[outcome])
 
 
 def coloured_chip(text: str, colour: str) -> str:

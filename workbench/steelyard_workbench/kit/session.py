@@ -137,6 +137,11 @@ class Session(param.Parameterized):
         return None if self.who is None else role_of(self.who)
 
     @property
+    def needs_key(self) -> bool:
+        """Whether programs call with a key: where people sign in."""
+        return self.who is not None
+
+    @property
     def may_change(self) -> bool:
         """Whether data and models are changed here: reviewers label rows alone."""
         return self.role in (None, "owner", "developer")

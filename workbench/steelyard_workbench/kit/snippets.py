@@ -17,7 +17,7 @@ def as_json(request: Mapping[str, Any]) -> str:
     return json.dumps(request, indent=2, ensure_ascii=False)
 
 
-def as_curl(url: str, request: Mapping[str, Any], *, with_key: bool = False) -> str:
+def as_curl(url: str, request: Mapping[str, Any], *, with_key: bool) -> str:
     """Return a shell command that sends a request."""
     words = ["curl", "-s", f"{url}/v1/decide", "-H", "Content-Type: application/json"]
     if with_key:
@@ -25,7 +25,7 @@ def as_curl(url: str, request: Mapping[str, Any], *, with_key: bool = False) -> 
     return shlex.join([*words, "-d", json.dumps(request, ensure_ascii=False)])
 
 
-def as_python(url: str, request: Mapping[str, Any], *, with_key: bool = False) -> str:
+def as_python(url: str, request: Mapping[str, Any], *, with_key: bool) -> str:
     """Return a Python program that sends a request with the client; as ``as_curl`` takes them."""
     options = {
         name: value for name, value in request.items() if name not in {"context", "decisions"}
@@ -46,7 +46,7 @@ def as_python(url: str, request: Mapping[str, Any], *, with_key: bool = False) -
     )
 
 
-def as_python_named(url: str, name: str, context: str, *, with_key: bool = False) -> str:
+def as_python_named(url: str, name: str, context: str, *, with_key: bool) -> str:
     """Return a Python program that asks a named decision; as ``as_curl`` takes them."""
     key = f", api_key={KEY_PLACE!r}" if with_key else ""
     return (

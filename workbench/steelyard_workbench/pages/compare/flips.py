@@ -70,7 +70,6 @@ class FlipBrowser(Boxed):
         super().__init__()
         self._client, self._reviews = client, reviews
         self._after = after
-        self._comparison = comparison
         # Each by its place here: whatever is chosen meanwhile, a row of the table stays the same flip.
         self._flips = [*comparison.flipped, *comparison.changed]
         names: dict[str, set[str]] = {}

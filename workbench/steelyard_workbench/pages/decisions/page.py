@@ -364,7 +364,7 @@ class DecisionsPage(OnePartPage):
             self.work[:] = [self._code(self.looked)]
 
     def _code(self, looked: Looked) -> Viewable:
-        name, url, with_key = looked.decision.name, self.client.url, self.session.who is not None
+        name, url, with_key = looked.decision.name, self.client.url, self.session.needs_key
         request = {"decision": name, "context": EXAMPLE}
         texts = {
             "curl": as_curl(url, request, with_key=with_key),

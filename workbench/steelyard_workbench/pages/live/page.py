@@ -378,10 +378,10 @@ class LivePage(Page):
             "**No answer is stored yet.** This page shows the answers that applications ask for. "
             "Keep a first one in the Playground, or let a program store one."
         )
-        url = self.client.url
+        url, with_key = self.client.url, self.session.needs_key
         code = stack(
-            CopyText(as_curl(url, _EXAMPLE), "a first decision with curl"),
-            CopyText(as_python(url, _EXAMPLE), "a first decision in Python"),
+            CopyText(as_curl(url, _EXAMPLE, with_key=with_key), "a first decision with curl"),
+            CopyText(as_python(url, _EXAMPLE, with_key=with_key), "a first decision in Python"),
         )
         ask = self._button("Ask in the Playground", lambda: self.session.open("playground"))
         return stack(

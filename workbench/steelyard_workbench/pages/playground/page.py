@@ -450,15 +450,15 @@ class PlaygroundPage(Page):
         """Return programs that send a request, asking why where that is switched on."""
         why = {"explain": True} if self._explains(request) else {}
         url, name = self.client.url, self._reference_of(request)
+        with_key = self.session.needs_key
         if name:
             request = {"decision": name, "context": request["context"], "store": True}
-            python = as_python_named(url, name, request["context"])
+            python = as_python_named(url, name, request["context"], with_key=with_key)
         else:
             request = {**request, "store": True, **why}
-            python = as_python(url, request)
-        return CopyText(
-            texts={"curl": as_curl(url, request), "Python": python, "JSON": as_json(request)}
-        )
+            python = as_python(url, request, with_key=with_key)
+        curl = as_curl(url, request, with_key=with_key)
+        return CopyText(texts={"curl": curl, "Python": python, "JSON": as_json(request)})
 
 
 def _folded(title: str, *parts: Viewable | Viewer) -> Viewable:
