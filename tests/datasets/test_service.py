@@ -61,6 +61,18 @@ def test_rows_are_placed_behind_a_version_made_meanwhile(opened, monkeypatch):
     assert [version.rows for version in versions] == [12, 11, 10]
 
 
+def test_equal_requests_at_once_add_their_rows_once(opened):
+    made = opened.create(make_rows(10))
+
+    async def send_all():
+        sent = (opened.send(made["id"], make_rows(5, 100), key="k") for _ in range(4))
+        return await asyncio.gather(*sent)
+
+    answers = asyncio.run(send_all())
+    assert answers == [answers[0]] * 4
+    assert answers[0]["version"] == 2
+
+
 def test_rows_of_a_family_go_to_the_dataset_that_it_grows_on(opened):
     own, other = (opened.create(make_rows(5, start))["id"] for start in (0, 50))
     router = {

@@ -180,7 +180,11 @@ class DatasetService:
             for n_left in reversed(range(_MOST_TRIES)):
                 try:
                     return await self._add_rows(write, dataset_id, sent, made)
-                except errors.DatasetChangedError:
+                except errors.SteelyardError as error:
+                    # An equal request may have added the rows meanwhile.
+                    await self._writes.replay_known(write)
+                    if not isinstance(error, errors.DatasetChangedError):
+                        raise
                     if expects_version or not n_left:
                         raise
         raise AssertionError("The last try returns or raises.")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,12 @@ from sanic.response import BaseHTTPResponse
 
 from steelyard import tracing
 from steelyard.caller import LOCAL_ACCOUNT
-from steelyard.errors import EngineUnavailableError, InvalidRequestError, NotFoundError
+from steelyard.errors import (
+    EngineUnavailableError,
+    InvalidRequestError,
+    NotFoundError,
+    SteelyardError,
+)
 from steelyard.http import access, logs
 from steelyard.http.bodies import answer_response, discard_body, read_json_bytes
 from steelyard.http.browsers import Browser, add_cookie
@@ -111,9 +116,14 @@ async def _answer(request: Request, route: Route, call: Call) -> HTTPResponse | 
         assert route.use is not None  # noqa: S101  every route has one of the two
         call = await _read(request, route, call)
         with call.reading_stored():
-            answer = await (
-                _answer_once(route.use, call) if route.is_repeatable else route.use(call)
-            )
+            try:
+                answer = await (
+                    _answer_once(route.use, call) if route.is_repeatable else route.use(call)
+                )
+            except SteelyardError as error:
+                if error.status < 500:
+                    await _replay_meanwhile(call)
+                raise
         if getattr(answer, "charge", None) is not None:  # else a quote, or a list: no decisions
             request.ctx.usage = getattr(answer, "usage", None)
     if answer is None or isinstance(answer, HTTPResponse):
@@ -121,6 +131,13 @@ async def _answer(request: Request, route: Route, call: Call) -> HTTPResponse | 
     sent = call.write.sent
     body = msgspec.json.encode(answer) if sent.body is None else sent.body
     return answer_response(body, route.status, operation_id=sent.operation_id)
+
+
+async def _replay_meanwhile(call: Call) -> None:
+    """Raise the answer that a key got meanwhile: its effect may be why an equal request is refused."""
+    if call.write.key is not None:
+        with suppress(SteelyardError):
+            await KeyedWrites(call.service(State)).replay_known(call.write)
 
 
 async def _answer_once(use: Use, call: Call) -> Struct | Raw:
