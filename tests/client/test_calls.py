@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import logging
+import pkgutil
 
 import pytest
 
@@ -117,6 +119,25 @@ def test_keys_are_walked_page_by_page(client_class):
         "revoked=false&limit=2",
         "revoked=false&limit=2&cursor=key_2",
     ]
+
+
+def test_a_deletion_sent_again_has_the_same_answer():
+    modules = [each.name for each in pkgutil.iter_modules(steelyard.client.__path__)]
+    keys = {}
+    for name in modules:
+        if not name.endswith("_calls"):
+            continue
+        module = importlib.import_module(f"steelyard.client.{name}")
+        for function in vars(module).values():
+            if "``DELETE " not in (inspect.getdoc(function) or ""):
+                continue
+            parameters = inspect.signature(function).parameters.values()
+            required = ["x" for each in parameters if each.default is inspect.Parameter.empty]
+            call = function(*required)
+            assert call.method == "DELETE"
+            keys[call.path] = call.idempotency_key
+    assert len(keys) > 15
+    assert all(keys.values()), keys
 
 
 @both

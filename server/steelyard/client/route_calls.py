@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from steelyard.client.calls import Call, segment
+from steelyard.client.calls import Call
 from steelyard.client.routes import listed, route
 from steelyard.models.route_wire import ModelRoute, RemovedRoute, RouteList
 
@@ -46,6 +46,6 @@ def fit_route(
     """
 
 
+@route("DELETE /v1/routes/{name}", RemovedRoute)
 def remove_route(name: str) -> Call[RemovedRoute]:
     """Remove a route; its models stay: ``DELETE /v1/routes/{route}``."""
-    return Call("DELETE", f"/v1/routes/{segment(name)}", RemovedRoute)

@@ -43,7 +43,8 @@ def route(
         function: Callable[_Arguments, Call[_Answer]],
     ) -> Callable[_Arguments, Call[_Answer]]:
         signature = inspect.signature(function)
-        guards = [name for name, given in signature.parameters.items() if given.default is UNSET]
+        parameters = signature.parameters.values()
+        guards = [parameter.name for parameter in parameters if parameter.default is UNSET]
 
         @functools.wraps(function)
         def call(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Call[_Answer]:
@@ -54,20 +55,20 @@ def route(
                 values[name] = convert(values[name])
             address = path.format_map({name: segment(values.pop(name)) for name in in_path})
             key = values.pop("idempotency_key", None)
-            seen = {name: values.pop(name) for name in guards}
+            guarded = {name: values.pop(name) for name in guards}
             fields = {names.get(name, name): value for name, value in values.items()}
             if method == "GET":
                 return read(address, answer, **fields)
             if method == "DELETE":
                 return remove(address, answer, key=key, **fields)
             if is_question:
-                body = encode_body(fields, seen)
+                body = encode_body(fields, guarded)
                 return Call(
                     "POST", address, answer, body, is_scored=is_scored, may_compress=may_compress
                 )
             verb: Any = method
             return write(
-                address, answer, fields, key=key, guards=seen, is_scored=is_scored, method=verb
+                address, answer, fields, key=key, guards=guarded, is_scored=is_scored, method=verb
             )
 
         return call
