@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import steelyard
 from steelyard.cli import decision_compare
-from steelyard.cli.comparison_shown import measure_line
+from steelyard.cli.decision_compare import measure_line
 from steelyard.cli.main import main
 from steelyard.client.switches import settle, version_with_model
 from steelyard.errors import InvalidRequestError, NoRowsError, PriceChangedError

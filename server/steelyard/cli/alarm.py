@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from steelyard.alarms.budget import WATCHES
 from steelyard.cli.local_state import show_rows, show_table, show_time
 from steelyard.cli.nouns import Noun, Shown
+from steelyard.cli.options import UTC_TIME
 from steelyard.cli.terminal import printable
-from steelyard.cli.times import UTC_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +88,7 @@ def check(client: Client, model: str) -> Shown:
     help="What is watched, repeated for more; all by default.",
 )
 @click.option("--false-alarms", type=float, help="Chance of one in 10,000 decisions; 0.01.")
-@click.option("--evaluation", help="The evaluation that it is held against.")
+@click.option("--evaluation", "evaluation_id", help="The evaluation that it is held against.")
 @click.option(
     "--window",
     nargs=2,
@@ -97,44 +97,40 @@ def check(client: Client, model: str) -> Shown:
     help="The window, in UTC, whose stored answers it is held against.",
 )
 @click.option(
-    "--golden", metavar="DATASET", help="Ask its held-out rows on a clock; answers must not move."
+    "--golden",
+    "golden_dataset",
+    metavar="DATASET",
+    help="Ask its held-out rows on a clock; answers must not move.",
 )
-@click.option("--every", type=float, default=24.0, help="Hours between two checks of these; 24.")
+@click.option(
+    "--every",
+    "every_hours",
+    type=float,
+    default=24.0,
+    help="Hours between two checks of these; 24.",
+)
 def rules(
     client: Client,
     *,
     model: str | None,
     removed: str | None,
-    enabled: bool,
     watches: tuple[Watch, ...],
-    false_alarms: float | None,
-    evaluation: str | None,
     window: tuple[float, float] | None,
-    golden: str | None,
-    every: float,
+    **rule: Any,
 ) -> Shown:
     """Show the watched metrics of each model, or set or remove a rule; the changed model's alarms clear."""
     if model is not None and removed is not None:
         raise click.UsageError("--set and --remove exclude each other; give one of them.")
-    if model is None and (watches or evaluation or window or false_alarms or golden or not enabled):
+    options = [rule[name] for name in ("evaluation_id", "false_alarms", "golden_dataset")]
+    if model is None and (watches or window or any(options) or not rule["enabled"]):
         raise click.UsageError("--set names no model; give one, or 'default'.")
     if removed is not None:
         return client.alarms.remove_rule(None if removed == "default" else removed), _show_rules
     if model is None:
         return client.alarms.rules(), _show_rules
     since, until = window or (None, None)
-    changed = client.alarms.set_rule(
-        None if model == "default" else model,
-        enabled=enabled,
-        watches=watches or None,
-        false_alarms=false_alarms,
-        evaluation_id=evaluation,
-        since=since,
-        until=until,
-        golden_dataset=golden,
-        every_hours=every,
-    )
-    return changed, _show_rules
+    rule.update(watches=watches or None, since=since, until=until)
+    return client.alarms.set_rule(None if model == "default" else model, **rule), _show_rules
 
 
 def _show_alarms(alarms: Sequence[Alarm]) -> None:

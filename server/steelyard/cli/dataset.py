@@ -18,9 +18,8 @@ from steelyard.cli.importing import command as import_command
 from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.local_state import show_rows, show_table
 from steelyard.cli.nouns import Noun, Shown
-from steelyard.cli.options import origin_option, setting_option
+from steelyard.cli.options import UTC_TIME, origin_option, setting_option
 from steelyard.cli.terminal import bytes_bar, printable
-from steelyard.cli.times import UTC_TIME
 
 if TYPE_CHECKING:
     from steelyard.client import Client

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.comparison_shown import show_comparison
 from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.decision_compare import compare, run_comparison, settle
+from steelyard.cli.decision_compare import compare, run_comparison, settle, show_comparison
 from steelyard.cli.decision_grow import command as grow
 from steelyard.cli.decision_grow import find_growth, show_growth
 from steelyard.cli.decision_new import FOLDER, folder_option, write_text

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.templates_shown import show_templates
+from steelyard.cli.local_state import show_rows, show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.named.templates import Template
 
 #: Where files are looked for when none is named.
 FOLDER = "decisions"
@@ -61,7 +66,7 @@ def command(
     from steelyard.named.templates import NEEDS_MORE, find_template, list_templates
 
     if template == "":
-        show_templates(list_templates())
+        _show_templates(list_templates())
         return
     if template is not None:
         if question or kind or outcomes:
@@ -100,3 +105,26 @@ def write_text(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     click.echo(f"Wrote {path}.")
+
+
+def _show_templates(templates: Sequence[Template]) -> None:
+    """Print each template's use, and how well models answer its rows."""
+    show_rows(
+        templates,
+        "TEMPLATE:name, ROWS:examples, NEEDS:needs_more, FOR:description",
+        examples=lambda each: len(each.examples),
+        needs_more=lambda each: "another model" if each.needs_more else None,
+    )
+    lines = [
+        [
+            template.name,
+            figures.decision,
+            figures.model,
+            f"{figures.right:.0%} [{figures.right_low:.0%}, {figures.right_high:.0%}]",
+            f"{figures.wrong:.0%}",
+            f"{figures.abstained:.0%}",
+        ]
+        for template in templates
+        for figures in template.measured
+    ]
+    show_table(("TEMPLATE", "DECISION", "MODEL", "RIGHT [95 %]", "WRONG", "ABSTAINED"), lines)

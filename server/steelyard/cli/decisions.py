@@ -12,9 +12,8 @@ from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.local_state import show_rows
 from steelyard.cli.nouns import Noun, Shown
-from steelyard.cli.options import origin_option
+from steelyard.cli.options import UTC_TIME, origin_option
 from steelyard.cli.shares_shown import WEEK_S, show_true_shares
-from steelyard.cli.times import UTC_TIME
 
 if TYPE_CHECKING:
     from steelyard.client import Client

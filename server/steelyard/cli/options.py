@@ -1,7 +1,8 @@
-"""Options that are settings, whose name, help and default come from the one table; and amounts."""
+"""Options that are settings, whose name, help and default come from the one table; times and amounts."""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -43,6 +44,16 @@ SERVER_SETTINGS = ("host", "port", "hosts", "home", "state_url", "new_state", "a
 #: The settings of what answers in it.
 ENGINE_SETTINGS = ("engine", "threads", "scorer", "judge")
 
+
+class _UtcTime(click.DateTime):
+    """A time without a zone, which is UTC, in Unix seconds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        time: dt.datetime = super().convert(value, param, ctx)
+        return time.replace(tzinfo=dt.UTC).timestamp()
+
+
+UTC_TIME = _UtcTime()
 origin_option = click.option(
     "--by",
     # Written out, as the command line reads no wire: ``steelyard.wire.origins``.
