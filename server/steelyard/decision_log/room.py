@@ -16,7 +16,6 @@ from steelyard.decision_log.routes import FEEDBACK_ROUTES, ROUTES
 from steelyard.decision_log.service import DecisionLog
 from steelyard.decision_log.store import record_answer
 from steelyard.decision_log.tables import feedback
-from steelyard.decision_log.text_retention import TextRetention
 from steelyard.house import House
 from steelyard.jobs.work import Work
 from steelyard.room import JobKind, Room, files_of, no_models
@@ -47,18 +46,13 @@ def _open_runs(house: House) -> Work:
     )
 
 
-def _texts(house: House) -> Callable[[], object]:
-    return TextRetention(house.state, days=house.settings.text_days).tick
-
-
 def _archive(house: House) -> Callable[[], object]:
     settings = house.settings
-    # A file never changes: a day moves once its texts are gone.
-    after_days = settings.archive_after_days and max(
-        settings.archive_after_days, settings.text_days
-    )
     return Archiving(
-        house.state, after_days=after_days, retention_days=settings.retention_days
+        house.state,
+        after_days=settings.archive_after_days,
+        text_days=settings.text_days,
+        retention_days=settings.retention_days,
     ).tick
 
 
@@ -75,7 +69,7 @@ ROOM = Room(
     open=_open,
     jobs=(JobKind(_open_runs, None, store.has_unfinished, no_models),),
     files=(files_of("decision_log", "the log of decisions", store.live_files),),
-    sweeps=(_texts, _archive, _sweep),
+    sweeps=(_archive, _sweep),
     decisions=(feedback.c.decision_id,),
 )
 
