@@ -583,4 +583,4 @@ def test_facets_filter_and_offer_outcomes() -> None:
     desk.bar.choose(RowFilter())
     desk.bar.outcome.value = "team is billing"
     assert desk.bar.chosen.expected == (("team", "billing"), ("team", "shipping"))
-    assert [chip.label for chip in desk.bar.chips] == ["team is billing  ✕"]
+    assert [chip.label for chip in desk.bar.chips.choices] == ["team is billing  ✕"]

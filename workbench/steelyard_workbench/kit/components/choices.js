@@ -31,6 +31,11 @@ export function render({ model }) {
         button.type = "button";
         button.className = line.look;
         button.textContent = line.label;
+        if (line.colour) {
+          const swatch = document.createElement("i");
+          swatch.style.backgroundColor = line.colour;
+          button.prepend(swatch);
+        }
         if (line.hint) button.title = line.hint;
         button.disabled = model.disabled || line.is_off;
         button.addEventListener("click", () => model.send_msg({ press: place }));

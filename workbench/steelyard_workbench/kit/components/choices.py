@@ -28,6 +28,9 @@ p {{ margin: 0 0 8px; max-width: {READING_WIDTH}; overflow-wrap: anywhere; }}
 .row {{ display: flex; flex-wrap: wrap; gap: 8px; padding: 4px 0; }}
 .row > div {{ max-width: 360px; }}
 .row p {{ margin: 4px 0 0; }}
+button i {{
+  display: inline-block; width: 12px; height: 12px; border-radius: 6px; margin-right: 8px; filter: var(--marks);
+}}
 .small button {{ font-size: {SMALL}; min-height: 28px; padding: 0 10px; }}
 .cards > div {{
   box-sizing: border-box; width: 320px; max-width: 100%; padding: 4px 16px 16px; border-radius: 8px;
@@ -66,6 +69,8 @@ class Choice:
     hint: str = ""
     #: A short statement between the text and the button.
     pill: str = ""
+    #: Of the group that a press selects, before the label.
+    colour: str = ""
     #: Of a step.
     state: Literal["", "done", "now", "later"] = ""
 
@@ -98,6 +103,7 @@ class Choices(JSComponent):
                 "look": choice.look,
                 "hint": choice.hint,
                 "pill": choice.pill,
+                "colour": choice.colour,
                 "state": choice.state,
                 "is_off": choice.do is None,
             }

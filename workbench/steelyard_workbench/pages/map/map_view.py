@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -19,6 +19,7 @@ from steelyard.datasets.wire import Example
 from steelyard.evaluations.wire import Evaluation
 from steelyard.maps.wire import DatasetMap, MapPoints, MapValues
 from steelyard_workbench.kit.basics import action_button, small_text, stack
+from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import loading
@@ -97,7 +98,7 @@ class MapView(Viewer):
         self._problem = stack()
         self.colouring = colour("side", mapped.points, None)
         self.chart = MapChart(mapped.points, self.colouring, self._on_selected)
-        self._legend = pn.FlexBox(align_items="center", sizing_mode="stretch_width")
+        self._legend = Choices([], layout="row", is_small=True)
         self.recolour = Task(self._recolour, "Not coloured:", self._problem, scope=self._scope)
         self.review_button = pmui.Button(label="", variant="contained", visible=False)
         self.send = Write(
@@ -196,21 +197,24 @@ class MapView(Viewer):
 
     def _show_legend(self) -> None:
         """Show each group with its colour and its number; a press selects it."""
-        views: list[Viewable] = []
         groups = zip(
             self.colouring.names, self.colouring.colors, self.colouring.counts, strict=True
         )
-        for group, (name, color, count) in enumerate(groups):
-            if not count:
-                continue
-            choose = action_button(
-                f"{name} ({count:,})",
-                lambda _, group=group: self.chart.select(self.colouring.members(group)),
-                variant="text",
-                size="small",
-            )
-            views.append(pn.Row(_swatch(color), choose))
-        self._legend[:] = views
+        self._legend.offer(
+            [
+                Choice(
+                    f"{name} ({count:,})",
+                    partial(self._select_group, group),
+                    look="text",
+                    colour=color,
+                )
+                for group, (name, color, count) in enumerate(groups)
+                if count
+            ]
+        )
+
+    def _select_group(self, group: int) -> None:
+        self.chart.select(self.colouring.members(group))
 
     # The rows that are selected
 
@@ -267,11 +271,3 @@ def _known_or_first(requested: str, names: list[str]) -> str | None:
 
 def _name_of(evaluation: Evaluation) -> str:
     return f"{evaluation.model_label}, version {evaluation.dataset_version} ({evaluation.id[-6:]})"
-
-
-def _swatch(color: str) -> Viewable:
-    return pn.pane.HTML(
-        f'<span aria-hidden="true" style="display:inline-block;width:12px;height:12px;'
-        f'border-radius:6px;background:{escape(color)}"></span>',
-        margin=(10, 0, 0, 8),
-    )

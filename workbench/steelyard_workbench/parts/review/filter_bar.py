@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
 import param
-from panel.viewable import Viewable
 
 from steelyard_workbench.kit.basics import Boxed, stack
+from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.parts.review.row_filter import SIDES, OnFilter, RowFilter
 
 _ANY = "any"
@@ -53,7 +54,7 @@ class FilterBar(Boxed):
         length = pmui.Button(label="Length", variant="outlined", size="small")
         length.on_click(lambda _: self._show_length(not self._at_least.visible))
         super().__init__()
-        self.chips = pn.FlexBox(sizing_mode="stretch_width")
+        self.chips = Choices([], layout="row", is_small=True)
         self._box = stack(
             # The names of fields stand above their edge.
             pn.FlexBox(
@@ -126,12 +127,13 @@ class FilterBar(Boxed):
         )
 
     def _show_chips(self) -> None:
-        chips: list[Viewable] = []
-        for text, rest in self.chosen.parts_under(self._names):
-            chip = pmui.Chip(label=f"{text}  ✕", size="small", margin=4)
-            chip.on_click(lambda _, rest=rest: self.choose(rest))
-            chips.append(chip)
-        self.chips[:] = chips
+        parts = self.chosen.parts_under(self._names)
+        self.chips.offer(
+            [
+                Choice(f"{text}  ✕", partial(self.choose, rest), look="outlined")
+                for text, rest in parts
+            ]
+        )
 
     @param.depends("_words.value", "_side.value", "_at_least.value", "_at_most.value", watch=True)
     def _on_field(self) -> None:
