@@ -38,7 +38,7 @@ def test_a_request_is_answered_and_its_curl_command_works(quiet_page):
     assert LONG in command
     answered = subprocess.run(["bash", "-c", command], capture_output=True, check=True, text=True)
     [result] = json.loads(answered.stdout)["decisions"].values()
-    assert set(result["probabilities"]) == {"billing", "shipping", "technical"}
+    assert set(result["probabilities"]) == {"billing", "shipping", "technical", "other"}
     # What was typed is there after a reload, and after another page.
     quiet_page.reload()
     expect(quiet_page.get_by_label("Question")).to_have_value("Who should look at it?")

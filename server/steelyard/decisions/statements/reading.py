@@ -200,8 +200,8 @@ def without_guidance(question: str) -> str:
 
     >>> without_guidance("Is it a bug or a wish? Quotes do not count.")
     'Is it a bug or a wish?'
-    >>> without_guidance("We look for threats. Is there a threat?")
-    'We look for threats. Is there a threat?'
+    >>> without_guidance("We look for threats. Is it one?")
+    'We look for threats. Is it one?'
     >>> without_guidance("We look for threats. Does the post threaten somebody?")
     'Does the post threaten somebody?'
     """
