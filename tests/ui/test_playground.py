@@ -73,6 +73,7 @@ def test_a_row_is_answered_by_two_models_beside_each_other_and_saved(quiet_page,
     expect(page.get_by_text("Row 1, labelled team: billing")).to_be_visible()
     expect(page.get_by_label("Text", exact=True)).to_have_value("Ticket 1")
     page.get_by_label("Text", exact=True).fill("A text that was pasted")
+    page.get_by_role("button", name="Which model answers").click()
     page.get_by_role("checkbox", name="second").check()
     page.get_by_role("main").get_by_role("button", name="Ask", exact=True).click()
     answers = page.get_by_role("table", name="Answers by model")

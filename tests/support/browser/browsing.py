@@ -41,16 +41,13 @@ def go_to(page, entry):
 
     from steelyard_workbench.frame.navigation import SECTIONS
 
-    if not entry.section:
-        page.get_by_role("button", name="Steelyard").click()
-    else:
-        [title] = [section.title for section in SECTIONS if section.name == entry.section]
-        menu = page.get_by_role("navigation", name="Pages").first
-        menu.get_by_role("button", name=title, exact=True).click()
-        tab = page.get_by_role("tab", name=entry.title, exact=True)
-        first = page.get_by_role("heading", level=1, name=entry.title, exact=True)
-        expect(tab.or_(first).first).to_be_visible()
-        if tab.count():
-            tab.click()
+    [title] = [section.title for section in SECTIONS if section.name == entry.section]
+    menu = page.get_by_role("navigation", name="Pages").first
+    menu.get_by_role("button", name=title, exact=True).click()
+    tab = page.get_by_role("tab", name=entry.title, exact=True)
+    first = page.get_by_role("heading", level=1, name=entry.title, exact=True)
+    expect(tab.or_(first).first).to_be_visible()
+    if tab.count():
+        tab.click()
     expect(page.get_by_role("heading", level=1, name=entry.title, exact=True)).to_be_visible()
     expect(page.locator(".skeleton:visible")).to_have_count(0)

@@ -125,7 +125,7 @@ class Heading(Boxed):
         session = self._session
         here = entry_of(session.page)
         thing = _THINGS.get(session.page)
-        if here is None or here.section != name:
+        if here is None or here.section != name or here.slug == "home":
             session.open(first_page(session.who, name))
         elif thing is not None and getattr(session, thing.field):
             self._leave(thing)

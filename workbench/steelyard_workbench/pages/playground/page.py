@@ -96,6 +96,7 @@ class PlaygroundPage(Page):
         return [
             side_by_side(
                 stack(
+                    unseen_heading("Question"),
                     self.origin,
                     self.memory.in_tab,
                     self.context,
