@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from steelyard.decision_log.store import (
     find_decision,
     record_answer,
 )
-from steelyard.decision_log.text_retention import TextRetention
 from steelyard.decision_log.wire import FeedbackRequest, FeedbackResponse
 from steelyard.decision_log.withheld import features_of, has_text
 from steelyard.operations.idempotency import KeyedWrites
@@ -76,6 +75,18 @@ class Desk:
     def report(self, decision_id: str, caller: Caller = LOCAL) -> FeedbackResponse:
         request = FeedbackRequest(decision_id=decision_id, outcomes={"route": "other"})
         return asyncio.run(self.feedback.record(Write(caller), request))
+
+    def sweep(self, text_days: float = 0.0) -> None:
+        sweeper = Sweeper(
+            self.state,
+            self.operations,
+            retention_days=30,
+            text_days=text_days,
+            interval_s=3600,
+            now=lambda: self.now,
+        )
+        with closing(sweeper):
+            sweeper.sweep()
 
 
 @pytest.fixture
@@ -147,13 +158,7 @@ def test_the_sweep_removes_decisions_whose_time_is_over_and_their_feedback(desk:
     desk.now += 29 * DAY_S
     young = id_of(desk.ask())
     desk.now += 2 * DAY_S
-    sweeper = Sweeper(
-        desk.state, desk.operations, retention_days=30, interval_s=3600, now=lambda: desk.now
-    )
-    try:
-        sweeper.sweep()
-    finally:
-        sweeper.close()
+    desk.sweep()
 
     assert desk.state.read_now(lambda c: find_decision(c, LOCAL_ACCOUNT, young, 0)).id == young
     with pytest.raises(errors.NotFoundError):
@@ -172,7 +177,7 @@ def test_texts_go_after_their_days_and_answers_stay(desk: Desk) -> None:
 
     asked, before = json.loads(stored(old).request), stored(young)
     for days in (0, 4):
-        TextRetention(desk.state, days=days, now=lambda: desk.now).tick()
+        desk.sweep(text_days=days)
         assert has_text(stored(old).request) == (days == 0)
         assert stored(young) == before
     kept = json.loads(stored(old).request)

@@ -74,6 +74,7 @@ def open_service(
             house.state,
             operations,
             retention_days=settings.retention_days,
+            text_days=settings.text_days,
             further=[house.open(sweep) for room in rooms.ROOMS for sweep in room.sweeps],
         )
         house.close_at_end(sweeper)

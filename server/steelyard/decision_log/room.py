@@ -48,10 +48,11 @@ def _open_runs(house: House) -> Work:
 
 def _archive(house: House) -> Callable[[], object]:
     settings = house.settings
+    after_days = settings.archive_after_days
     return Archiving(
         house.state,
-        after_days=settings.archive_after_days,
-        text_days=settings.text_days,
+        # A file never changes: a day moves once its texts are gone.
+        after_days=after_days and max(after_days, settings.text_days),
         retention_days=settings.retention_days,
     ).tick
 

@@ -1,4 +1,4 @@
-"""Which texts and files are over, and which days move to files: looked at again and again by the sweeper."""
+"""Which days move to files, and which files are over: looked at again and again by the sweeper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 
 from steelyard.decision_log.archive import store as rows
-from steelyard.decision_log.text_retention import TextRetention
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.storage import State
 
@@ -21,27 +20,23 @@ _READING_S = 3600.0
 
 
 class Archiving:
-    """Takes expired texts out of answers, queues closed days to be moved, and removes expired ones."""
+    """Queues closed days to be moved, and removes expired ones."""
 
     def __init__(
         self,
         state: State,
         *,
         after_days: float,
-        text_days: float = 0.0,
         retention_days: float,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
-        self._texts = TextRetention(state, days=text_days, now=now)
-        # A file never changes: a day moves once its texts are gone.
-        self._after_s = (after_days and max(after_days, text_days)) * SECONDS_A_DAY
+        self._after_s = after_days * SECONDS_A_DAY
         self._retention_s = retention_days * SECONDS_A_DAY
         self._now = now
 
     def tick(self) -> None:
-        """Forget what is over, and queue the days that are due; it blocks."""
-        self._texts.tick()
+        """Forget files and days that are over, and queue the days that are due; it blocks."""
         now = self._now()
         oldest = now - self._retention_s
         self._state.write_now(partial(rows.forget_files, before=oldest - _READING_S))
