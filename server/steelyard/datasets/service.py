@@ -183,9 +183,8 @@ class DatasetService:
                 except errors.SteelyardError as error:
                     # An equal request may have added the rows meanwhile.
                     await self._writes.replay_known(write)
-                    if not isinstance(error, errors.DatasetChangedError):
-                        raise
-                    if expects_version or not n_left:
+                    is_changed = isinstance(error, errors.DatasetChangedError)
+                    if not is_changed or expects_version or not n_left:
                         raise
         raise AssertionError("The last try returns or raises.")
 

@@ -74,7 +74,7 @@ def _fields_of(request: Request, names: Sequence[str]) -> dict[str, str]:
             given[name] = unquote(text, errors="strict") if is_encoded else text
         except UnicodeDecodeError:
             message = f"{header} is not percent-encoded UTF-8; encode it."
-            raise _refusal(("header", header), message, "invalid_utf8") from None
+            raise InvalidRequestError.at(("header", header), message, "invalid_utf8") from None
     for name in names:
         text = request.args.get(name)
         if text is not None:
@@ -94,7 +94,7 @@ async def _receive_form(request: Request) -> Upload:
     except MultipartError as error:
         upload.__exit__()
         message = f"The request body is not a complete multipart form: {error}. Send it again."
-        raise _refusal(("body",), message, "invalid_multipart") from error
+        raise InvalidRequestError.at(("body",), message, "invalid_multipart") from error
     except BaseException:
         upload.__exit__()
         raise
@@ -144,16 +144,16 @@ class _FormReader:
             self._text += event
             if len(self._text) > _MAX_TEXT_BYTES:
                 message = f"{self._name} is over {_MAX_TEXT_BYTES} bytes; send a shorter one."
-                raise _refusal(("body", self._name), message, "too_long")
+                raise InvalidRequestError.at(("body", self._name), message, "too_long")
 
     def _begin(self, segment: MultipartSegment) -> None:
         self._name = segment.name or ""
         if not self._name:
             message = "A part of the form has no name; name each part for its field."
-            raise _refusal(("body",), message, "missing")
+            raise InvalidRequestError.at(("body",), message, "missing")
         if self._name in self._fields or self._name in self._upload.files:
             message = f"{self._name} is there twice; send it once."
-            raise _refusal(("body", self._name), message, "duplicate")
+            raise InvalidRequestError.at(("body", self._name), message, "duplicate")
         self._text.clear()
         self._file = self._upload.add_file(self._name) if self._name in PARTS else None
 
@@ -164,8 +164,4 @@ class _FormReader:
             self._fields[self._name] = self._text.decode()
         except UnicodeDecodeError:
             message = f"{self._name} is not UTF-8; encode it as UTF-8."
-            raise _refusal(("body", self._name), message, "invalid_utf8") from None
-
-
-def _refusal(path: tuple[str, ...], message: str, type_: str) -> InvalidRequestError:
-    return InvalidRequestError.at(path, message, type_)
+            raise InvalidRequestError.at(("body", self._name), message, "invalid_utf8") from None

@@ -20,6 +20,7 @@ _WHICH = word_set("which what")
 #: Adverbs between the noun that is asked for and its verb: "what best describes it".
 _DEGREES = word_set("best most better mainly mostly")
 _THIS = word_set("this it that")
+_WHOSE = word_set("the your their its")
 _END = "?.!: "
 #: Before what is to be chosen; what is to be classified is not, but for its kind: "the intent of the text".
 _CHOOSE = re.compile(
@@ -118,11 +119,11 @@ def _answer_of(tokens: Tokens) -> Tokens:
 def _being(tokens: Tokens, place: int) -> Tokens:
     """Return what "what is ..." asks for: "the topic", "what the customer is asking for", "what this is about"."""
     rest = tokens[place + 1 :]
-    if rest[0].word in {"the", "your", "their", "its"} and _is_doing(tokens[place:]):
+    if rest[0].word in _WHOSE and _is_doing(tokens[place:]):
         return (tokens[0], *_clause(tokens[place:]))
     if rest[-1].word == "about" and not {"M", "A", "I", "E"} & classes_of(rest[-2]).keys():
         return (tokens[0], *rest[:-1], tokens[place], rest[-1])
-    if rest[0].word not in {"the", "your", "their", "its"} or "P" in classes_of(rest[-1]):
+    if rest[0].word not in _WHOSE or "P" in classes_of(rest[-1]):
         raise DeclinedError
     return rest
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from steelyard.decisions.words import STRAIGHT
 
+_TO_TEN = "one|two|three|four|five|six|seven|eight|nine|ten"
 #: A noun and its number, and words that together are one adjective.
 _NUMBERED = (
     r"\b(?:page|clause|section|chapter|line|rule|part|step|level|room|question|point|version|paragraph|"
     r"article|item|option|figure|table|track|gate|platform|phase|grade|class|number|form|annex|appendix|"
-    r"schedule) (?:\d[\w.]*\b(?:\(\w{1,4}\))*|(?:one|two|three|four|five|six|seven|eight|nine|ten|[A-HJ-Z])\b(?!-))"
+    rf"schedule) (?:\d[\w.]*\b(?:\(\w{{1,4}}\))*|(?:{_TO_TEN}|[A-HJ-Z])\b(?!-))"
     r"|\b(?:text|message|review|passage|comment|e-?mail|ticket|post|conversation|content|document|clause|"
     r"paragraph|section|sentence|statement|claim|request|complaint|answer|response|excerpt|snippet|code|note|"
     r"letter|report|transcript|chat) (?:below|above)\b"
@@ -45,9 +46,7 @@ _BACK = (
     r"(?! (?:in|on|at|with|from) )"
 )
 #: What stands before a number as one word does.
-_MORE = (
-    r"\b(?:more|less|fewer) than(?= (?:\d|(?:one|two|three|four|five|six|seven|eight|nine|ten)\b))"
-)
+_MORE = rf"\b(?:more|less|fewer) than(?= (?:\d|(?:{_TO_TEN})\b))"
 #: Nouns with a determiner that say when: "this year".
 _TIMES = (
     r"\b(?:this|next|last) (?:year|month|week|weekend|quarter|morning|afternoon|evening|night|spring|summer|"
