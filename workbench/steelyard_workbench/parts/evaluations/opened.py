@@ -168,7 +168,7 @@ class OpenedEvaluation(Boxed):
             heading("How sure and right"),
             figures.show(reliability_chart(rows, open_)),
             figures.show(bin_counts_chart(rows, open_)),
-            _note("Click a bin for its rows. Below the line the model promises too much."),
+            small_text("Click a bin for its rows. Below the line the model promises too much."),
             show_data(
                 mark_table(
                     ("promised", "n", "mean", "accuracy"),
@@ -212,7 +212,7 @@ class OpenedEvaluation(Boxed):
                     f"The {MOST_OUTCOMES} most frequent answers are drawn; {left} are left out."
                 )
             data = show_data(_matrix_table(matrix))
-            place[:] = [figures.show(chart), _note(" ".join(notes)), data]
+            place[:] = [figures.show(chart), small_text(" ".join(notes)), data]
 
         pn.bind(show, select, watch=True)
         show(chosen)
@@ -270,14 +270,16 @@ class OpenedEvaluation(Boxed):
                 ),
             ]
         shown.append(
-            _note(
+            small_text(
                 "In brackets 95 % intervals. Precision rests on the decisions answered so, recall "
                 "on those where it is right, the others on every decision that offers the answer."
             )
         )
         if self.scored.detail.decisions_unlisted:
             shown.append(
-                _note(f"{self.scored.detail.decisions_unlisted:,} rarer decisions are left out.")
+                small_text(
+                    f"{self.scored.detail.decisions_unlisted:,} rarer decisions are left out."
+                )
             )
         return shown
 
@@ -312,7 +314,7 @@ class OpenedEvaluation(Boxed):
             unlisted = sum(slice_table.unlisted for slice_table in detail.slices)
             place[:] = [
                 figures.show(chart),
-                _note(slices_text(len(rows), properties, len(drawn), unlisted, measure)),
+                small_text(slices_text(len(rows), properties, len(drawn), unlisted, measure)),
                 show_data(
                     mark_table(
                         ("slice", TITLES[measure]),
@@ -408,7 +410,3 @@ def _matrix_table(matrix: ConfusionMatrix) -> Viewable:
         label="Confusion matrix",
         numbers=range(1, len(matrix.outcomes) + 1),
     )
-
-
-def _note(text: str) -> Viewable:
-    return small_text(text)
