@@ -69,7 +69,8 @@ def decide(
     temperature
         0.2 to 5; below 1 sharpens the probabilities, above 1 softens them.
     model
-        Name of a base model; the shipped one when left out.
+        Name of a base model; the shipped one when left out. A yes/no is answered better by the route
+        ``auto`` of a server: ``steelyard.embed``.
     explain
         Answer again without each sentence of the context, at most 8 parts, and say in
         ``explanation`` by how much the top outcome's probability falls.

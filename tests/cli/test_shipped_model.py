@@ -49,6 +49,12 @@ def run(*arguments: str, stdin: str | None = None) -> str:
 def test_a_ticket_is_decided():
     answer = json.loads(run("decide", "-", "--json", stdin=json.dumps(REQUEST)))
     assert answer["decisions"]["team"]["top"] == "billing"
+    # A yes/no was asked: the reader answered it, and a choice is the base model's as before.
+    assert (answer["model"], answer["decisions"]["refund"]["top"]) == ("auto", "yes")
+    choice = {**REQUEST, "decisions": REQUEST["decisions"][:1]}
+    alone = json.loads(run("decide", "-", "--json", stdin=json.dumps(choice)))
+    assert alone["model"] == "steelyard-base-2"
+    assert alone["decisions"]["team"]["p_top"] == answer["decisions"]["team"]["p_top"]
     for decision in answer["decisions"].values():
         assert abs(sum(decision["probabilities"].values()) - 1) <= 1e-6
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +15,8 @@ from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from steelyard.client import Client
 
 #: A table shows this many outcomes of a decision, the likeliest; --json shows all.
 _SHOWN_OUTCOMES = 12
@@ -40,7 +43,9 @@ Examples:
 @click.command("decide", epilog=_EPILOG)
 @request_options
 @click.option(
-    "--model", help="Base model, or with --url any model of the server. [default: the shipped one]"
+    "--model",
+    help="Base model or auto, or with --url any model of the server. [default: the shipped one, with its "
+    "reader where a yes/no is asked]",
 )
 @click.option(
     "--fallback",
@@ -88,7 +93,7 @@ def command(ctx: click.Context, /, **flags: Any) -> None:
         decide_rows(ctx, flags)
         return
     payload = read_request(ctx, flags)
-    answer = _answer(payload, flags) if flags["url"] is None else _ask(payload, flags["url"])
+    answer = _answer(payload, flags) if flags["url"] is None else _ask_server(payload, flags["url"])
     if flags["as_json"]:
         show_json(answer)
     else:
@@ -97,25 +102,62 @@ def command(ctx: click.Context, /, **flags: Any) -> None:
 
 def _answer(payload: bytes | dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
     from steelyard.app.deployment import open_deployment
+    from steelyard.scoring.shipped import default_name
+    from steelyard.serving.auto import ROUTE, completed
+    from steelyard.serving.connected.declared import ModelsFile
     from steelyard.settings import read_settings
 
-    settings = read_settings({"engine": flags["engine"], "threads": flags["threads"]})
+    given = {"engine": flags["engine"], "threads": flags["threads"]}
+    settings = read_settings(given)
+    if ROUTE in completed(ModelsFile(), default_name(settings)).routes:
+        routed = _for_route(payload, ROUTE)
+        if routed is not None:
+            return _ask_route(routed, given)
     with open_deployment(settings) as deployment:
         return deployment.answers.answer_dict(payload)
 
 
-def _ask(payload: bytes | dict[str, Any], url: str) -> dict[str, Any]:
+def _for_route(payload: bytes | dict[str, Any], route: str) -> dict[str, Any] | None:
+    """Return a request as a route answers it; None where it names another model, or asks no yes/no."""
+    request = payload
+    if isinstance(payload, bytes):
+        try:
+            request = json.loads(payload)
+        except ValueError:  # said by whoever reads it next
+            return None
+    if not isinstance(request, dict) or request.get("model", route) != route:
+        return None
+    decisions = request.get("decisions")
+    kinds = [one.get("kind") for one in decisions or () if isinstance(one, dict)]
+    return {**request, "model": route} if "model" in request or "binary" in kinds else None
+
+
+def _ask_route(request: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Answer a request by a server in this process, whose home goes with it."""
+    from steelyard.embedded import Embedded
+
+    settings = {name: value for name, value in given.items() if value is not None}
+    with Embedded(**settings, jobs="off") as server:
+        return _ask(server.client, request)
+
+
+def _ask_server(payload: bytes | dict[str, Any], url: str) -> dict[str, Any]:
+    from steelyard.cli.connecting import Server
+
+    with Server(url, None, as_json=False).connected() as client:
+        return _ask(client, payload)
+
+
+def _ask(client: Client, payload: bytes | dict[str, Any]) -> dict[str, Any]:
     import msgspec
 
-    from steelyard.cli.connecting import Server
     from steelyard.client.answers import DecideAnswer
     from steelyard.client.calls import Call, new_or_checked_key
 
     body = payload if isinstance(payload, bytes) else msgspec.json.encode(payload)
     key = new_or_checked_key(None)
     call = Call("POST", "/v1/decide", DecideAnswer, body, idempotency_key=key, is_scored=True)
-    with Server(url, None, as_json=False).connected() as client:
-        answer: dict[str, Any] = msgspec.to_builtins(client.send(call))
+    answer: dict[str, Any] = msgspec.to_builtins(client.send(call))
     return answer
 
 
