@@ -203,15 +203,12 @@ class DecideService:
             context=render_context(request.context),
             decisions=tuple(render_decision(decision) for decision in request.decisions),
         )
-        spans: tuple[Span, ...] = ()
-        left_out: tuple[RenderedRequest, ...] = ()
-        if request.explain:
-            spans = tuple(spans_of(request.context))
-            rest = [without(request.context, span) for span in spans]
-            left_out = tuple(replace(rendered, context=render_context(text)) for text in rest)
-            input_tokens += sum(
-                count_input_tokens(self._counter, text, request.decisions) for text in rest
-            )
+        spans = tuple(spans_of(request.context)) if request.explain else ()
+        rest = [without(request.context, span) for span in spans]
+        left_out = tuple(replace(rendered, context=render_context(text)) for text in rest)
+        input_tokens += sum(
+            count_input_tokens(self._counter, text, request.decisions) for text in rest
+        )
         render_ms = (perf_counter() - started) * 1000
         warnings: tuple[wire.AnswerWarning, ...] = ()
         if self._warns:

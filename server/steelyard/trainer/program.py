@@ -307,34 +307,20 @@ class _Program:
         done = read_struct(note, FitReport)
         if done is not None:
             return done
-        task, reporter, scorer = self._task, self._reporter, remembering.scorer
+        task = self._task
         tuning = self._tuning_rows(rows, parent, adapter)
         # Those of a base with an adapter are others.
         stored = self._stored_vectors(rows) if adapter is None else {}
 
-        def on_features(step: int, steps: int) -> None:
-            reporter.tell("features", step, steps, message="Reading the training rows.")
-
         def on_heads(step: int, steps: int, loss: float | None) -> None:
-            reporter.tell("heads", step, steps, loss=loss, message="Fitting heads.")
+            self._reporter.tell("heads", step, steps, loss=loss, message="Fitting heads.")
 
-        features_folder, folder = self._folder / _FEATURES, self._folder / _HEADS
-        features_folder.mkdir(exist_ok=True)
-        # A connected base was asked about every row.
-        chosen = scorer.read_rows(tuning) if isinstance(scorer, AnsweredScorer) else None
         features = (
             Features(0, {}, {})
             if task.heads == "words"
-            else compute_features(
-                tuning,
-                scorer,
-                features_folder,
-                on_features,
-                chosen=chosen,
-                reader=self._reader,
-                stored=stored,
-            )
+            else self._read_features(tuning, remembering.scorer, stored)
         )
+        folder = self._folder / _HEADS
         folder.mkdir(exist_ok=True)
         report = fit_heads(
             tuning,
@@ -365,6 +351,20 @@ class _Program:
         flush_tree(folder)
         write_struct(note, report)
         return report
+
+    def _read_features(
+        self, tuning: Sequence[TuningRow], scorer: Scorer, stored: Mapping[str, Floats]
+    ) -> Features:
+        def on_features(step: int, steps: int) -> None:
+            self._reporter.tell("features", step, steps, message="Reading the training rows.")
+
+        folder = self._folder / _FEATURES
+        folder.mkdir(exist_ok=True)
+        # A connected base was asked about every row.
+        chosen = scorer.read_rows(tuning) if isinstance(scorer, AnsweredScorer) else None
+        return compute_features(
+            tuning, scorer, folder, on_features, chosen=chosen, reader=self._reader, stored=stored
+        )
 
     def _stored_vectors(self, rows: ReadRows) -> dict[str, Floats]:
         """Return the vectors of contexts that were read before."""
