@@ -177,7 +177,7 @@ def test_rows_of_a_file(run, tmp_path, request_file):
     (tmp_path / "mails.csv").write_text("n,body\n1,Paid twice.\n2,\n")
     files = ("--input", str(tmp_path / "mails.csv"), "--output", str(tmp_path / "b.csv"))
     result = run("decide", *files, "--column", "body", "--decisions", str(request_file))
-    assert "2 rows answered" in result.stdout
+    assert ("2 rows answered" in result.stdout, "--model auto" in result.stderr) == (True, True)
     lines = (tmp_path / "b.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0].startswith("\ufeffn,body,team.top,team.p_top,team.action,team.p.billing")
     assert len(lines) == 3
@@ -187,6 +187,7 @@ def test_rows_of_a_file(run, tmp_path, request_file):
     flags = ("--question", "Which team?", *TWO_OUTCOMES)
     answered = run("decide", *files, *columns, *flags)
     assert json.loads(answered.stdout) == {"rows": 2, "errors": 0, "resumed": 0}
+    assert "--model auto" not in answered.stderr  # it asks for no yes/no
     bad = ("--bad-rows", str(tmp_path / "bad.csv"))
     for name, rows in (("c.csv", "text\na\nb,c\n"), ("d.jsonl", '{"text": "a"}\n{"text": \n')):
         (tmp_path / name).write_text(rows)

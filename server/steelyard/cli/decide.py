@@ -10,7 +10,7 @@ import click
 from steelyard.cli.decide_rows import decide_rows, rows_options
 from steelyard.cli.local_state import show_json
 from steelyard.cli.options import setting_options
-from steelyard.cli.requests import read_request, request_options
+from steelyard.cli.requests import asks_yes_no, read_request, request_options
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -127,9 +127,8 @@ def _for_route(payload: bytes | dict[str, Any], route: str) -> dict[str, Any] | 
             return None
     if not isinstance(request, dict) or request.get("model", route) != route:
         return None
-    decisions = request.get("decisions")
-    kinds = [one.get("kind") for one in decisions or () if isinstance(one, dict)]
-    return {**request, "model": route} if "model" in request or "binary" in kinds else None
+    is_routed = "model" in request or asks_yes_no(request.get("decisions"))
+    return {**request, "model": route} if is_routed else None
 
 
 def _ask_route(request: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

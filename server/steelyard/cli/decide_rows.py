@@ -14,7 +14,7 @@ from steelyard.cli.connecting import Server
 from steelyard.cli.failures import FAILED, disk_failures
 from steelyard.cli.json_input import read_json
 from steelyard.cli.local_state import show_json
-from steelyard.cli.requests import decisions_from_flags
+from steelyard.cli.requests import asks_yes_no, decisions_from_flags
 from steelyard.cli.table_files import READING, show_refused
 from steelyard.cli.terminal import printable
 
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from steelyard.batch.scoring import ScoringSummary
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+#: Said where nobody chose the base model for a yes/no.
+_YES_NO = (
+    "The base model alone answers here, and it is little better than a coin at a plain yes/no. A server "
+    "(steelyard up) has its reader answer: --url http://127.0.0.1:8420 --model auto."
+)
 
 _OPTIONS = (
     click.option(
@@ -90,6 +95,8 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
     source, target = flags["source"], flags["target"]
     _check_flags(ctx, flags)
     decisions = _decisions(ctx, flags)
+    if flags["url"] is None and flags["model"] is None and asks_yes_no(decisions):
+        click.echo(_YES_NO, err=True)
     names = ("engine", "threads", "home", "state_url")
     settings = read_settings({name: flags[name] for name in names})
     workers: Elsewhere | None = None
