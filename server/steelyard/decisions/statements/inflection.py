@@ -11,8 +11,8 @@ _VOWELS = frozenset("aeiou")
 #: Verbs of several syllables that double their last letter: the last syllable is stressed, or is
 #: doubled in British spelling.
 _DOUBLED = word_set(
-    "abet abhor acquit admit allot befit cancel channel commit compel confer control counsel defer "
-    "deter dispel embed emit enrol entrap equip excel expel forget format fulfil incur infer instal "
+    "abet abhor acquit admit allot annul befit cancel channel commit compel concur confer control counsel debug "
+    "defer deter dispel embed emit enrol entrap equip excel expel forget format fulfil incur infer instal "
     "instil kidnap label level marshal model occur offset omit outbid patrol permit prefer program propel "
     "quarrel rebut recap recur refer regret remit repel resubmit signal sublet submit transfer "
     "transmit transit travel tunnel unplug unzip unwrap upset worship zigzag"

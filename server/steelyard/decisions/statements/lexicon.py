@@ -1,7 +1,8 @@
 """How often an English word is a noun, an adjective and a verb, and of which verb it is a form.
 
 ``lexicon.txt`` has a word a line with three digits, the shares of its uses as a noun, an adjective
-and a verb in the project's training texts; a word that is a noun alone is left out.
+and a verb in the project's training texts, or as estimated where those lack a common verb; a word
+that is a noun alone is left out.
 """
 
 from __future__ import annotations
@@ -21,6 +22,22 @@ from steelyard.decisions.words import singular
 
 _ADJECTIVE_ENDINGS = ("al", "ous", "ful", "ive", "able", "ible", "less", "ic", "ish", "ary", "est")
 
+#: "Off-topic", "high-risk".
+_ADJECTIVE_PREFIXES = (
+    "off-",
+    "on-",
+    "out-of-",
+    "non-",
+    "anti-",
+    "pro-",
+    "well-",
+    "all-",
+    "high-",
+    "low-",
+    "long-",
+    "short-",
+    "full-",
+)
 #: Second forms of past and participle.
 _OTHER_FORMS = {
     "burnt": "burn",
@@ -105,6 +122,8 @@ def _uses_of_compound(word: str) -> Uses:
     if word.startswith(("re-", "un-", "over-", "under-", "mis-", "double-")) and uses_of(last).verb:
         return uses_of(last)
     uses = uses_of(last)
+    if word.startswith(_ADJECTIVE_PREFIXES):
+        return Uses(0.1, 0.9, 0.0)
     return Uses(max(uses.noun, 0.3), max(uses.adjective, 0.5), 0.0)
 
 
