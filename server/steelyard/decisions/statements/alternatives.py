@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from steelyard.decisions.statements.classes import classes_of
-from steelyard.decisions.statements.clauses import BE, DO, Clause, DeclinedError
+from steelyard.decisions.statements.clauses import BE, DO, HAVE, Clause, DeclinedError
+from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.words import word_set
 
 #: Words of which two with "or" between them are of a kind: something is amiss.
 _AMISS = word_set(
     "abandoned abusive aggressive alarming angry annoyed anxious ashamed bad biased bitter blocked boring "
     "broken bullying cancelled cheated clumsy confused confusing corrupt corrupted cracked cruel damaged "
-    "dangerous deceptive defamatory defective degrading delayed deleted demeaning depressed derogatory "
+    "dangerous deceptive defamatory defective degrading delayed deleted demeaning depressed derogatory dismissive "
     "desperate dirty disappointed discriminatory dishonest disrespectful disturbing doubtful dubious "
     "expired explicit exploitative extremist fake false faulty fearful fraudulent frightened frustrated "
     "graphic harassing harmful hateful hostile hurtful ignored illegal inaccurate inappropriate "
@@ -45,6 +46,10 @@ _AFTER_OR = word_set(
     "is are was were do does did has have had can could will would should may might must what which who "
     "whom whose when where why how if whether"
 )
+#: What "or" opens upwards or downwards: "three or more".
+_OPEN_ENDED = word_set(
+    "more less fewer higher lower later earlier longer shorter older younger over under above below so better worse"
+)
 #: A word costs less than this as a verb where it may well be one.
 _MAYBE_VERB = 1.3
 
@@ -56,20 +61,30 @@ def refuse_alternatives(clause: Clause) -> None:
     ``DeclinedError`` for the first.
     """
     words = [token.word for token in clause.rest]
-    if "or" not in words:
-        return
-    at = words.index("or")
-    if words.count("or") > 1 or "either" in words or not 0 < at < len(words) - 1:
+    for at, word in enumerate(words):
+        if word == "or":
+            _refuse_alternative(clause, words, at)
+
+
+def _refuse_alternative(clause: Clause, words: list[str], at: int) -> None:
+    if not 0 < at < len(words) - 1:
         raise DeclinedError
     before, after = words[at - 1], words[at + 1]
-    if before == "," or after in _AFTER_OR:
+    if after in _AFTER_OR or (before == "," and clause.auxiliary not in DO):
         raise DeclinedError
+    if "either" in words[:at] or after in _OPEN_ENDED:
+        return
     if before in _AMISS and after in _AMISS:
         return
     classes_before, classes_after = classes_of(clause.rest[at - 1]), classes_of(clause.rest[at + 1])
     if "A" in classes_before and "A" in classes_after:
         return
     is_verb = classes_after.get("V", _MAYBE_VERB) < _MAYBE_VERB
+    if "E" in classes_after and clause.auxiliary in HAVE and "been" not in words[:at]:
+        # "Has he complained or threatened".
+        bases = [base_of(word, "participle") or word for word in (*words[:at], after)]
+        if _are_compatible(bases[:-1], bases[-1]):
+            return
     if is_verb and clause.auxiliary in BE | DO and _are_compatible(words[:at], after):
         return
     if is_verb or "E" in classes_after or clause.auxiliary in _DUTIES:

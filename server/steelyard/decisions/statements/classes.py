@@ -18,7 +18,11 @@ PRONOUNS = word_set(
     "ourselves someone somebody something anyone anybody anything everyone everybody everything "
     "nobody nothing there none u"
 )
-RELATIVES = word_set("that who whom whose which what where when why how whether if")
+#: Pronouns that are subjects alone.
+NOMINATIVES = word_set("i he she we they")
+RELATIVES = word_set(
+    "that who whom whose which what where when why how whether if whoever whatever"
+)
 CONJUNCTIONS = word_set("and or but nor & /")
 FINITE = word_set(
     "is are was were am can could will would shall should may might must cannot has have had do does "
@@ -32,7 +36,7 @@ _PLACE = word_set(
 )
 _PREPOSITIONS = word_set(
     "on for from with about against between into out off up down without besides onto per via worth "
-    "toward towards despite except like unlike regarding concerning as than to versus vs plus minus "
+    "toward towards despite except like unlike regarding concerning according as than to versus vs plus minus "
     "instead"
 )
 _ADVERBS = word_set(
@@ -48,6 +52,7 @@ _CLOSED = (
     ("D", 0.0, DETERMINERS - {"that"}),
     ("Y", 0.0, word_set("few many several more most less fewer enough much")),
     ("L", 0.0, word_set("here there")),
+    ("L", 0.5, word_set("above below")),
     ("M", 0.3, word_set("later earlier better worse first last right straight overall far")),
     (
         "Q",
@@ -94,6 +99,8 @@ _CLOSED_ONLY = (
     | _PREPOSITIONS
     | word_set("be been being having doing done of because")
 ) - _ALSO_OPEN
+#: A month, a name and a value in code, where they have a capital.
+_CAPITALISED = word_set("may will none")
 _NUMBERS = word_set(
     "two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred "
     "thousand million"
@@ -111,19 +118,25 @@ _ORDINALS = word_set("first second third fourth fifth next")
 _CLASSES_OF = {
     **{word: {"Y": 0.0, "N": 0.6} for word in _NUMBERS},
     **{word: {"M": 0.0, "A": 1.5, "N": 1.5} for word in _ORDINALS},
-    **{word: {"A": 1.5, "L": 0.0, "S": 1.5} for word in ("once", "twice")},
+    **{word: {"A": 2.0, "L": 0.0, "S": 1.5} for word in ("once", "twice")},
     "one": {"Y": 0.0, "N": 0.6, "Q": 0.5},
     "last": {"M": 0.0, "A": 1.5, "N": 1.5, "V": 0.8},
     "will": {"X": 0.0, "N": 1.5},
     **{word: {"L": 0.0, "A": 1.2} for word in _DAYS},
+    **{word: {"M": 0.0, "L": 0.5} for word in ("early", "late")},
 }
 _NO_ADVERBS = word_set("family assembly anomaly monopoly belly july italy ally tally")
 #: A word after "help" costs less than this as a verb where it is one.
 _HELPED = 1.3
 _APPEAR = word_set("act behave feel look read seem smell sound taste work")
-_INDEFINITE = word_set(
+INDEFINITE = word_set(
     "something anything nothing everything somebody anybody nobody someone anyone"
 )
+#: What an adjective costs less behind one of them: "something illegal".
+LIKELY_AFTER_INDEFINITE = 1.4
+_POSSESSIVES = word_set("my your his her its our their")
+#: Nouns that are adjectives before a word.
+_AFTER_ADJECTIVE = {"subject": "to", "short": "of"}
 #: The most that a class of a word costs where the word is hardly ever of that class.
 _RARE = 4.5
 _FORMS = (("E", "participle"), ("W", "past"), ("I", "gerund"), ("Z", "third"))
@@ -151,7 +164,9 @@ def classes_of(token: Token, *, is_first: bool = False) -> dict[str, float]:
         if word in words:
             classes[name] = min(cost, classes.get(name, cost))
     is_name = not is_first and token.text[0].isupper() and token.text != "I"
-    if word in _CLOSED_ONLY and not (is_name and word in {"may", "will"}):
+    if is_name and word in _CAPITALISED:
+        return _classes_of_name(word)
+    if word in _CLOSED_ONLY:
         return classes
     if is_name and not token.text.isupper():
         return _classes_of_name(word)
@@ -204,6 +219,9 @@ def _add_open_classes(classes: dict[str, float], word: str) -> None:
     if "I" in classes and not uses.verb:
         classes.setdefault("N", 1.8)
         classes.setdefault("M", 1.8)
+    elif "W" in classes and "E" not in classes and not is_listed(word):
+        # "Went" is a form of a verb alone.
+        pass
     elif "E" in classes and not uses.verb:
         classes.setdefault("M", 0.8)
         classes.setdefault("N", _cost(uses.noun) if is_listed(word) else 4.0)
@@ -258,10 +276,17 @@ def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
             # "Sound like" is no sound that likes.
             own["V"] = 0.0
             after.pop("V", None)
+        if following.word == _AFTER_ADJECTIVE.get(token.word, "than") and "M" in own:
+            # "Higher than", "subject to".
+            own.pop("N", None)
+            own["M"] = min(own["M"], 0.3)
+        if following.word == "back" and token.word in _POSSESSIVES:
+            # "On her back".
+            after |= {"N": 0.0, "A": 2.0, "M": 2.0}
         if following.word == "home" and not {"P", "H"}.isdisjoint(own):
             # "At home" is a place, and nothing follows it as an adverb.
             after.pop("A", None)
-        if token.word in _INDEFINITE and "M" in after:
+        if token.word in INDEFINITE and "M" in after:
             # "Something illegal".
-            after["M"] -= 1.4
+            after["M"] -= LIKELY_AFTER_INDEFINITE
     return classes

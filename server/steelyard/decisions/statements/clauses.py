@@ -13,6 +13,7 @@ from steelyard.decisions.words import word_set
 Tokens = tuple[Token, ...]
 
 DO = frozenset(("do", "does", "did"))
+HAVE = frozenset(("has", "have", "had"))
 BE = frozenset(("is", "are", "was", "were", "am"))
 #: Adverbs before a verb, which "not" stands before.
 ADVERBS = word_set(
@@ -68,8 +69,9 @@ def inflect(rest: Tokens, auxiliary: str) -> Tokens:
     words = list(rest)
     words[place] = _inflected(words[place], auxiliary)
     for i in range(place + 1, len(rest) - 1):
-        if rest[i].word in {"and", "or"} and _is_verb_beside(rest, place, i):
-            words[i + 1] = _inflected(rest[i + 1], auxiliary)
+        verb = _after_adverbs(rest, i + 1)
+        if rest[i].word in {"and", "or"} and _is_verb_beside(rest, place, i, verb):
+            words[verb] = _inflected(rest[verb], auxiliary)
     return tuple(words)
 
 
@@ -83,19 +85,40 @@ def _verb_place(rest: Sequence[Token]) -> int:
     raise DeclinedError
 
 
-def _is_verb_beside(rest: Sequence[Token], place: int, conjunction: int) -> bool:
-    """Return whether a verb follows a conjunction that belongs to the subject as the first does."""
-    classes = dict(classes_of(rest[conjunction + 1]))
+def _after_adverbs(rest: Sequence[Token], place: int) -> int:
+    """Return the place of the first word from a place on that is no adverb and no "at least"."""
+    while place + 1 < len(rest):
+        is_least = rest[place].word == "at" and rest[place + 1].word in {"least", "most"}
+        if not is_least and "A" not in classes_of(rest[place]):
+            break
+        place += 2 if is_least else 1
+    return min(place, len(rest) - 1)
+
+
+def _is_verb_beside(rest: Sequence[Token], place: int, conjunction: int, second: int) -> bool:
+    """Return whether the second verb, behind a conjunction, belongs to the subject as the first does."""
+    classes = dict(classes_of(rest[second]))
     verb = classes.pop("V", None)
     other = min(classes.values(), default=9.0)
     if verb is None or verb > other + 1.0:
         return False
     between = rest[place + 1 : conjunction]
-    if any(token.word == "to" for token in between):
+    kinds = [classes_of(token).keys() for token in rest]
+    if any(
+        token.word == "to" and "V" in kind
+        for token, kind in zip(between, kinds[place + 2 :], strict=False)
+    ):
         # "Wants to cancel and get": the second goes with "to".
+        if between[-1].word == ",":
+            raise DeclinedError
         return False
-    is_nested = any({"R", "X"} & set(classes_of(token)) for token in between)
-    if between and (is_nested or other < verb + _SURE):
+    is_nested = any({"R", "X"} & kind for kind in kinds[place + 1 : conjunction])
+    # "A refund or mention a bank": no noun stands before "a".
+    has_object = any(
+        {"D", "G", "Q"} & kind and not {"N", "R"} & kind for kind in kinds[second + 1 :][:1]
+    )
+    has_object = has_object or second > conjunction + 1
+    if between and (is_nested or (other < verb + _SURE and not has_object)):
         raise DeclinedError
     return True
 
@@ -109,4 +132,5 @@ def _inflected(token: Token, auxiliary: str) -> Token:
     prefix, dash, verb = phrase.rpartition("-")
     form = third_person(verb) if auxiliary == "does" else past(verb)
     inflected = f"{prefix}{dash}{form}{space}{adverb}"
-    return replace(token, text=inflected, word=inflected)
+    aside = token.text[len(token.word) :]
+    return replace(token, text=inflected + aside, word=inflected)

@@ -85,6 +85,9 @@ def both_ways(clause: Clause) -> tuple[str, str]:
     if denier and clause.subject[0].word in _SOME:
         # "Something is not": not the same as "nothing is".
         raise DeclinedError
+    if denier and rest[0].word == "still":
+        # "Still not here" is denied by "here".
+        return _affirm(clause), _affirm(replace(plain, rest=rest[1:]))
     if denier:
         return _deny(plain, is_never=denier == "never"), affirmed
     positive = without_nothing(rest)
@@ -93,6 +96,9 @@ def both_ways(clause: Clause) -> tuple[str, str]:
             raise DeclinedError
         return affirmed, _affirm(replace(plain, rest=positive))
     if is_nothing(clause.subject):
+        if clause.auxiliary == "must":
+            # "No one must" is more than that it is no duty.
+            raise DeclinedError
         return affirmed, _affirm(replace(plain, subject=something(clause.subject)))
     return affirmed, _deny(plain)
 
@@ -105,7 +111,8 @@ def _refuse_open(clause: Clause) -> None:
         not _UNDENIED.isdisjoint(words[:3])
         or not _STRANDED.isdisjoint(words)
         or not _STRANDED_PAIRS.isdisjoint(pairwise(words))
-        or not {",", "or", "nor"}.isdisjoint(subject)
+        or not {"or", "nor"}.isdisjoint(subject)
+        or ("," in subject and "and" not in subject)
         or ("and" in subject and clause.subject[0].word in {"a", "an"})
         or (clause.subject[0].word in {"a", "an"} and _is_share(clause.subject))
         or (is_adverbial and is_plural(clause.subject))
@@ -197,7 +204,8 @@ def _denied_subject(clause: Clause) -> Tokens | None:
     first, rest = clause.subject[0].word, clause.subject[1:]
     after = rest[0].word if rest else ""
     if first in _UNIVERSAL:
-        return (*words_of("not every" if first == "each" else f"not {first}"), *rest)
+        is_each = first == "each" and after != "of"
+        return (*words_of("not every" if is_each else f"not {first}"), *rest)
     if first in {"any", "some"} and after in {"", "of"}:
         return (*words_of("none"), *rest)
     if first == "one" and after == "of":
@@ -211,6 +219,12 @@ def _denied_subject(clause: Clause) -> Tokens | None:
 def _both_of_there(clause: Clause) -> tuple[str, str]:
     """Return the statement that something exists, and its denial."""
     rest = clause.rest
+    if "already" in [token.word for token in rest[:2]]:
+        plain = tuple(token for token in rest[:2] if token.word != "already") + rest[2:]
+        _, negation = _both_of_there(replace(clause, rest=plain))
+        return write(
+            clause, clause.subject, predicate(clause, some_for_any(clause, rest))
+        ), negation
     verbs: Tokens = ()
     while rest and rest[0].word in {"be", "been", "have", "also", "really"}:
         verbs, rest = (*verbs, rest[0]), rest[1:]
@@ -234,7 +248,7 @@ def _nothing_there(clause: Clause, front: Tokens, rest: Tokens) -> Tokens:
     first, after = rest[0].word, rest[1].word if len(rest) > 1 else ""
     if first == "still":
         return (front[0], *words_of("no longer"), *front[1:], *any_for_some(clause, rest[1:]))
-    if first == "already" or (first in {"any", "some"} and after in {"of", "more", "one"}):
+    if first in {"any", "some"} and after in {"of", "more", "one"}:
         raise DeclinedError
     if first in _NO and after not in _AFTER_A:
         return (*front, *words_of(_NO[first]), *rest[1:])

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from steelyard.decisions.statements.classes import classes_in_order
+from steelyard.decisions.statements.joints import Joint, joint_cost
 from steelyard.decisions.statements.nouns import is_plural
 from steelyard.decisions.statements.tokens import Token
 
@@ -20,23 +21,22 @@ MARGIN = 0.6
 
 #: A word costs less than this as a noun where it hardly is another, and a verb that does not agree more.
 _SURE_NOUN, _MISMATCH = 0.5, 1.5
-_HAVE = ("have", "has", "had", "having")
 
 #: What a class may be followed by, and what that costs.
 _ROWS = {
     "B": "D0 N.3 M.3 U.2 Y.2 G.2 E.8 I1 Q1.5 P1 H1 F.1",
     "D": "N0 M0 U.2 Y.2 G0 E.6 I.6 A.8 P3 H3",
-    "L": "P.4 H.4 C.8 O1 S.8 A.6 E.6 M.8 T.8 Q2 D2 I.8 F1",
+    "L": "P.4 H.4 C.8 O1 S.8 A.6 E1.4 M.8 T.8 Q2 D2 I.8 F1",
     "G": "N0 M0 U.3 Y.3 E.6 I.8 A1 G.3 Q3 F.5",
     "U": "L1.5 N0 M1 G.3 P.5 H.5 U.4 Y.4 C.8 E2 I2.5 A1.5 R1 T1.5 O1 S1.5 D2 F.3",
     "Y": "L1.5 N0 M.3 G.3 P.5 H.5 U.4 Y.4 C.8 E2 I2.5 A1.5 R1 T1.5 O1 S1.5 D2 F0",
-    "M": "N0 L1 M.3 U.6 Y.6 C.5 G.2 P.4 H.4 T.4 R.8 A1 O.8 E1 I1 S1 D2.5 Q2.5 F.5",
+    "M": "N0 L1 M.3 U.6 Y.6 C.5 G.2 P.4 H.4 T.4 R.8 A1 O.8 E2.4 I1 S1 D2.5 Q2.5 F.5",
     "E": "N.3 B.5 L.4 P.1 H.1 A.4 D.4 Q.4 T.5 M.5 R.6 E.6 I.8 C.7 U.6 Y.6 G.5 O1 S.6 F.3",
     "I": "N.5 B.4 L.4 P.2 H.2 A.4 D.2 Q.3 T.4 M.5 R.5 E.5 I1 C.8 U.5 Y.5 G.4 O1 S.7 F.3",
-    "N": "N.5 L1.2 P.3 H1 R.6 C.8 T1.3 E1.6 I1.6 U.4 Y2.4 A1.6 O1.2 S1 M3 G.6 D2.6 Q2.6 V3 F0",
+    "N": "N.5 L1.2 P.3 H1 R.6 C.8 T1.3 E1.6 I1.6 U.4 Y2.4 A1.6 O1.2 S1 M3.6 G.6 D2.6 Q2.6 V3 F0",
     "Q": "L1 P.6 H1 R.8 C.9 M1.6 A.8 T1.2 E1.4 I1.4 O1.2 S1 D1.6 Q2.6 N2.2 V2.6 U1.5 Y2.4 G1.5 F0",
     "A": "L.6 B1 M.2 A.4 E.3 I.3 P.4 H.4 D.8 N1 V.5 C.8 T.8 R.9 S.7 O1 Q.9 U.6 Y.6 Z.5 W.5 X1 G1 F.8",
-    "P": "D0 B.2 L.6 N.4 M.3 Q.1 G.1 U.2 Y.2 I.5 R.7 P1.2 H1.2 A1.2 E1.5 T2 C2 O2 F.2",
+    "P": "D0 B.2 L.6 N.4 M.3 Q.1 G.1 U.2 Y.2 I.5 R.7 P1.2 H1.6 A1.2 E1.5 T2 C2 O2 F.2",
     "T": "V0 D.4 N.6 M.6 Q.3 G.4 U.6 Y.6 I1 A1.5 E2 R.8",
     "R": "D.2 B.3 Q.1 N.5 M.6 G.3 U.6 Y.6 T.6 E2 I1 A1 C1.5 P1.5 H1.5 O2 F2",
     "S": "D.2 B.3 Q.1 N.6 M.7 G.4 U.6 Y.6 I.5 E.8 P1 H1 A.8 T1 R2",
@@ -48,7 +48,7 @@ _ROWS = {
 
 
 #: Classes that are followed by what follows another.
-_LIKE = {"H": "P", "F": "P", "Z": "V", "W": "V"}
+_LIKE = {"F": "P", "Z": "V", "W": "V"}
 
 
 def _costs(row: str) -> dict[str, float]:
@@ -57,10 +57,19 @@ def _costs(row: str) -> dict[str, float]:
 
 
 _FOLLOWS = {name: _costs(row) for name, row in _ROWS.items()}
+# "Below about" is hardly a place.
+_FOLLOWS["H"] = _FOLLOWS["P"] | _costs("P2.4")
 _FOLLOWS |= {name: _FOLLOWS[other] for name, other in _LIKE.items()}
 #: Participles with nothing after them: hardly about the noun before.
-_BARE = {"E": "K", "I": "K"}
-for _row in _FOLLOWS.values():
+_BARE = {"E": "K", "I": "K", "M": "m"}
+#: Participles behind a noun: "the return accepted" leads to no object and to no state.
+_FOLLOWS["e"] = {
+    name: cost + (1.2 if name in "DQM" else 0.0) for name, cost in _FOLLOWS["E"].items()
+}
+for _name, _row in _FOLLOWS.items():
+    if "M" in _row:
+        # "In wrong" is no place.
+        _row["m"] = _row["M"] + (0.8 if _name in "PHF" else 0.0)
     _row["K"] = _row.get("E", 3.0)
 _FOLLOWS["N"]["K"] = 3.2
 #: Into a finite verb, from a clause that has none yet.
@@ -68,10 +77,12 @@ _INTO_VERB = _costs("N0 Q0 R.3 A.4 U.5 Y.5 L.5 M2 I1 E1.5 O1")
 #: What a subject begins with.
 _FIRST = _costs("D0 B0 L2 N.6 M.8 Q0 G.2 U.5 Y.3 I1.5 A1.8 R2.5 P4 H4 E2 T3")
 #: Where a subject may end, and what that costs; in a clause about its noun also after a verb.
-_LAST = _costs("N0 Q0 L1.2 U.2 Y.8 M4.2 A4 I3.5 E3.5")
-_LAST_IN_CLAUSE = _LAST | _costs("V.4 W.4 Z.6 P.6 H.6 F.6 E1.5 L.5 I1.5 M1.2 A2 X2")
+_LAST = _costs("N0 Q0 L.9 U.2 Y.8 M4.2 A4 I3.5 E3.5")
+_LAST_IN_CLAUSE = _LAST | _costs("V.4 W.4 Z.6 P.8 H1 F.6 E1.5 L.5 I1.5 M1.2 A2 X2")
+for _row in (_LAST, _LAST_IN_CLAUSE):
+    _row["e"] = _row["E"]
 #: Where the rest is a base form, a participle is likelier the end of the subject.
-_LAST_BEFORE_BASE = _LAST | _costs("I1 E1.2")
+_LAST_BEFORE_BASE = _LAST | _costs("I1 E1.2 e1.2")
 #: Where a sentence may end.
 _END = _costs("X2 D5 T2 C5 S5 O4 G2 R.8 P.8 H.8 F1")
 
@@ -80,10 +91,13 @@ STARTS = {
     "be": _costs("M0 E.1 I.1 P.5 H.5 F2.5 D.5 B.6 L.4 A.3 Q.8 U1.2 Y.4 G.6 T1.2 R2.5 N2.2 S2"),
     "base": _costs("V0 A.6 L3"),
     "participle": _costs("E0 A.4 L3"),
+    "infinitive": _costs("T0"),
     "noun": _costs("D0 B.2 N.8 M.8 U.4 Y.3 Q.3 G.5"),
 }
 
 _SUBJECT = "subject"
+#: "The able to walk", "what the user wants done possible".
+_UNLIKELY_IN_SUBJECT = frozenset(("MP", "MH", "MT", "EM"))
 #: A clause has not begun, lacks its verb, or has it.
 _NONE, _OPEN, _DONE = 0, 1, 2
 _State = tuple[str, int]
@@ -117,15 +131,14 @@ def split_subject(
         if subjects[size - 1] == _INFINITE:
             continue
         rest = rest_cost(classes[size:], start)
-        if is_plural_verb and size == len(tokens) - 1 and is_plural(tokens[size:]):
-            # "Are the people minors": a noun without an article is what they are.
-            rest -= STARTS["be"]["N"]
-        if rest < _INFINITE:
-            costs[size] = subjects[size - 1] + rest
+        if rest == _INFINITE:
+            continue
+        joint = Joint(tokens, classes, size, start, is_plural_verb)
+        costs[size] = subjects[size - 1] + rest + joint_cost(joint)
     if not costs:
         return None
     best, *others = sorted(costs, key=lambda size: costs[size])
-    margin = costs[others[0]] - costs[best] if others else _INFINITE
+    margin = round(costs[others[0]] - costs[best], 6) if others else _INFINITE
     return SubjectSplit(best, costs[best], margin)
 
 
@@ -134,12 +147,12 @@ def _after_singulars(
 ) -> list[dict[str, float]]:
     """Return the classes of words in a subject: verbs agree with the last words before them there."""
     costs = [dict(own) for own in classes]
-    for before, token, following, own in zip(classes, tokens, tokens[1:], costs[1:], strict=False):
+    for before, token, own in zip(classes, tokens[1:], costs[1:], strict=False):
         is_noun = "U" in before or ("N" in before and before["N"] < _SURE_NOUN)
+        if token.word in {"what", "how"} and "R" in own:
+            own["R"] += _MISMATCH
         if is_noun and "V" in own and not is_plural((token,)):
             own["V"] += _MISMATCH
-        if following.word == "been" and "A" not in before and token.word not in _HAVE:
-            own["E"] += _MISMATCH
     return costs
 
 
@@ -179,14 +192,25 @@ def _last_cost(states: dict[_State, float], *, before_base: bool) -> float:
 def rest_cost(classes: Sequence[dict[str, float]], start: str) -> float:
     """Return the cost of reading words as the rest of a question."""
     states: dict[_State, float] = {
-        (name, _OPEN if name == "R" else _NONE): cost + STARTS[start][name]
+        (name, _OPEN if name == "R" else _NONE): cost
+        + STARTS[start][name]
+        # "Pressure" before another noun is none of its states.
+        + (0.8 if name == "M" and classes[0].get("N", 9.0) < cost else 0.0)
         for name, cost in classes[0].items()
         if name in STARTS[start]
     }
     if len(classes) == 1 and start in {"base", "participle"}:
         # An adverb alone is no rest: "replied yet".
         states = {state: cost for state, cost in states.items() if state[0] in "VE"}
+    elif len(classes) == 1:
+        # Nor is a preposition: "they complain about".
+        states = {
+            state: cost + (_MISMATCH if state[0] in "AP" else 0.0) for state, cost in states.items()
+        }
     final = {_BARE.get(name, name): cost for name, cost in classes[-1].items()}
+    if start == "be" and {"K", "m"} <= final.keys():
+        # What is said last is a participle, and no adjective before a noun.
+        final["m"] += 1.0
     for place, options in enumerate([*classes[1:-1], final] if len(classes) > 1 else []):
         if place == 0 and start in {"base", "participle"}:
             # "always want": an adverb leads to the verb itself.
@@ -217,10 +241,13 @@ def _step(
         for option, price in options.items():
             # Where the verb has been, an adverb leads to no other: "like this usually buy".
             again = 1.5 if name + option == "AV" and part in {"base", "participle"} else 0.0
+            if part == _SUBJECT and name + option in _UNLIKELY_IN_SUBJECT:
+                again = 1.0
             for target, step in _moves(name, clause, option, part=part):
                 total = cost + price + step + again
-                if total < after.get((option, target), _INFINITE):
-                    after[option, target] = total
+                state = ("e" if option == "E" and name in "NQU" else option, target)
+                if total < after.get(state, _INFINITE):
+                    after[state] = total
     return after
 
 

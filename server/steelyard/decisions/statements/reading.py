@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from steelyard.decisions.statements.claims import find_claim
 from steelyard.decisions.statements.clauses import Clause, DeclinedError, Tokens
 from steelyard.decisions.statements.denials import both_ways
+from steelyard.decisions.statements.phrases import clause_of_any, clause_of_phrase
 from steelyard.decisions.statements.tokens import tokenize
 from steelyard.decisions.statements.turning import (
     KINDS,
     QUESTION_WORDS,
-    clause_of_any,
-    clause_of_phrase,
     clause_of_question,
     clause_of_statement,
+    clause_without_subject,
     starts_asking,
 )
 from steelyard.decisions.words import STRAIGHT
@@ -84,9 +84,11 @@ _SHORT = (
     (re.compile(r"(?<=\s)u(?=\s)"), "you"),
     (
         re.compile(
-            r"^would (?:you|we|one) (?:call|consider) (this|it|the \w+) (?=an? )", re.IGNORECASE
+            r"^would (?:you|we|one) (?:call (it|th(?:is|e)(?: \w+)?) (?=an? )"
+            r"|consider (it|th(?:is|e)(?: \w+)?) (?:to be )?)",
+            re.IGNORECASE,
         ),
-        r"is \1 ",
+        r"is \1\2 ",
     ),
     (re.compile(r"\b(i|they|we|you|he|she|it)'ll\b", re.IGNORECASE), r"\1 will"),
     (re.compile(r"\b(i|they|we|you)'ve\b", re.IGNORECASE), r"\1 have"),
@@ -108,7 +110,7 @@ _YOU = r"(?:(?:can|could|will|would) you (?:please )?)?(?:please )?"
 #: What asks whether the statement after it is so.
 _WHETHER = re.compile(
     rf"{_YOU}(?:(?:your task is|(?:i|we)(?: want| need| would like|'d like)|try|help me) to )?"
-    rf"{_ASK}(?: for)?(?: me| us)?,? (?:whether or not|whether|if) (.+)|whether(?: or not)? (.+)"
+    rf"{_ASK}(?: for)?(?: me| us| it| this| the \w+)?(?: as \w+)?,? (?:whether or not|whether|if) (.+)|whether(?: or not)? (.+)"
     r"|(?:answer|say|reply)(?: with)? [\"']?yes[\"']? (?:if|when) ([^,]+?)(?:,?(?: and| or| else)? [\"']?no[\"']? otherwise"
     r"|,? (?:otherwise|else),? [\"']?no[\"']?)|if ([^,]+)",
     re.IGNORECASE,
@@ -251,7 +253,7 @@ def _read(text: str) -> Reading:
             continue
         claim = next(group for group in match.groups() if group).strip("\"' ")
         tokens = tuple(tokenize(claim))
-        clause = clause_of_statement(tokens)
+        clause = clause_of_statement(tokens, is_whole=True)
         others = KINDS.keys() - {clause.auxiliary}
         if text[:3].lower() == "if " and any(token.word in others for token in tokens):
             # "If it rains are you in?"
@@ -270,7 +272,10 @@ def _clause_of(text: str) -> Clause:
     if not tokens or len(tokens) > _MAX_WORDS or _is_marked(tokens) or _COLON.search(text):
         raise DeclinedError
     if starts_asking(tokens):
-        return clause_of_question(tokens)
+        try:
+            return clause_of_question(tokens)
+        except DeclinedError:
+            return clause_without_subject(tokens)
     if tokens[0].word == "any":
         return clause_of_any(tokens)
     for clause_of in (clause_of_question, clause_of_statement, clause_of_phrase):

@@ -16,7 +16,7 @@ _NUMBERED = (
     rf"schedule) (?:\d[\w.]*\b(?:\(\w{{1,4}}\))*|(?:{_TO_TEN}|[A-HJ-Z])\b(?!-))"
     r"|\b(?:text|message|review|passage|comment|e-?mail|ticket|post|conversation|content|document|clause|"
     r"paragraph|section|sentence|statement|claim|request|complaint|answer|response|excerpt|snippet|code|note|"
-    r"letter|report|transcript|chat) (?:below|above)\b"
+    r"letter|report|transcript|chat|chain|thread|dialogue|list|table|example|question|argument|story|quote|log) (?:below|above)\b"
     r"|\b(?:[Aa]rt|[Ss]ec|[Pp]ara|[Ff]ig)\. ?\d[\w.]*\b(?:\(\w{1,4}\))*"
     r"|\b(?:pull|merge) requests?\b|\b(?:tool|function|api|phone|video|conference) calls?\b"
     r"|\b(?:code|data|knowledge) bases?\b|(?<=\bthe )\w+ (?:itself|himself|herself|themselves)\b"
@@ -46,7 +46,7 @@ _BACK = (
     r"(?! (?:in|on|at|with|from) )"
 )
 #: What stands before a number as one word does.
-_MORE = rf"\b(?:more|less|fewer) than(?= (?:\d|(?:{_TO_TEN})\b))"
+_MORE = rf"\b(?:more|less|fewer) than(?= (?:[$€£¥]?\d|(?:{_TO_TEN})\b))"
 #: Nouns with a determiner that say when: "this year".
 _TIMES = (
     r"\b(?:this|next|last) (?:year|month|week|weekend|quarter|morning|afternoon|evening|night|spring|summer|"
@@ -57,11 +57,11 @@ _ABBREVIATED = (
     r"(?:Mr|Mrs|Ms|Dr|Prof|St|No|Inc|Ltd|Co|vs|etc|approx|e\.g|i\.e)\.(?:'s)?"
     r"|(?:[A-Za-z]\.){2,}(?:'s)?|[A-Z]\.(?:'s)?(?= \w)"
 )
-#: "$4,500", "parse()", "O(n^2)", and a word with what explains it in brackets.
-_CODED = r"[$€£¥] ?\d[\d.,]*\d?[kmb]?\b|\w[\w.]*\([\w., ^*+/-]*\)|[\w'-]+ \((?!or |and )[^()]+\)"
+#: "https://a.io", "#12", "$4,500", "parse()", "O(n^2)", and a word with what explains it in brackets.
+_CODED = r"https?://[^\s,]*[^\s,.]|(?<!\S)/\w[\w./-]*\w|#\d[\w-]*|[$€£¥] ?\d[\d.,]*\d?[kmb]?\b|\w[\w.]*\([\w., ^*+/-]*\)|[\w'-]+ \((?!or |and )[^()]+\)"
 _WORD = r"\w+(?:[-'.,:@/_&]\w+)*(?:'(?=\s|$))?"
 _TOKEN = re.compile(
-    rf"{_NUMBERED}|(?i:{_PHRASAL}|{_BACK}|{_MORE})|{_ADJECTIVES}|{_TIMES}|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"
+    rf"{_NUMBERED}|(?i:{_PHRASAL}|{_BACK}|{_MORE}|{_ADJECTIVES})|{_TIMES}|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"
 )
 
 

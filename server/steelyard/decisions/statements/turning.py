@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from steelyard.decisions.statements.alternatives import refuse_alternatives
 from steelyard.decisions.statements.classes import classes_in_order, classes_of
 from steelyard.decisions.statements.clauses import Clause, DeclinedError, Tokens
 from steelyard.decisions.statements.lexicon import base_of
-from steelyard.decisions.statements.nouns import head_of, indefinite_article, is_mass, is_plural
+from steelyard.decisions.statements.nouns import is_plural
 from steelyard.decisions.statements.parsing import (
     MARGIN,
     SubjectSplit,
@@ -28,6 +29,7 @@ KINDS = {
     **dict.fromkeys(
         word_set("do does did can could will would shall should may might must"), "base"
     ),
+    "ought": "infinitive",
 }
 _NOT_CONTRACTED = word_set("am can will shall may")
 _CONTRACTED = {f"{word}n't": word for word in KINDS if word not in _NOT_CONTRACTED}
@@ -35,16 +37,19 @@ _CONTRACTED |= {"won't": "will", "can't": "can", "shan't": "shall"}
 #: Contractions as they are written and as they are typed in haste, and the auxiliary of each.
 CONTRACTIONS = {word.replace("'", ""): verb for word, verb in _CONTRACTED.items()} | _CONTRACTED
 CONTRACTIONS["cannot"] = "can"
+#: Verbs that are auxiliaries too: "need he pay".
+_HALF_AUXILIARIES = word_set("need dare")
 _PERSONS = word_set("i you he she it we they")
 #: What is said of a thing that may not be there.
-_SOUGHT = word_set(
+SOUGHT = word_set(
     "needed required wanted requested asked mentioned offered promised recommended planned present visible "
-    "missing attached"
+    "missing attached included contained disclosed detected found involved provided shared identified exposed"
 )
 #: Participles that are no state: "customer complained".
 _INTRANSITIVE = word_set(
     "complained apologised apologized replied responded agreed arrived died lied happened occurred appeared "
-    "disappeared waited objected resigned consented cooperated fainted"
+    "disappeared waited objected resigned consented cooperated fainted failed passed succeeded crashed left "
+    "worked started ended stopped escalated churned relapsed improved worsened fell rose grew"
 )
 #: Those of whom it is open whether "the person writing a review" writes one.
 _SOMEBODY = word_set("person man woman guy one")
@@ -55,13 +60,18 @@ _ALONE, _AFTER_PERSON = (
 )
 #: What a noun of a verb and its adverb ends with.
 _PARTICLES = word_set("up out off over back")
+#: What an aside begins with, as classes, and what shows that commas stand in a list.
+_ASIDE = frozenset("AREIPHSDT")
+_AFTER_LIST = word_set("and or but nor")
+_CONDITIONS = word_set("if because unless")
 QUESTION_WORDS = word_set("what which who whom whose when where why how")
+#: What a question without a subject may cost.
+_MAX_REST = 2.5
 #: What reading a sentence may cost: so much, and so much for each word.
 _COST, _COST_OF_WORD = 4.5, 0.45
 _FORMS = (("does", "third", "Z"), ("did", "past", "W"), ("do", "", "V"))
-#: What "any" is asked of before a clause: "any chance we can meet".
-_CHANCES = word_set("chance way possibility hope")
-_MAX_PHRASE, _MAX_NOUNS = 6, 3
+#: A statement of no more words may be a headline.
+_MAX_HEADLINE = 3
 _LEAD = re.compile(
     r"(?:according to|based on|given|judging (?:by|from)|in|for|on|from|at|overall|after|before|if|when|"
     r"once|under|within|during|as|with|by|unless|assuming|currently|today|apart from|besides)\b",
@@ -81,6 +91,12 @@ def clause_of_question(tokens: Tokens) -> Clause:
     """
     if starts_asking(tokens):
         return _clause_of_auxiliary(tokens)
+    half = tokens[0].word.removesuffix("n't")
+    if half in _HALF_AUXILIARIES:
+        clause = _clause_of_auxiliary((*words_of("should"), *tokens[1:]))
+        verb = words_of(f"{half} to")
+        auxiliary = "do" if is_plural(clause.subject) else "does"
+        return replace(clause, auxiliary=auxiliary, rest=(*verb, *clause.rest))
     for i in range(1, len(tokens) - 2):
         if tokens[i].word == "," and starts_asking(tokens[i + 1 :]):
             lead = tokens[: i + 1]
@@ -92,6 +108,7 @@ def clause_of_question(tokens: Tokens) -> Clause:
 
 
 def _clause_of_auxiliary(tokens: Tokens) -> Clause:
+    tokens = _with_asides(tokens)
     auxiliary = CONTRACTIONS.get(tokens[0].word, tokens[0].word)
     # "Is not the bill paid?" asks whether it is.
     rest = tokens[2:] if tokens[1:2] and tokens[1].word == "not" else tokens[1:]
@@ -101,8 +118,8 @@ def _clause_of_auxiliary(tokens: Tokens) -> Clause:
         return Clause(rest[:1], auxiliary, rest[1:])
     ends_at_person = KINDS[auxiliary] == "be" and rest[0].word in _ALONE
     is_done = KINDS[auxiliary] == "participle" and "E" in classes_of(rest[1])
-    if (ends_at_person and rest[1].word not in _AFTER_PERSON) or (
-        rest[0].word in _PERSONS and (KINDS[auxiliary] == "base" or is_done)
+    if rest[1].word not in _AFTER_PERSON and (
+        ends_at_person or (rest[0].word in _PERSONS and (KINDS[auxiliary] == "base" or is_done))
     ):
         clause = Clause(rest[:1], auxiliary, rest[1:])
         refuse_alternatives(clause)
@@ -129,23 +146,66 @@ def _clause_of_auxiliary(tokens: Tokens) -> Clause:
     return clause
 
 
+def _with_asides(tokens: Tokens) -> Tokens:
+    """Return tokens with what stands between two commas as a part of the word before them.
+
+    "Did the CFO, who is ill, sign" asks what "did the CFO sign" does.
+    """
+    commas = [i for i, token in enumerate(tokens) if token.word == ","]
+    for start, end in pairwise(commas):
+        begins = classes_of(tokens[start + 1]).keys()
+        after = tokens[end + 1 : end + 2]
+        is_name = tokens[start + 1].text[0].isupper() and tokens[start - 1].text.islower()
+        is_aside = is_name or not begins.isdisjoint(_ASIDE)
+        if tokens[start + 1].word == "or":
+            # "The deposit, or part of it,"; but "likes, or tolerates, the plan" has two verbs.
+            before = classes_of(tokens[start - 1])
+            is_aside = before.get("N", 9.0) < before.get("V", 9.0)
+        if start < 2 or not after or after[0].word in _AFTER_LIST or not is_aside:
+            continue
+        text = join(tokens[start - 1 : end + 1])
+        named = replace(tokens[start - 1], text=text)
+        return (*tokens[: start - 1], named, *_with_asides(tokens[end + 1 :]))
+    return tokens
+
+
+def clause_without_subject(tokens: Tokens) -> Clause:
+    """Return the clause of a question about the text that does not name it: "has attachments".
+
+    Raise ``DeclinedError`` where there may be a subject.
+    """
+    auxiliary, rest = tokens[0].word, tokens[1:]
+    kind = {"is": "be", "was": "be", "has": "noun"}.get(auxiliary)
+    if kind is None or not rest or rest[0].text[0].isupper() or "Q" in classes_of(rest[0]):
+        raise DeclinedError
+    is_split = any(split_subject(rest, each) for each in {kind, KINDS[auxiliary]})
+    if is_split or _rest_cost(rest, kind) > _MAX_REST:
+        raise DeclinedError
+    this = Token("This", "", "this")
+    return Clause((this,), auxiliary, rest, is_possession=kind == "noun")
+
+
 def _certain_size(split: SubjectSplit | None, words: Tokens) -> int:
-    if split is None or split.margin < MARGIN or split.cost > _COST + _COST_OF_WORD * len(words):
+    if split is None:
         raise DeclinedError
     size = split.size
     first = classes_of(words[1])
     if (
-        size > 1
-        and words[0].word in {"this", "that"}
+        words[0].word in {"this", "that"}
+        and len(words) > 2
         and first.get("M", 9.0) + 1.5 < first.get("N", 9.0)
         and {"P", "H", "T"} & classes_of(words[2]).keys()
     ):
         # "Is this safe for kids under 12": no noun stands before "for".
         return 1
+    # A subject that can end at one place alone may be odd: "should legal be copied in".
+    most = _COST + _COST_OF_WORD * len(words) + min(split.margin / 4, 1.0)
+    if split.margin < MARGIN or split.cost > most:
+        raise DeclinedError
     if (
         words[size + 1 : size + 2]
         and words[size + 1].word == ","
-        and "N" in classes_of(words[size])
+        and min(kinds := classes_of(words[size]), key=lambda name: kinds[name]) == "N"
     ):
         raise DeclinedError
     if words[size].word == "ago":
@@ -162,15 +222,21 @@ def _certain_size(split: SubjectSplit | None, words: Tokens) -> int:
     return size + 1 if words[size].word == "else" and size + 1 < len(words) else size
 
 
-def clause_of_statement(tokens: Tokens) -> Clause:
-    """Return the clause of a sentence that states something.
+def clause_of_statement(tokens: Tokens, *, is_whole: bool = False) -> Clause:
+    """Return the clause of a sentence that states something; ``is_whole`` says that it is no headline.
 
     Raise ``DeclinedError`` where its verb is not certain.
     """
     if not tokens or starts_asking(tokens):
         raise DeclinedError
+    tokens = _with_asides(tokens)
+    is_whole = is_whole or tokens[0].word in _PERSONS
     clauses = sorted(
-        (item for place in range(1, len(tokens)) for item in _clauses_at(tokens, place)),
+        (
+            item
+            for place in range(1, len(tokens))
+            for item in _clauses_at(tokens, place, is_whole=is_whole)
+        ),
         key=lambda item: item[0],
     )
     if not clauses:
@@ -179,14 +245,14 @@ def clause_of_statement(tokens: Tokens) -> Clause:
     is_close = bool(others) and others[0][0] - cost < MARGIN
     if is_close or cost > _COST + _COST_OF_WORD * len(tokens):
         raise DeclinedError
-    if len(tokens) <= _MAX_NOUNS and subject_cost(tokens) + MARGIN < cost:
+    if len(tokens) <= _MAX_HEADLINE and subject_cost(tokens) + MARGIN < cost:
         # "Five stars" is no sentence of somebody called five.
         raise DeclinedError
     refuse_alternatives(clause)
     return clause
 
 
-def _clauses_at(tokens: Tokens, place: int) -> Iterator[tuple[float, Clause]]:
+def _clauses_at(tokens: Tokens, place: int, *, is_whole: bool) -> Iterator[tuple[float, Clause]]:
     """Yield the clauses whose verb stands at a place, with the cost of each reading."""
     subject, rest = tokens[:place], tokens[place + 1 :]
     word = tokens[place].word
@@ -195,6 +261,9 @@ def _clauses_at(tokens: Tokens, place: int) -> Iterator[tuple[float, Clause]]:
     if subject[0].word == "there":
         if place == 1 and auxiliary in KINDS and rest:
             yield 0.0, Clause(subject, auxiliary, (*denial, *rest))
+        return
+    if not _CONDITIONS.isdisjoint(_words(subject)):
+        # "Mark it if the mail names a price".
         return
     cost = subject_cost(subject)
     if auxiliary in KINDS and rest:
@@ -211,9 +280,9 @@ def _clauses_at(tokens: Tokens, place: int) -> Iterator[tuple[float, Clause]]:
     for auxiliary, form, name in _FORMS:
         base = base_of(word, form) if form else word
         # "Invoice sent", "refund requested by her": somebody else did so.
-        is_short = len(tokens) <= _MAX_NOUNS and subject[0].word not in _PERSONS
+        is_short = len(tokens) <= _MAX_HEADLINE and not is_whole
         is_headline = not {"D", "Q", "G"} & classes_of(subject[0]).keys()
-        is_passive = is_headline and rest[0].word == "by" if rest else is_short or word in _SOUGHT
+        is_passive = is_headline and rest[0].word == "by" if rest else is_short or word in SOUGHT
         is_bare = name == "W" and "E" in classes and is_passive and word not in _INTRANSITIVE
         if (
             is_bare
@@ -233,77 +302,3 @@ def _rest_cost(tokens: Tokens, kind: str) -> float:
 
 def _words(tokens: Tokens) -> set[str]:
     return {token.word for token in tokens}
-
-
-def clause_of_any(tokens: Tokens) -> Clause:
-    """Return the clause of a question without a verb: "any chance that" is "is there any chance that".
-
-    Raise ``DeclinedError`` where it may be a sentence: "any member may object".
-    """
-    classes = [classes_of(token) for token in tokens]
-    clause = next((i for i, own in enumerate(classes) if {"R", "S"} & own.keys()), len(tokens))
-    head = next((i for i in range(1, clause) if _is_noun(classes[i])), 0)
-    while head and head + 1 < clause and _is_noun(classes[head + 1]):
-        head += 1
-    rest = classes[head + 1 : clause]
-    noun = tokens[1 : head + 1]
-    is_sentence = any("X" in own for own in rest) and tokens[head].word not in _CHANCES
-    # "Any customer complained"; but "any errors logged" are some.
-    has_verb = not is_plural(noun) and any("W" in own for own in rest) if noun else True
-    if is_sentence or has_verb or "F" in classes[1] or tokens[head].word == "idea":
-        raise DeclinedError
-    there, verb = Token("There", "", "there"), "are" if is_plural(noun) else "is"
-    return Clause((there,), verb, (Token("any", " ", "any"), *tokens[1:]))
-
-
-def _is_noun(classes: Mapping[str, float]) -> bool:
-    return classes.get("N", 9.0) < min(classes.get("M", 9.0), classes.get("E", 9.0), 2.0)
-
-
-def clause_of_phrase(tokens: Tokens) -> Clause:
-    """Return the clause in which an adjective, a noun or a verb alone is said of the text.
-
-    Raise ``DeclinedError`` where it is none of them for certain.
-    """
-    marks = word_set("or and not no yes , any anything anyone anybody some something someone")
-    is_number = not {"U", "Y"}.isdisjoint(classes_of(tokens[0]))
-    if len(tokens) > _MAX_PHRASE or is_number or not marks.isdisjoint(_words(tokens)):
-        raise DeclinedError
-    this = (Token("This", "", "this"),)
-    first = classes_of(tokens[0], is_first=True)
-    if "Z" in first and first["Z"] < first.get("N", 9.0) and len(tokens) > 1:
-        base = base_of(tokens[0].word, "third") or ""
-        return Clause(this, "does", (*words_of(base), *tokens[1:]))
-    text = tokens[0].text
-    is_acronym = len(text) > 1 and text.isupper()
-    rest = (
-        Token(text if is_acronym else text[:1].lower() + text[1:], " ", tokens[0].word),
-        *tokens[1:],
-    )
-    last = classes_of(tokens[-1], is_first=len(tokens) == 1)
-    likely = {name for name, cost in last.items() if cost < 1.0}
-    is_lone = len(tokens) == 1 or (len(tokens) == 2 and "A" in first)
-    if (is_lone and likely & {"M", "E", "I"} and "N" not in likely) or {"D", "P"} & first.keys():
-        return Clause(this, "is", rest)
-    sought = next((i for i, token in enumerate(tokens) if token.word in _SOUGHT), len(tokens) - 1)
-    nouns = tokens[:sought]
-    is_new = tokens[sought].word in _SOUGHT
-    is_state = is_new or ("E" in likely and "N" not in likely)
-    if is_state and 0 < len(nouns) <= _MAX_NOUNS and _is_noun(classes_of(nouns[-1])):
-        # "Refund wanted": a refund is; "customer satisfied": the customer is.
-        many = is_plural(nouns)
-        article = indefinite_article(rest[0].word) if is_new else "the"
-        lacks = is_new and (many or is_mass(nouns))
-        subject = rest[:sought] if lacks else (*words_of(article), *rest[:sought])
-        return Clause(subject, "are" if many else "is", rest[sought:])
-    is_noun = "N" in likely and len(tokens) <= _MAX_NOUNS and head_of(tokens) is tokens[-1]
-    is_noun = is_noun and not tokens[-1].word.endswith(" back")
-    if not is_noun or subject_cost(tokens) > 3.0 or not tokens[-1].word[0].isalpha():
-        raise DeclinedError
-    # "Shortness of breath" is not counted, whatever breath is.
-    named = tokens[: next((i for i, token in enumerate(tokens) if token.word == "of"), None)]
-    if is_mass(named):
-        return Clause(this, "is", rest)
-    if is_plural(named):
-        return Clause((Token("There", "", "there"),), "are", rest)
-    return Clause(this, "is", (*words_of(indefinite_article(rest[0].word)), *rest))

@@ -1,0 +1,141 @@
+"""Phrases without a subject or a verb, read as what is said of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from steelyard.decisions.statements.classes import INDEFINITE, classes_of
+from steelyard.decisions.statements.clauses import Clause, DeclinedError, Tokens
+from steelyard.decisions.statements.lexicon import base_of
+from steelyard.decisions.statements.nouns import head_of, indefinite_article, is_mass, is_plural
+from steelyard.decisions.statements.parsing import subject_cost
+from steelyard.decisions.statements.tokens import Token, words_of
+from steelyard.decisions.statements.turning import SOUGHT, clause_of_question
+from steelyard.decisions.words import word_set
+
+#: What "any" is asked of before a clause: "any chance we can meet".
+_CHANCES = word_set("chance way possibility hope")
+#: Nouns in "ing" that are counted.
+_DEEDS = word_set(
+    "meeting warning hearing booking listing filing ruling recording greeting rating posting"
+)
+#: What leads from a noun to what it is of: "complaint about the price".
+_OF = word_set("of for about from against")
+_MAX_PHRASE, _MAX_NOUNS = 6, 3
+#: What a noun and what is said of it may cost.
+_MAX_COST = 3.6
+_MARKS = word_set("or and not no yes , any anything anyone anybody some something someone")
+_THIS = (Token("This", "", "this"),)
+
+
+def clause_of_any(tokens: Tokens) -> Clause:
+    """Return the clause of a question without a verb: "any chance that" is "is there any chance that".
+
+    Raise ``DeclinedError`` where it may be a sentence: "any member may object".
+    """
+    classes = [classes_of(token) for token in tokens]
+    clause = next((i for i, own in enumerate(classes) if {"R", "S"} & own.keys()), len(tokens))
+    head = next((i for i in range(1, clause) if _is_noun(classes[i])), 0)
+    while head and head + 1 < clause and _is_noun(classes[head + 1]):
+        head += 1
+    rest = classes[head + 1 : clause]
+    noun = tokens[1 : head + 1]
+    is_sentence = any("X" in own for own in rest) and tokens[head].word not in _CHANCES
+    # "Any customer complained"; but "any errors logged" are some.
+    has_verb = not is_plural(noun) and any("W" in own for own in rest) if noun else True
+    if is_sentence or has_verb or "F" in classes[1] or tokens[head].word == "idea":
+        raise DeclinedError
+    there, verb = Token("There", "", "there"), "are" if is_plural(noun) else "is"
+    return Clause((there,), verb, (Token("any", " ", "any"), *tokens[1:]))
+
+
+def _is_noun(classes: Mapping[str, float]) -> bool:
+    return classes.get("N", 9.0) < min(classes.get("M", 9.0), classes.get("E", 9.0), 2.0)
+
+
+def clause_of_phrase(tokens: Tokens) -> Clause:
+    """Return the clause in which an adjective, a noun or a verb alone is said of the text.
+
+    Raise ``DeclinedError`` where it is none of them for certain.
+    """
+    if tokens[0].word in INDEFINITE and tokens[1:]:
+        return clause_of_question((*words_of("is"), *tokens))
+    first = classes_of(tokens[0], is_first=True)
+    if len(tokens) > _MAX_PHRASE or {"U", "Y"} & first.keys() or _MARKS & _words(tokens):
+        raise DeclinedError
+    if "Z" in first and first["Z"] < first.get("N", 9.0) and len(tokens) > 1:
+        base = base_of(tokens[0].word, "third") or ""
+        return Clause(_THIS, "does", (*words_of(base), *tokens[1:]))
+    text = tokens[0].text
+    is_acronym = len(text) > 1 and text.isupper()
+    start = replace(tokens[0], text=text if is_acronym else text[:1].lower() + text[1:], before=" ")
+    phrase = (start, *tokens[1:])
+    if _is_state(tokens, first):
+        return Clause(_THIS, "is", phrase)
+    return _clause_of_thing_and_state(phrase) or _clause_of_noun(phrase)
+
+
+def _likely_classes(tokens: Tokens) -> set[str]:
+    """Return the classes that the last word may well be of."""
+    last = tokens[-1]
+    if last.word in _DEEDS or (last.word.endswith("ing") and is_mass(tokens[-1:])):
+        return {"N"}
+    classes = classes_of(last, is_first=len(tokens) == 1)
+    return {name for name, cost in classes.items() if cost < 1.0}
+
+
+def _is_state(tokens: Tokens, first: Mapping[str, float]) -> bool:
+    """Return whether a phrase says what the text is like: "urgent", "safe for kids", "over budget"."""
+    likely = _likely_classes(tokens)
+    is_lone = len(tokens) == 1 or (len(tokens) == 2 and "A" in first)
+    if (is_lone and likely & {"M", "E", "I"} and "N" not in likely) or first.keys() & {
+        "D",
+        "P",
+        "H",
+    }:
+        return True
+    is_led = len(tokens) > 1 and {"P", "H", "T"} & classes_of(tokens[1]).keys()
+    return bool(is_led) and min(first.get(name, 9.0) for name in "MEI") < first.get("N", 9.0)
+
+
+def _clause_of_thing_and_state(phrase: Tokens) -> Clause | None:
+    """Return the clause of "refund wanted", "customer satisfied" or "order late"; None of another."""
+    sought = [i for i, token in enumerate(phrase) if token.word in SOUGHT]
+    size = sought[0] if sought else len(phrase) - 1
+    nouns, likely = phrase[:size], _likely_classes(phrase)
+    is_state = likely & {"E", "M"} and "N" not in likely and not phrase[-1].word.endswith("ing")
+    if not (sought or is_state) or not 0 < len(nouns) <= _MAX_NOUNS:
+        return None
+    classes = classes_of(nouns[-1])
+    if not _is_noun(classes) and not (sought and "N" in classes):
+        return None
+    # A refund is wanted: there may be none. The customer is satisfied.
+    many = is_plural(nouns)
+    article = indefinite_article(nouns[0].word) if sought else "the"
+    lacks_article = bool(sought) and (many or is_mass(nouns))
+    subject = nouns if lacks_article else (*words_of(article), *nouns)
+    return Clause(subject, "are" if many else "is", phrase[size:])
+
+
+def _clause_of_noun(phrase: Tokens) -> Clause:
+    """Return the clause of "duplicate", "complaint about the price" or "shortness of breath"."""
+    of = next((i for i, token in enumerate(phrase) if token.word in _OF), len(phrase))
+    named, last = phrase[:of], phrase[-1]
+    if not 0 < of <= _MAX_NOUNS or last.word.endswith(" back") or not last.word[0].isalpha():
+        raise DeclinedError
+    is_noun = classes_of(named[-1], is_first=of == 1).get("N", 9.0) < 1.0
+    is_deed = of == len(phrase) and _likely_classes(phrase) == {"N"}
+    is_headed = head_of(named) is named[-1] and (is_noun or is_deed)
+    if not is_headed or subject_cost(phrase) > _MAX_COST:
+        raise DeclinedError
+    # "Shortness of breath" is not counted, whatever breath is.
+    if is_mass(named):
+        return Clause(_THIS, "is", phrase)
+    if is_plural(named):
+        return Clause((Token("There", "", "there"),), "are", phrase)
+    return Clause(_THIS, "is", (*words_of(indefinite_article(named[0].word)), *phrase))
+
+
+def _words(tokens: Tokens) -> set[str]:
+    return {token.word for token in tokens}
