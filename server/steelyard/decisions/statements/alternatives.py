@@ -72,6 +72,10 @@ def _refuse_alternative(clause: Clause, words: list[str], at: int) -> None:
     before, after = words[at - 1], words[at + 1]
     if after in _AFTER_OR or (before == "," and clause.auxiliary not in DO):
         raise DeclinedError
+    sides = [classes_of(clause.rest[place]).keys() for place in (at - 1, at + 1)]
+    if all({"P", "H"} & side and "N" not in side for side in sides):
+        # "Before or after the call".
+        raise DeclinedError
     if "either" in words[:at] or after in _OPEN_ENDED:
         return
     if before in _AMISS and after in _AMISS:

@@ -134,6 +134,7 @@ INDEFINITE = word_set(
 )
 #: What an adjective costs less behind one of them: "something illegal".
 LIKELY_AFTER_INDEFINITE = 1.4
+_BEHIND_NOUNS = word_set("due available payable outstanding")
 _POSSESSIVES = word_set("my your his her its our their")
 #: Nouns that are adjectives before a word.
 _AFTER_ADJECTIVE = {"subject": "to", "short": "of"}
@@ -280,6 +281,15 @@ def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
             # "Higher than", "subject to".
             own.pop("N", None)
             own["M"] = min(own["M"], 0.3)
+        if token.word in {"a", "an", "the"} and "X" in after:
+            # "A must".
+            after.clear()
+            after["N"] = 0.0
+        if token.word == "being" and "E" in after:
+            after.pop("M", None)
+        if token.word in _BEHIND_NOUNS and after.keys() & {"M", "E"}:
+            # "The amount due clear".
+            own["L"] = 0.0
         if following.word == "back" and token.word in _POSSESSIVES:
             # "On her back".
             after |= {"N": 0.0, "A": 2.0, "M": 2.0}

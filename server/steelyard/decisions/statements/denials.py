@@ -9,6 +9,7 @@ from steelyard.decisions.statements.classes import classes_of
 from steelyard.decisions.statements.clauses import (
     BE,
     DO,
+    HAVE,
     Clause,
     DeclinedError,
     Tokens,
@@ -43,7 +44,7 @@ _NO = {
     "anything": "nothing",
     "either": "neither",
 }
-_SOME = word_set("some something someone somebody")
+_SOME = word_set("some something someone somebody any anything anyone anybody")
 _UNIVERSAL = word_set("all every each everyone everybody everything both")
 #: Amounts, which no single word denies.
 _AMOUNTS = word_set(
@@ -111,13 +112,25 @@ def _refuse_open(clause: Clause) -> None:
         not _UNDENIED.isdisjoint(words[:3])
         or not _STRANDED.isdisjoint(words)
         or not _STRANDED_PAIRS.isdisjoint(pairwise(words))
-        or not {"or", "nor"}.isdisjoint(subject)
+        or _asks_again(clause.rest)
+        or "nor" in subject - {clause.subject[0].word}
+        or ("or" in subject and clause.subject[0].word != "either")
         or ("," in subject and "and" not in subject)
         or ("and" in subject and clause.subject[0].word in {"a", "an"})
         or (clause.subject[0].word in {"a", "an"} and _is_share(clause.subject))
         or (is_adverbial and is_plural(clause.subject))
     ):
         raise DeclinedError
+
+
+def _asks_again(rest: Tokens) -> bool:
+    """Return whether a second question follows: "did he apologise, and was it sincere"."""
+    return any(
+        conjunction.word in {"and", "but"}
+        and auxiliary.word in BE | DO | HAVE
+        and classes_of(following).keys() & {"D", "Q"}
+        for conjunction, auxiliary, following in zip(rest, rest[1:], rest[2:], strict=False)
+    )
 
 
 def _is_share(words: Tokens) -> bool:
@@ -210,9 +223,14 @@ def _denied_subject(clause: Clause) -> Tokens | None:
         return (*words_of("none"), *rest)
     if first == "one" and after == "of":
         return (*words_of("none"), *rest)
-    if first in {"a", "an"} and clause.auxiliary not in BE | DO | set(_DO_OF):
-        # "A tenant cannot": of every one.
+    is_kind = clause.auxiliary in BE and "D" in classes_of(clause.rest[0])
+    if first in {"a", "an"} and (is_kind or clause.auxiliary not in BE | DO | HAVE):
+        # "A tenant cannot", "a permit is a must": of every one.
         return None
+    if first == "either":
+        # "Either clause 4 or clause 5" does; "neither clause 4 nor clause 5".
+        nor = words_of("nor")[0]
+        return (*words_of("neither"), *(nor if token.word == "or" else token for token in rest))
     return (*words_of(_NO[first]), *rest) if first in _NO else None
 
 
@@ -229,7 +247,7 @@ def _both_of_there(clause: Clause) -> tuple[str, str]:
     while rest and rest[0].word in {"be", "been", "have", "also", "really"}:
         verbs, rest = (*verbs, rest[0]), rest[1:]
     is_of_being = clause.auxiliary in BE or {"be", "been"} & {token.word for token in verbs}
-    if not rest or not is_of_being:
+    if not rest or not is_of_being or rest[0].word == ",":
         raise DeclinedError
     is_denied = rest[0].word == "not"
     rest = rest[1:] if is_denied else rest

@@ -10,15 +10,36 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from steelyard.decisions.statements.classes import INDEFINITE, LIKELY_AFTER_INDEFINITE, NOMINATIVES
+from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.nouns import is_plural
 from steelyard.decisions.statements.tokens import Token
+from steelyard.decisions.words import word_set
 
-_UNUSUAL, _UNLIKELY, _HARDLY = 1.0, 2.0, 3.0
+_UNUSUAL, _UNLIKELY, _HARDLY, _NEVER = 1.0, 2.0, 3.0, 4.5
 #: A word costs less than this as a noun where it hardly is another.
 _SURE_NOUN = 0.5
 _INDEFINITE_ARTICLES = ("a", "an", "any", "some", "no", "another")
 _DEGREES = ("too", "very", "still", "already")
 _HAVE = ("have", "has", "had", "having")
+#: Words that belong to the next one: "more expensive", "already hired".
+_OF_NEXT = word_set(
+    "more most less least too very so quite rather as not only just also still already even than "
+    "within during until per via despite"
+)
+#: Adverbs of a deed that is a subject: "is buying it now wise".
+_OF_DEEDS = word_set("now again today here online first early late")
+#: Verbs of giving and naming: "was given a refund".
+_OF_TWO_OBJECTS = word_set(
+    "allow appoint ask assign award bring call charge consider cost deem deny do elect fine forgive give grant "
+    "guarantee hand label leave lend make name offer owe pay promise quote read refuse sell send serve show spare "
+    "teach tell title wish write have get"
+)
+#: Verbs after which a state is theirs: "was left alone".
+_OF_STATE = word_set(
+    "believe bear bury call consider declare deem deliver find hold judge keep leave make mark paint play prove rate "
+    "render return rule sell send serve set ship think turn wash"
+)
+_STATES = ({"M", "N"}, {"M", "N", "V"})
 #: Words that begin another phrase than the noun before them.
 _BEGIN_PHRASE = frozenset("PHRSXVFT")
 
@@ -28,16 +49,13 @@ class Joint:
     """A place where a subject may end, behind its first ``size`` words."""
 
     tokens: Sequence[Token]
+    #: The words of the tokens, and their classes.
+    words: Sequence[str]
     classes: Sequence[dict[str, float]]
     size: int
     #: What the rest begins with: a key of ``parsing.STARTS``.
     start: str
     is_plural_verb: bool
-
-    @property
-    def words(self) -> list[str]:
-        """The words of subject and rest."""
-        return [token.word for token in self.tokens]
 
     @property
     def is_of_being(self) -> bool:
@@ -58,22 +76,35 @@ def joint_cost(joint: Joint) -> float:
 def _cost_of_bare_plural(joint: Joint) -> float:
     """Return the cost of "are the people minors", which is likely, and of "is the hotel claims"."""
     is_plural_alone = joint.is_before_last and is_plural(joint.tokens[joint.size :])
-    if not joint.is_of_being or not is_plural_alone:
+    if not joint.is_of_being or not is_plural_alone or "I" in joint.classes[joint.size - 1]:
         return 0.0
-    return -_HARDLY if joint.is_plural_verb else _UNUSUAL
+    return -2 * _UNLIKELY if joint.is_plural_verb else _UNUSUAL
 
 
 def _cost_of_parted_phrase(joint: Joint) -> float:
     """Return the cost of parting "something illegal", "stopping suddenly" and "received yesterday"."""
-    own, before = joint.classes[joint.size], joint.tokens[joint.size - 1]
-    cost = 0.0
-    if joint.size > 1 and before.word in INDEFINITE and "M" in own:
-        cost += LIKELY_AFTER_INDEFINITE
-    if joint.size > 1 and "I" in joint.classes[0] and joint.words[joint.size].endswith("ly"):
-        cost += _UNLIKELY
-    if not joint.is_before_last and {"A", "L"} <= own.keys():
-        cost += _UNUSUAL
-    return cost
+    words, classes, size = joint.words, joint.classes, joint.size
+    before, word = words[size - 1], words[size]
+    own, is_inside, is_deed = classes[size], size > 1, "I" in classes[0]
+    after = classes[size + 1] if not joint.is_before_last else {}
+    rules = (
+        # "More expensive", "the most noise", "the best one", "longer than".
+        (is_inside and before in _OF_NEXT, _HARDLY),
+        (word in {"most", "best", "least"} and "D" in after, _HARDLY),
+        (word in {"one", "ones", "than"} and "M" in classes[size - 1], _HARDLY),
+        # "Must be made", "something illegal".
+        (before in {"be", "been", "is", "are", "was", "were"} and "E" in own, _HARDLY),
+        (is_inside and before in INDEFINITE and "M" in own, LIKELY_AFTER_INDEFINITE),
+        # "Buying the bond", "stopping suddenly".
+        (size == 1 and is_deed and "D" in own, _HARDLY),
+        (is_inside and is_deed and (word.endswith("ly") or word in _OF_DEEDS), 2 * _UNLIKELY),
+        # "Received yesterday", but not "received yesterday from".
+        (bool(after) and {"A", "L"} <= own.keys(), _UNUSUAL),
+        (is_inside and "P" in classes[size - 1] and "L" in classes[size - 2], _UNUSUAL),
+        # "The text here" before "mean".
+        (not joint.is_of_being and word in {"here", "there"}, _UNUSUAL),
+    )
+    return sum(cost for is_parted, cost in rules if is_parted)
 
 
 def _cost_of_nominative(joint: Joint) -> float:
@@ -84,12 +115,17 @@ def _cost_of_nominative(joint: Joint) -> float:
 
 
 def _cost_of_first_word(joint: Joint) -> float:
-    """Return the cost of "the item is they ordered", and of "they are to be paid", which is likely."""
+    """Return the cost of "the item is they ordered", and of "to be paid" and "what", which are likely."""
     if not joint.is_of_being:
         return 0.0
-    if joint.words[joint.size] in NOMINATIVES:
+    first, *after = joint.words[joint.size : joint.size + 2]
+    is_relative = {"P", "H"} & joint.classes[joint.size].keys() and after in (["which"], ["whom"])
+    if first in NOMINATIVES or is_relative:
         return _HARDLY
-    return -_UNUSUAL if joint.words[joint.size : joint.size + 2] == ["to", "be"] else 0.0
+    if first == "to" and after == ["be"]:
+        return -_HARDLY
+    is_fused = first in {"what", "how"} or (first == "why" and joint.size == 1)
+    return -_UNLIKELY if is_fused else 0.0
 
 
 def _cost_of_been(joint: Joint) -> float:
@@ -111,7 +147,9 @@ def _cost_of_second_predicate(joint: Joint) -> float:
     if not joint.is_of_being:
         return 0.0
     tokens, classes = joint.tokens[joint.size :], joint.classes[joint.size :]
-    is_definite = False
+    if "R" in classes[0]:
+        return 0.0
+    is_definite, cost = False, 0.0
     for i, own in enumerate(classes):
         if own.keys() & {"D", "G"}:
             is_definite = tokens[i].word not in _INDEFINITE_ARTICLES
@@ -120,10 +158,9 @@ def _cost_of_second_predicate(joint: Joint) -> float:
         is_time = "L" in own and i > 0
         if is_time or "U" in own or own.get("N", 9.0) < _SURE_NOUN:
             is_known = is_definite or "U" in own or tokens[i].text[0].isupper()
-            cost = _cost_behind_noun(tokens[i + 1 :], classes[i + 1 :], is_time, is_known)
-            if cost:
-                return cost
-    return 0.0
+            behind = _cost_behind_noun(tokens[i + 1 :], classes[i + 1 :], is_time, is_known)
+            cost = max(cost, behind)
+    return cost
 
 
 def _cost_behind_noun(
@@ -139,10 +176,36 @@ def _cost_behind_noun(
     noun = own.get("N", 9.0)
     is_last = adverbs == len(tokens) - 1 and (is_time or "L" not in own)
     is_degree = adverbs > 0 and tokens[adverbs - 1].word in _DEGREES
-    if (is_last or is_degree) and min(own.get("M", 9.0), own.get("I", 9.0)) < noun:
+    states = "MIE" if is_degree else "MI"
+    if (is_last or is_degree) and min(own.get(name, 9.0) for name in states) < noun:
+        return _UNLIKELY
+    if is_known and tokens[adverbs].word == "over" and adverbs == len(tokens) - 1:
         return _UNLIKELY
     is_article = tokens[adverbs].word in {"a", "an"}
-    return _UNUSUAL if is_known and (is_article or own.get("E", 9.0) < noun) else 0.0
+    if not is_article and own.get("E", 9.0) >= noun:
+        return 0.0
+    if is_known:
+        return _UNLIKELY if is_last and not is_article else _UNUSUAL
+    return _UNUSUAL / 2
+
+
+def _cost_of_object(joint: Joint) -> float:
+    """Return the cost of "is mocked a child": what is done to the subject has no object."""
+    if not joint.is_of_being:
+        return 0.0
+    for place in range(joint.size, len(joint.tokens) - 1):
+        token, own, after = joint.tokens[place], joint.classes[place], joint.tokens[place + 1]
+        if {"D", "H", "P", "N"} & own.keys() and "E" not in own:
+            return 0.0
+        is_passive = "E" in own and base_of(token.word, "participle") not in _OF_TWO_OBJECTS
+        if is_passive and after.word in {"a", "an", "the"}:
+            return _UNLIKELY
+        last = joint.classes[-1]
+        is_state = last.keys() in _STATES and last["M"] < last["N"]
+        if "E" in own and is_state and place == len(joint.tokens) - 2:
+            # "The costs are claimed reasonable", but "was left alone".
+            return 0.0 if base_of(token.word, "participle") in _OF_STATE else _NEVER
+    return 0.0
 
 
 _RULES: tuple[Callable[[Joint], float], ...] = (
@@ -151,5 +214,6 @@ _RULES: tuple[Callable[[Joint], float], ...] = (
     _cost_of_nominative,
     _cost_of_first_word,
     _cost_of_been,
+    _cost_of_object,
     _cost_of_second_predicate,
 )

@@ -64,7 +64,11 @@ def is_plural(tokens: Sequence[Token]) -> bool:
 def is_mass(tokens: Sequence[Token]) -> bool:
     """Return whether a noun is not counted: it takes no "a"."""
     word = head_of(tokens).word
-    return word in _MASS or word.endswith(("ism", "ness", "ware", "ship", "hood"))
+    return (
+        word in _MASS
+        or word.startswith("self-")
+        or word.endswith(("ism", "ness", "ware", "ship", "hood"))
+    )
 
 
 def indefinite_article(word: str) -> str:

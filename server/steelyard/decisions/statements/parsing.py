@@ -66,6 +66,9 @@ _BARE = {"E": "K", "I": "K", "M": "m"}
 _FOLLOWS["e"] = {
     name: cost + (1.2 if name in "DQM" else 0.0) for name, cost in _FOLLOWS["E"].items()
 }
+_FOLLOWS["v"] = dict(_FOLLOWS["V"])
+_FOLLOWS["j"] = _FOLLOWS["I"] | _costs("M1.5 E1.8 I2")
+_FOLLOWS["p"] = _FOLLOWS["e"] | _costs("M2.5 E2.5")
 for _name, _row in _FOLLOWS.items():
     if "M" in _row:
         # "In wrong" is no place.
@@ -78,9 +81,10 @@ _INTO_VERB = _costs("N0 Q0 R.3 A.4 U.5 Y.5 L.5 M2 I1 E1.5 O1")
 _FIRST = _costs("D0 B0 L2 N.6 M.8 Q0 G.2 U.5 Y.3 I1.5 A1.8 R2.5 P4 H4 E2 T3")
 #: Where a subject may end, and what that costs; in a clause about its noun also after a verb.
 _LAST = _costs("N0 Q0 L.9 U.2 Y.8 M4.2 A4 I3.5 E3.5")
-_LAST_IN_CLAUSE = _LAST | _costs("V.4 W.4 Z.6 P.8 H1 F.6 E1.5 L.5 I1.5 M1.2 A2 X2")
+_LAST_IN_CLAUSE = _LAST | _costs("V.4 W.4 Z.6 P.6 H1 F.6 E1.5 L.5 I1.5 M1.2 A2 X2")
 for _row in (_LAST, _LAST_IN_CLAUSE):
-    _row["e"] = _row["E"]
+    # "The person being mocked" is whole, and "the reason for leaving".
+    _row |= {"e": min(_row["E"], 3.2), "p": 0.8, "j": 1.0, "v": 0.8}
 #: Where the rest is a base form, a participle is likelier the end of the subject.
 _LAST_BEFORE_BASE = _LAST | _costs("I1 E1.2 e1.2")
 #: Where a sentence may end.
@@ -88,7 +92,7 @@ _END = _costs("X2 D5 T2 C5 S5 O4 G2 R.8 P.8 H.8 F1")
 
 #: What begins the rest after the subject, by the kind of the verb in front of the question.
 STARTS = {
-    "be": _costs("M0 E.1 I.1 P.5 H.5 F2.5 D.5 B.6 L.4 A.3 Q.8 U1.2 Y.4 G.6 T1.2 R2.5 N2.2 S2"),
+    "be": _costs("M0 E.1 I.1 P.5 H.5 F2.5 D.5 B.6 L.4 A.3 Q.8 U1.2 Y.4 G.6 T3 R2.5 N2.2 S2"),
     "base": _costs("V0 A.6 L3"),
     "participle": _costs("E0 A.4 L3"),
     "infinitive": _costs("T0"),
@@ -96,10 +100,14 @@ STARTS = {
 }
 
 _SUBJECT = "subject"
+#: Participles by what is before them: a noun, "being", a preposition.
+_BEHIND = {"NE": "e", "QE": "e", "UE": "e", "IE": "p", "PI": "j", "HI": "j", "FI": "j", "TV": "v"}
 #: "The able to walk", "what the user wants done possible".
 _UNLIKELY_IN_SUBJECT = frozenset(("MP", "MH", "MT", "EM"))
-#: A clause has not begun, lacks its verb, or has it.
-_NONE, _OPEN, _DONE = 0, 1, 2
+#: A clause has not begun, lacks its verb, or has it; of a filled one the noun before it may be the object.
+_NONE, _OPEN, _DONE, _FILLED = 0, 1, 2, 3
+#: "The tool that the agent picked" has its object in front.
+_SECOND_OBJECT = 1.4
 _State = tuple[str, int]
 
 
@@ -127,13 +135,14 @@ def split_subject(
     classes = classes_in_order(tokens)
     subjects = _subject_costs(_after_singulars(tokens, classes), before_base=start == "base")
     costs: dict[int, float] = {}
+    words = [token.word for token in tokens]
     for size in range(1, len(tokens)):
         if subjects[size - 1] == _INFINITE:
             continue
         rest = rest_cost(classes[size:], start)
         if rest == _INFINITE:
             continue
-        joint = Joint(tokens, classes, size, start, is_plural_verb)
+        joint = Joint(tokens, words, classes, size, start, is_plural_verb)
         costs[size] = subjects[size - 1] + rest + joint_cost(joint)
     if not costs:
         return None
@@ -181,12 +190,17 @@ def _last_cost(states: dict[_State, float], *, before_base: bool) -> float:
     ends = _LAST_BEFORE_BASE if before_base else _LAST
     return min(
         (
-            cost + (_LAST_IN_CLAUSE if clause == _DONE else ends).get(name, _INFINITE)
+            cost + (_LAST_IN_CLAUSE if clause in {_DONE, _FILLED} else ends).get(name, _INFINITE)
             for (name, clause), cost in states.items()
             if clause != _OPEN
         ),
         default=_INFINITE,
     )
+
+
+def _is_adjective(classes: dict[str, float]) -> bool:
+    """Return whether a word is likelier an adjective than a noun or an adverb."""
+    return classes.get("M", 9.0) < min(classes.get("N", 9.0), classes.get("A", 9.0))
 
 
 def rest_cost(classes: Sequence[dict[str, float]], start: str) -> float:
@@ -211,6 +225,9 @@ def rest_cost(classes: Sequence[dict[str, float]], start: str) -> float:
     if start == "be" and {"K", "m"} <= final.keys():
         # What is said last is a participle, and no adjective before a noun.
         final["m"] += 1.0
+    if start == "be" and "m" in final and _is_adjective(classes[-2:][0]):
+        # "Due clear" are two predicates.
+        final["m"] += 1.5
     for place, options in enumerate([*classes[1:-1], final] if len(classes) > 1 else []):
         if place == 0 and start in {"base", "participle"}:
             # "always want": an adverb leads to the verb itself.
@@ -241,11 +258,14 @@ def _step(
         for option, price in options.items():
             # Where the verb has been, an adverb leads to no other: "like this usually buy".
             again = 1.5 if name + option == "AV" and part in {"base", "participle"} else 0.0
+            if clause == _FILLED and option == "E" and name in "ZW":
+                # "The rights he grants limited".
+                again = _SECOND_OBJECT
             if part == _SUBJECT and name + option in _UNLIKELY_IN_SUBJECT:
                 again = 1.0
             for target, step in _moves(name, clause, option, part=part):
                 total = cost + price + step + again
-                state = ("e" if option == "E" and name in "NQU" else option, target)
+                state = (_BEHIND.get(name + option, option), target)
                 if total < after.get(state, _INFINITE):
                     after[state] = total
     return after
@@ -254,7 +274,7 @@ def _step(
 def _moves(name: str, clause: int, option: str, *, part: str) -> Iterable[tuple[int, float]]:
     """Yield the clauses that a class may lead to, with the cost of each."""
     if option in "XZWV" and clause == _OPEN and name in _INTO_VERB:
-        yield _DONE, _INTO_VERB[name]
+        yield _FILLED if name in "NQ" else _DONE, _INTO_VERB[name]
         return
     if option in "XZW" and name not in "ALC":
         return
@@ -276,8 +296,9 @@ def _moves(name: str, clause: int, option: str, *, part: str) -> Iterable[tuple[
     elif option == "H" and name in "NQU" and part != _SUBJECT:
         yield clause, 0.3
     elif name in "VZWEI" and option in "DBQNGMUY":
-        yield clause, step
-        if part != _SUBJECT or clause == _DONE:
+        is_second = clause == _FILLED and option in "DBQGM"
+        yield clause, step + (_SECOND_OBJECT if is_second else 0.0)
+        if part != _SUBJECT or clause in {_DONE, _FILLED}:
             # "Think the film is long".
             yield _OPEN, step + 1.3
     else:

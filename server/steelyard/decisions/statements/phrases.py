@@ -104,7 +104,12 @@ def _clause_of_thing_and_state(phrase: Tokens) -> Clause | None:
     sought = [i for i, token in enumerate(phrase) if token.word in SOUGHT]
     size = sought[0] if sought else len(phrase) - 1
     nouns, likely = phrase[:size], _likely_classes(phrase)
-    is_state = likely & {"E", "M"} and "N" not in likely and not phrase[-1].word.endswith("ing")
+    is_over = phrase[-1].word in {"over", "down", "off"}
+    is_state = (
+        (is_over or likely & {"E", "M"})
+        and "N" not in likely
+        and not phrase[-1].word.endswith("ing")
+    )
     if not (sought or is_state) or not 0 < len(nouns) <= _MAX_NOUNS:
         return None
     classes = classes_of(nouns[-1])

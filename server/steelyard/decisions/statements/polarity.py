@@ -117,8 +117,10 @@ def some_for_any(clause: Clause, tokens: Tokens) -> Tokens:
     for i, token in enumerate(tokens):
         before = tokens[i - 1].word if i else ""
         after = tokens[i + 1].word if i + 1 < len(tokens) else ""
-        is_any = before in _BEFORE_ANY or (
-            before in {"at", "in", "on", "under"} and after in _AFTER_ANY
+        is_any = (
+            before in _BEFORE_ANY
+            or "without" in [other.word for other in tokens[:i]]
+            or (before in {"at", "in", "on", "under"} and after in _AFTER_ANY)
         )
         # "Free of any trace".
         is_any = is_any or (before == "of" and i > 1 and tokens[i - 2].word in {"free", "clear"})

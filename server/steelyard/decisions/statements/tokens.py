@@ -28,6 +28,9 @@ _ADJECTIVES = (
     r"out of (?:date|stock|order|scope|office|place|use|reach|hand|control|time|breath|work)|"
     r"in (?:favou?r|charge|line|order|stock|force|touch|contact|doubt|danger|pain|love|debt|trouble|"
     r"writing|time)|"
+    r"at (?:risk|fault|stake)|on (?:hold|track|sale)|under (?:control|review|warranty|attack|threat|investigation)|"
+    r"off (?:topic|limits)|in (?:breach|default|scope|progress|arrears|remission|denial|dispute|bad taste|"
+    r"poor taste|good faith)|to blame|"
     r"(?:metre|meter|centimetre|kilometre|mile|inche?|foot|feet|floor)s? (?:deep|long|tall|high|wide|away))\b(?! \d)"
 )
 #: A verb and its adverb, which may be one noun: "a follow up"; some are one behind an article alone: "a set up".
@@ -58,7 +61,7 @@ _ABBREVIATED = (
     r"|(?:[A-Za-z]\.){2,}(?:'s)?|[A-Z]\.(?:'s)?(?= \w)"
 )
 #: "https://a.io", "#12", "$4,500", "parse()", "O(n^2)", and a word with what explains it in brackets.
-_CODED = r"https?://[^\s,]*[^\s,.]|(?<!\S)/\w[\w./-]*\w|#\d[\w-]*|[$€£¥] ?\d[\d.,]*\d?[kmb]?\b|\w[\w.]*\([\w., ^*+/-]*\)|[\w'-]+ \((?!or |and )[^()]+\)"
+_CODED = r"\d{1,2}(?::\d\d)? (?:am|pm)\b|https?://[^\s,]*[^\s,.]|(?<!\S)/\w[\w./-]*\w|#\d[\w-]*|[$€£¥] ?\d[\d.,]*\d?[kmb]?\b|\w[\w.]*\([\w., ^*+/-]*\)|[\w'-]+ \((?!or |and )[^()]+\)"
 _WORD = r"\w+(?:[-'.,:@/_&]\w+)*(?:'(?=\s|$))?"
 _TOKEN = re.compile(
     rf"{_NUMBERED}|(?i:{_PHRASAL}|{_BACK}|{_MORE}|{_ADJECTIVES})|{_TIMES}|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"

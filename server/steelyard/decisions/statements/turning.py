@@ -157,11 +157,17 @@ def _with_asides(tokens: Tokens) -> Tokens:
         after = tokens[end + 1 : end + 2]
         is_name = tokens[start + 1].text[0].isupper() and tokens[start - 1].text.islower()
         is_aside = is_name or not begins.isdisjoint(_ASIDE)
-        if tokens[start + 1].word == "or":
+        if tokens[start + 1].word in {"or", "but"}:
             # "The deposit, or part of it,"; but "likes, or tolerates, the plan" has two verbs.
             before = classes_of(tokens[start - 1])
             is_aside = before.get("N", 9.0) < before.get("V", 9.0)
-        if start < 2 or not after or after[0].word in _AFTER_LIST or not is_aside:
+        if (
+            start < 2
+            or tokens[start - 1].word == "there"
+            or not after
+            or after[0].word in _AFTER_LIST
+            or not is_aside
+        ):
             continue
         text = join(tokens[start - 1 : end + 1])
         named = replace(tokens[start - 1], text=text)
