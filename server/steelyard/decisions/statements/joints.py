@@ -39,6 +39,10 @@ _OF_STATE = word_set(
     "believe bear bury call consider declare deem deliver find hold judge keep leave make mark paint play prove rate "
     "render return rule sell send serve set ship think turn wash"
 )
+#: Verbs whose form in "ing" leads to a participle: "is getting paid".
+_OF_FEELING = word_set(
+    "get feel look be become go sound stay remain keep seem have end start come stand sit lie"
+)
 _STATES = ({"M", "N"}, {"M", "N", "V"})
 #: Words that begin another phrase than the noun before them.
 _BEGIN_PHRASE = frozenset("PHRSXVFT")
@@ -87,6 +91,9 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
     before, word = words[size - 1], words[size]
     own, is_inside, is_deed = classes[size], size > 1, "I" in classes[0]
     after = classes[size + 1] if not joint.is_before_last else {}
+    # "Authorised to do so", but "encrypted data".
+    behind = classes[size + 2] if size + 2 < len(classes) else {"P": 0.0}
+    is_state = "E" in after and bool({"P", "H", "T"} & behind.keys())
     rules = (
         # "More expensive", "the most noise", "the best one", "longer than".
         (is_inside and before in _OF_NEXT, _HARDLY),
@@ -101,10 +108,20 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
         # "Received yesterday", but not "received yesterday from".
         (bool(after) and {"A", "L"} <= own.keys(), _UNUSUAL),
         (is_inside and "P" in classes[size - 1] and "L" in classes[size - 2], _UNUSUAL),
+        # "The person signing" before "authorised".
+        (
+            "I" in own and is_state and not _leads_to_state(word),
+            _HARDLY,
+        ),
         # "The text here" before "mean".
         (not joint.is_of_being and word in {"here", "there"}, _UNUSUAL),
     )
     return sum(cost for is_parted, cost in rules if is_parted)
+
+
+def _leads_to_state(gerund: str) -> bool:
+    """Return whether a participle may follow: "is being asked", "is getting paid"."""
+    return gerund == "being" or base_of(gerund, "gerund") in _OF_FEELING
 
 
 def _cost_of_nominative(joint: Joint) -> float:
