@@ -43,6 +43,8 @@ _OF_STATE = word_set(
 _OF_FEELING = word_set(
     "get feel look be become go sound stay remain keep seem have end start come stand sit lie"
 )
+#: What a deed is said to be: "the intent is to greet".
+_AIMS = word_set("intent intention aim goal purpose objective point job task duty role")
 _STATES = ({"M", "N"}, {"M", "N", "V"})
 #: Words that begin another phrase than the noun before them.
 _BEGIN_PHRASE = frozenset("PHRSXVFT")
@@ -132,14 +134,14 @@ def _cost_of_nominative(joint: Joint) -> float:
 
 
 def _cost_of_first_word(joint: Joint) -> float:
-    """Return the cost of "the item is they ordered", and of "to be paid" and "what", which are likely."""
+    """Return the cost of "the item is they ordered"; of "to be paid", "the aim is to" and "what", a gain."""
     if not joint.is_of_being:
         return 0.0
     first, *after = joint.words[joint.size : joint.size + 2]
     is_relative = {"P", "H"} & joint.classes[joint.size].keys() and after in (["which"], ["whom"])
     if first in NOMINATIVES or is_relative:
         return _HARDLY
-    if first == "to" and after == ["be"]:
+    if first == "to" and (after == ["be"] or joint.words[joint.size - 1] in _AIMS):
         return -_HARDLY
     is_fused = first in {"what", "how"} or (first == "why" and joint.size == 1)
     return -_UNLIKELY if is_fused else 0.0
