@@ -234,8 +234,27 @@ def test_unusable_rows_are_reported_with_their_lines():
         (["0012", "0007", "0012"], "single", ("0007", "0012"), "Is it urgent?"),
         (["012", "007", "001"], "single", ("001", "007", "012"), "Is it urgent?"),
         (["b", "a", "b"], "single", ("a", "b"), "Is it urgent?"),
+        (["✓", "✗", "✓"], "binary", ("yes", "no"), "Is it urgent?"),
+        (['"1,0"', '"3,0"', '"2,0"'], "ordinal", ("1", "2", "3"), "Is it urgent?"),
+        (["a", "\u200ba", "\ufeffb", "b\u00ad"], "single", ("a", "b"), "Is it urgent?"),
+        (["ü b", "ü b", "u\u0308 b", "ü\xa0 b", "c"], "single", ("c", "ü b"), "Is it urgent?"),
+        (["a", "b", "#REF!", "#DIV/0!"], "single", ("a", "b"), "Is it urgent?"),
+        (["\"{'a', 'b'}\"", "{'a'}"], "several", ("a", "b"), 'Is it "{}"?'),
+        (["\"('a', 'b')\"", "\"('a',)\""], "several", ("a", "b"), 'Is it "{}"?'),
+        (['"{a,b}"', "{a}"], "several", ("a", "b"), 'Is it "{}"?'),
+        (['"[a, b]"', "[a]"], "several", ("a", "b"), 'Is it "{}"?'),
+        (
+            ['"{""a"": 1, ""b"": 1}"', '"{""a"": 0, ""b"": 0}"'],
+            "several",
+            ("a", "b"),
+            'Is it "{}"?',
+        ),
     ],
-    ids=["yes or no", "levels", "codes", "short codes", "names"],
+    ids=[
+        *("yes or no", "levels", "codes", "short codes", "names", "ticks", "decimal commas"),
+        *("unseen characters", "blanks and encodings", "errors of spreadsheets", "sets", "tuples"),
+        *("PostgreSQL", "brackets", "flags"),
+    ],
 )
 def test_a_column_is_asked_as_its_values_say(cells, kind, outcomes, question):
     table = read_table("\n".join(["x,y", *(f"text,{cell}" for cell in cells)]).encode())
@@ -244,6 +263,13 @@ def test_a_column_is_asked_as_its_values_say(cells, kind, outcomes, question):
     found = Violations()
     read_decisions({"decisions": label.decisions()}, found)
     assert not found
+    made = convert(table, Mapping(("x",), (label,)))
+    assert len(made.lines) == len([cell for cell in cells if not cell.startswith("#")])
+
+
+def test_a_column_that_is_a_question_is_asked_as_it_is():
+    label = label_of(read_table(b"x,Which team answers?\na,b\nc,d\n"), "Which team answers?")
+    assert label.question == "Which team answers?"
 
 
 def test_rows_for_a_dataset_ask_its_decisions():
@@ -309,6 +335,32 @@ def test_a_column_named_as_a_label_is_no_context_by_its_length():
     assert guess_mapping(table, [known]).context == ("query",)
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"url": lambda n: f"https://shop.example/search?query=sofa&session={n:032}"},
+        {"session uuid": lambda n: f"{n:08x}-1111-2222-3333-444455556666"},
+        {"about the aisle": lambda n: f"Whatever people need in the aisle {n % 2} " * 3},
+        {
+            "note of an editor": lambda n: (
+                "Nobody knows why this one was asked, so ask them" if n == 5 else None
+            )
+        },
+        {"prediction": lambda n: ["Furniture, carpets and decoration", "Electronics"][n % 2]},
+        {"ml_use": lambda n: "training" if n % 5 else "test"},
+        {"resource labels": lambda n: {"ml_use": "training" if n % 5 else "test"}},
+        {"price": lambda n: f"{n % 3},5"},
+    ],
+    ids=lambda beside: next(iter(beside)),
+)
+def test_columns_about_rows_are_neither_context_nor_label(beside):
+    columns = {"q": lambda n: f"sofa {n}", "aisle": lambda n: ["home", "garden"][n % 2], **beside}
+    rows = [{name: cell(n) for name, cell in columns.items()} for n in range(20)]
+    mapping = guess_mapping(read_table(json.dumps(rows).encode()))
+    assert (mapping.context, [label.column for label in mapping.labels]) == (("q",), ["aisle"])
+    assert mapping.split == ("ml_use" if "ml_use" in beside else None)
+
+
 def test_texts_that_older_writers_left_as_bytes_are_read():
     for type_ in (pa.binary(), pa.large_binary()):
         content = io.BytesIO()
@@ -339,6 +391,8 @@ def test_a_column_of_one_value_is_no_label():
     with pytest.raises(ValueError, match="outcomes are 2 to"):
         label_of(table, "y")
     assert guess_mapping(table).labels == ()
+    with pytest.raises(ValueError, match="'x' or nothing"):
+        label_of(read_table(b"text,y\nlong,x\nlonger,\n"), "y")
 
 
 def test_an_error_lists_some_columns_of_many():

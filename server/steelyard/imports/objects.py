@@ -215,7 +215,7 @@ def structure_of(cell: Any) -> Any:
     if not isinstance(cell, str) or len(cell) > _LONGEST_STRUCTURE:
         return cell
     text = cell.strip()
-    if text[:1] + text[-1:] not in ("[]", "{}"):
+    if text[:1] + text[-1:] not in ("[]", "{}", "()"):
         return cell
     if _ARRAY.fullmatch(text):
         text = f"[{','.join(_ITEM.findall(text))}]"
@@ -224,6 +224,8 @@ def structure_of(cell: Any) -> Any:
             value = read(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
+        if isinstance(value, set | tuple):
+            value = sorted(value, key=str) if isinstance(value, set) else list(value)
         if isinstance(value, list | dict):
             return value
     return cell

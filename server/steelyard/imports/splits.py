@@ -13,6 +13,8 @@ _SIDES: dict[str, Side] = {
     "training": "training",
     "test": "evaluation",
     "testing": "evaluation",
+    "publictest": "evaluation",
+    "privatetest": "evaluation",
     "validation": "evaluation",
     "valid": "evaluation",
     "val": "evaluation",

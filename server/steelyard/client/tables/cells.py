@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from steelyard.imports.objects import structure_of
 
 #: What programs write for no value.
-_NO_VALUES = frozenset({"nan", "null", "#n/a", "<na>", r"\n"})
+_NO_VALUES = frozenset(
+    {
+        *("nan", "null", "#n/a", "<na>", r"\n"),
+        *("#ref!", "#value!", "#name?", "#div/0!", "#num!", "#null!", "#error!"),
+    }
+)
+#: Characters that are not seen: blanks of no width, marks of direction and of the order of bytes.
+_UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
+#: Names in brackets without marks, as PostgreSQL and spreadsheets write lists.
+_BARE_LIST = re.compile(r"""\[([^][{}"':]+)\]|\{([^][{}"':]+)\}""")
 #: Where programs put the name, or the names, that were chosen, and how sure they are of it.
 _CHOSEN = ("choices", "taxonomy", "labels", "label", "name", "value", "class", "category", "answer")
 _SCORES = ("score", "confidence", "probability")
@@ -36,8 +46,12 @@ def answer_of(cell: Any) -> Any:
     (['a', 'b'], 'a')
     >>> answer_of('{"a": 0.5, "b": 0.5}'), answer_of({"a": True, "b": False})
     ({'a': 0.5, 'b': 0.5}, ['a'])
+    >>> answer_of("{a,b}"), answer_of("('a', 'b')"), answer_of({"cats": {"a": 1, "b": 0}})
+    (['a', 'b'], ['a', 'b'], {'a': 1, 'b': 0})
     """
     value = structure_of(cell)
+    if isinstance(value, str) and (bare := _BARE_LIST.fullmatch(value.strip())):
+        return [name.strip() for name in (bare[1] or bare[2]).split(",")]
     if isinstance(value, dict):
         return _answer_in(value)
     if not isinstance(value, list):
@@ -58,7 +72,7 @@ def _answer_in(value: dict[str, Any]) -> Any:
     if value and all(isinstance(fits, bool) for fits in value.values()):
         return [name for name, fits in value.items() if fits]
     alone = next(iter(value.values())) if len(value) == 1 else None
-    return alone if isinstance(alone, str) else value
+    return answer_of(alone) if isinstance(alone, str | dict | list) else value
 
 
 def _score_in(value: dict[str, Any]) -> float | None:
@@ -70,6 +84,11 @@ def are_shares(answer: dict[str, Any]) -> bool:
     """Return whether an object has the share of each outcome, which sum to 1."""
     shares = list(answer.values())
     return all(type(share) in (int, float) for share in shares) and abs(sum(shares) - 1) < _NEAR_1
+
+
+def are_flags(answer: dict[str, Any]) -> bool:
+    """Return whether an object has 1 for each outcome that fits, and 0 for the others."""
+    return all(fits in (0, 1) for fits in answer.values())
 
 
 def label_names(cell: Any) -> list[str]:
@@ -94,4 +113,6 @@ def text_of(cell: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return json.dumps(value) if isinstance(value, dict | list) else str(value).strip()
+    if isinstance(value, dict | list):
+        return json.dumps(value)
+    return _UNSEEN.sub("", str(value)).strip()

@@ -22,6 +22,8 @@ _BESIDE = word_set(
     "longitude modified month path time timestamp timezone tz updated uri url user username uuid version "
     "worker year zone"
 )
+#: Words in the names of columns that have a model's answers.
+_OF_MODELS = word_set("pred predicted prediction predictions")
 #: Columns that an error lists, and characters of the name of one.
 _LISTED, _LONGEST_LISTED = 8, 80
 
@@ -40,12 +42,14 @@ def listed(columns: Sequence[str]) -> str:
 
 
 def is_label_name(column: str) -> bool:
-    """Return whether a column is named as labels are.
+    """Return whether a column is named as labels are; what a model predicted is none.
 
     >>> [is_label_name(name) for name in ("airline_sentiment", "labelText", "label confidence")]
     [True, True, False]
+    >>> is_label_name("predicted_label")
+    False
     """
-    return _last_word(column) in _LABELS
+    return _last_word(column) in _LABELS and not _is_of_model(column)
 
 
 def is_beside_name(column: str) -> bool:
@@ -54,7 +58,7 @@ def is_beside_name(column: str) -> bool:
     >>> [is_beside_name(name) for name in ("user_timezone", "retweetCount", "country")]
     [True, True, False]
     """
-    return _last_word(column) in _BESIDE
+    return _last_word(column) in _BESIDE or _is_of_model(column)
 
 
 def has_order(column: str) -> bool:
@@ -64,6 +68,10 @@ def has_order(column: str) -> bool:
     (True, False, False)
     """
     return _last_word(column) not in _NO_ORDER
+
+
+def _is_of_model(column: str) -> bool:
+    return not _OF_MODELS.isdisjoint(name_parts(column))
 
 
 def _last_word(column: str) -> str:

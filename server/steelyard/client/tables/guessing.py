@@ -6,12 +6,13 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from steelyard.client.tables.cells import answer_of, are_shares, label_names, text_of
+from steelyard.client.tables.cells import answer_of, are_flags, are_shares, label_names, text_of
 from steelyard.client.tables.columns import is_beside_name, is_label_name, listed
 from steelyard.client.tables.converted import Mapping
 from steelyard.client.tables.labels import Label, known_label, label_of
+from steelyard.datasets.wire import SIDES
 from steelyard.imports.splits import COLUMNS as SPLIT_COLUMNS
-from steelyard.imports.splits import side_of
+from steelyard.imports.splits import Side, side_of
 from steelyard.imports.table import Table
 from steelyard.wire.limits import MAX_OUTCOMES
 
@@ -36,8 +37,10 @@ _TEXTS = (
 )
 #: Guessed labels: at most so many columns, of at most so many outcomes and so long names.
 _MOST_LABELS, _MOST_GUESSED, _LONGEST_NAME = 8, 100, 80
+#: How often texts of a column are there, on average, that is hardly of contexts.
+_LEAST_REPEATED = 4
 #: Cells that are seldom labels: numbers with a fraction, days and times.
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_NUMBER = re.compile(r"-?\d+([.,]\d+)?")
 _DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{2,4}( .*)?")
 
 
@@ -102,31 +105,48 @@ def _hinted_label(table: Table, column: str) -> Label | None:
 
 
 def guess_split(table: Table, named: Collection[str] = ()) -> str | None:
-    """Return the column that says of which split each row is, if one does that is not ``named``."""
-    for name in table.columns:
-        if name.strip().lower() in SPLIT_COLUMNS and name not in named:
-            splits = {text for cell in table.column(name) if (text := text_of(cell))}
-            if {side_of(split) for split in splits} == {"training", "evaluation"}:
+    """Return the column that says of which split each row is, if one does that is not ``named``.
+
+    A column that is not named as one has nothing but names of splits.
+    """
+    usual = [name for name in table.columns if name.strip().lower() in SPLIT_COLUMNS]
+    for name in dict.fromkeys([*usual, *table.columns]):
+        if name not in named and (name in usual or not is_label_name(name)):
+            sides = set[Side | None]()
+            for text in filter(None, map(text_of, table.column(name))):
+                sides.add(side_of(text))
+                if None in sides:
+                    break
+            if sides == {*SIDES}:
                 return name
     return None
 
 
 def _guess_context(table: Table, others: Collection[str | None]) -> str:
     lengths: dict[str, float] = {}
-    # Columns of JSON are long, and those named as labels may be, yet are seldom texts.
+    # Columns of JSON are long, and those of labels, links or canned answers may be, yet are seldom texts.
     seldom: dict[str, float] = {}
+    n_rows = len(table.rows)
     for name in table.columns:
         if name in others:
             continue
         n_texts = n_characters = 0
+        texts = set[int]()
         is_json = True
         for cell in table.column(name):
             if isinstance(cell, str) and cell.strip():
                 n_texts += 1
                 n_characters += len(cell)
+                texts.add(hash(cell))
                 is_json = is_json and cell.lstrip().startswith(("{", "["))
         if n_texts:
-            is_seldom = is_json or is_label_name(name)
+            is_usual = name.strip().lower() in _TEXTS
+            is_repeated = len(texts) * _LEAST_REPEATED <= n_texts or n_texts * 2 < n_rows
+            is_seldom = (
+                is_json
+                or is_label_name(name)
+                or (not is_usual and (is_repeated or is_beside_name(name)))
+            )
             (seldom if is_seldom else lengths)[name] = n_characters / n_texts
     lengths = lengths or seldom
     if not lengths:
@@ -154,12 +174,17 @@ def _guess_label(table: Table, column: str) -> Label | None:
         names, answer = label_names(cell), answer_of(cell)
         n_filled += bool(names)
         values.update(name.casefold() for name in names)
-        if len(values) > most or (isinstance(answer, dict) and not are_shares(answer)):
+        if len(values) > most or (
+            isinstance(answer, dict) and not (are_shares(answer) or are_flags(answer))
+        ):
             return None
     is_measured = not is_named and all(map(_NUMBER.fullmatch, values))
     if (
         all(map(_DATE.fullmatch, values))
-        or (is_measured and not all(float(value).is_integer() for value in values))
+        or {*map(side_of, values)} == {*SIDES}
+        or (
+            is_measured and not all(float(value.replace(",", ".")).is_integer() for value in values)
+        )
         or not 2 <= len(values) <= (n_filled if is_named else max(2, n_filled // 2))
         or max(map(len, values)) > _LONGEST_NAME
     ):

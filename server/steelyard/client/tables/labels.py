@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET
 
-from steelyard.client.tables.cells import answer_of, label_names
+from steelyard.client.tables.cells import answer_of, are_flags, label_names
 from steelyard.client.tables.columns import has_order
 from steelyard.decisions.several import id_of, ids_of_labels, multi_label
 from steelyard.imports.table import Table
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 #: What a column asks: one decision, or, of lists with several names, one of yes and no a name.
 Kind = Literal["single", "binary", "ordinal", "several"]
 
-_YES = frozenset({"yes", "y", "true", "t", "1"})
-_NO = frozenset({"no", "n", "false", "f", "0"})
+_YES = frozenset({"yes", "y", "true", "t", "1", *"✓✔☑✅"})
+_NO = frozenset({"no", "n", "false", "f", "0", *"✗✘☐❌"})
 _LEVELS = range(3, 12)
 #: A whole number that may be a level; one with zeros before it is a code.
 _LEVEL = re.compile(r"-?(0|[1-9]\d{0,2})")
@@ -33,7 +34,7 @@ _LEVEL = re.compile(r"-?(0|[1-9]\d{0,2})")
 _NO_LABEL = frozenset({"-1", "-1.0", "NA", "None"})
 _LIKE_NONE = frozenset({"none", "na", "n/a", "-1"})
 #: Whole numbers as a program wrote them that had blanks among them.
-_WHOLE = re.compile(r"-?\d{1,3}\.0")
+_WHOLE = re.compile(r"-?\d{1,3}[.,]0")
 #: What people put between labels in one cell.
 _SEPARATORS = re.compile(r"[;|,\n]")
 
@@ -68,17 +69,17 @@ class Label:
 
     @property
     def case_note(self) -> str:
-        """Sentence about values that differ from another outcome in capitals alone."""
+        """Sentence about values that differ from another outcome in capitals, blanks or encoding alone."""
         by_case = {
             value: name
             for value, name in self.renamed.items()
-            if value.casefold() == name.casefold()
+            if plain_name(value) == plain_name(name)
         }
         if not by_case:
             return ""
         variants = ", ".join(f"{value} as {name}" for value, name in by_case.items())
         return (
-            f"{self.column}: values that differ in capitals alone are one outcome, in the commonest "
+            f"{self.column}: values that differ in capitals or blanks alone are one outcome, in the commonest "
             f"spelling: {variants}. If they differ in meaning, name them apart in the file."
         )
 
@@ -154,19 +155,26 @@ class Label:
     def targets(self, cell: Any) -> dict[str, Any] | None:
         """Return the right outcomes that a cell names; ``None`` where one is no outcome."""
         answer = answer_of(cell)
+        if isinstance(answer, dict) and self.kind == "several":
+            answer = [name for name, fits in answer.items() if fits]
+            return self._each(answer)
         if isinstance(answer, dict):
             is_exact = not self.renamed and answer.keys() <= set(self.outcomes)
             shares = answer if is_exact else self._merge(answer)
             return {self.id: shares} if shares.keys() <= set(self.outcomes) else None
         names = self.names_in(cell)
         if self.kind == "several":
-            names = list(map(self._named, names))
-            if not set(names) <= set(self.outcomes):
-                return None
-            pairs = zip(self.ids, self.outcomes, strict=True)
-            return {id_: "yes" if outcome in names else "no" for id_, outcome in pairs}
+            return self._each(names)
         outcome = self._outcome(names[0]) if len(names) == 1 else None
         return None if outcome is None else {self.id: outcome}
+
+    def _each(self, names: list[str]) -> dict[str, Any] | None:
+        """Return yes or no for each outcome; ``None`` where a name is no outcome."""
+        fitting = set(map(self._named, names))
+        if not fitting <= set(self.outcomes):
+            return None
+        pairs = zip(self.ids, self.outcomes, strict=True)
+        return {id_: "yes" if outcome in fitting else "no" for id_, outcome in pairs}
 
     def _merge(self, shares: dict[str, Any]) -> dict[str, Any]:
         """Return shares by outcome, with those of values that mean the same added up."""
@@ -183,16 +191,17 @@ class Label:
 
     def _outcome(self, text: str) -> str | None:
         if self.kind == "binary":
-            lowered = text.lower().removesuffix(".0")
+            lowered = _whole(text.lower())
             return "yes" if lowered in _YES else "no" if lowered in _NO else None
-        whole = text.removesuffix(".0")
+        whole = _whole(text)
         text, whole = self.renamed.get(text, text), self.renamed.get(whole, whole)
         exact = next((name for name in (text, whole) if name in self.outcomes), None)
         return exact or self._by_case(text)
 
     def _by_case(self, text: str) -> str | None:
-        """Return the one outcome that differs from a value in capitals alone, or ``None``."""
-        alike = [name for name in self.outcomes if name.casefold() == text.casefold()]
+        """Return the one outcome that differs from a value in capitals or blanks alone, or ``None``."""
+        plain = plain_name(text)
+        alike = [name for name in self.outcomes if plain_name(name) == plain]
         return alike[0] if len(alike) == 1 else None
 
 
@@ -209,8 +218,10 @@ def label_of(
     """
     counts: Counter[str] = Counter()
     is_several = False
+    n_empty = 0
     for cell in table.column(column):
         names, answer = label_names(cell), answer_of(cell)
+        n_empty += not names
         # Numbers that sum to something else are a fault of their row alone.
         if isinstance(answer, dict) and not all(
             isinstance(share, int | float) for share in answer.values()
@@ -219,17 +230,25 @@ def label_of(
                 f"The column {column!r} has objects of {', '.join(map(repr, answer))}, of which none is the "
                 "label; write the label alone, or the share of each outcome, which sum to 1."
             )
-        is_several = is_several or (len(names) > 1 and not isinstance(answer, dict))
+        if isinstance(answer, dict):
+            is_several = is_several or (are_flags(answer) and sum(answer.values()) > 1)
+        elif len(names) > 1:
+            is_several = True
         counts.update(names)
     given = counts.keys() & set(no_label or ())
     missing = frozenset(_find_no_label(set(counts)) if no_label is None else given)
     renamed = _joined_case({value: n for value, n in counts.items() if value not in missing})
     values = counts.keys() - missing - renamed.keys()
     if all(map(_WHOLE.fullmatch, values)):
-        values = {value.removesuffix(".0") for value in values}
+        values = {_whole(value) for value in values}
     most = MAX_DECISIONS if is_several else MAX_OUTCOMES
+    if len(values) == 1 and n_empty:
+        raise ValueError(
+            f"The column {column!r} has {next(iter(values))!r} or nothing. If an empty cell means no, "
+            "write no in it; else name another column as the label."
+        )
     if not 2 <= len(values) <= most:
-        alone = " beside those that differ in capitals alone" if renamed else ""
+        alone = " beside those that differ in capitals or blanks alone" if renamed else ""
         raise ValueError(
             f"The column {column!r} has {len(values)} different values{alone}; outcomes are 2 to "
             f"{most}. Name another column as the label."
@@ -249,16 +268,25 @@ def label_of(
 
 
 def _joined_case(counts: Mapping[str, int]) -> dict[str, str]:
-    """Return the commonest spelling of each value that differs from it in capitals alone.
+    """Return the commonest spelling of each value that differs from it in capitals or blanks alone.
 
     >>> _joined_case({"billing": 1, "Billing": 2, "shipping": 1})
     {'billing': 'Billing'}
     """
     commonest: dict[str, str] = {}
     for value in sorted(counts, key=lambda value: (-counts[value], value.isupper(), value)):
-        commonest.setdefault(value.casefold(), value)
-    names = {value: commonest[value.casefold()] for value in counts}
+        commonest.setdefault(plain_name(value), value)
+    names = {value: commonest[plain_name(value)] for value in counts}
     return {value: name for value, name in names.items() if value != name}
+
+
+def plain_name(value: str) -> str:
+    """Return a value without capitals, repeated blanks, and the ways to encode a letter.
+
+    >>> plain_name("Late   delivery")
+    'late delivery'
+    """
+    return " ".join(unicodedata.normalize("NFC", value).casefold().split())
 
 
 def with_kind(label: Label, kind: Literal["single", "several"]) -> Label:
@@ -324,6 +352,8 @@ def known_decisions(client: Client, dataset: Dataset) -> list[dict[str, Any]]:
 
 def question_of(column: str, kind: Kind) -> str:
     """Return the default question about a column."""
+    if column.rstrip().endswith("?") and kind != "several":
+        return column.strip()
     words = _words(column)
     if kind == "binary":
         return f"{words[:1].upper()}{words[1:]}?"
@@ -332,6 +362,10 @@ def question_of(column: str, kind: Kind) -> str:
     if kind == "several":
         return f'Does the {words} "{{}}" fit?'
     return f"Which {words} fits?"
+
+
+def _whole(value: str) -> str:
+    return value[:-2] if _WHOLE.fullmatch(value) else value
 
 
 def _parts(name: str) -> list[str]:
