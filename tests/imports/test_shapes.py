@@ -114,6 +114,8 @@ FLAT = [
     {
         "id": "1",
         "text": "one text",
+        "channel": "mail",
+        "length": 8,
         "q.responses": ["a", "b"],
         "q.responses.users": ["x", "y"],
         "q.responses.status": ["submitted", "discarded"],
@@ -211,6 +213,7 @@ def test_an_export_is_recognised_and_read(name, rows):
     assert by_name[2] == found
     assert [row["context"] for row in found] == ["one text", "two text"]
     assert [list(row["targets"].values()) for row in found] == [["a"], ["b"]]
+    assert rows is not FLAT or found[0]["metadata"] == {"id": "1", "channel": "mail", "length": 8}
     assert len(made.refused) == len(rows) - 2
     if name in {"argilla", "label-studio"}:
         people = {answers[0]["reviewer"] for answers in made.replies.values()}
@@ -334,6 +337,14 @@ def test_prodigy_accepts_rejects_and_ignores():
     ]
     _, _, found = converted(choices)
     assert [row["targets"] for row in found] == [{"label": "a"}, {"label": "b"}]
+    for n, row in enumerate(choices):
+        row["options"] = [{"id": m, "text": name} for m, name in enumerate("ab")]
+        row["accept"] = [n]
+    _, made, found = converted([*choices, {**choices[0], "text": "none fits", "accept": []}])
+    assert [row["targets"] for row in found] == [{"label": "a"}, {"label": "b"}]
+    assert [row.reason for row in made.refused] == [
+        "It is answered without a choice, which names no label."
+    ]
 
 
 def exported(rows, separator, order=list):
@@ -501,7 +512,8 @@ def test_arrays_as_numpy_shows_them_are_lists():
 
 
 def test_an_object_that_names_no_label_is_no_outcome():
-    rows = [{"text": f"text {n}", "answer": {"x": n % 2, "y": "z"}} for n in range(6)]
-    table = read_table("\n".join(map(json.dumps, rows)).encode())
-    with pytest.raises(ValueError, match="has objects of 'x', 'y', of which none is the label"):
-        label_of(table, "answer")
+    for answer in ({"x": 1, "y": "z"}, [{"x": 1, "y": "z"}]):
+        rows = [{"text": f"text {n}", "answer": answer} for n in range(6)]
+        table = read_table("\n".join(map(json.dumps, rows)).encode())
+        with pytest.raises(ValueError, match="has objects of 'x', 'y', of which none is the label"):
+            label_of(table, "answer")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections import Counter
 
 import polars as pl
 import pyarrow as pa
@@ -75,5 +76,13 @@ def test_splits_of_file_names_and_columns_are_sides(tmp_path):
             "training": 6,
             "evaluation": 2,
         }
+    # Whoever wrote them may have named columns otherwise in each, and the split too.
+    test.rename({"text": "Text ", "y": "Y"}).write_csv(tmp_path / "test.csv")
+    train.write_csv(tmp_path / "train.csv")
+    for path in tmp_path.glob("*.parquet"):
+        path.unlink()
+    renamed = FRAME.with_columns(split.alias("Usage").replace({"test": "PublicTest"}))
+    for source in (tmp_path, renamed.write_csv().encode()):
+        assert Counter(converted(source).sides) == {"training": 6, "evaluation": 2}
     other = pl.Series("side", ["left", "right"] * 4)
     assert guess_mapping(read_table(FRAME.with_columns(other).write_csv().encode())).split is None

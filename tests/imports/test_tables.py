@@ -126,6 +126,31 @@ ODD = {
         {"version": 1, "rows": {f"id {n}": row for n, row in enumerate(OBJECTS)}}
     ).encode(),
     "no values in a program's words": separated(",", "utf-8") + b"d4,Lost,NaN\ne5,Gone,null\n",
+    "R, with a number before each row": "\n".join(
+        ["message;team", *(f"{n};{text};{team}" for n, (text, team) in enumerate(PLAIN, 1))]
+    ).encode(),
+    "a table of Markdown": "\n".join(
+        ["message|team", "---|:---:", *("|".join(row) for row in PLAIN)]
+    ).encode(),
+    "Qualtrics": "\n".join(
+        [
+            *("id;message;team", "Response ID;What is it?;Who answers?"),
+            *('{"ImportId":"a"};{"ImportId":"b"};{"ImportId":"c"}',),
+            *(f"{n};{text};{team}" for n, (text, team) in enumerate(PLAIN)),
+        ]
+    ).encode(),
+    "documents of Elasticsearch": "\n".join(
+        json.dumps({"_index": "x", "_id": str(n), "_source": row}) for n, row in enumerate(OBJECTS)
+    ).encode(),
+    "a search of Elasticsearch": json.dumps(
+        {"took": 1, "hits": {"total": {"value": 3}, "hits": [{"_source": row} for row in OBJECTS]}}
+    ).encode(),
+    "rows beside lists of names": json.dumps(
+        {"teams": ["billing", "shipping"], "empty": [], "rows": OBJECTS}
+    ).encode(),
+    "arrays of cells below their names": json.dumps(
+        [["message", "team"], *map(list, PLAIN * 2)]
+    ).encode(),
 }
 
 
@@ -134,14 +159,56 @@ def test_odd_files_are_read_too(form):
     table = read_table(ODD[form])
     made = convert(table, guess_mapping(table))
     rows = [json.loads(line) for line in made.lines]
-    assert [(row["context"], row["targets"]["team"]) for row in rows] == PLAIN
+    found = [(row["context"], row["targets"]["team"]) for row in rows]
+    assert found == PLAIN * (len(found) // len(PLAIN))
     assert {one.reason for one in made.refused} <= {"It has no label; fill team."}
     assert not are_rows(ODD[form])
+
+
+def one_of(team):
+    return {name: float(name == team) for name in ("billing", "shipping")}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "".join(f"__label__{team} {text}\n" for text, team in PLAIN),
+        json.dumps({text: {"label": team} for text, team in PLAIN}),
+        json.dumps(dict(PLAIN)),
+        json.dumps({"billing": TEXTS[::2], "shipping": [TEXTS[1]]}),
+        json.dumps([[text, {"cats": one_of(team)}] for text, team in PLAIN]),
+        json.dumps([{"text": text, "cats": one_of(team)} for text, team in PLAIN]),
+    ],
+    ids=["fastText", "objects by texts", "names by texts", "texts by names", "spaCy 2", "spaCy 3"],
+)
+def test_texts_without_names_of_columns_have_their_labels(data):
+    table = read_table(data.encode())
+    made = convert(table, guess_mapping(table))
+    rows = [json.loads(line) for line in made.lines]
+    targets = [next(iter(row["targets"].values())) for row in rows]
+    names = [max(each, key=each.get) if isinstance(each, dict) else each for each in targets]
+    assert sorted(zip((row["context"] for row in rows), names, strict=True)) == sorted(PLAIN)
+
+
+def test_backslashes_before_marks_are_read_as_mysql_and_spark_write_them():
+    table = read_table(b'text,y\n"He said \\"no\\", twice",a\n"C:\\new \\\\",b\n"c d",a\n')
+    assert [cells for _, cells in table.rows] == [
+        ['He said "no", twice', "a"],
+        ["C:\\new \\\\", "b"],
+        ["c d", "a"],
+    ]
+    # Where a file is read without, a backslash is a character as any.
+    table = read_table(b'text,y\n"C:\\","a"\n"say ""\\""",b\n')
+    assert [cells for _, cells in table.rows] == [["C:\\", "a"], ['say "\\"', "b"]]
 
 
 @pytest.mark.parametrize(
     ("data", "told"),
     [
+        (b"<!DOCTYPE html><table><tr><td>a</td></tr></table>", "is HTML, XML or YAML"),
+        (b'"text" "label"\n"a b" "x"\n', "Cells are separated by commas, semicolons, tabs or bars"),
+        (b"BZh91AY&SY", "is compressed; unpack it"),
+        (b"a.csv" + bytes(252) + b"ustar" + bytes(255), "is compressed; unpack it"),
         (b"\n \n", "is empty"),
         (b"text,team\n", "has no rows below the names of its columns"),
         (b'text,team\n"abc,billing\n', "Line 2: The quotation mark in line 2, character 1 is not"),
@@ -393,6 +460,12 @@ def test_a_column_of_one_value_is_no_label():
     assert guess_mapping(table).labels == ()
     with pytest.raises(ValueError, match="'x' or nothing"):
         label_of(read_table(b"text,y\nlong,x\nlonger,\n"), "y")
+
+
+def test_lists_of_texts_are_no_context_and_their_labels_neither():
+    rows = [{"tag": tag, "patterns": [f"a {tag}", "b"]} for tag in ("greeting", "goodbye")]
+    with pytest.raises(ValueError, match="patterns has lists of them: write a row for each text"):
+        guess_mapping(read_table(json.dumps({"intents": rows}).encode()))
 
 
 def test_an_error_lists_some_columns_of_many():

@@ -48,6 +48,8 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _LEAST_TAGS = 2
+#: Characters that are not seen: blanks of no width, marks of direction and of the order of bytes.
+UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
 _SPACES = re.compile(r"[ \t\xa0]+")
 #: Contexts whose findings are kept, for who asks of one twice, and the longest of them.
 _CACHED_CONTEXTS, _CACHED_CHARACTERS = 256, 4_000
@@ -147,11 +149,11 @@ def own_text(value: Any) -> str:
 def plain_hash(value: Any, images: Any = None) -> int:
     """Return the hash of a context without case, blanks, markup and quoted mail, and of its images.
 
-    >>> plain_hash("Paid &amp; sent") == plain_hash("PAID & <b>sent</b>")
+    >>> plain_hash("Paid &amp; sent") == plain_hash("PAID & <b>sent</b>&ZeroWidthSpace;")
     True
     """
     # A text may have characters as HTML names them without any tag.
-    text = html.unescape(own_text(value)).casefold()
+    text = UNSEEN.sub("", html.unescape(own_text(value))).casefold()
     return hash((" ".join(text.split()), str(images)))
 
 

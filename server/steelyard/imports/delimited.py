@@ -28,6 +28,8 @@ _LEAST_SWALLOWED = 3
 _NAMED_SEPARATOR = re.compile(r"sep=(.)\r?\n?", re.IGNORECASE)
 #: The usual quotation mark, and others that programs write.
 _MARK, _OTHER_MARKS = '"', "'`"
+#: A mark behind a backslash that is not itself behind one.
+_ESCAPED = re.compile(r'(?<!\\)((?:\\\\)*)\\"')
 _SURROGATES = "has a lone UTF-16 surrogate; send whole characters."
 
 
@@ -75,7 +77,12 @@ def read_delimited(
         separator, n_before = named[1], 1
     else:
         separator = _find_separator(sample, mark)
-    if options.quote is None and _is_unquoted(source, encoding, separator, n_before, mark):
+    is_escaped = mark == _MARK and _is_escaped(sample, separator)
+    if (
+        options.quote is None
+        and not is_escaped
+        and _is_unquoted(source, encoding, separator, n_before, mark)
+    ):
         mark = ""
     refused: list[Refused] = []
     is_spaced = bool(mark) and _is_spaced(sample, separator, mark)
@@ -86,17 +93,25 @@ def read_delimited(
         is_spaced=is_spaced,
         takes_long=options.takes_long_cells,
     )
-    records = reader.read(_lines(source, encoding, n_before), n_before)
+    lines = _lines(source, encoding, n_before)
+    records = reader.read(map(_doubled, lines) if is_escaped else lines, n_before)
     first = list(islice(records, SAMPLE_RECORDS))
     if reader.is_too_wide:
         check_size(MAX_COLUMNS + 1)
     header = find_header(first, has_names=options.has_header)
+    if header is None and refused:
+        raise ValueError(
+            f"No row can be read. {refused[0].sentence} Cells are separated by commas, semicolons, tabs or "
+            "bars."
+        )
     if header is None:
         raise ValueError(f"{source.name} has no line with names of columns; add one.")
     read_as = f"Text separated by {SEPARATORS[separator]}, {encoding.name}"
     notes = header.notes
     if mark not in (_MARK, ""):
         notes.append(f"Its quotation mark is {mark} (--quote gives another).")
+    elif is_escaped:
+        notes.append("A backslash before a quotation mark makes it a part of its cell.")
     elif not mark:
         notes.append("Quotation marks are part of the cells: its rows are not quoted.")
     if is_spaced:
@@ -216,10 +231,12 @@ class _Records:
                 if len(cells) > n_columns and not any(map(str.strip, cells[n_columns:])):
                     yield line, list(cells[:n_columns])  # separators at the end
                     continue
-                reason = (
-                    f"It has {len(cells)} cells, and there are {n_columns} columns; quote cells that "
-                    "have the separator in them."
+                remedy = (
+                    "quote cells that have the separator in them"
+                    if len(cells) > n_columns
+                    else "add the separators that are missing"
                 )
+                reason = f"It has {len(cells)} cells, and there are {n_columns} columns; {remedy}."
                 self._refused.append(Refused(line, reason, cells))
             elif any(not cell.isascii() and has_lone_surrogate(cell) for cell in cells):
                 self._refused.append(Refused(line, wrong_characters(cells), cells))
@@ -317,6 +334,27 @@ def _find_mark(sample: str) -> str:
     }
     mark = max(counts, key=counts.__getitem__)
     return mark if 2 * counts[mark] > len(lines) else _MARK
+
+
+def _doubled(line: str) -> str:
+    """Return a line whose quotation marks inside cells are doubled, in place of a backslash before each."""
+    return _ESCAPED.sub(r'\1""', line) if '\\"' in line else line
+
+
+def _is_escaped(sample: str, separator: str) -> bool:
+    """Return whether quotation marks inside cells follow a backslash, as MySQL and Spark write them.
+
+    That is so where rows that cannot be read otherwise can all be read.
+    """
+
+    def is_whole(lines: list[str]) -> bool:
+        return not any(isinstance(record, Refused) for record in split_records(lines, separator))
+
+    lines = sample.splitlines(keepends=True)
+    if len(sample) == _SAMPLE_CHARACTERS:
+        lines.pop()
+    doubled = list(map(_doubled, lines))
+    return doubled != lines and not is_whole(lines) and is_whole(doubled)
 
 
 def _find_separator(sample: str, mark: str) -> str:

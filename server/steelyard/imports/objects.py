@@ -128,7 +128,7 @@ def _records(value: Any) -> list[dict[str, Any]] | None:
         return _of_list(value)
     if not isinstance(value, dict):
         return None
-    forms = (_of_array, _of_splits, _of_columns, _of_objects)
+    forms = (_of_array, _of_splits, _of_columns, _of_objects, _of_only_rows, _of_names)
     return next((rows for form in forms if (rows := form(value)) is not None), None)
 
 
@@ -145,7 +145,9 @@ def _of_array(value: dict[str, Any]) -> list[dict[str, Any]] | None:
     if len(value) > 1:
         return _records(parts[0])
     # One column is an object too, of cells.
-    return (_of_splits(parts[0]) or _of_columns(parts[0])) if isinstance(parts[0], dict) else None
+    if not isinstance(parts[0], dict):
+        return None
+    return _of_splits(parts[0]) or _of_columns(parts[0]) or _of_only_rows(parts[0])
 
 
 def _of_splits(value: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -168,16 +170,61 @@ def _of_columns(value: dict[str, Any]) -> list[dict[str, Any]] | None:
     return [dict(zip(value, cells, strict=True)) for cells in zip(*parts, strict=True)]
 
 
+def _of_only_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the one list of objects that an object has beside lists of other things."""
+    lists = [
+        part
+        for part in value.values()
+        if isinstance(part, list) and part and all(isinstance(row, dict) for row in part)
+    ]
+    return lists[0] if len(lists) == 1 else None
+
+
+def _of_names(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the rows of labels by their texts, or of texts by their labels.
+
+    >>> _of_names({"a b": "x", "c d": "x"})
+    [{'text': 'a b', 'label': 'x'}, {'text': 'c d', 'label': 'x'}]
+    >>> _of_names({"x": ["a b", "c d"], "y": ["e f"]})[-1]
+    {'text': 'e f', 'label': 'y'}
+    """
+    parts = list(value.values())
+    if all(isinstance(part, str) for part in parts):
+        is_labels = len(set(parts)) < len(parts) and all(" " in name.strip() for name in value)
+        return (
+            [{"text": name, "label": part} for name, part in value.items()] if is_labels else None
+        )
+    if len(parts) < 2 or not all(isinstance(part, list) and part for part in parts):
+        return None
+    if not all(isinstance(text, str) for part in parts for text in part):
+        return None
+    return [{"text": text, "label": name} for name, part in value.items() for text in part]
+
+
 def _of_list(rows: list[Any], names: list[str] | None = None) -> list[dict[str, Any]] | None:
     """Return the rows of an array: objects, or arrays of cells in the order of the names."""
     if all(isinstance(row, dict) for row in rows):
         return rows
     if not all(isinstance(row, list) for row in rows) or len(set(map(len, rows))) != 1:
         return None
+    if names is None and (names := _header(rows)) is not None:
+        rows = rows[1:]
     names = names or [f"column {number}" for number in range(1, len(rows[0]) + 1)]
     return (
         [dict(zip(names, row, strict=True)) for row in rows] if len(names) == len(rows[0]) else None
     )
+
+
+def _header(rows: list[list[Any]]) -> list[str] | None:
+    """Return the first of arrays of cells where it has names: words that stand above values that repeat."""
+    first, below = rows[0], rows[1:]
+    if not all(isinstance(name, str) and name.isidentifier() for name in first):
+        return None
+    columns = [list(map(str, cells)) for cells in zip(*below, strict=True)]
+    is_above = any(2 * len(set(cells)) <= len(cells) for cells in columns) and not any(
+        name in cells for name, cells in zip(first, columns, strict=True)
+    )
+    return first if is_above and len(set(first)) == len(first) else None
 
 
 def _of_objects(value: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -191,12 +238,18 @@ def _of_objects(value: dict[str, Any]) -> list[dict[str, Any]] | None:
     # An index is of numbers; where it is of texts, there are more rows than columns.
     is_outer, is_inner = (all(name.isdecimal() for name in names) for names in (value, inner))
     if is_outer > is_inner or (is_outer == is_inner and len(parts) >= len(inner)):
+        if "text" not in inner and all(" " in name.strip() for name in value):
+            return [{"text": name, **part} for name, part in value.items()]
         return parts
     return [{name: part.get(row) for name, part in value.items()} for row in inner]
 
 
 def table_of(rows: Sequence[Numbered], refused: list[Refused], read_as: str) -> Table:
-    """Return objects as a table that has a column for each name."""
+    """Return objects as a table that has a column for each name; documents of Elasticsearch are unpacked."""
+    if rows and all(isinstance(row.get("_source"), dict) for _, row in rows):
+        rows = [(number, {**row, **row["_source"]}) for number, row in rows]
+        for _, row in rows:
+            row.pop("_source")
     names = tuple(dict.fromkeys(name for _, row in rows for name in row))
     check_size(len(names), len(rows))
     columns, notes = unique_names(names)

@@ -36,6 +36,13 @@ def _is_argilla(row: dict[str, Any]) -> bool:
 
 
 def _read_argilla(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
+    # Flat records have fields and metadata beside each other: the fields have texts.
+    texts = {
+        name
+        for _, row in rows
+        for name, value in row.items()
+        if isinstance(value, str) and " " in value.strip()
+    }
     for number, row in rows:
         if isinstance(row.get("fields"), Mapping):
             item = AnnotatedText(dict(row["fields"]), metadata=_metadata(row))
@@ -56,7 +63,7 @@ def _read_argilla(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText
             item = AnnotatedText(dict(inputs), metadata=_metadata(row))
             item.add(row.get("annotation_agent"), {"label": row["annotation"]})
         else:
-            item = _flat_record(row)
+            item = _flat_record(row, texts)
         if str(row.get("status")).lower() == "discarded":
             item.reason = _DISCARDED
         yield number, item
@@ -72,13 +79,14 @@ def _add_by_question(item: AnnotatedText, responses: Mapping[str, Any]) -> None:
         item.add(person, answers)
 
 
-def _flat_record(row: dict[str, Any]) -> AnnotatedText:
+def _flat_record(row: dict[str, Any], texts: set[str]) -> AnnotatedText:
     questions = [name.removesuffix(".responses") for name in row if name.endswith(".responses")]
     beside = {"id", "_server_id", "status", "inserted_at", "updated_at"}
-    item = AnnotatedText(
-        {name: value for name, value in row.items() if "." not in name and name not in beside},
-        metadata={"id": row["id"]} if row.get("id") is not None else {},
-    )
+    plain = {name: row[name] for name in row if "." not in name and name not in beside}
+    fields = {name: value for name, value in plain.items() if name in texts} or plain
+    metadata = {"id": row["id"]} if row.get("id") is not None else {}
+    metadata |= {name: value for name, value in plain.items() if name not in fields}
+    item = AnnotatedText(fields, metadata=metadata)
     by_person: dict[Any, dict[str, Any]] = {}
     for question in questions:
         values = row.get(f"{question}.responses") or []
@@ -307,6 +315,12 @@ def _read_prodigy(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText
     }
     for number, row in rows:
         text, answer, by = row["text"], row["answer"], _annotator(row)
+        # Numbers of options say nothing without their texts.
+        names = {
+            option["id"]: option["text"]
+            for option in row.get("options") or []
+            if isinstance(option.get("id"), int) and option.get("text")
+        }
         key = row.get("_input_hash", text)
         if last[key, by or number, row.get("label")] != number:
             continue
@@ -324,7 +338,10 @@ def _read_prodigy(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText
             item.add(by, {}, [f"answered {answer}"])
             continue
         if "accept" in row:
-            chosen = list(row["accept"])
+            chosen = [names.get(option, option) for option in row["accept"]]
+            if not chosen:
+                item.add(by, {}, ["answered without a choice"])
+                continue
             is_single = row.get("config", {}).get("choice_style", "single") == "single"
             answers = {"label": chosen[0] if is_single and len(chosen) == 1 else chosen}
         else:

@@ -17,7 +17,7 @@ from typing import Any
 
 from steelyard.imports.columnar import arrow_table, parquet_table
 from steelyard.imports.delimited import Options, read_delimited
-from steelyard.imports.encodings import Source, find_encoding
+from steelyard.imports.encodings import Encoding, Source, find_encoding
 from steelyard.imports.excel import excel_table
 from steelyard.imports.objects import LINES, Numbered, read_objects, table_of
 from steelyard.imports.programs import ANNOTATOR
@@ -54,7 +54,15 @@ _IS_SAVED = frozenset({"dataset_dict.json"})
 _MARK = b"\xef\xbb\xbf"
 #: Columns of Steelyard's exports, also without rows; cells of CSV are guarded against spreadsheets.
 _OURS = frozenset({"context", "is_text"})
-_PARQUET, _ZIP, _OLE, _GZIP = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b"
+_PARQUET, _ZIP, _OLE = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+#: How compressed files begin: gzip, bzip2, xz, Zstandard, 7-Zip, RAR; and where tar has its name.
+_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!")
+_TAR, _TAR_AT = b"ustar", 257
+#: Files of other kinds of text, by their start or ending.
+_MARKUP = re.compile(r"<(?:!doctype|\?xml|html|head|table)\b", re.IGNORECASE)
+_OTHER_TEXTS = frozenset({".xml", ".html", ".htm", ".yaml", ".yml"})
+#: A text of fastText, behind its labels.
+_FASTTEXT = re.compile(r"((?:__label__\S+\s+)+)(.*\S)\s*")
 
 
 def are_rows(data: bytes) -> bool:
@@ -151,7 +159,7 @@ def _plain_table(source: Source, options: Options) -> Table:
         if start.startswith(_ZIP) and (packed := _packed(data, name, options)) is not None:
             return packed
         return excel_table(data, name, options.sheet, options.has_header)
-    if start.startswith(_GZIP):
+    if start.startswith(_COMPRESSED) or start[_TAR_AT:].startswith(_TAR):
         raise ValueError(f"{name} is compressed; unpack it, and import what is in it.")
     return _text(source, options)
 
@@ -167,6 +175,13 @@ def _text(source: Source, options: Options) -> Table:
             return table or table_of(rows, refused, read_as)
         if re.match(r"\[\s*[{\[\]]", start):
             raise ValueError(f"{source.name} cannot be read. {refused[0].sentence}")
+    if _MARKUP.match(start) or PurePosixPath(source.name).suffix.lower() in _OTHER_TEXTS:
+        raise ValueError(
+            f"{source.name} is HTML, XML or YAML, which is not read; open it in a spreadsheet program, and "
+            "save it as .xlsx or CSV."
+        )
+    if start.startswith("__label__"):
+        return _fasttext(source, encoding)
     opened = read_delimited(source, options, encoding)
     columns, rows_ = opened.columns, opened.rows
     if set(columns) >= _OURS:
@@ -176,6 +191,22 @@ def _text(source: Source, options: Options) -> Table:
     return Table(
         columns, text_rows(filled, len(columns)), opened.refused, opened.read_as, opened.notes
     )
+
+
+def _fasttext(source: Source, encoding: Encoding) -> Table:
+    """Return the rows of fastText: a line has labels, each behind ``__label__``, and a text."""
+    rows: list[Numbered] = []
+    refused: list[Refused] = []
+    with encoding.open(source) as text:
+        for number, line in enumerate(text, 1):
+            if (match := _FASTTEXT.fullmatch(line)) is not None:
+                labels = [label.removeprefix("__label__") for label in match[1].split()]
+                rows.append((number, {"text": match[2], "label": labels}))
+            elif line.strip():
+                refused.append(
+                    Refused(number, "It has no label before its text; add one.", (line,))
+                )
+    return table_of(rows, refused, f"Text of fastText, {encoding.name}")
 
 
 def _as_single_export(sources: Sequence[Source], options: Options) -> Table | None:
@@ -271,7 +302,8 @@ def _not_read(names: Sequence[str]) -> list[str]:
     if not names:
         return []
     shown = ", ".join(names[:_MOST_NAMES]) + (" …" if len(names) > _MOST_NAMES else "")
-    return [f"{_files(len(names))} beside them are not read: {shown}"]
+    are = "is" if len(names) == 1 else "are"
+    return [f"{_files(len(names))} beside them {are} not read: {shown}"]
 
 
 def _of_single_kind(paths: Sequence[Any]) -> list[Any]:
@@ -294,6 +326,11 @@ def _packed(data: bytes, name: str, options: Options) -> Table | None:
             return None
         entries = [PurePosixPath(entry) for entry in sorted(names)]
         paths = _of_single_kind(entries)
+        if not paths and PurePosixPath(name).suffix.lower() == ".zip":
+            raise ValueError(
+                f"{name} has no .csv, .tsv, .jsonl, .json, .parquet or .arrow files in it; unpack it, and "
+                "import the files with rows."
+            )
         if not paths:
             return None
         check_zip(archive, UnpackedBytes(name))
@@ -315,6 +352,8 @@ def _open_zip(data: bytes, name: str) -> Iterator[zipfile.ZipFile]:
 
 def _joined(tables: Sequence[tuple[str, str | None, Table]], read_as: str) -> Table:
     """Return the rows of several files, with the file and the split of each."""
+    spelled: dict[str, str] = {}
+    tables = [(file, split, _spelled_alike(table, spelled)) for file, split, table in tables]
     columns = tuple(dict.fromkeys(name for _, _, table in tables for name in table.columns))
     check_size(len(columns), sum(len(table.rows) for _, _, table in tables))
     rows: list[Row] = []
@@ -334,3 +373,18 @@ def _joined(tables: Sequence[tuple[str, str | None, Table]], read_as: str) -> Ta
             row = [cells[places[name]] if name in places else None for name in columns]
             rows.append((line, row))
     return Table(columns, rows, refused, read_as, notes, tuple(parts))
+
+
+def _spelled_alike(table: Table, spelled: dict[str, str]) -> Table:
+    """Return a table whose columns are spelled as those of the tables before; ``spelled`` has these."""
+    plain = [name.strip().casefold() for name in table.columns]
+    if len(set(plain)) < len(plain):
+        return table
+    names = [spelled.setdefault(key, name) for key, name in zip(plain, table.columns, strict=True)]
+    other = [
+        f"{name} as {known}"
+        for name, known in zip(table.columns, names, strict=True)
+        if name != known
+    ]
+    notes = [f"Columns are called as in other files: {', '.join(other)}."] if other else []
+    return replace(table, columns=tuple(names), notes=[*table.notes, *notes])

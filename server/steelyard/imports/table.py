@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ SAMPLE_RECORDS = 50
 _MOST_SHOWN, _MOST_LISTED = 80, 5
 #: Characters of the name of a column, in a file that may have none.
 _LONGEST_NAME = 40
+#: What stands below the names in tables of Markdown.
+_DASHES = re.compile(r":?-{3,}:?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,10 +291,16 @@ def find_header(
             0,
         )
     line, names = records[n_above]
+    below = [cells for _, cells in records[n_above + 1 :]]
+    if _has_numbers_before(len(names), below):
+        names = ["", *names]
     columns, notes = unique_names(names)
     for place, name in enumerate(names):
-        below = (cells[place] for _, cells in records[n_above + 1 :] if place < len(cells))
-        if name and name.strip() and name in below:
+        if (
+            name
+            and name.strip()
+            and name in (cells[place] for cells in below if place < len(cells))
+        ):
             notes.append(
                 f"Line {line} is taken for the names of the columns, and column {place + 1} has its "
                 f"name, {name.strip()[:_MOST_SHOWN]}, as a cell too; add a line with names where it is "
@@ -302,7 +311,28 @@ def find_header(
         text = " ".join(cell.strip() for cell in cells if cell and cell.strip())
         shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
         notes.insert(0, f"Line {line} is above the names of the columns, and no row: {shown}")
-    return Header(columns, n_above, notes)
+    n_below = _n_beside(below)
+    if n_below:
+        are = "line is no row" if n_below == 1 else "lines are no rows"
+        notes.append(f"Below the names of the columns {n_below} {are}: the program wrote them.")
+    return Header(columns, n_above + n_below, notes)
+
+
+def _has_numbers_before(n_names: int, rows: Sequence[Sequence[str | None]]) -> bool:
+    """Return whether each row has its number before the cells of the names, as R writes tables."""
+    numbers = {(cells[0] or "").strip() for cells in rows if len(cells) == n_names + 1}
+    return 1 < len(numbers) == len(rows) and all(map(str.isdecimal, numbers))
+
+
+def _n_beside(rows: Sequence[Sequence[str | None]]) -> int:
+    """Return how many rows below the names are none: dashes of Markdown, questions and ids of Qualtrics."""
+    first, second = (
+        [cell.strip() for cell in cells if cell and cell.strip()]
+        for cells in (*rows[:2], [], [])[:2]
+    )
+    if first and all(map(_DASHES.fullmatch, first)):
+        return 1
+    return 2 if second and all(cell.startswith('{"ImportId"') for cell in second) else 0
 
 
 def _is_row(records: Sequence[tuple[int, Sequence[str | None]]]) -> bool:

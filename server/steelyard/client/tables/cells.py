@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from steelyard.decisions.contexts import UNSEEN
 from steelyard.imports.objects import structure_of
 
 #: What programs write for no value.
@@ -15,8 +16,6 @@ _NO_VALUES = frozenset(
         *("#ref!", "#value!", "#name?", "#div/0!", "#num!", "#null!", "#error!"),
     }
 )
-#: Characters that are not seen: blanks of no width, marks of direction and of the order of bytes.
-_UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
 #: Names in brackets without marks, as PostgreSQL and spreadsheets write lists.
 _BARE_LIST = re.compile(r"""\[([^][{}"':]+)\]|\{([^][{}"':]+)\}""")
 #: Where programs put the name, or the names, that were chosen, and how sure they are of it.
@@ -60,7 +59,9 @@ def answer_of(cell: Any) -> Any:
         scores = [_score_in(item) for item in value]
         if None not in scores:
             return answer_of(value[max(range(len(value)), key=lambda place: scores[place] or 0)])
-        return [name for item in value for name in _as_list(answer_of(item))]
+        names = [name for item in value for name in _as_list(answer_of(item))]
+        # Objects that say no name are no answer.
+        return next((name for name in names if isinstance(name, dict)), names)
     names = [item[-1] if isinstance(item, list) and item else item for item in value]
     return names if all(isinstance(item, str | int | float) for item in names) else cell
 
@@ -115,4 +116,4 @@ def text_of(cell: Any) -> str:
         return str(int(value))
     if isinstance(value, dict | list):
         return json.dumps(value)
-    return _UNSEEN.sub("", str(value)).strip()
+    return UNSEEN.sub("", str(value)).strip()

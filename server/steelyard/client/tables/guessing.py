@@ -148,6 +148,11 @@ def _guess_context(table: Table, others: Collection[str | None]) -> str:
                 or (not is_usual and (is_repeated or is_beside_name(name)))
             )
             (seldom if is_seldom else lengths)[name] = n_characters / n_texts
+    if not lengths and (lists := _list_of_texts(table, others)) is not None:
+        raise ValueError(
+            f"No column has texts, and {lists} has lists of them: write a row for each text, or name {lists} "
+            "as the context."
+        )
     lengths = lengths or seldom
     if not lengths:
         raise ValueError(
@@ -158,6 +163,18 @@ def _guess_context(table: Table, others: Collection[str | None]) -> str:
     longest = max(lengths, key=lambda name: lengths[name])
     # A usual name wins unless its texts are far shorter: a title beside a body.
     return next((name for name in named if lengths[name] * 3 >= lengths[longest]), longest)
+
+
+def _list_of_texts(table: Table, others: Collection[str | None]) -> str | None:
+    """Return the first column of lists with texts of several words."""
+
+    def has_texts(cell: Any) -> bool:
+        return isinstance(cell, list) and any(
+            isinstance(text, str) and " " in text.strip() for text in cell
+        )
+
+    columns = (name for name in table.columns if name not in others)
+    return next((name for name in columns if any(map(has_texts, table.column(name)))), None)
 
 
 def _guess_label(table: Table, column: str) -> Label | None:
