@@ -85,6 +85,13 @@ def test_a_table_becomes_a_dataset_without_its_bad_rows(run, tmp_path):
     row = json.loads(run("download", made["id"]).stdout.splitlines()[0])
     assert row["decisions"][0]["question"] == "Which team?"
     assert row["metadata"].keys() == {"ref"}
+    path.write_text("text,label\na, b,x\nc, d,y\ne,x\n")
+    refused = run("import", path, "--dry-run", status=2).stderr
+    assert "2 rows cannot be read. Line 2: It has 3 cells, and there are 2 columns" in refused
+    path.write_text("text,label\n" + "the same,x\n" * 9 + "the same,y\n")
+    for way in ((), ("--dry-run",)):
+        assert "The dataset would have 1 rows" in run("import", path, *way, status=2).stderr
+    path.write_text("message;team;ref\na;b;c\n")
     refused = run("import", path, "--label", "tema", status=2)
     assert "There is no column 'tema'; the file has message, team, ref." in refused.stderr
 
@@ -204,13 +211,17 @@ def test_rows_are_added_from_lines_and_from_a_table(run, dataset, tmp_path):
     table = tmp_path / "more.csv"
     table.write_text("context,refund\nAnother one,yes\n")
     assert json.loads(run("add", dataset, table, "--json").stdout)["version"] == 3
+    lines = tmp_path / "table.jsonl"
+    lines.write_text('{"text": "One more line", "refund": "no"}\n')
+    assert json.loads(run("add", dataset, lines, "--json").stdout)["version"] == 4
+    assert "dataset import" in run("create", lines, "--name", "x", status=2).stderr
     bad = tmp_path / "bad.csv"
     table = tmp_path / "more.tsv"
     table.write_bytes(
         "context\trefund\nCafé dû?\tno\nbroken\tno\tmore\nno outcome\tnobody\n".encode("cp1252")
     )
     added = run("add", dataset, table, "--bad-rows", bad, "--encoding", "cp1252", "--json")
-    assert json.loads(added.stdout)["rows"] == 27
+    assert json.loads(added.stdout)["rows"] == 28
     assert "line 3" in added.stderr
     left_out = bad.read_text().splitlines()
     assert [line.split(",")[0] for line in left_out] == ["line", "3", "4"]
@@ -221,7 +232,7 @@ def test_rows_are_added_from_lines_and_from_a_table(run, dataset, tmp_path):
     assert "dataset import" in run("create", table, "--name", "tsv", status=2).stderr
     assert "no_new_rows" in run("add", dataset, more, status=2).stderr
     shown = run("versions", dataset).stdout.splitlines()
-    assert [line.split()[0] for line in shown] == ["VERSION", "4", "3", "2", "1"]
+    assert [line.split()[0] for line in shown] == ["VERSION", "5", "4", "3", "2", "1"]
 
 
 def test_datasets_are_listed_and_shown(run, dataset):

@@ -168,7 +168,13 @@ def rows_of(
             made = convert(table, mapping)
             show_columns(made)
     except ValueError as error:
-        raise click.UsageError(str(error)) from error
+        n_left = len(table.refused)
+        left_out = (
+            [f"{n_left:,} rows cannot be read. {table.refused[0].sentence}"] if n_left else []
+        )
+        notes = [note for note in table.notes if note not in str(error)]
+        message = " ".join((str(error), *notes, *left_out))
+        raise click.UsageError(printable(message)) from error
     return FileRows(made, read_as)
 
 
@@ -215,10 +221,11 @@ class FileRows:
     def show_checked(self) -> None:
         """Print which rows a server would refuse; it is a mistake when it would refuse all."""
         from steelyard.datasets.ingest import RowReader
+        from steelyard.settings import read_settings
 
         parts = self.made.parts
         by_side = parts if isinstance(parts, dict) else {"examples": parts}
-        n_good = 0
+        good = set[int]()
         for part, lines in by_side.items():
             reader = RowReader()
             for number, line in enumerate(lines):
@@ -231,10 +238,14 @@ class FileRows:
                         self.made(part, number, detail)
                     reader = RowReader()
                 else:
-                    n_good += bool(line.strip())
+                    good |= {hash(line)} if line.strip() else set()
         self._show_refused()
-        if not n_good:
-            raise click.UsageError("No row can be used.")
+        if len(good) < (least := read_settings({}).dataset_min_rows):
+            raise click.UsageError(
+                f"The dataset would have {len(good)} rows; give at least {least}."
+                if good
+                else "No row can be used."
+            )
 
     def _show_refused(self) -> None:
         refused = self.made.refused_by_server

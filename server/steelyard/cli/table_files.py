@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -142,8 +143,12 @@ def read_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def is_table(file: Path) -> bool:
-    """Return whether a file has a table by its ending, and no rows with decisions."""
-    return file.suffix.lower() in _TABLES
+    """Return whether a file has a table, by its ending or its first row, and no rows with decisions."""
+    if file.suffix.lower() in _TABLES or not file.is_file():
+        return file.suffix.lower() in _TABLES
+    with file.open("rb") as lines:
+        start = lines.read(_FIRST_BYTES)
+    return start.lstrip()[:1] in (b"{", b"[") and not re.search(rb'"(?:context|decisions)"', start)
 
 
 def has_rows(file: Path) -> bool:
