@@ -24,6 +24,7 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
     inner: Inner | None = None
     flags: dict[str, bool] = {}
     many: Annotated[list[Inner], Meta(min_length=1, max_length=2)] | None = None
+    store: bool | Literal["features"] | None = None
 
 
 def messages(value: object, struct: type[msgspec.Struct] = Outer) -> list[str]:
@@ -73,6 +74,7 @@ def test_everything_is_found_in_one_go() -> None:
         ({"name": None}, "name is null; give a text."),
         ({"name": "ok", "inner": []}, "inner is an array; give an object or null."),
         ({"name": "ok", "many": []}, "many is empty; give 1 to 2."),
+        ({"name": "ok", "store": "yes"}, 'store is "yes"; use true or false or "features".'),
         ({"name": "o k"}, "name does not match ^[a-z]+$; correct it."),
     ],
 )

@@ -189,11 +189,7 @@ def _describe(annotated: Any) -> inspect.Type:
 def _walk(value: object, expected: inspect.Type, path: Path, violations: Violations) -> None:
     expected = _unwrap(expected)
     if isinstance(expected, inspect.UnionType):
-        fitting = [kind for kind in map(_unwrap, expected.types) if _accepts(kind, value)]
-        if not fitting:
-            _wrong(value, expected, path, violations)
-        elif value is not None:
-            _walk(value, fitting[0], path, violations)
+        _walk_union(value, expected, path, violations)
     elif not _accepts(expected, value):
         _wrong(value, expected, path, violations)
     elif isinstance(expected, inspect.StructType):
@@ -210,8 +206,19 @@ def _walk(value: object, expected: inspect.Type, path: Path, violations: Violati
     elif isinstance(expected, inspect.IntType | inspect.FloatType):
         _check_bounds(value, expected, path, violations)  # type: ignore[arg-type]
     elif isinstance(expected, inspect.LiteralType) and value not in expected.values:
-        allowed = _join([show(choice) for choice in sorted(expected.values, key=str)])
-        violations.add(path, f"is {show(value)}; use {allowed}.", "not_allowed")
+        _refuse_choice(value, expected, path, violations)
+
+
+def _walk_union(
+    value: object, expected: inspect.UnionType, path: Path, violations: Violations
+) -> None:
+    fitting = [kind for kind in map(_unwrap, expected.types) if _accepts(kind, value)]
+    if not fitting:
+        _wrong(value, expected, path, violations)
+    elif isinstance(fitting[0], inspect.LiteralType) and value not in fitting[0].values:
+        _refuse_choice(value, expected, path, violations)
+    elif value is not None:
+        _walk(value, fitting[0], path, violations)
 
 
 def _unwrap(expected: inspect.Type) -> inspect.Type:
@@ -345,6 +352,14 @@ def _wrong(value: object, expected: inspect.Type, path: Path, violations: Violat
     violations.add(
         path, f"is {_noun(value)}; give {_join(_expected_words(expected))}.", "wrong_type"
     )
+
+
+def _refuse_choice(
+    value: object, expected: inspect.Type, path: Path, violations: Violations
+) -> None:
+    """Refuse a text that is none of the texts of a type, and say what else the type takes."""
+    allowed = _join([word for word in _expected_words(expected) if word != "null"])
+    violations.add(path, f"is {show(value)}; use {allowed}.", "not_allowed")
 
 
 def _expected_words(expected: inspect.Type) -> list[str]:
