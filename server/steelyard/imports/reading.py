@@ -56,7 +56,9 @@ _MARK = b"\xef\xbb\xbf"
 _OURS = frozenset({"context", "is_text"})
 _PARQUET, _ZIP, _OLE = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 #: How compressed files begin: gzip, bzip2, xz, Zstandard, 7-Zip, RAR; and where tar has its name.
-_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!")
+_COMPRESSED = re.compile(
+    rb"\x1f\x8b|BZh[1-9]1AY&SY|\xfd7zXZ|\x28\xb5\x2f\xfd|7z\xbc\xaf|Rar!\x1a", re.DOTALL
+)
 _TAR, _TAR_AT = b"ustar", 257
 #: Files of other kinds of text, by their start or ending.
 _MARKUP = re.compile(r"<(?:!doctype|\?xml|html|head|table)\b", re.IGNORECASE)
@@ -159,7 +161,7 @@ def _plain_table(source: Source, options: Options) -> Table:
         if start.startswith(_ZIP) and (packed := _packed(data, name, options)) is not None:
             return packed
         return excel_table(data, name, options.sheet, options.has_header)
-    if start.startswith(_COMPRESSED) or start[_TAR_AT:].startswith(_TAR):
+    if _COMPRESSED.match(start) or start[_TAR_AT:].startswith(_TAR):
         raise ValueError(f"{name} is compressed; unpack it, and import what is in it.")
     return _text(source, options)
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from steelyard.client.tables.cells import plain, text_of
 from steelyard.client.tables.converted import Converted, Mapping
 from steelyard.client.tables.truths import with_single_truths
-from steelyard.decisions.contexts import plain_hash
+from steelyard.decisions.contexts import UNSEEN, plain_hash
 from steelyard.imports.splits import Side, side_of
 from steelyard.imports.table import Refused, Reply, Table
 from steelyard.review.wire import MAX_REVIEWER
@@ -257,7 +257,7 @@ def _context(values: Sequence[Any], names: Sequence[str]) -> Any:
         if isinstance(value, dict | list):
             return value or None
         if isinstance(value, str):
-            return value if value.strip() else None
+            return value if UNSEEN.sub("", value).strip() else None
         return text_of(value) or None
     named = {name: plain(value) for name, value in zip(names, values, strict=True)}
     filled = {name: value for name, value in named.items() if text_of(value)}
