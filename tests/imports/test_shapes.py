@@ -13,6 +13,7 @@ import pytest
 
 from steelyard.client.tables import (
     SHAPES,
+    Mapping,
     are_rows,
     convert,
     guess_mapping,
@@ -441,6 +442,29 @@ def test_a_projects_truth_is_the_label():
     ]
     _, _, found = converted(tasks)
     assert [row["targets"] for row in found] == [{"q": "a"}, {"q": "b"}]
+
+
+def test_unanswered_tasks_are_left_to_label_and_no_fault_of_a_file(tmp_path):
+    tasks = [*LABEL_STUDIO, {**LABEL_STUDIO[0], "data": {"text": "three text"}, "annotations": []}]
+    table, made, _ = converted(tasks)
+    [row] = made.refused
+    assert (row.line, row.reason) == (3, "Nobody has answered it; label it, or leave it out.")
+    assert row.by_program
+    assert convert(table, Mapping(("text",))).n_rows == 3
+    # So it is where each split is a file of its own, whose answers are kept too.
+    for n, name in enumerate(("train", "test")):
+        (tmp_path / f"{name}.json").write_text(
+            json.dumps(
+                [{**task, "data": {"text": f"{task['data']['text']} {n}"}} for task in tasks]
+            )
+        )
+    table = read_table(tmp_path)
+    made = convert(table, guess_mapping(table))
+    assert (len(made.replies), len(made.sides)) == (4, 4)
+    assert [row.by_program for row in made.refused] == [True, True]
+    table = read_table(json.dumps([{**task, "annotations": []} for task in tasks]).encode())
+    assert convert(table, Mapping(("text",))).n_rows == 3
+    assert guess_mapping(table).labels == ()
 
 
 @pytest.mark.parametrize("form", ["lines", ","])

@@ -223,6 +223,17 @@ def test_files_without_a_table_are_refused_with_a_remedy(data, told):
         read_table(data)
 
 
+def test_a_text_a_line_is_not_cut_at_its_commas():
+    texts = ["Hello there", 'I paid, "twice" even, for it', '"No" is no answer, sorry']
+    table = read_table("\n".join(["text", *texts]).encode())
+    assert table.columns == ("text",)
+    assert [cells for _, cells in table.rows] == [[text] for text in texts]
+    mapping = choose_columns(table, [], None, [])
+    assert convert(table, mapping).n_rows == 3
+    spaced = read_table(b"text, label\na b, x\nc d, y\n")
+    assert spaced.columns == ("text", "label")
+
+
 def test_cells_that_are_odd():
     long = "x" * 200_000
     lines = ["text,date,stars,big", f"{long},2026-01-02,1.0,{10**30}"]

@@ -17,6 +17,8 @@ from steelyard.imports.unpacked import MAX_COLUMNS, check_size
 from steelyard.wire.violations import has_lone_surrogate
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+#: What separates nothing in a file of one column.
+_NO_SEPARATOR = "\x1f"
 #: Characters of a row, at most: one that is longer is taken for a mark that is not closed.
 MAX_ROW_CHARACTERS = 16 * 1024 * 1024
 #: A cell of more lines than this is suspected to have swallowed rows.
@@ -75,6 +77,8 @@ def read_delimited(
     n_before = 0
     if named is not None and named[1] in SEPARATORS:
         separator, n_before = named[1], 1
+    elif options.quote is None and _is_prose(sample, mark):
+        separator, mark = _NO_SEPARATOR, ""
     else:
         separator = _find_separator(sample, mark)
     is_escaped = mark == _MARK and _is_escaped(sample, separator)
@@ -106,13 +110,14 @@ def read_delimited(
         )
     if header is None:
         raise ValueError(f"{source.name} has no line with names of columns; add one.")
-    read_as = f"Text separated by {SEPARATORS[separator]}, {encoding.name}"
+    how = f"separated by {SEPARATORS[separator]}" if separator in SEPARATORS else "of one column"
+    read_as = f"Text {how}, {encoding.name}"
     notes = header.notes
     if mark not in (_MARK, ""):
         notes.append(f"Its quotation mark is {mark} (--quote gives another).")
     elif is_escaped:
         notes.append("A backslash before a quotation mark makes it a part of its cell.")
-    elif not mark:
+    elif not mark and separator in SEPARATORS:
         notes.append("Quotation marks are part of the cells: its rows are not quoted.")
     if is_spaced:
         notes.append("Blanks between a separator and a cell are left out.")
@@ -355,6 +360,14 @@ def _is_escaped(sample: str, separator: str) -> bool:
         lines.pop()
     doubled = list(map(_doubled, lines))
     return doubled != lines and not is_whole(lines) and is_whole(doubled)
+
+
+def _is_prose(sample: str, mark: str) -> bool:
+    """Return whether a file has a text a line: commas before blanks alone, some lines more than others."""
+    lines = [line for line in sample.splitlines()[:SAMPLE_RECORDS] if line.strip()]
+    counts = {line.count(",") for line in lines}
+    is_cut = any(re.search(r"[\t;|]|,(?! )", line) for line in lines)
+    return len(counts) > 1 and not is_cut and not _is_spaced(sample, ",", mark)
 
 
 def _find_separator(sample: str, mark: str) -> str:

@@ -17,7 +17,7 @@ from steelyard.imports.unpacked import check_size
 
 #: Columns that a dataset keeps beside a row, at most.
 _MOST_METADATA = 16
-_NOT_LABELLED = "Nobody has answered it; label it, or leave it out."
+NOT_LABELLED = "Nobody has answered it; label it, or leave it out."
 
 
 @dataclass(slots=True)
@@ -53,14 +53,13 @@ class AnnotatedText:
 def table_of_items(
     items: Sequence[tuple[int, AnnotatedText]], refused: list[Refused], read_as: str
 ) -> Table:
-    """Return items as a table; unanswered ones are left out."""
+    """Return items as a table; unanswered ones have no labels."""
     usable: list[tuple[int, AnnotatedText]] = []
     left_out = list(refused)
     for number, item in items:
-        if item.reason or not item.questions:
-            reason = item.reason or _NOT_LABELLED
+        if item.reason:
             cells = [json.dumps(item.fields, ensure_ascii=False, default=str)]
-            left_out.append(Refused(number, reason, cells, by_program=True))
+            left_out.append(Refused(number, item.reason, cells, by_program=True))
         else:
             usable.append((number, item))
     every = [item for _, item in usable]

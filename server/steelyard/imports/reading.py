@@ -23,7 +23,7 @@ from steelyard.imports.objects import LINES, Numbered, read_objects, table_of
 from steelyard.imports.programs import ANNOTATOR
 from steelyard.imports.shapes import as_export, program_of, read_shape
 from steelyard.imports.splits import split_of
-from steelyard.imports.table import Refused, Row, Table, TablePart, text_rows
+from steelyard.imports.table import Hints, Refused, Row, Table, TablePart, text_rows
 from steelyard.imports.unpacked import UnpackedBytes, check_size, check_zip
 from steelyard.wire.csv_cells import unguard
 
@@ -374,13 +374,31 @@ def _joined(tables: Sequence[tuple[str, str | None, Table]], read_as: str) -> Ta
         for line, cells in table.rows:
             row = [cells[places[name]] if name in places else None for name in columns]
             rows.append((line, row))
-    return Table(columns, rows, refused, read_as, notes, tuple(parts))
+    hints = _joined_hints([table for _, _, table in tables if table.columns])
+    replies = [
+        replies
+        for _, _, table in tables
+        for replies in (table.replies or [[] for _ in table.rows])
+        if hints is not None
+    ]
+    return Table(columns, rows, refused, read_as, notes, tuple(parts), hints, replies)
+
+
+def _joined_hints(tables: Sequence[Table]) -> Hints | None:
+    """Return what the columns mean in exports of one kind; ``None`` where they are anything else."""
+    known = [table.hints for table in tables if table.hints is not None]
+    roles = [
+        tuple(dict.fromkeys(name for hints in known for name in getattr(hints, role)))
+        for role in ("context", "labels", "metadata")
+    ]
+    is_clear = len({name for names in roles for name in names}) == sum(map(len, roles))
+    return Hints(*roles) if known and len(known) == len(tables) and is_clear else None
 
 
 def _spelled_alike(table: Table, spelled: dict[str, str]) -> Table:
     """Return a table whose columns are spelled as those of the tables before; ``spelled`` has these."""
     plain = [name.strip().casefold() for name in table.columns]
-    if len(set(plain)) < len(plain):
+    if len(set(plain)) < len(plain) or table.hints is not None:
         return table
     names = [spelled.setdefault(key, name) for key, name in zip(plain, table.columns, strict=True)]
     other = [

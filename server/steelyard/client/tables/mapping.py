@@ -17,6 +17,7 @@ from steelyard.client.tables.cells import plain, text_of
 from steelyard.client.tables.converted import Converted, Mapping
 from steelyard.client.tables.truths import with_single_truths
 from steelyard.decisions.contexts import UNSEEN, plain_hash
+from steelyard.imports.items import NOT_LABELLED
 from steelyard.imports.splits import Side, side_of
 from steelyard.imports.table import Refused, Reply, Table
 from steelyard.review.wire import MAX_REVIEWER
@@ -70,7 +71,10 @@ def convert(table: Table, mapping: Mapping) -> Converted:
         except (ValueError, TypeError) as error:
             sent = f"It has a value that JSON cannot say ({error}); change it."
         if isinstance(sent, str):
-            made.refused.append(Refused(line, sent, cells, files[number] if files else ""))
+            is_open = bool(table.hints and context) and not questions.are_answered(cells)
+            reason = NOT_LABELLED if is_open else sent
+            file = files[number] if files else ""
+            made.refused.append(Refused(line, reason, cells, file, by_program=is_open))
             continue
         if table.replies and (answers := _answers_of(table.replies[number], mapping)):
             made.replies[len(made.lines)] = answers
@@ -134,6 +138,13 @@ class _Questions:
         }
         self._places = [at[label.column] for label in mapping.labels]
         self._known: dict[tuple[str | None, ...], tuple[str, str | None]] = {}
+
+    def are_answered(self, cells: Sequence[Any]) -> bool:
+        """Return whether a row has any label."""
+        return any(
+            label.names_in(cells[place])
+            for label, place in zip(self._mapping.labels, self._places, strict=True)
+        )
 
     def of(self, cells: Sequence[Any]) -> tuple[str, str | None]:
         """Return the fields of a row beside its context, or why it cannot be taken."""
