@@ -230,6 +230,12 @@ def test_a_text_a_line_is_not_cut_at_its_commas():
     assert [cells for _, cells in table.rows] == [[text] for text in texts]
     mapping = choose_columns(table, [], None, [])
     assert convert(table, mapping).n_rows == 3
+    texts.insert(0, "My parcel has not come, and nobody answers my calls.")
+    assert len(read_table("\n".join(texts).encode()).rows) == len(texts)
+    assert (
+        read_table(b"What could we do better for you next time, please?\nb c\n").columns[0][:4]
+        == "What"
+    )
     spaced = read_table(b"text, label\na b, x\nc d, y\n")
     assert spaced.columns == ("text", "label")
 

@@ -336,10 +336,15 @@ def _n_beside(rows: Sequence[Sequence[str | None]]) -> int:
 
 
 def _is_row(records: Sequence[tuple[int, Sequence[str | None]]]) -> bool:
-    """Return whether the first record has a text too long for a name, and a cell that is there again."""
+    """Return whether the first record has a text too long for a name, and a cell that is there again.
+
+    A text alone is enough in one column; a question may be its name.
+    """
     _, first = records[0]
     if not any(cell and len(cell) > _LONGEST_NAME and " " in cell.strip() for cell in first):
         return False
+    if all(len(cells) == 1 for _, cells in records):
+        return not str(first[0]).rstrip().endswith(("?", ":"))
     return any(
         cell
         and cell.strip()
