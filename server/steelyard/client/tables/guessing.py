@@ -137,7 +137,8 @@ def _guess_context(table: Table, others: Collection[str | None]) -> str:
             if isinstance(cell, str) and cell.strip():
                 n_texts += 1
                 n_characters += len(cell)
-                texts.add(hash(cell))
+                if len(texts) * _LEAST_REPEATED <= n_rows:  # more say nothing more
+                    texts.add(hash(cell))
                 is_json = is_json and cell.lstrip().startswith(("{", "["))
         if n_texts:
             is_usual = name.strip().lower() in _TEXTS
