@@ -475,6 +475,11 @@ def test_a_column_of_one_value_is_no_label():
     with pytest.raises(ValueError, match="outcomes are 2 to"):
         label_of(table, "y")
     assert guess_mapping(table).labels == ()
+    rows = [{"text": f"text {n}", "labels": ["a", "b"][:: 1 - 2 * (n % 2)]} for n in range(4)]
+    table = read_table(json.dumps(rows).encode())
+    with pytest.raises(ValueError, match="has every name in every row"):
+        label_of(table, "labels")
+    assert guess_mapping(table).labels == ()
     with pytest.raises(ValueError, match="'x' or nothing"):
         label_of(read_table(b"text,y\nlong,x\nlonger,\n"), "y")
 

@@ -218,10 +218,13 @@ def label_of(
     """
     counts: Counter[str] = Counter()
     is_several = False
-    n_empty = 0
+    n_empty = n_single = n_listed = 0
     for cell in table.column(column):
         names, answer = label_names(cell), answer_of(cell)
         n_empty += not names
+        is_list = len(names) > 1 and isinstance(answer, list)
+        n_listed += is_list
+        n_single += bool(names) and not is_list
         # Numbers that sum to something else are a fault of their row alone.
         if isinstance(answer, dict) and not all(
             isinstance(share, int | float) for share in answer.values()
@@ -235,6 +238,11 @@ def label_of(
         elif len(names) > 1:
             is_several = True
         counts.update(names)
+    if n_listed > 1 and not n_single and set(counts.values()) == {n_listed}:
+        raise ValueError(
+            f"The column {column!r} has every name in every row, as models list them by their scores. Write "
+            "those alone that fit."
+        )
     given = counts.keys() & set(no_label or ())
     missing = frozenset(_find_no_label(set(counts)) if no_label is None else given)
     renamed = _joined_case({value: n for value, n in counts.items() if value not in missing})
