@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
+import param
 from panel.viewable import Viewable
 
 from steelyard_workbench.kit.basics import Boxed, stack
@@ -47,6 +48,8 @@ class Loaded(Boxed, Generic[T]):
         The data fetched last; the failure, while it is failed.
     """
 
+    state = param.Selector(default="loading", objects=["loading", "shown", "failed"])
+
     def __init__(
         self,
         what: str,
@@ -60,7 +63,6 @@ class Loaded(Boxed, Generic[T]):
         self._what, self._fetch, self._show = what, fetch, show
         self._n_lines, self._is_late = n_lines, is_late
         self.refresh = Task(self._refresh, on_failure=self._show_failure)
-        self.state = "loading"
         self.data: T | None = None
         self.problem: Problem | None = None
         # Panel's own column: a Bokeh figure that is put into a changing column of
@@ -82,8 +84,9 @@ class Loaded(Boxed, Generic[T]):
         if isinstance(view, Awaitable):
             view = await view
         await until_shown()
-        self.state, self.problem, self.data = "shown", None, data
+        self.problem, self.data = None, data
         self._box[:] = [view]
+        self.state = "shown"
 
     def _show_failure(self, error: Exception) -> None:
         self.state, self.problem = "failed", problem_of(error, not_loaded(self._what))

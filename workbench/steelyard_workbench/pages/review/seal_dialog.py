@@ -89,6 +89,7 @@ class SealDialog(DrawnDialog):
         self._client, self._draft_id = client, draft_id
         self._n_waiting, self._on_sealed = n_waiting, on_sealed
         self._draft = Loaded("The review", self._fetch, self._show)
+        self._is_waiting = False
         self._as = pmui.RadioBoxGroup(
             label="Finish as", options=[_VERSION, _DATASET], value=_VERSION
         )
@@ -117,15 +118,16 @@ class SealDialog(DrawnDialog):
         self.drop.param.update(value=False, visible=False)
         self._said[:] = []
         self.fit_waiting()
-        if not self.button.disabled:
+        if not self._is_waiting:
             self._draft.start()
 
     def fit_waiting(self) -> None:
         """Note how many edits are no part of the draft yet: it is sealed with all of them."""
         if not self.is_open or self.button.loading:
             return
-        n_waiting, was_waiting = self._n_waiting(), self.button.disabled
-        self.button.disabled = bool(n_waiting)
+        n_waiting, was_waiting = self._n_waiting(), self._is_waiting
+        self._is_waiting = bool(n_waiting)
+        self._fit_button()
         if n_waiting:
             edits = "1 edit is" if n_waiting == 1 else f"{n_waiting} edits are"
             self._said[:] = [verdict("unsure", f"{edits} not part of the review yet.", _UNSETTLED)]
@@ -163,8 +165,14 @@ class SealDialog(DrawnDialog):
 
     @param.depends("seal.is_running", watch=True)
     def _show_running(self) -> None:
-        is_running = self.seal.is_running
-        self.button.param.update(disabled=is_running, loading=is_running)
+        self.button.loading = self.seal.is_running
+        self._fit_button()
+
+    @param.depends("_draft.state", watch=True)
+    def _fit_button(self) -> None:
+        # What is loaded comes in above the button, and moves it from under the mouse.
+        is_loading = self._draft.state == "loading"
+        self.button.disabled = self.seal.is_running or self._is_waiting or is_loading
 
     @param.depends("_as.value", watch=True)
     def _fit(self) -> None:
