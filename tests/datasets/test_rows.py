@@ -115,6 +115,13 @@ def test_how_to_act_is_kept_and_no_part_of_the_wording() -> None:
     assert acting.row_sha256 == plain.row_sha256
 
 
+def test_a_guideline_is_kept_and_no_part_of_the_question() -> None:
+    guideline = "# Money\n\n- a *voucher* is none"
+    plain, guided = read(), read(decisions=[ROUTE, {**REFUND, "guideline": guideline}])
+    assert json.loads(guided.task.json)[1]["guideline"] == guideline
+    assert guided.row_sha256 == plain.row_sha256
+
+
 def test_fields_beside_the_row_are_kept_and_no_part_of_it() -> None:
     sent = {"store": True, "model": "a", "metadata": {"b": 1}, "temperature": 2, "fallback": "auto"}
     row = read(**sent, independent=None)

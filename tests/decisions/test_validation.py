@@ -105,17 +105,19 @@ def test_fields_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "type_"),
+    ("field", "kind", "text", "type_"),
     [
-        ("single", "Is it calm?", "not_allowed"),
-        ("binary", " ", "blank"),
-        ("binary", "", "too_short"),
+        ("opposite", "single", "Is it calm?", "not_allowed"),
+        ("statement", "single", "It is calm.", "not_allowed"),
+        ("statement", "binary", " ", "blank"),
+        ("opposite", "binary", "", "too_short"),
+        ("guideline", "single", "\n", "blank"),
+        ("guideline", "single", "x" * 10_001, "too_long"),
+        ("guideline", "binary", "Ring\x07", "wrong_form"),
+        ("guideline", "binary", "\0", "wrong_form"),
     ],
 )
-@pytest.mark.parametrize("field", ["opposite", "statement"])
-def test_an_opposite_or_a_statement_is_a_yes_no_question_s(
-    field: str, kind: str, text: str, type_: str
-) -> None:
+def test_texts_beside_a_question_are_checked(field: str, kind: str, text: str, type_: str) -> None:
     decision = {"id": "a", "kind": kind, "question": "Is it urgent?", field: text}
     outcomes = {"outcomes": ["a", "b"]} if kind == "single" else {}
     with pytest.raises(InvalidRequestError) as caught:

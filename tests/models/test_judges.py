@@ -20,7 +20,7 @@ from steelyard.cli.main import main
 from steelyard.errors import InvalidRequestError, ModelUnavailableError, NotFoundError
 from steelyard.models import judge_setup
 from steelyard.models.judge_setup import JudgeSetup
-from steelyard.models.qualifying import doubt_of
+from steelyard.models.qualifying import doubt_of, wordings_by_id
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.declarations import declared_in
 from steelyard.serving.connected.declared import (
@@ -138,6 +138,9 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server, monkeypatch):
     assert stored(server).models["far"].calibration.dataset == made.id
 
 
+PAID = {"id": "paid", "kind": "binary", "question": "Is it paid now?"}
+
+
 def test_a_judge_qualifies_on_labels_of_people_until_it_is_another(server, monkeypatch):
     judges = server.client.judges
     file = server.home / "judge.gguf"
@@ -157,7 +160,7 @@ def test_a_judge_qualifies_on_labels_of_people_until_it_is_another(server, monke
         return [
             {
                 "context": f"Note {number}, {metadata}.",
-                "decisions": [{"id": "paid", "kind": "binary", "question": "Is it paid now?"}],
+                "decisions": [PAID],
                 "targets": {"paid": {"yes" if number < n_yes else "no": 1.0}},
                 "metadata": metadata,
             }
@@ -198,12 +201,13 @@ def test_a_judge_qualifies_on_labels_of_people_until_it_is_another(server, monke
     )
     assert (first.dataset_id, first.contexts, first.failures) == (good, 60, 0)
     assert first.log_loss.low < first.log_loss.value < first.log_loss.high
-    assert len(first.wordings) == 1
-    reasons = [
-        doubt_of(listed.data, first.identity, set(wordings))
-        for wordings in ([], first.wordings, ["another"])
+    wordings = [
+        set(wordings_by_id([{**PAID, **other}]).values())
+        for other in ({}, {"question": "Paid?"}, {"guideline": "A *voucher* is none."})
     ]
-    assert reasons == [None, None, "it qualified on other wordings"]
+    assert [set(first.wordings)] == wordings[:1]
+    reasons = [doubt_of(listed.data, first.identity, each) for each in (set(), *wordings)]
+    assert reasons == [None, None, *["it qualified on other wordings"] * 2]
     assert doubt_of([], first.identity, set()) == "it has not been held to labels of people"
     assert "in 70%, of 85% needed" in doubt_of(listed.data[1:], first.identity, set())
     other_file = structs.replace(first.identity, file_sha256="")

@@ -57,7 +57,7 @@ PRINTED = {
     "analysts/evaluations.md": r"EvaluationMetrics\(n=\d+(?s:.*)shape: (?s:.*)\n5\nshape: \(2, 4\)",
     "analysts/gate.md": r"True \[\] base\n",
     "analysts/calibration.md": r"0\.\d+\n\[\(0\.7, 2, 0\.5\), \(0\.8, 1, 1\.0\)\]\n",
-    "applications/decide.md": r"My card (?s:.*)\n(refund|answer|abstain) \{",
+    "applications/decide.md": r"My card (?s:.*)\n(refund|answer|abstain) \{.*\nTrue\nQuestion: Does .*\nGuideline: Money .*\nAnswer ",
     "applications/wording.md": r"\[\{'decision': 'late', 'rule': 'negation'",
     "applications/feedback.md": r"35 None True\nFalse\n\['team'\]\n\{\}\n\['team'\]\n\{'team': 'billing'\}\n\[\]\n"
     r"\['dec_\w+'\]\nOrder 118 was charged twice\.\n[1-9]\d*\n",

@@ -83,6 +83,12 @@ def test_each_question_is_read_as_a_statement_and_its_negation(client):
     assert {result.read_as for result in plain.decisions.values()} == {UNSET}
 
 
+def test_a_base_model_reads_no_guideline_and_charges_none(client):
+    guided = [{**decision, "guideline": "Ask *Ann*.\n" * 500} for decision in DECISIONS]
+    plain, answer = client.decide(TEXT, DECISIONS), client.decide(TEXT, guided)
+    assert (answer.decisions, answer.usage) == (plain.decisions, plain.usage)
+
+
 @pytest.mark.usefixtures("every_response_is_checked")
 def test_it_equals_the_request_without_each_sentence(client):
     plain = client.decide(TEXT, DECISIONS)

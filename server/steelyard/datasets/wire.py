@@ -16,6 +16,7 @@ from steelyard.decisions.policy_wire import AbstainInput
 from steelyard.decisions.wire import (
     MAX_TEMPERATURE,
     MIN_TEMPERATURE,
+    Guideline,
     ImageInput,
     Kind,
     MetadataValues,
@@ -80,6 +81,7 @@ class RowDecisionInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     rubric: Annotated[
         list[Any] | None, Meta(description="`ordinal` alone: one description per level.")
     ] = None
+    guideline: Guideline = None
     weights: dict[str, Annotated[float, Meta(gt=0)]] | None = None
     costs: dict[str, float | dict[str, float]] | None = None
     abstain: AbstainInput | None = None

@@ -6,7 +6,7 @@ an action (``steelyard.decisions.policy``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,3 +39,10 @@ class Decision:
     opposite: str = ""
     #: What *yes* to a question states; empty where the caller gave none.
     statement: str = ""
+    #: What reviewers and judges go by; the question is the same with any.
+    guideline: str = field(default="", compare=False)
+
+
+def without_guidelines(decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
+    """Return decisions as models read them that take no guideline."""
+    return tuple(replace(decision, guideline="") for decision in decisions)

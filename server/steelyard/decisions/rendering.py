@@ -46,6 +46,13 @@ class RenderedDecision:
     opposite: str = field(default="", compare=False)
     #: What *yes* states, where the caller wrote it.
     statement: str = field(default="", compare=False)
+    #: What judges and other connected models go by.
+    guideline: str = ""
+
+    @property
+    def instructions(self) -> str:
+        """The question, and after it the guideline where there is one."""
+        return f"{self.question}\nGuideline: {self.guideline}" if self.guideline else self.question
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +111,7 @@ def render_decision(decision: Decision) -> RenderedDecision:
         policy=decision.policy,
         opposite=decision.opposite,
         statement=decision.statement,
+        guideline=decision.guideline,
     )
 
 

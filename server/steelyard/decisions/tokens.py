@@ -49,7 +49,8 @@ def count_input_tokens(
     for decision in decisions:
         question = decision.question
         texts.append(question if isinstance(question, str) else render_value(question))
-        texts += [text for text in (decision.opposite, decision.statement) if text]
+        written = (decision.opposite, decision.statement, decision.guideline)
+        texts += [text for text in written if text]
         names, descriptions = _texts(decision.outcomes, named=decision.kind != "binary")
         if (names, descriptions) not in counted:
             counted.add((names, descriptions))

@@ -204,6 +204,10 @@ def _check_id(
         places[id_] = index
 
 
+#: The optional texts of a decision, in the order of its fields.
+_WRITTEN = {"opposite": "a question", "statement": "a sentence", "guideline": "a text"}
+
+
 def _read_decision(
     fields: dict[str, Any], index: int, path: Path, violations: Violations
 ) -> Decision | None:
@@ -217,9 +221,9 @@ def _read_decision(
         outcomes = read_outcomes(
             kind, fields.get("outcomes"), fields.get("rubric"), path, violations
         )
-    for name, text in (("opposite", "a question"), ("statement", "a sentence")):
+    for name, text in _WRITTEN.items():
         value = fields.get(name)
-        if value and kind != "binary":
+        if value and kind != "binary" and name != "guideline":
             violations.add(
                 (*path, name), "belongs to binary decisions alone; leave it out.", "not_allowed"
             )
@@ -230,8 +234,8 @@ def _read_decision(
         policy = read_policy(fields, outcomes.names if outcomes else None, path, violations)
     if outcomes is None or path in violations.touched:
         return None
-    opposite, statement = (fields.get(name) or "" for name in ("opposite", "statement"))
-    return Decision(fields["id"], kind, question, outcomes, policy, index, opposite, statement)
+    written = (fields.get(name) or "" for name in _WRITTEN)
+    return Decision(fields["id"], kind, question, outcomes, policy, index, *written)
 
 
 def _check_long_names(

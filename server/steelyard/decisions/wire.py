@@ -14,6 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from steelyard.decisions.policy_wire import AbstainInput, PolicyInput
 from steelyard.wire.limits import MAX_PLAYGROUND_DECISIONS, MAX_QUESTIONS
+from steelyard.wire.schemas import SEVERAL_LINES
 from steelyard.wire.shown import Shown
 
 #: The action that sends a decision to a person; no outcome and no other action may have its name.
@@ -31,8 +32,19 @@ MIN_TEMPERATURE, MAX_TEMPERATURE = 0.2, 5.0
 
 #: Most characters of a question that is asked the other way round, and of a statement.
 MAX_OPPOSITE = 2_000
+#: Most characters of a guideline.
+MAX_GUIDELINE = 10_000
 
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
+
+Guideline = Annotated[
+    Annotated[str, Meta(min_length=1, max_length=MAX_GUIDELINE, pattern=SEVERAL_LINES)] | None,
+    Meta(
+        description="Markdown: what reviewers and judges go by. Judges and other connected models read "
+        "it after the question; base models, readers and families do not, and to them a question is "
+        "the same with any guideline."
+    ),
+]
 
 #: Fields of a dataset row that a decide request must not have, and why.
 ROW_FIELDS = {
@@ -78,6 +90,7 @@ class DecisionInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             "statements. Left out, grammar makes it of the question."
         ),
     ] = None
+    guideline: Guideline = None
     policy: PolicyInput | None = None
     weights: Annotated[
         dict[str, Annotated[float, Meta(gt=0)]] | None,

@@ -61,7 +61,9 @@ class Qualification(Struct, frozen=True, kw_only=True):
     identity: JudgeIdentity
     wordings: Annotated[
         list[str],
-        Meta(description="SHA-256 of each decision's wording: kind, question, outcomes, rubric."),
+        Meta(
+            description="SHA-256 of each decision's wording: kind, question, outcomes, rubric, guideline."
+        ),
     ]
     labelled_by: list[LabelledBy]
     contexts: Annotated[int, Meta(description="Rows that were asked.")]

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from steelyard.calibration.temperature import TemperatureTable
+from steelyard.datasets.canonical import digest
 from steelyard.datasets.tasks import fingerprint
 from steelyard.decision_log.traffic import mean_of, proportion_of
+from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import read_request
 from steelyard.models.qualification_wire import JudgeIdentity, Qualification
 from steelyard.scoring.entailment.folder import fingerprint as folder_fingerprint
@@ -74,7 +76,13 @@ def wordings_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 def wordings_by_id(decisions: Sequence[Any]) -> dict[str, str]:
     """Return the hash of each decision's wording, by its id."""
     request = read_request({"context": "", "decisions": decisions})
-    return {decision.id: fingerprint(decision).hex() for decision in request.decisions}
+    return {decision.id: _wording_of(decision).hex() for decision in request.decisions}
+
+
+def _wording_of(decision: Decision) -> bytes:
+    """Return the hash of a decision's wording with its guideline, which a judge reads too."""
+    wording = fingerprint(decision)
+    return digest(wording, decision.guideline.encode()) if decision.guideline else wording
 
 
 def identity_of(model: ConnectedModel, home: Path, provider_model: str) -> JudgeIdentity:

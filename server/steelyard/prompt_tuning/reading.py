@@ -71,9 +71,9 @@ class AskedRows:
 
 
 def read_decision(sent: Any) -> Decision:
-    """Return a stored decision without its policy."""
+    """Return a stored decision without its policy and its guideline."""
     decision = read_request({"context": "", "decisions": [sent]}).decisions[0]
-    return dataclasses.replace(decision, policy=None)
+    return dataclasses.replace(decision, policy=None, guideline="")
 
 
 def rows_asking(rows: Iterable[LabelledRow], decision: Decision) -> tuple[AskedRows, int]:

@@ -214,6 +214,7 @@ class ConnectedRegistry:
             ),
             tokenizer=self._tokenizer,
             limits=DecideLimits(model.reads_tokens),
+            reads_guidelines=model.wire not in {"hub", "entailment"},
         )
         facts = ModelFacts(
             decide=decide,

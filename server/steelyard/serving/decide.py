@@ -27,7 +27,7 @@ from steelyard.decisions import wire
 from steelyard.decisions.answer import answer_decision, temper_log_probabilities
 from steelyard.decisions.contexts import context_warnings, read_context
 from steelyard.decisions.explaining import Span, effects_of, spans_of, with_readings, without
-from steelyard.decisions.kinds import Decision
+from steelyard.decisions.kinds import Decision, without_guidelines
 from steelyard.decisions.rendering import (
     RenderedRequest,
     render_context,
@@ -97,9 +97,12 @@ class DecideService:
         tokenizer: TokenCounter,
         limits: DecideLimits | None = None,
         warns: bool = False,
+        reads_guidelines: bool = False,
     ) -> None:
         #: The model that answers.
         self.model_name = model_name
+        #: Whether it reads the guidelines of decisions.
+        self.reads_guidelines = reads_guidelines
         self._warns = warns
         self._temperatures = temperatures
         self._counter = tokenizer
@@ -178,6 +181,8 @@ class DecideService:
         One of more tokens than the model's own bound, or a given one, is refused before it costs
         more than a look.
         """
+        if not self.reads_guidelines and any(each.guideline for each in request.decisions):
+            request = replace(request, decisions=without_guidelines(request.decisions))
         most = self.limits.max_input_tokens if max_input_tokens is None else max_input_tokens
         started = perf_counter() if started is None else started
         model = self.model_name

@@ -117,6 +117,8 @@ def _lines(path: Path) -> Iterator[TaskRow]:
 
 def _read_decisions(sent: bytes) -> tuple[tuple[Decision, RenderedDecision], ...]:
     request = read_request({"context": "", "decisions": msgspec.json.decode(sent)})
-    # A policy chooses an action among probabilities; no model learns it.
-    plain = (dataclasses.replace(decision, policy=None) for decision in request.decisions)
+    # A policy chooses an action among probabilities, and a guideline is for people: no model learns them.
+    plain = (
+        dataclasses.replace(decision, policy=None, guideline="") for decision in request.decisions
+    )
     return tuple((decision, render_decision(decision)) for decision in plain)

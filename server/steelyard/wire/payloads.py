@@ -21,7 +21,7 @@ from msgspec import inspect
 
 from steelyard.wire.decoding import convert, converter_to
 from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.schemas import SINGLE_LINE, portable_pattern
+from steelyard.wire.schemas import SEVERAL_LINES, SINGLE_LINE, portable_pattern
 from steelyard.wire.violations import BODY, Path, Violations, show
 
 T = TypeVar("T")
@@ -73,6 +73,7 @@ _HAS_NUL = ("has the character NUL (U+0000); send it without.", "nul")
 #: What is wrong with a text by the pattern that it does not match.
 _FORMS = {
     SINGLE_LINE: "has a line feed or another control character; write it on one line.",
+    SEVERAL_LINES: "has a control character; use only letters, tabs and line feeds.",
     r"\S": "is blank; write something, or leave it out.",
 }
 # Nobody mistypes a name of more characters than this, and comparing long texts is slow.

@@ -8,6 +8,8 @@ from typing import Any
 WHOLE = r"\Z"
 #: A text on one line, such as a name for people.
 SINGLE_LINE = rf"^[^\x00-\x1f\x7f]*{WHOLE}"
+#: A text on several lines.
+SEVERAL_LINES = rf"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*{WHOLE}"
 
 
 def portable(schema: Any) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,12 +15,12 @@ from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
 from steelyard.decisions.rendering import RenderedRequest, render_decision
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.hashing import HashingScorer
-from steelyard.serving.connected.answers import checked, normalized
+from steelyard.serving.connected.answers import UnusableAnswerError, checked, normalized
 from steelyard.serving.connected.chat import read_top
 from steelyard.serving.connected.checking import check_model
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.queue import Loop, _scored
-from steelyard.serving.connected_hosting import open_queue
+from steelyard.serving.connected_hosting import open_queue, wire_of
 from support.decisions.factories import make_service
 from support.models.exported_models import write_exported
 from support.models.remote_models import (
@@ -121,6 +124,25 @@ ASKED = {
 #: Those of exported models, each over the wire ``hub``.
 KINDS = ["similarity", "relevance", "entailment"]
 WIRES = ["systemone", "decisions", "decide", "chat", *KINDS]
+
+
+@pytest.mark.parametrize("wire", ["systemone", "decisions", "decide", "chat"])
+@pytest.mark.parametrize("asked", [ASKED["binary, described"], ASKED["single"], ASKED["ordinal"]])
+def test_a_guideline_is_sent_where_there_is_one(wire, asked):
+    def body_of(asked):
+        sent = []
+
+        async def post(_, body):
+            sent.append(body)
+            raise UnusableAnswerError("")
+
+        scoring = wire_of("far", ConnectedModel(wire=wire, url="http://far")).score
+        with pytest.raises(UnusableAnswerError):
+            asyncio.run(scoring(RenderedRequest("x", (asked,)), post))
+        return json.dumps(sent)
+
+    assert "Guide him." in body_of(replace(asked, guideline="Guide him."))
+    assert "guid" not in body_of(asked).lower()
 
 
 @pytest.mark.parametrize("wire", WIRES)

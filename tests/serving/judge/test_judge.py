@@ -18,7 +18,7 @@ from steelyard.serving.connected.queue import Loop
 from steelyard.serving.connected_hosting import open_queue
 from steelyard.serving.judge import engine as engines
 from steelyard.serving.judge.pool import JudgePool
-from steelyard.serving.judge.prompts import read_opposite
+from steelyard.serving.judge.prompts import opposed, read_opposite, write_question
 from support.models.judges import judge_model
 from support.waiting import wait_until
 
@@ -101,6 +101,18 @@ def test_only_another_question_is_an_opposite():
     assert read_opposite("Opposite: Is it paid?\nQuestion: Is", "Is it due?") == "Is it paid?"
     assert not read_opposite(" is it due", "Is it due?")
     assert not read_opposite("", "Is it due?")
+
+
+def test_a_guideline_follows_the_question_where_there_is_one():
+    guided = replace(TEAM, guideline="Invoices are *billing*.")
+    plain, text = (write_question(each, [0, 1, 2]).text for each in (TEAM, guided))
+    assert text == plain.replace("\nOptions:", "\nGuideline: Invoices are *billing*.\nOptions:")
+    both = replace(YES_NO, opposite="Was nothing paid twice?", guideline="A voucher is none.")
+    assert write_question(opposed(both), [0, 1]).text == (
+        "Question: Was nothing paid twice?\n"
+        'Guideline: (for "Was something paid twice?") A voucher is none.\n'
+        "Answer with Yes or No."
+    )
 
 
 def test_a_leaning_is_asked_once(judge):

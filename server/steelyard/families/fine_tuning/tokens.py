@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from steelyard.datasets.versions import Part
+from steelyard.decisions.kinds import without_guidelines
 from steelyard.decisions.rendering import render_value
 from steelyard.decisions.tokens import TokenCounter, count_input_tokens
 from steelyard.decisions.validation import read_request
@@ -116,7 +117,8 @@ class RowTokens:
         @lru_cache(_CACHED_TASKS)
         def count_decisions(sent: str) -> int:
             value = {"context": "", "decisions": msgspec.json.decode(sent)}
-            return count_input_tokens(counter, "", read_request(value).decisions)
+            decisions = without_guidelines(read_request(value).decisions)
+            return count_input_tokens(counter, "", decisions)
 
         counts: list[int] = []
         with self._store.open(f"{part.sha256}.parquet") as file:

@@ -123,7 +123,7 @@ class ChatWire:
             [
                 f"<text>\n{context}\n</text>",
                 "",
-                f"Question: {decision.question}",
+                f"Question: {decision.instructions}",
                 "Options:" if decision.kind != "ordinal" else "Levels, in order:",
                 *options,
                 "",

@@ -38,6 +38,8 @@ def _names(decision: RenderedDecision) -> list[str]:
 
 def _ask(decision: RenderedDecision, id_: str) -> dict[str, Any]:
     question = {"id": id_, "kind": decision.kind, "question": decision.question}
+    if decision.guideline:
+        question["guideline"] = decision.guideline
     outcomes = described(decision)
     if decision.kind == "ordinal":
         return {**question, "outcomes": _names(decision), "rubric": [text for _, text in outcomes]}

@@ -39,10 +39,10 @@ def _is_score(decision: RenderedDecision) -> bool:
 
 
 def _ask(decision: RenderedDecision, name: str) -> dict[str, Any]:
-    question: dict[str, Any] = {"name": name, "instructions": decision.question}
+    question: dict[str, Any] = {"name": name, "instructions": decision.instructions}
     if decision.kind == "binary":
         descriptions = [text for text in decision.outcomes if ": " in text]
-        instructions = "\n".join([decision.question, *descriptions])
+        instructions = "\n".join([decision.instructions, *descriptions])
         return {"type": "predicate", **question, "instructions": instructions}
     key, members = ("label", "levels") if _is_score(decision) else ("value", "choices")
     outcomes = [

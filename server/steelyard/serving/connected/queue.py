@@ -146,7 +146,8 @@ class ConnectedQueue:
         While the breaker is open, a request without a deadline waits; one with a deadline fails. One that
         others keep from its deadline is refused at once, as far as earlier answers tell.
         """
-        size = len(request.context) + sum(len(decision.question) for decision in request.decisions)
+        texts = (decision.instructions for decision in request.decisions)
+        size = len(request.context) + sum(map(len, texts))
         if share.account and not (share.is_public or request.owner):
             request = replace(request, owner=share.account)
         entry = _Waiting(request, deadline_s, share, size)

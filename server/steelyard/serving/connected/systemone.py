@@ -34,7 +34,7 @@ class SystemOneWire:
 
 def _ask(decision: RenderedDecision) -> dict[str, Any]:
     outcomes = described(decision)
-    question: dict[str, Any] = {"instructions": decision.question}
+    question: dict[str, Any] = {"instructions": decision.instructions}
     if decision.kind == "binary":
         pairs = zip(("true", "false"), outcomes, strict=True)
         criteria = {key: text for key, (_, text) in pairs if text is not None}

@@ -65,7 +65,7 @@ def write_question(decision: RenderedDecision, places: Sequence[int]) -> JudgePr
     labels = labels_of(decision, places)
     if decision.kind == "binary" and decision.outcomes == BINARY_NAMES:
         return JudgePrompt(
-            f"Question: {decision.question}\nAnswer with {' or '.join(labels)}.", labels
+            f"Question: {decision.instructions}\nAnswer with {' or '.join(labels)}.", labels
         )
     options = [
         f"{label}. {text}" if label.lower() != text.lower() else label
@@ -73,7 +73,7 @@ def write_question(decision: RenderedDecision, places: Sequence[int]) -> JudgePr
     ]
     title = "Levels, in order:" if decision.kind == "ordinal" else "Options:"
     lines = [
-        f"Question: {decision.question}",
+        f"Question: {decision.instructions}",
         title,
         *options,
         "",
@@ -84,8 +84,11 @@ def write_question(decision: RenderedDecision, places: Sequence[int]) -> JudgePr
 
 def opposed(decision: RenderedDecision) -> RenderedDecision:
     """Return a yes/no decision as it is asked the other way round."""
-    # Descriptions of yes and no are those of the question as it was.
-    return RenderedDecision(decision.kind, decision.opposite, BINARY_NAMES, BINARY_NAMES)
+    # Descriptions of yes and no are those of the question as it was, and so is the guideline.
+    guideline = decision.guideline and f'(for "{decision.question}") {decision.guideline}'
+    return RenderedDecision(
+        decision.kind, decision.opposite, BINARY_NAMES, BINARY_NAMES, guideline=guideline
+    )
 
 
 def ask_for_opposite(question: str) -> list[dict[str, str]]:

@@ -31,6 +31,7 @@ class RouteDecide(DecideService):
             temperatures=TemperatureTable(),
             tokenizer=steps[0].model.decide.tokenizer,
             limits=DecideLimits(min(step.model.max_input_tokens for step in steps)),
+            reads_guidelines=any(step.model.decide.reads_guidelines for step in steps),
         )
         self._by_name = {step.model.name: step.model.decide for step in steps}
         self._prices = {step.model.name: step.model.price_nano for step in steps}
