@@ -12,6 +12,8 @@ from msgspec import structs
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+import panel as pn
+
 import steelyard
 from steelyard.cli.decision import command
 from steelyard.decision_log.wire import DecisionSummary
@@ -275,10 +277,22 @@ def test_each_version_has_the_reading_of_its_question(server, decisions):
     form = form_of(page)
     assert "Read as: The customer is satisfied." in texts(form.__panel__())
     named(form.__panel__(), "Yes states")[0].value = "The customer praises us."
+    guideline = "Thanks are *praise*.\n\n<img src=x onerror=alert(1)>"
+    named(form.__panel__(), "Guideline: what reviewers and judges go by")[0].value = guideline
     asyncio.run(form.save())
     [decision] = named_decisions.version(name, "staging").decisions
-    assert decision == {**happy, "statement": "The customer praises us."}
-    assert "Read as: The customer praises us." in re.sub("<[^>]*>", "", shown(page))
+    written = {"statement": "The customer praises us.", "guideline": guideline}
+    assert decision == {**happy, **written}
+    text = re.sub("<[^>]*>", "", shown(page))
+    assert "Read as: The customer praises us." in text
+    assert "Guideline: Thanks are *praise*." in text  # marked as a change of staging
+    named_decisions.move(name, "production", 3, overrule="clearer")
+    page = opened(server, named=name)
+    [pane] = [
+        each for each in page.__panel__().select(pn.pane.Markdown) if guideline == each.object
+    ]
+    html = pane._transform_object(pane.object)["object"]
+    assert ("&lt;em&gt;praise" in html, "&lt;img" in html) == (True, False)
 
 
 def test_production_moves_by_a_reason_alone_and_rolls_back(server, decisions):

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+import panel_material_ui as pmui
 
 from steelyard.client.failures import ServerUnreachableError
 from steelyard.decisions.several import multi_label
@@ -102,6 +103,22 @@ def test_labels_of_one_set_are_pressed_together_and_settled_by_one_key() -> None
     assert client.drafts.held[1].now.labels == {}
     desk.view.pressed({"question": "topics *", "outcome": "topics_tax"})
     assert client.drafts.held[1].now.labels == {"topics_tax": {"yes": 1.0}}
+
+
+def test_a_row_s_guideline_is_beside_it_until_it_is_folded() -> None:
+    guided = {**TEAM, "guideline": "Invoices are *billing*."}
+    desk, _ = make_desk(
+        [make_row(0, decisions=(guided,)), make_row(1, decisions=(guided,)), make_row(2)]
+    )
+    [shown] = desk.__panel__().select(
+        lambda view: isinstance(view, pmui.Accordion) and view._names == ["Guideline"]
+    )
+    assert (shown.visible, shown.active, shown[0].object) == (True, [0], "Invoices are *billing*.")
+    shown.active = []
+    press(desk, "accept")
+    assert (shown.visible, shown.active) == (True, [])
+    press(desk, "accept")
+    assert not shown.visible
 
 
 def test_levels_are_chosen_by_their_own_digits() -> None:

@@ -76,6 +76,9 @@ def _marked(old: NamedVersion, new: NamedVersion) -> tuple[str, str]:
         texts = ["" if each is None else each.text for each in questions]
         add("div", "asks", *texts)
         add("div", "note", *map(read_as_text, pair))
+        guidelines = [each.get("guideline") or "" for each in pair]
+        if guidelines[0] != guidelines[1]:
+            add("div", "note", *(text and f"Guideline: {text}" for text in guidelines))
         outcomes: list[dict[str, str]] = [
             {}
             if each is None

@@ -32,7 +32,7 @@ from steelyard_workbench.parts.named.looking import STAGING
 EXAMPLE = "My card was charged twice for order 118."
 _DEFAULT = ModelChoice(name="", kind="base", note="the server's default")
 #: What the fields of a decision hold; its other fields stay as they are.
-_WORDS = ("id", "kind", "question", "outcomes", "rubric", "statement", "opposite")
+_WORDS = ("id", "kind", "question", "outcomes", "rubric", "statement", "opposite", "guideline")
 _FIRST = {"id": "answer", "kind": "binary"}
 
 

@@ -44,6 +44,7 @@ from steelyard_workbench.pages.decisions.switching import SwitchForm, settle_but
 from steelyard_workbench.pages.decisions.trying import TryRows
 from steelyard_workbench.parts.agreed_price import AgreedPrice
 from steelyard_workbench.parts.balance import usd
+from steelyard_workbench.parts.guidelines import Guidelines
 from steelyard_workbench.parts.live.share_table import TO_CHECK, share_table
 from steelyard_workbench.parts.live.view import View, to_text
 from steelyard_workbench.parts.named.filtering import OF_NAMED
@@ -239,6 +240,7 @@ class DecisionsPage(OnePartPage):
         return stack(
             *shown,
             show_beside(looked),
+            Guidelines().show(looked.version.decisions),
             self._verdict(looked),
             side_by_side(share_card(self, looked), show_history(looked)),
             *self._true_shares(looked),

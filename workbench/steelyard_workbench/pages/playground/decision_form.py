@@ -35,6 +35,7 @@ _QUESTION = "Question"
 _LABEL_QUESTION = "Question about each label, with {} where it goes; empty, whether it fits"
 _OUTCOMES = "Answers, one a line; a description after a colon"
 _LABELS = "Labels, one a line; a description after a colon"
+_GUIDELINE = "Guideline: what reviewers and judges go by"
 _YES_NO = "Answers, one a line: “yes: …” and “no: …”, where the meaning needs words"
 
 
@@ -48,6 +49,7 @@ class DecisionFields(NamedTuple):
     #: What yes and no to a yes/no question state, where they were written.
     statement: str = ""
     opposite: str = ""
+    guideline: str = ""
     #: Outcomes of yes/no decisions while another kind is chosen, and of the others while that is.
     other_outcomes: str = ""
 
@@ -58,7 +60,7 @@ def fields_of(decision: Mapping[str, Any]) -> DecisionFields:
     described = zip(question.outcomes, question.descriptions, strict=True)
     lines = [f"{name}: {text}" if text else name for name, text in described]
     kind = str(decision.get("kind") or "single")
-    wording = (decision.get(name) or "" for name in ("statement", "opposite"))
+    wording = (decision.get(name) or "" for name in ("statement", "opposite", "guideline"))
     return DecisionFields(question.id, kind, question.text, "\n".join(lines), *wording)
 
 
@@ -66,8 +68,9 @@ class DecisionForm(Boxed):
     """The fields of one decision, or of several labels at once.
 
     ``on_typing`` is called at every change, those of a text that is not complete yet too. The
-    decision ``given`` is sent as it is until a field is changed. ``has_wording``: a yes/no question
-    always has the fields for the statements of yes and no, not only once they hold something.
+    decision ``given`` is sent as it is until a field is changed. ``has_wording``: the guideline and,
+    of a yes/no question, the statements of yes and no always have fields, not only once they hold
+    something.
     """
 
     def __init__(
@@ -96,6 +99,15 @@ class DecisionForm(Boxed):
             sizing_mode="stretch_width",
         )
         self._statement, self._opposite = wording_fields(fields.statement, fields.opposite)
+        self._guideline = pmui.TextAreaInput(
+            label=_GUIDELINE,
+            value=fields.guideline,
+            rows=3,
+            max_rows=12,
+            auto_grow=True,
+            max_length=ANY_LENGTH,
+            sizing_mode="stretch_width",
+        )
         self._read_as = small_text("")
         self._wording = stack(self._read_as, self._statement, self._opposite)
         self._has_wording = has_wording
@@ -103,7 +115,7 @@ class DecisionForm(Boxed):
             "Remove", lambda _: on_remove(self), variant="text", color="danger", align="center"
         )
         self._on_change, self._on_typing = on_change, on_typing
-        self._given, self._filled = given, fields[:6]
+        self._given, self._filled = given, fields[:-1]
         self._other_outcomes = fields.other_outcomes
         self._is_binary = fields.kind == _BINARY
         self._label_fields()
@@ -115,6 +127,7 @@ class DecisionForm(Boxed):
             self._question,
             self._wording,
             self._outcomes,
+            *([self._guideline] if has_wording or fields.guideline else []),
             margin=(4, 10),
             styles=FRAME,
         )
@@ -126,6 +139,7 @@ class DecisionForm(Boxed):
         "_outcomes.value",
         "_statement.value",
         "_opposite.value",
+        "_guideline.value",
         watch=True,
     )
     def _changed(self) -> None:
@@ -152,7 +166,8 @@ class DecisionForm(Boxed):
 
     @property
     def _texts(self) -> tuple[Any, ...]:
-        return self._id, self._question, self._outcomes, self._statement, self._opposite
+        wording = self._statement, self._opposite
+        return self._id, self._question, self._outcomes, *wording, self._guideline
 
     def _stated(self) -> dict[str, str]:
         """Return the statements of yes and no, as far as they are written."""
@@ -202,10 +217,12 @@ class DecisionForm(Boxed):
 
     def decisions(self) -> list[dict[str, Any]]:
         """Return the decisions as they are sent; raise ``InvalidRequestError`` for a set without labels."""
+        guideline = self._guideline.value
+        rest = {"guideline": guideline} if guideline.strip() else {}
         if self._kind.value != _SEVERAL:
-            return [self._decision()]
-        pairs = self._pairs()
-        return multi_label(self._prefix, pairs, self._question.value.strip() or None)
+            return [self._decision() | rest]
+        made = multi_label(self._prefix, self._pairs(), self._question.value.strip() or None)
+        return [decision | rest for decision in made]
 
     @property
     def _prefix(self) -> str:

@@ -16,7 +16,7 @@ class Typed(Struct, frozen=True):
     """A person's entries: each decision as its fields in order, and the model if it was selected."""
 
     context: str
-    decisions: list[tuple[str, str, str, str, str, str, str]]
+    decisions: list[tuple[str, str, str, str, str, str, str, str]]
     keep: bool = False
     why: bool = False
     model: str = ""

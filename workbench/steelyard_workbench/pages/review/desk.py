@@ -38,6 +38,7 @@ from steelyard_workbench.pages.review.seal_dialog import SealDialog
 from steelyard_workbench.pages.review.steps import DraftSteps
 from steelyard_workbench.pages.review.suggesting import Suggesting
 from steelyard_workbench.pages.review.waiting import Conflict
+from steelyard_workbench.parts.guidelines import Guidelines
 from steelyard_workbench.parts.review.filter_bar import FilterBar
 from steelyard_workbench.parts.review.row_filter import RowFilter, read_query, write_query
 from steelyard_workbench.parts.review.sending import SEAL
@@ -144,6 +145,7 @@ class Desk(Boxed):
             on_seal=self.seal.ask if self.session.may_change else None,
             on_leave=on_leave,
         )
+        self._guidelines = Guidelines()
         self._middle = stack()
         self._in_middle: Viewable | Viewer | None = None
 
@@ -155,7 +157,7 @@ class Desk(Boxed):
             self.tabs,
             _after_row(self.bar),
             self._live,
-            side_by_side(self._middle, self.beside),
+            side_by_side(self._middle, pn.Column(self._guidelines, self.beside, width=360)),
             self.notes,
             self.seal,
             self.bulk.confirm,
@@ -406,6 +408,7 @@ class Desk(Boxed):
     def _show(self, active: int | None = None) -> None:
         row = self.rows.current
         self.beside.row_changed(row)
+        self._guidelines.show(() if row is None else row.decisions)
         if self.is_bulk:
             return
         if row is None:
