@@ -132,6 +132,7 @@ REFERENCES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
         lambda thing: {"json": {"dataset_id": thing, "models": [MODEL]}},
     ),
     "GET /v1/evaluations": ("ds_", lambda thing: {"params": {"dataset_id": thing}}),
+    "GET /v1/drafts/agreement": ("ds_", lambda thing: {"params": {"dataset_id": thing}}),
     "GET /v1/evaluations/frontier": ("ds_", lambda thing: {"params": {"dataset": thing}}),
     "POST /v1/labeling/jobs": (
         "src_",

@@ -7,9 +7,11 @@ import json
 import httpx
 import pytest
 
+import steelyard
 from steelyard.app.job_runtime import open_worker
 from support.datasets.dataset_rows import make_rows
 from support.models.evaluated import settings_of
+from support.review.labelled_apart import label_apart
 from support.servers.live_server import live_server
 
 MODELS = ("--model", "hashing", "--model", "second")
@@ -93,7 +95,7 @@ def test_the_word_start_may_be_given(ask, dataset_id):
     assert [one["model_label"] for one in json.loads(shown.stdout)] == ["hashing", "second"]
 
 
-def test_list_show_and_compare(ask, dataset_id, worker):
+def test_list_show_and_compare(ask, server, dataset_id, worker):
     followed = ask(dataset_id, *MODELS, "--follow", "--json")
     first, second = (one["id"] for one in json.loads(followed.stdout))
     listed = json.loads(ask("list", dataset_id, "--status", "succeeded", "--json").stdout)
@@ -101,6 +103,11 @@ def test_list_show_and_compare(ask, dataset_id, worker):
     assert first in ask("list", dataset_id).stdout
     shown = ask("show", first)
     assert "[" in shown.stdout
+    assert "People agree" not in shown.stdout
+    with steelyard.connect(server.url) as client:
+        label_apart(client, dataset_id, n_rows=10, n_agreed=8)
+    agreed = "People agree on 80 % [44, 97] of 10 rows that two labelled apart."
+    assert agreed in ask("show", first).stdout
     assert "ACCURACY" in shown.stdout
     detail = json.loads(ask("show", first, "--json").stdout)
     assert detail["overall"]["n"] == 40

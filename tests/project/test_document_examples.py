@@ -54,7 +54,7 @@ PRINTED = {
     "start/first-family.md": r"triage@1 \{'team': '\w+'",
     "analysts/datasets.md": r"300 240 60\n3\n2 \[5, 3\]\n5\n[1-9]\d*\n[1-9]\d*\n\[",
     "analysts/review.md": r"True 2\n",
-    "analysts/evaluations.md": r"EvaluationMetrics\(n=\d+(?s:.*)shape: (?s:.*)\n5\nshape: \(2, 4\)",
+    "analysts/evaluations.md": r"EvaluationMetrics\(n=\d+(?s:.*)shape: (?s:.*)\n5\n71% of 120, 62% to 79%\nshape: \(2, 4\)",
     "analysts/gate.md": r"True \[\] base\n",
     "analysts/calibration.md": r"0\.\d+\n\[\(0\.7, 2, 0\.5\), \(0\.8, 1, 1\.0\)\]\n",
     "applications/decide.md": r"My card (?s:.*)\n(refund|answer|abstain) \{.*\nTrue\nQuestion: Does .*\nGuideline: Money .*\nAnswer ",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,10 +17,13 @@ from sqlalchemy import func, select
 from steelyard import errors
 from steelyard.review import assigning
 from steelyard.review.duties import Answer, Duties, Duty, split_rows
+from steelyard.review.duties_wire import PeopleQuery
+from steelyard.review.people_agreement import PeopleAgreements
+from steelyard.review.reviews import Reviews
 from steelyard.review.store import erase_logs
 from steelyard.review.tables import draft_duties
 from support.datasets.dataset_rows import make_row_dict, make_rows
-from support.review.opened_drafts import N_ROWS, Opened, exclude, relabel
+from support.review.opened_drafts import CALLER, N_ROWS, Opened, exclude, relabel
 
 INDEX = {"type": "index", "at_least": 0}
 
@@ -221,7 +225,8 @@ def test_agreement_is_measured_decision_by_decision(opened):
     rows = make_rows(12)
     rows[0] = make_row_dict("Only one thing is asked.", targets={"route": "other"})
     rows[0]["decisions"] = rows[0]["decisions"][:1]
-    draft = opened.draft(opened.dataset(rows))
+    dataset = opened.dataset(rows)
+    draft = opened.draft(dataset)
     opened.assign(draft, "ann", "bob", overlap=1)
     for row in range(10):
         asked = ["route", "refund"][: 1 if row == 0 else 2]
@@ -248,6 +253,11 @@ def test_agreement_is_measured_decision_by_decision(opened):
     assert opened.agreement(draft, who="cy").answered == 0
     assert opened.agreement(draft, by="unknown").disputed == found.disputed
     assert opened.agreement(draft, by="expert").decisions == []
+    people = PeopleAgreements(opened.state, opened.datasets, opened.drafts, Reviews(opened.state))
+    query = PeopleQuery(dataset_id=dataset)
+    both = asyncio.run(people.find(CALLER, query))
+    assert (both.rows, both.agreement.value, both.agreement.n) == (10, 18 / 19, 19)
+    assert both.decisions == {"route": route.agreement, "refund": by_id["refund"].agreement}
 
 
 def test_undone_rows_are_handed_over(opened, apart):

@@ -357,6 +357,11 @@ def test_answers_of_an_import_are_in_a_draft(server):
             ("u1", {"team": "b"}),
         ]
         assert ours.drafts.agreement(recorded.draft_id).decisions[0].agreement.value == 0.5
+        sealed = ours.drafts.seal(recorded.draft_id, "dataset", "agreed").sealed
+        for id_, version in ((dataset.id, 1), (dataset.id, None), (sealed.dataset_id, 1)):
+            people = ours.drafts.people_agreement(id_, version)
+            assert (people.rows, people.decisions) == (2, {"team": people.agreement})
+            assert (people.agreement.value, people.agreement.n) == (0.5, 2)
         # What cannot be recorded says that the rows are there.
         ours.datasets.archive(dataset.id)
         with pytest.raises(SteelyardError) as refusal:

@@ -131,7 +131,8 @@ def start(
         is_lone = follow and len(evaluations) == 1 and evaluations[0].status == "succeeded"
         if is_lone and not server.as_json:
             click.echo()
-            _show_detail(client.evaluations.detail(evaluations[0].id))
+            detail = client.evaluations.detail(evaluations[0].id)
+            _show_detail(detail, _people_of(client, evaluations[0]))
     if follow and any(evaluation.status != "succeeded" for evaluation in evaluations):
         raise click.exceptions.Exit(FAILED)
     if rows is not None:
@@ -172,6 +173,7 @@ def show(*, evaluation: str, by: str | None, server: Server) -> None:
             server.show(answer, _show_evaluation)
             return
         detail = client.evaluations.detail(evaluation)
+        people = None if server.as_json else _people_of(client, answer)
     if not server.as_json:
         _show_evaluation(answer)
         click.echo()
@@ -181,7 +183,7 @@ def show(*, evaluation: str, by: str | None, server: Server) -> None:
             lambda slice_: _show_measures([(f"labelled by {by}", slice_.metrics)]),
         )
         return
-    server.show(detail, _show_detail)
+    server.show(detail, lambda detail: _show_detail(detail, people))
 
 
 @command.asks("cancel", "evaluation")
@@ -250,7 +252,19 @@ def _show_measures(lines: Sequence[tuple[str, Measures]]) -> None:
     )
 
 
-def _show_detail(detail: EvaluationDetail) -> None:
+def _people_of(client: Client, evaluation: Evaluation) -> str | None:
+    """Return in words how far people agree on the rows of an evaluation's version."""
+    from steelyard.client.display_evaluations import people_note
+    from steelyard.errors import DatasetDeletedError, NotFoundError
+
+    try:
+        people = client.drafts.people_agreement(evaluation.dataset_id, evaluation.dataset_version)
+    except (NotFoundError, DatasetDeletedError):  # or a server before 0.4
+        return None
+    return people_note(people)
+
+
+def _show_detail(detail: EvaluationDetail, people: str | None) -> None:
     from msgspec import UNSET
 
     from steelyard.client.display_evaluations import labels_note, show_measure
@@ -263,6 +277,8 @@ def _show_detail(detail: EvaluationDetail) -> None:
             for slice_ in table.slices[:_SHOWN_SLICES]
         ]
     _show_measures(lines)
+    if people is not None and detail.overall.accuracy is not UNSET:
+        click.echo(people)
     if (note := labels_note(detail)) is not None:
         click.echo(printable(note))
     if detail.sample is not None:

@@ -24,6 +24,7 @@ from steelyard.evaluations.wire import (
     Measures,
     PairedMeasures,
 )
+from steelyard.review.duties_wire import PeopleAgreement
 from steelyard.wire.measures import Measure, interval_text
 from steelyard.wire.origins import INFERRED
 from steelyard.wire.shown import to_frame, to_html
@@ -287,6 +288,24 @@ def labels_note(detail: EvaluationDetail) -> str | None:
         return None
     listed = ", ".join(f"{n:,} by {name}" for name, n in counts.items())
     return f"Nobody observed some of these labels: {listed}. Cut the figures by metadata.by."
+
+
+def people_note(people: PeopleAgreement) -> str | None:
+    """Return in words how far people agree on the rows behind figures; ``None`` where that is not known.
+
+    >>> agreed = Measure(value=0.71, low=0.62, high=0.79, n=120)
+    >>> people_note(
+    ...     PeopleAgreement(dataset_id="", version=1, rows=120, agreement=agreed, decisions={})
+    ... )
+    'People agree on 71 % [62, 79] of 120 rows that two labelled apart.'
+    """
+    agreement = people.agreement
+    if agreement is None or agreement.low is None or agreement.high is None:
+        return None
+    ends = interval_text(100 * agreement.low, 100 * agreement.high, form=".0f")
+    answers = "" if agreement.n == people.rows else f"{agreement.n:,} answers to "
+    share = f"People agree on {100 * agreement.value:.0f} % [{ends}]"
+    return f"{share} of {answers}{people.rows:,} rows that two labelled apart."
 
 
 def measure_of(measures: Measures, name: str) -> Measure | None:

@@ -17,6 +17,7 @@ from steelyard.review.duties_wire import (
     DraftAgreement,
     ImportedAnswers,
     MovedAssignment,
+    PeopleAgreement,
 )
 from steelyard.review.outcomes_wire import DraftOutcomes, OutcomeChange
 from steelyard.review.wire import (
@@ -323,6 +324,14 @@ def agreement(
 
     Krippendorff's alpha and the share of rows on which both agree, each with an interval; of rows
     whose labels in the version came from ``by`` alone, or that the reviewer ``who`` answered.
+    """
+
+
+@route("GET /v1/drafts/agreement", PeopleAgreement)
+def people_agreement(dataset_id: str, version: int | None = None) -> Call[PeopleAgreement]:
+    """Return how far people agree on a version, the latest when left out: ``GET /v1/drafts/agreement``.
+
+    By the rows that two or more labelled apart, in drafts of it and of the versions before it.
     """
 
 

@@ -157,6 +157,7 @@ class DraftResource(Resource[Mode]):
     answer = method(draft_calls.answer)
     import_answers = method(draft_calls.import_answers)
     agreement = method(draft_calls.agreement)
+    people_agreement = method(draft_calls.people_agreement)
     seal = method(draft_calls.seal)
 
 

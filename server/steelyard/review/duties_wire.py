@@ -9,6 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from steelyard.datasets.wire import Version
 from steelyard.review.wire import BlindStatus, RowNow
 from steelyard.wire.measures import Measure
 from steelyard.wire.origins import LabelledBy
@@ -105,6 +106,35 @@ class AgreementQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         Annotated[str, Meta(min_length=1, max_length=128)] | None,
         Meta(description="Those that this reviewer answered."),
     ] = None
+
+
+class PeopleQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Of which version of a dataset the agreement is."""
+
+    dataset_id: Annotated[str, Meta(min_length=1, max_length=64)]
+    version: Annotated[
+        Version | None,
+        Meta(description="Drafts of it and of earlier versions count; the latest by default."),
+    ] = None
+
+
+class PeopleAgreement(Struct, frozen=True, kw_only=True):
+    """How far people agree on the rows of a version that two or more labelled apart."""
+
+    dataset_id: str
+    version: int
+    rows: Annotated[
+        int,
+        Meta(description="Rows that all of theirs answered; those that one excludes count not."),
+    ]
+    agreement: Annotated[
+        Measure | None,
+        Meta(description="Share of all answers to those rows in which everybody says the same."),
+    ]
+    decisions: Annotated[
+        dict[str, Measure],
+        Meta(description=f"The same by decision, of the {MAX_AGREED} most asked."),
+    ]
 
 
 class AgreedDecision(Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from steelyard.review.answering import BlindAnswers
 from steelyard.review.assigning import DraftAssignments
 from steelyard.review.importing import AnswerImports
 from steelyard.review.outcome_service import DraftOutcomeService
+from steelyard.review.people_agreement import PeopleAgreements
 from steelyard.review.reviews import Reviews
 from steelyard.review.routes import ROUTES
 from steelyard.review.rows import DraftRows
@@ -40,6 +41,7 @@ def _open(
         DraftSeals(drafts, datasets, store, writes, reviews, bounds=bounds),
         DraftAssignments(house.state, drafts, rows, writes, reviews),
         BlindAnswers(drafts, store, writes, reviews),
+        PeopleAgreements(house.state, datasets, drafts, reviews),
         AnswerImports(drafts, writes, reviews),
         DraftOutcomeService(drafts, store, writes, reviews),
     )

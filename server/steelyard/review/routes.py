@@ -18,6 +18,7 @@ from steelyard.review.assigning import DraftAssignments
 from steelyard.review.duties_wire import AgreementQuery
 from steelyard.review.importing import AnswerImports
 from steelyard.review.outcome_service import DraftOutcomeService
+from steelyard.review.people_agreement import PeopleAgreements
 from steelyard.review.rows import DraftRows
 from steelyard.review.seal import DraftSeals
 from steelyard.review.service import DraftService
@@ -52,6 +53,12 @@ ROUTES = (
         errors=(*_KEYED, errors.DatasetArchivedError),
     ),
     _reviewed("GET /v1/drafts", DraftService.page, "Page the account's drafts, the newest first."),
+    _route(
+        "GET /v1/drafts/agreement",
+        PeopleAgreements.find,
+        "Return how far people agree on a version, by the rows that two or more labelled apart.",
+        errors=_READ_ERRORS,
+    ),
     _reviewed(
         "GET /v1/drafts/{draft}",
         DraftService.get,

@@ -50,6 +50,13 @@ def page_drafts(connection: sa.Connection, account_id: str, query: DraftsQuery) 
     )
 
 
+def answered_drafts(connection: sa.Connection, account_id: str) -> list[sa.Row[Any]]:
+    """Return an account's drafts with rows that several labelled apart, the oldest first."""
+    answered = sa.select(draft_duties.c.draft_id).where(draft_duties.c.action == "answer")
+    query = sa.select(drafts).where(drafts.c.account_id == account_id, drafts.c.id.in_(answered))
+    return list(connection.execute(query.order_by(drafts.c.created_at, drafts.c.id)))
+
+
 def delete_draft(connection: sa.Connection, draft_id: str) -> None:
     """Delete a draft and its logs."""
     connection.execute(sa.delete(draft_duties).where(draft_duties.c.draft_id == draft_id))
