@@ -18,6 +18,7 @@ from steelyard.evaluations.wire import Evaluation, EvaluationError
 from support.browser.shown_parts import named, press, texts
 from support.datasets.dataset_rows import make_rows
 from support.models.evaluated import settings_of
+from support.review.labelled_apart import label_apart
 from support.servers.held_calls import HeldCall, Instead, until_done
 
 pytest.importorskip("panel", reason="needs the workbench extra")
@@ -489,6 +490,28 @@ class TestOpened:
         page = opened(server, evaluation=one.id)
         assert (page.parts[0].state, page.opened) == ("failed", None)
         assert "was deleted; its rows are gone" in texts(page.__panel__())
+
+    def test_how_far_people_agree_is_beside_how_right_it_is(self, server, scored):
+        page = opened(server, evaluation=scored["targets"])
+        assert "people agree" not in texts(page.__panel__()).lower()
+        label_apart(server.client, scored["dataset"], n_rows=10, n_agreed=8)
+        note = "People agree on 80 % [44, 97] of 10 rows that two labelled apart."
+        for view in ("reliability", "slices"):
+            page = opened(server, evaluation=scored["targets"], view=view)
+            text = texts(page.__panel__())
+            assert note in text
+            assert 'people agree on</div><div class="figure">80 %' in text
+            charts = [each.object for each in page.opened.figure.select(pn.pane.Bokeh)]
+            labels = [
+                str(item.label)
+                for each in charts
+                for legend in each.legend
+                for item in legend.items
+            ]
+            assert sum("people agree on 80 %" in label for label in labels) == 1
+        assert "people agree on 80 %" in page.opened._report()
+        other = opened(server, evaluation=scored["rewards"])
+        assert "people agree" not in texts(other.__panel__()).lower()
 
 
 class TestWhatIf:

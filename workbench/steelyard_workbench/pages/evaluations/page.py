@@ -154,7 +154,13 @@ class EvaluationsPage(OnePartPage):
         newest = islice(self.client.evaluations.list(evaluation.dataset_id), MOST_CHOICES)
         others = [other for other in succeeded(list(newest)) if other.id != evaluation.id]
         detail = self.client.evaluations.detail(evaluation.id)
-        return Scored(evaluation, detail, name, others)
+        try:
+            people = self.client.drafts.people_agreement(
+                evaluation.dataset_id, evaluation.dataset_version
+            )
+        except (NotFoundError, DatasetDeletedError):  # or a server before 0.4
+            people = None
+        return Scored(evaluation, detail, name, others, people)
 
     async def _show_opened(self, opened: Scored | Evaluation) -> Viewable:
         if isinstance(opened, Evaluation):

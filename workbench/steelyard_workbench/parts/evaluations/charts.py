@@ -23,7 +23,7 @@ from steelyard.evaluations.wire import (
 )
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.numbers import measure_text, named_text
+from steelyard_workbench.kit.components.numbers import measure_text, named_text, percent_text
 from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.kit.theme import BLUE, GREEN, GREY, ORANGE
 
@@ -33,6 +33,8 @@ Open = Callable[[int], None]
 FALLING = frozenset({"loss", "brier", "ece"})
 #: Title of how often contexts do not say.
 UNSTATED = "not said in the text"
+#: Title of how far people agree, who labelled the same rows apart.
+PEOPLE = "people agree on"
 #: What each measure is called, with its unit.
 TITLES = {
     "accuracy": "share right",
@@ -77,8 +79,13 @@ class ForestRow:
         return self.n >= FEWEST
 
 
-def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) -> Any:
-    """Draw accuracy against promise, a point for each of the bins that has decisions."""
+def reliability_chart(
+    rows: Sequence[ReliabilityRow], open_: Open | None = None, *, people: Measure | None = None
+) -> Any:
+    """Draw accuracy against promise, a point for each of the bins that has decisions.
+
+    ``people`` is how far people agree, a line across.
+    """
     filled = _filled_bins(rows)
     source = ColumnDataSource(
         {
@@ -99,6 +106,9 @@ def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None)
         [0, 1], [0, 1], color=GREY, line_dash="dashed", legend_label="as right as it is sure"
     )
     figures.intervals(chart, source, base="x", low="low", high="high")
+    if people is not None:
+        label = f"{PEOPLE} {percent_text(people.value)}"
+        chart.line([0, 1], [people.value] * 2, color=GREEN, width=2, legend_label=label)
     points = chart.scatter(
         "x", "value", source=source, size=11, color=BLUE, legend_label="bin of decisions"
     )
@@ -285,9 +295,13 @@ def forest_chart(
     title: str,
     x: str,
     reference: float | None = None,
+    people: Measure | None = None,
     open_: Open | None = None,
 ) -> Any:
-    """Draw values with intervals, the first at the top, and their numbers of decisions."""
+    """Draw values with intervals, the first at the top, and their numbers of decisions.
+
+    ``people`` is how far people agree, a line down.
+    """
     places = list(range(len(rows) - 1, -1, -1))
     measures = [Measure(value=row.value, low=row.low, high=row.high, n=row.n) for row in rows]
     source = ColumnDataSource(
@@ -298,14 +312,19 @@ def forest_chart(
             "color": [GREY if row.is_small else BLUE for row in rows],
         }
     )
+    ceiling = [] if people is None else [people.value]
     chart = figures.plot(
         title,
         x,
         "",
-        height=90 + 26 * max(1, len(rows)),
-        x_range=_span([*source.data["low"], *source.data["high"]], reference),
+        height=90 + 26 * max(1, len(rows)) + 40 * len(ceiling),
+        x_range=_span([*source.data["low"], *source.data["high"], *ceiling], reference),
         y_range=(-0.7, len(rows) - 0.3),
     )
+    for value in ceiling:
+        label = f"{PEOPLE} {percent_text(value)}"
+        chart.line([value] * 2, [-0.7, len(rows) - 0.3], color=GREEN, width=2, legend_label=label)
+        figures.legend_below(chart)
     if reference is not None:
         chart.add_layout(
             Span(location=reference, dimension="height", line_color=GREY, line_dash="dashed")
@@ -419,8 +438,9 @@ def _span(ends: Sequence[float], reference: float | None) -> tuple[float, float]
     return low - room, high + room
 
 
-def headline_of(detail: EvaluationDetail) -> list[tuple[str, str]]:
+def headline_of(detail: EvaluationDetail, people: Measure | None = None) -> list[tuple[str, str]]:
     """Return the leading figures of an evaluation with their titles, as they read."""
     measures = [(name, TITLES[name], measure_of(detail.overall, name)) for name in MEASURES]
+    measures.insert(1, ("accuracy", PEOPLE, people))
     measures.append(("accuracy", UNSTATED, detail.unstated_rate))
     return [(title, named_text(name, measure)) for name, title, measure in measures if measure]

@@ -11,9 +11,9 @@ import param
 from panel.viewable import Viewable
 
 from steelyard.client import Client
-from steelyard.client.display_evaluations import MEASURES, measure_of
+from steelyard.client.display_evaluations import MEASURES, measure_of, people_note
 from steelyard.client.plots import MOST_OUTCOMES
-from steelyard.evaluations.wire import ConfusionMatrix, EvaluationDetail
+from steelyard.evaluations.wire import ConfusionMatrix
 from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components import figures
@@ -105,7 +105,7 @@ class OpenedEvaluation(Boxed):
         self._slice_measure = ""
         self.figure = stack()
         self._box = stack(
-            show_headline(scored.detail),
+            show_headline(scored),
             pmui.FlexBox(*verbs, *self._downloads(), align_items="center"),
             self.section,
             self.figure,
@@ -166,7 +166,7 @@ class OpenedEvaluation(Boxed):
         ]
         return [
             heading("How sure and right"),
-            figures.show(reliability_chart(rows, open_)),
+            figures.show(reliability_chart(rows, open_, people=self.scored.ceiling)),
             figures.show(bin_counts_chart(rows, open_)),
             small_text("Click a bin for its rows. Below the line the model promises too much."),
             show_data(
@@ -308,6 +308,7 @@ class OpenedEvaluation(Boxed):
                 title=f"{TITLES[measure]} by slice, the worst that may be first",
                 x=TITLES[measure],
                 reference=None if overall is None else overall.value,
+                people=self.scored.ceiling if measure == "accuracy" else None,
                 open_=lambda i: self.choose(_slice_filter(drawn[i].by, drawn[i].of)),
             )
             properties = len({row.by for row in rows})
@@ -355,13 +356,15 @@ class OpenedEvaluation(Boxed):
         return report_html(self.scored, worst)
 
 
-def show_headline(detail: EvaluationDetail) -> Viewable:
+def show_headline(scored: Scored) -> Viewable:
     """Show the leading figures, each with its interval and n."""
-    overall, figures_shown = detail.overall, []
-    for title, text in headline_of(detail):
+    overall, figures_shown = scored.detail.overall, []
+    for title, text in headline_of(scored.detail, scored.ceiling):
         value, _, rest = text.partition(" (")
         figures_shown.append((title, value, rest.removesuffix(")")))
     text = f"{overall.n:,} answers to {overall.contexts:,} texts, with 95 % intervals."
+    if scored.people is not None and scored.ceiling is not None:
+        text += f" {people_note(scored.people)}"
     return stack(cards(figures_shown), small_text(text))
 
 

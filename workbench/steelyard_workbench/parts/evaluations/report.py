@@ -21,6 +21,7 @@ from jinja2 import Environment, PackageLoader
 from steelyard.client.display_evaluations import measure_of
 from steelyard.evaluations.wire import ConfusionMatrix, EvaluationDetail, EvaluationRecordPage
 from steelyard.version import __version__
+from steelyard.wire.measures import Measure
 from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.parts.evaluations.charts import (
     MOST_SLICES,
@@ -62,7 +63,7 @@ class _Section:
 
 def report_html(scored: Scored, worst: EvaluationRecordPage) -> str:
     """Return an evaluation as one HTML page of about 1.3 MB that opens offline."""
-    sections = _sections(scored.detail)
+    sections = _sections(scored.detail, scored.ceiling)
     charts = {name: chart for section in sections for name, chart in section.charts.items()}
     items = [_item(name, chart) for name, chart in charts.items()]
     templates = Environment(
@@ -85,7 +86,7 @@ def report_html(scored: Scored, worst: EvaluationRecordPage) -> str:
             "Model SHA-256": evaluation.model_sha256,
             "Evaluation rows SHA-256": evaluation.evaluation_sha256,
         },
-        headline=headline_of(scored.detail),
+        headline=headline_of(scored.detail, scored.ceiling),
         sections=sections,
         items=items,
         # Not render(): Panel adds files to it that are elsewhere.
@@ -127,7 +128,7 @@ def _item(name: str, chart: Any) -> dict[str, Any]:
     return item
 
 
-def _sections(detail: EvaluationDetail) -> list[_Section]:
+def _sections(detail: EvaluationDetail, people: Measure | None) -> list[_Section]:
     sections = []
     rows = detail.reliability
     if isinstance(rows, list):
@@ -144,7 +145,10 @@ def _sections(detail: EvaluationDetail) -> list[_Section]:
         sections.append(
             _Section(
                 "How sure and right",
-                {"reliability": reliability_chart(rows), "bins": bin_counts_chart(rows)},
+                {
+                    "reliability": reliability_chart(rows, people=people),
+                    "bins": bin_counts_chart(rows),
+                },
                 _Table(("promised", "n", "mean", "accuracy"), bins),
             )
         )
@@ -174,11 +178,11 @@ def _sections(detail: EvaluationDetail) -> list[_Section]:
             )
         )
     sections.append(_Section("Abstaining", {"coverage": coverage_chart(detail.coverage_curve)}))
-    sections += _slices(detail)
+    sections += _slices(detail, people)
     return sections
 
 
-def _slices(detail: EvaluationDetail) -> list[_Section]:
+def _slices(detail: EvaluationDetail, people: Measure | None) -> list[_Section]:
     measure = next(
         (
             name
@@ -196,6 +200,7 @@ def _slices(detail: EvaluationDetail) -> list[_Section]:
         title=f"{TITLES[measure]} by slice",
         x=TITLES[measure],
         reference=None if overall is None else overall.value,
+        people=people if measure == "accuracy" else None,
     )
     values = [(row.name, slice_text(row)) for row in rows]
     note = (
