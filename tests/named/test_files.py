@@ -165,6 +165,7 @@ def test_a_file_equals_the_version_with_empty_descriptions(server):
         "question": "Who?",
         "outcomes": {"billing": None, "other": "the rest"},
         "policy": {"abstain_below": 0.5},
+        "guideline": '# Whose?\n\n- a "voucher" is \\*billing*\n',
     }
     level = {"id": "urgency", "kind": "ordinal", "question": "How urgent?", "rubric": ["low", None]}
     with steelyard.connect(server.url) as client:
