@@ -15,6 +15,8 @@ from onnx import numpy_helper
 
 _STORED, _SCALE, _ZERO = "_quantized", "_scale", "_zero_point"
 _PREFIX = "bert."
+#: How the node of a layer's product is named; a layer of one row becomes a Gemm first.
+_PRODUCTS = ("MatMul_quant", "Gemm_MatMul_quant")
 
 
 def read_quantized(graph: Path) -> dict[str, NDArray[np.float32]]:
@@ -40,8 +42,8 @@ def read_quantized(graph: Path) -> dict[str, NDArray[np.float32]]:
     n_products = 0
     for node in model.graph.node:
         base = node.input[1].removesuffix(_STORED) if node.op_type == "MatMulInteger" else ""
-        layer = node.name.removesuffix("/MatMul_quant").strip("/").replace("/", ".")
-        if f"{base}{_STORED}" in stored and node.name.endswith("/MatMul_quant"):
+        layer, _, product = node.name.strip("/").replace("/", ".").rpartition(".")
+        if f"{base}{_STORED}" in stored and product in _PRODUCTS:
             # A graph multiplies from the right, a layer of PyTorch from the left.
             weight = np.ascontiguousarray(_real(stored, base).T)
             parameters[f"{layer.removeprefix(_PREFIX)}.weight"] = weight

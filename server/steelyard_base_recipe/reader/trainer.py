@@ -47,6 +47,10 @@ class ReaderRecipe:
     negation_share: float = 0.2
     #: Share of the rows and twins that get sentences of other texts around their own.
     surrounded_share: float = 0.12
+    #: Layers in which line and text do not see each other.
+    apart: int = 0
+    #: Weight of the labels and twins beside a teacher's logits and layers.
+    label_weight: float = 0.5
     learning_rate: float = 8e-5
     warmup_steps: int = 40
     #: Share of the tokens, at the end, over which the rate falls linearly to zero.
@@ -76,8 +80,11 @@ class ReaderTrainer:
         recipe: ReaderRecipe,
         folder: Path,
         report: Callable[[dict[str, Any]], None],
+        teacher: Reader | None = None,
     ) -> None:
         self.reader, self.tokenizer, self.recipe = reader, tokenizer, recipe
+        self.teacher = teacher
+        self.reader.apart = recipe.apart
         self.written = written
         self.folder, self.report = folder, report
         self.step = self.tokens = 0
@@ -150,18 +157,19 @@ class ReaderTrainer:
             pool = self._pools[int(np.searchsorted(ends, self._rng.random(), side="right"))]
             rows = [self._turned(row) for row in next(pool)]
             around = [self._around() for _ in rows]
-            loss = label_loss(self._logits(rows, around), rows).mean()
-            (loss / _BATCHES_A_STEP).backward()
+            logits, gap = self._logits(rows, around)
+            loss = label_loss(logits, rows).mean()
+            ((self._label_weight * loss + gap) / _BATCHES_A_STEP).backward()
             totals[0] += float(loss.detach()) / _BATCHES_A_STEP
         twins = [self._turned_twin(twin) for twin in next(self._twins)]
         around = [self._around() for _ in twins]
-        logits = self._logits(
+        logits, gap = self._logits(
             [twin.true for twin in twins] + [twin.false for twin in twins], around * 2
         )
         evidence = logits[:, TRUE] - logits[:, FALSE]
         n = len(twins)
         loss = functional.softplus(evidence[n:] - evidence[:n]).mean()
-        (self.recipe.twin_weight * loss).backward()
+        (self._label_weight * self.recipe.twin_weight * loss + gap).backward()
         totals[1] = float(loss.detach())
         torch.nn.utils.clip_grad_norm_(self.reader.parameters(), self.recipe.clip)
         self.optimizer.step()
@@ -169,13 +177,22 @@ class ReaderTrainer:
         self.step += 1
         return totals[0], totals[1]
 
-    def _logits(self, rows: Sequence[ReaderRow], around: Sequence[tuple[str, str]]) -> Tensor:
+    @property
+    def _label_weight(self) -> float:
+        return 1.0 if self.teacher is None else self.recipe.label_weight
+
+    def _logits(
+        self, rows: Sequence[ReaderRow], around: Sequence[tuple[str, str]]
+    ) -> tuple[Tensor, Tensor]:
+        """Return logits (rows, 3), and how far the reader is from its teacher; 0 without one."""
         pairs = [
             (self.tokenizer.encode(row.line), self.tokenizer.encode(f"{before}{row.text}{after}"))
             for row, (before, after) in zip(rows, around, strict=True)
         ]
         self.tokens += sum(3 + len(line) + len(text) for line, text in pairs)
-        return logits_of(self.reader, pairs).float()
+        if self.teacher is None:
+            return logits_of(self.reader, pairs).float(), torch.zeros(())
+        return taught_logits(self.reader, self.teacher, pairs)
 
     def _turned(self, row: ReaderRow) -> ReaderRow:
         """Return a row as it is typed, as a statement, or negated."""
@@ -262,6 +279,40 @@ def logits_of(reader: Reader, pairs: Sequence[tuple[Sequence[int], Sequence[int]
         logits = torch.cat([reader(*to_batch([pairs[i] for i in part])) for part in parts])
     order = torch.tensor([i for part in parts for i in part])
     return logits[torch.argsort(order)]
+
+
+def taught_logits(
+    reader: Reader, teacher: Reader, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
+) -> tuple[Tensor, Tensor]:
+    """Return a reader's logits (rows, 3) of pairs, and its distance to a teacher.
+
+    That is the divergence of the teacher's probabilities, and the mean over the joint layers of how
+    far their states are from the teacher's, in shares of those states' mean square.
+    """
+    parts = of_like_length([3 + len(line) + len(text) for line, text in pairs])
+    logits, gap = [], torch.zeros(())
+    for part in parts:
+        batch = to_batch([pairs[i] for i in part])
+        seen = batch[2][..., None]
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            with torch.no_grad():
+                right, wanted = teacher.read(*batch)
+            answer, states = reader.read(*batch)
+        logits.append(answer.float())
+        share = len(part) / len(pairs)
+        gap = gap + share * functional.kl_div(
+            functional.log_softmax(logits[-1], -1),
+            functional.log_softmax(right.float(), -1),
+            log_target=True,
+            reduction="batchmean",
+        )
+        joint = list(zip(states, wanted, strict=True))[reader.apart :]
+        for state, aim in joint:
+            mask = seen[:, : state.shape[1]]
+            away = ((state - aim).float().square() * mask).sum()
+            gap = gap + share / len(joint) * away / (aim.float().square() * mask).sum()
+    order = torch.tensor([i for part in parts for i in part])
+    return torch.cat(logits)[torch.argsort(order)], gap
 
 
 def of_like_length(sizes: Sequence[int]) -> list[list[int]]:
