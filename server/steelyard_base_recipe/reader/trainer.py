@@ -296,7 +296,7 @@ def taught_logits(
         seen = batch[2][..., None]
         with torch.autocast("cpu", dtype=torch.bfloat16):
             with torch.no_grad():
-                right, wanted = teacher.read(*batch)
+                right, aims = teacher.read(*batch)
             answer, states = reader.read(*batch)
         logits.append(answer.float())
         share = len(part) / len(pairs)
@@ -306,7 +306,7 @@ def taught_logits(
             log_target=True,
             reduction="batchmean",
         )
-        joint = list(zip(states, wanted, strict=True))[reader.apart :]
+        joint = list(zip(states, aims, strict=True))[reader.apart :]
         for state, aim in joint:
             mask = seen[:, : state.shape[1]]
             away = ((state - aim).float().square() * mask).sum()
