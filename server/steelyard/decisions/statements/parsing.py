@@ -101,7 +101,8 @@ STARTS = {
 
 _SUBJECT = "subject"
 #: Participles by what is before them: a noun, "being", a preposition.
-_BEHIND = {"NE": "e", "QE": "e", "UE": "e", "IE": "p", "PI": "j", "HI": "j", "FI": "j", "TV": "v"}
+_BEHIND = {f"{noun}E": "e" for noun in "NQU"} | {f"{leading}I": "j" for leading in "PHF"}
+_BEHIND |= {"IE": "p", "TV": "v"}
 #: "The able to walk", "what the user wants done possible".
 _UNLIKELY_IN_SUBJECT = frozenset(("MP", "MH", "MT", "EM"))
 #: A clause has not begun, lacks its verb, or has it; of a filled one the noun before it may be the object.
