@@ -290,7 +290,7 @@ def test_unusable_rows_are_reported_with_their_lines():
     data = (
         b"text,urgent,stars\n"
         b"one,yes,1\n"
-        b"\xe2\x80\x8b,no,2\n"  # a context that nobody sees
+        b"\xe2\x80\x8b,no,2\n"  # a context of unseen characters alone
         b"three,No,3\n"
         b"four,no,1,extra\n"  # too many cells
         b"five,,\n"  # no label

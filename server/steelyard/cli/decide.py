@@ -123,7 +123,7 @@ def _for_route(payload: bytes | dict[str, Any], route: str) -> dict[str, Any] | 
     if isinstance(payload, bytes):
         try:
             request = json.loads(payload)
-        except ValueError:  # said by whoever reads it next
+        except ValueError:  # the answer to it says so
             return None
     if not isinstance(request, dict) or request.get("model", route) != route:
         return None

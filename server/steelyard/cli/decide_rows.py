@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from steelyard.batch.scoring import ScoringSummary
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-#: Said where nobody chose the base model for a yes/no.
+#: Note on a yes/no where no model is named.
 _YES_NO = (
     "The base model alone answers here, and it is little better than a coin at a plain yes/no. A server "
     "(steelyard up) has its reader answer: --url http://127.0.0.1:8420 --model auto."
