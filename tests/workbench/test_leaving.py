@@ -75,6 +75,18 @@ def test_nothing_stays_selected_of_a_page_that_was_left():
     assert page.session.selected == []
 
 
+def test_a_page_is_shown_again_without_the_parts_of_the_visit_before():
+    app = App(make_client())
+    app.session.page = "families"
+    before = app.page.__panel__()[0]
+    app.session.page = "jobs"
+    parts = []
+    app.place.param.watch(lambda _: parts.append(app.page.__panel__()[0]), "objects")
+    app.session.page = "families"
+    assert parts
+    assert before not in parts
+
+
 @pytest.mark.parametrize(
     ("slug", "chosen"),
     [

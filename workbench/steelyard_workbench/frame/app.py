@@ -557,9 +557,10 @@ class App:
             if slug not in self._pages:
                 self._pages[slug] = make_page(slug, self.session)
             self.page = self._pages[slug]
+            # Before it is shown: a press on a part of the visit before would come to nothing.
+            self.page.open()
             self.place[:] = [self.page]
             self._heading.describe(self.page.summary)
-            self.page.open()
         except Exception as error:  # noqa: BLE001  a blank page says nothing
             self.page = None
             self._pages.pop(slug, None)
