@@ -17,6 +17,7 @@ from steelyard.errors import (
     RoleForbiddenError,
 )
 from steelyard.http.routing import Access
+from steelyard.people.store import join
 from steelyard.storage import open_state
 from support.accounts.console import begin_session, cookie_of
 from support.api.error_shape import assert_canonical_error
@@ -141,6 +142,41 @@ def test_rows_are_assigned_to_members_and_answered_in_their_names(signed_in):
     assert rita.drafts.rows(draft.id, "assigned", reviewer="-").total == 3
     olga.drafts.move_assigned(draft.id, "rita@example.org", "olga@example.org")
     assert olga.drafts.rows(draft.id, "assigned", reviewer="-").total == 3
+
+
+def test_rows_of_an_invited_reviewer_are_theirs_once_they_sign_in(state, signed_in):
+    olga, rolf = signed_in("olga@example.org"), signed_in("rolf@example.org", "reviewer")
+    dataset = olga.datasets.create("tickets", make_rows(9))
+    draft = olga.drafts.create(dataset.id)
+    with pytest.raises(InvalidRequestError, match="no member of the account who may review"):
+        olga.drafts.assign(draft.id, ["ivy@example.org"])
+    ivy, gus = (olga.members.invite(f"{name}@example.org", "reviewer") for name in ("ivy", "gus"))
+    names = ["Ivy@example.org", gus.email, "rolf@example.org"]
+    assert olga.drafts.assign(draft.id, names, overlap=1).rows == 9
+    shown = olga.drafts.assignments(draft.id)
+    assert shown.invited == [gus.email, ivy.email]
+    assert set(shown.invited) < set(shown.candidates)
+    assert rolf.drafts.assignments(draft.id).invited == []
+
+    said = {"route": "other", "refund": "yes"}
+    for row in rolf.drafts.rows(draft.id, "assigned", reviewer="-").data:
+        rolf.drafts.answer(draft.id, row.row, said)
+
+    def rows_by_reviewer():
+        return {one.reviewer: one.rows for one in olga.drafts.assignments(draft.id).data}
+
+    assert rows_by_reviewer() == {ivy.email: 6, gus.email: 6, "rolf@example.org": 6}
+    olga.members.remove(gus.id)
+    # Three that Rolf answered wait to be handed over, with his answers.
+    assert rows_by_reviewer() == {ivy.email: 6, gus.email: 3, "rolf@example.org": 6}
+    assert olga.drafts.assignments(draft.id).invited == [ivy.email]
+    with pytest.raises(InvalidRequestError, match="no member of the account who may review"):
+        olga.drafts.move_assigned(draft.id, "rolf@example.org", gus.email)
+    assert olga.drafts.move_assigned(draft.id, gus.email, ivy.email).moved == 3
+    state.write_now(lambda connection: join(connection, ivy.email, time.time()))
+    ivy = signed_in(ivy.email)
+    assert ivy.drafts.rows(draft.id, "assigned", reviewer="-").total == 9
+    assert olga.drafts.assignments(draft.id).invited == []
 
 
 def test_operators_alone_see_the_whole_server(server, signed_in):

@@ -198,10 +198,15 @@ def test_reviewers_are_shown_with_their_agreement_and_rows_are_assigned() -> Non
 @pytest.mark.parametrize("candidates", [None, ["ann@example.org", "bob@example.org"]])
 def test_a_role_that_may_not_assign_sees_who_may(candidates: list[str] | None) -> None:
     desk, client = make_desk(is_signed_in=True)
-    known = Assignments(data=[], unassigned=4, candidates=candidates)
+    progress = [ReviewerProgress(reviewer="bob@example.org", rows=2, done=0, blind=0)]
+    known = Assignments(
+        data=progress, unassigned=4, candidates=candidates, invited=(candidates or [])[1:]
+    )
     none = SimpleNamespace(blind=0)
     vars(client.drafts).update(assignments=lambda _: known, agreement=lambda _, by: none)
     desk.beside.choice.value = "Reviewers"
     may = candidates is not None
     assert ("An owner or a developer" in texts(desk)) is not may
-    assert desk.reviewers.members.options == (candidates or [])
+    names = {"ann@example.org": "ann@example.org", "bob@example.org (invited)": "bob@example.org"}
+    assert desk.reviewers.members.options == (names if may else [])
+    assert ("bob@example.org (invited)</td>" in texts(desk)) is may

@@ -51,6 +51,7 @@ COMMANDS = {
     "mcp": "Offer a server's API to agents, as tools of the Model Context Protocol.",
     "model": "Show the model that ships, and connect others.",
     "move-home": "Copy a home to a database and an object store, or back.",
+    "review": "Begin reviews, assign their rows, and show how far people are.",
     "restore": "Put a copy in the place of a home.",
     "route": "Fit, list and remove routes: models asked in turn, cheap ones first.",
     "serve": "Answer decisions over HTTP.",

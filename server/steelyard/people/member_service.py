@@ -33,10 +33,16 @@ class Members:
     """Knows who has a part in which account."""
 
     def __init__(
-        self, state: State, mail: MailRoom, *, now: Callable[[], float] | None = None
+        self,
+        state: State,
+        mail: MailRoom,
+        *,
+        now: Callable[[], float] | None = None,
+        release: Callable[[Connection, str, str], None] = lambda *_: None,
     ) -> None:
         self._state = state
         self._mail = mail
+        self._release = release
         self._now = now or limits.ForwardClock()
         self._writes = KeyedWrites(state, now=self._now)
 
@@ -87,7 +93,7 @@ class Members:
         return await self._state.write(work)
 
     async def remove(self, write: Write, member_id: str) -> RemovedMember:
-        """End a person's part in the account."""
+        """End a person's part in the account, or withdraw an invitation; their unfinished rows are free."""
         caller = write.caller
 
         def work(connection: Connection) -> RemovedMember:
@@ -95,6 +101,7 @@ class Members:
             _keep_an_owner(connection, row)
             members.MEMBERS.delete(connection, row.id)
             rows.must_rotate(connection, row.email)
+            self._release(connection, row.account_id, row.email)
             note(connection, caller, "member.removed", at=self._now(), subject=row.email)
             return RemovedMember(id=row.id)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select
+from sqlalchemy import Connection, Row, func, insert, or_, select
 
+from steelyard.http.routing import REVIEWERS
 from steelyard.ids import new_id
 from steelyard.people.tables import memberships
 from steelyard.storage.rows import Rows
@@ -52,19 +53,29 @@ def all_members(connection: Connection, account_id: str) -> Sequence[Row[Any]]:
     ).all()
 
 
-def members_of(connection: Connection, account_id: str, roles: Sequence[str]) -> Sequence[str]:
-    """Return the addresses of an account's members of some roles who have joined."""
+def reviewers_of(
+    connection: Connection, account_id: str, *, now: Callable[[], float]
+) -> dict[str, bool]:
+    """Return the addresses of an account's members who may review, and whether each is only invited."""
     table = memberships.c
-    return connection.scalars(
-        select(table.email).where(
-            table.account_id == account_id, table.role.in_(roles), table.joined_at.is_not(None)
+    members = connection.execute(
+        select(table.email, table.joined_at).where(
+            table.account_id == account_id,
+            table.role.in_(REVIEWERS),
+            or_(table.joined_at.is_not(None), table.expires_at > now()),
         )
-    ).all()
+    )
+    return {member.email: member.joined_at is None for member in members}
 
 
 def owners_of(connection: Connection, account_id: str) -> Sequence[str]:
     """Return the addresses of an account's owners who have joined."""
-    return members_of(connection, account_id, ("owner",))
+    table = memberships.c
+    return connection.scalars(
+        select(table.email).where(
+            table.account_id == account_id, table.role == "owner", table.joined_at.is_not(None)
+        )
+    ).all()
 
 
 def find_member(

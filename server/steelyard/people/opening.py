@@ -7,14 +7,13 @@ from functools import partial
 from steelyard.accounts.service import AccountService
 from steelyard.billing.service import PurchaseService
 from steelyard.house import House
-from steelyard.http.routing import REVIEWERS
 from steelyard.people.account_service import OwnAccount
 from steelyard.people.export_service import AccountExports
 from steelyard.people.key_service import Keys
 from steelyard.people.limits import ForwardClock
 from steelyard.people.mail_service import MailRoom
 from steelyard.people.member_service import Members
-from steelyard.people.member_store import members_of
+from steelyard.people.member_store import reviewers_of
 from steelyard.people.oidc_service import OidcSignIns
 from steelyard.people.operator_service import Operator
 from steelyard.people.passkey_service import Passkeys
@@ -48,9 +47,10 @@ def open_people(
             interval_s=_REMOVAL_S,
         )
     purchases.register_note(note)
-    assignments.register_candidates(partial(members_of, roles=REVIEWERS))
+    assignments.register_candidates(partial(reviewers_of, now=now))
     sign_ins = SignIns(state, mail, settings, now=now)
-    members, sessions = Members(state, mail, now=now), Sessions(state, settings, now=now)
+    members = Members(state, mail, now=now, release=assignments.release)
+    sessions = Sessions(state, settings, now=now)
     own_account = OwnAccount(state, accounts)
     return (
         Keys(state, now=now),

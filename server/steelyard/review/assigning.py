@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from sqlalchemy import Connection
 
 from steelyard import errors
 from steelyard.caller import Caller
+from steelyard.datasets.access import require_dataset, require_version
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.review import store as rows
-from steelyard.review.duties import Duties, Part, numbered, split_rows
+from steelyard.review.duties import Part, numbered, split_rows
 from steelyard.review.duties_wire import (
     Assignment,
     Assignments,
@@ -23,7 +24,7 @@ from steelyard.review.duties_wire import (
     ReviewerProgress,
 )
 from steelyard.review.duty_store import append_duties, count_assigned, duties_after
-from steelyard.review.log import Mask, Places
+from steelyard.review.log import Places
 from steelyard.review.requests import AssignRows, MoveAssigned
 from steelyard.review.reviews import Reviews
 from steelyard.review.rows import Chosen, DraftRows, is_open
@@ -34,15 +35,9 @@ from steelyard.wire.violations import BODY, Violations, refusal, show
 
 #: The most rows of a draft that two label apart, and the most entries that assign rows in it.
 MAX_BLIND, MAX_ENTRIES = 10_000, 2_000
-#: Times that rows are moved again when others worked on them meanwhile.
-_TRIES = 5
 
-#: Returns the members of an account who may review.
-Candidates = Callable[[Connection, str], Sequence[str]]
-
-
-class _MovedError(Exception):
-    """The reviewer's assignment changed meanwhile."""
+#: Returns the addresses of an account's members who may review, and whether each is only invited yet.
+Candidates = Callable[[Connection, str], Mapping[str, bool]]
 
 
 class DraftAssignments:
@@ -56,7 +51,7 @@ class DraftAssignments:
         writes: KeyedWrites,
         reviews: Reviews,
         *,
-        candidates: Candidates = lambda _connection, _account_id: (),
+        candidates: Candidates = lambda _connection, _account_id: {},
     ) -> None:
         self._state = state
         self._drafts, self._rows = drafts, draft_rows
@@ -72,8 +67,7 @@ class DraftAssignments:
         await self._writes.replay_known(write)
         draft = await self._drafts.find(write.caller, draft_id)
         require_open(draft.row)
-        names = [(("reviewers", place), name) for place, name in enumerate(request.reviewers)]
-        reviewers = await self._read_names(write.caller, names)
+        reviewers = _names_of(write.caller, request.reviewers)
         if request.overlap and draft.at.manifest.method == "reward":
             raise errors.SupervisionMismatchError(
                 "The rows have rewards, and two who label apart each choose an outcome; leave "
@@ -87,40 +81,52 @@ class DraftAssignments:
         """Move a reviewer's unfinished rows to another, or to the open queue."""
         await self._writes.replay_known(write)
         draft = await self._drafts.find(write.caller, draft_id)
-        require_open(draft.row)
         to = request.to
         if to is not None:
-            [to] = await self._read_names(write.caller, [(("to",), to)])
+            [to] = _names_of(write.caller, [to])
         if to == request.from_:
             raise refusal(
                 (*BODY, "to"), "has them already; name another, or leave it out.", "refused"
             )
-        for _ in range(_TRIES):
-            try:
-                work = await asyncio.to_thread(
-                    self._prepare_move, write.caller, draft, request.from_, to
-                )
-                return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
-            except _MovedError:
-                continue
-        raise errors.DraftChangedError(
-            f"The rows changed at each of {_TRIES} tries, and nothing was moved; send it again."
-        )
+        await asyncio.to_thread(self._drafts.catch_up, draft)
+
+        def work(connection: Connection) -> MovedAssignment:
+            require_open(lock_draft(connection, write.caller.account_id, draft_id))
+            if to is not None:
+                self._check_names(connection, write.caller, [(("to",), to)])
+            check_entries(count_assigned(connection, draft_id) + 2)
+            return self._move(connection, draft_id, draft.n_places, request.from_, to)
+
+        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+
+    def release(self, connection: Connection, account_id: str, reviewer: str) -> None:
+        """Free the unfinished rows of a reviewer in every open draft of an account.
+
+        Rows that another has answered apart stay theirs, until they are handed over.
+        """
+        for row in rows.drafts_assigned_to(connection, account_id, reviewer):
+            lock_draft(connection, account_id, row.id)
+            dataset = require_dataset(connection, account_id, row.dataset_id)
+            version = require_version(connection, dataset, row.dataset_version)
+            self._move(connection, row.id, version.manifest.next_index, reviewer, None)
 
     async def progress(self, caller: Caller, draft_id: str) -> Assignments:
         """Return who is to label which share of a draft's rows, and how far each is."""
         draft = await self._drafts.find(caller, draft_id)
-        candidates = None
+        candidates: Mapping[str, bool] | None = None
         session = caller.session
         if session is not None and session.role != "reviewer":
             account_id = caller.account_id
-            candidates = sorted(
-                await self._state.read(lambda connection: self._candidates(connection, account_id))
+            candidates = await self._state.read(
+                lambda connection: self._candidates(connection, account_id)
             )
         return await asyncio.to_thread(self._progress, draft, candidates)
 
-    def _progress(self, draft: OpenDraft, candidates: list[str] | None) -> Assignments:
-        duties, undecided, n_open = self._standing(draft)
+    def _progress(self, draft: OpenDraft, candidates: Mapping[str, bool] | None) -> Assignments:
+        with self._reviews.current(draft.row.id, draft.n_places) as review:
+            undecided = is_open(review.state)
+        with self._reviews.current_duties(draft.row.id, draft.n_places) as current:
+            duties = current.copy()
         progress = []
         for reviewer in sorted(duties.reviewers):
             theirs = duties.assigned_to(reviewer)
@@ -136,40 +142,34 @@ class DraftAssignments:
                     )
                 )
         n_assigned = int((undecided & duties.is_assigned).sum())
-        return Assignments(data=progress, unassigned=n_open - n_assigned, candidates=candidates)
-
-    def _standing(self, draft: OpenDraft) -> tuple[Duties, Mask, int]:
-        """Return duties, which places are undecided, and how many rows are so."""
-        with self._reviews.current(draft.row.id, draft.n_places) as review:
-            undecided = is_open(review.state)
-        with self._reviews.current_duties(draft.row.id, draft.n_places) as current:
-            duties = current.copy()
         # A version may have fewer rows than places, and missing rows are undecided, too.
-        n_gone = draft.n_places - draft.at.manifest.rows
-        return duties, undecided, int(undecided.sum()) - n_gone
-
-    async def _read_names(
-        self, caller: Caller, names: Sequence[tuple[tuple[str | int, ...], str]]
-    ) -> list[str]:
-        """Return reviewers' names; in a session those of members who may review, or a refusal."""
-        if caller.session is None:
-            return [name for _, name in names]
-        account_id = caller.account_id
-        known = set(
-            await self._state.read(lambda connection: self._candidates(connection, account_id))
+        n_open = int(undecided.sum()) - (draft.n_places - draft.at.manifest.rows)
+        return Assignments(
+            data=progress,
+            unassigned=n_open - n_assigned,
+            candidates=None if candidates is None else sorted(candidates),
+            invited=sorted(name for name, is_invited in (candidates or {}).items() if is_invited),
         )
-        violations = Violations()
-        read = [name.strip().lower() for _, name in names]
-        for (path, sent), name in zip(names, read, strict=True):
+
+    def _check_names(
+        self,
+        connection: Connection,
+        caller: Caller,
+        names: Sequence[tuple[tuple[str | int, ...], str]],
+    ) -> None:
+        """Refuse, in a session, names that are no addresses of members who may review."""
+        if caller.session is None:
+            return
+        known, violations = self._candidates(connection, caller.account_id), Violations()
+        for path, name in names:
             if name not in known:
                 violations.add(
                     (*BODY, *path),
-                    f"is {show(sent)}, and no member of the account who may review has that address; "
+                    f"is {show(name)}, and no member of the account who may review has that address; "
                     "invite them, or name another.",
                     "unknown",
                 )
         violations.raise_if_any()
-        return list(dict.fromkeys(read))
 
     def _prepare(
         self, caller: Caller, draft: OpenDraft, request: AssignRows, reviewers: Sequence[str]
@@ -194,6 +194,8 @@ class DraftAssignments:
 
         def work(connection: Connection) -> Assignment:
             require_open(lock_draft(connection, caller.account_id, draft_id))
+            names = [(("reviewers", place), name) for place, name in enumerate(reviewers)]
+            self._check_names(connection, caller, names)
             check_entries(count_assigned(connection, draft_id) + len(shares))
             last = _check_unmoved(connection, draft_id, chosen, drawn)
             parts: list[Part] = [(who, "assign", theirs, None) for who, theirs in shares.items()]
@@ -208,30 +210,35 @@ class DraftAssignments:
 
         return work
 
-    def _prepare_move(
-        self, caller: Caller, draft: OpenDraft, from_: str, to: str | None
-    ) -> Callable[[Connection], MovedAssignment]:
-        duties, undecided, _ = self._standing(draft)
-        draft_id = str(draft.row.id)
+    def _move(
+        self, connection: Connection, draft_id: str, n_places: int, from_: str, to: str | None
+    ) -> MovedAssignment:
+        """Move what a reviewer has not done in a draft, which is locked."""
+        with self._reviews.cached_duties(draft_id, n_places) as current:
+            duties = current.copy()
+        duties.extend(duties_after(connection, draft_id, duties.number))
+        with self._reviews.cached(draft_id, n_places) as review:
+            later = rows.entries_after(connection, draft_id, review.revision)
+            undecided = is_open(review.states(later))
         to_do = duties.to_do_of(from_, undecided)
         stays = duties.is_begun if to is None else duties.assigned_to(to)
         places = duties.rows[to_do & ~stays]
-        n_staying = int((to_do & stays).sum())
+        parts: list[Part] = [(from_, "drop", places, None)]
+        if to is not None:
+            parts.append((to, "assign", places, None))
+        moves = numbered(duties.number, time.time(), parts)
+        if moves:
+            append_duties(connection, draft_id, moves)
+        return MovedAssignment(
+            draft_id=draft_id, moved=len(places), kept=int((to_do & stays).sum())
+        )
 
-        def work(connection: Connection) -> MovedAssignment:
-            require_open(lock_draft(connection, caller.account_id, draft_id))
-            if duties_after(connection, draft_id, duties.number):
-                raise _MovedError
-            check_entries(count_assigned(connection, draft_id) + 2)
-            parts: list[Part] = [(from_, "drop", places, None)]
-            if to is not None:
-                parts.append((to, "assign", places, None))
-            made = numbered(duties.number, time.time(), parts)
-            if made:
-                append_duties(connection, draft_id, made)
-            return MovedAssignment(draft_id=draft_id, moved=len(places), kept=n_staying)
 
-        return work
+def _names_of(caller: Caller, names: Sequence[str]) -> list[str]:
+    """Return reviewers' names; in a session as addresses are kept."""
+    if caller.session is None:
+        return list(names)
+    return list(dict.fromkeys(name.strip().lower() for name in names))
 
 
 def _check_unmoved(connection: Connection, draft_id: str, chosen: Chosen, places: Places) -> int:

@@ -93,6 +93,9 @@ class Assignments(Struct, frozen=True, kw_only=True):
             "of an owner or a developer."
         ),
     ]
+    invited: Annotated[
+        list[str], Meta(description="Those of the candidates who have not signed in yet.")
+    ] = []
 
 
 class AgreementQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

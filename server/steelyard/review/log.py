@@ -174,6 +174,15 @@ class Review:
                     fold.apply(entry, row)
         return row_folds
 
+    def states(self, later: Sequence[Entry] = ()) -> NDArray[np.uint8]:
+        """Return the codes of how all rows stand, with later entries applied."""
+        states = self.state.copy()
+        if later:
+            rows = np.unique(np.concatenate([entry.rows() for entry in later]))
+            for row, fold in self.folds(rows.tolist(), later).items():
+                states[row] = STATES.index(fold.state)
+        return states
+
     def last_edits(
         self, rows: Sequence[int], later: Sequence[Entry] = ()
     ) -> dict[int, tuple[int, str | None]]:

@@ -57,6 +57,19 @@ def answered_drafts(connection: sa.Connection, account_id: str) -> list[sa.Row[A
     return list(connection.execute(query.order_by(drafts.c.created_at, drafts.c.id)))
 
 
+def drafts_assigned_to(
+    connection: sa.Connection, account_id: str, reviewer: str
+) -> list[sa.Row[Any]]:
+    """Return an account's open drafts in which rows were assigned to a reviewer, by id."""
+    assigned = sa.select(draft_duties.c.draft_id).where(
+        draft_duties.c.action == "assign", draft_duties.c.reviewer == reviewer
+    )
+    query = sa.select(drafts).where(
+        drafts.c.account_id == account_id, drafts.c.status == "open", drafts.c.id.in_(assigned)
+    )
+    return list(connection.execute(query.order_by(drafts.c.id)))
+
+
 def delete_draft(connection: sa.Connection, draft_id: str) -> None:
     """Delete a draft and its logs."""
     connection.execute(sa.delete(draft_duties).where(draft_duties.c.draft_id == draft_id))

@@ -118,7 +118,7 @@ class Reviewers(Viewer):
                     ("reviewer", "done", "of", "apart"),
                     [
                         (
-                            progress.reviewer,
+                            _name_text(progress.reviewer, assignments),
                             f"{progress.done:,}",
                             f"{progress.rows:,}",
                             f"{progress.blind:,}",
@@ -178,7 +178,9 @@ class Reviewers(Viewer):
         if self._is_signed_in and assignments.candidates is None:
             return [small_text(_NOT_YOURS)]
         if assignments.candidates is not None:
-            self.members.options = list(assignments.candidates)
+            self.members.options = {
+                _name_text(name, assignments): name for name in assignments.candidates
+            }
         names = [
             progress.reviewer for progress in assignments.data if progress.done < progress.rows
         ]
@@ -240,3 +242,7 @@ class Reviewers(Viewer):
         self._said.object = text
         self.part.refresh.start(quietly=True)
         self._on_assigned()
+
+
+def _name_text(name: str, assignments: Assignments) -> str:
+    return f"{name} (invited)" if name in assignments.invited else name

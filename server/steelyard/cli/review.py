@@ -1,0 +1,103 @@
+"""``steelyard review``: the reviews of a server's datasets, and who labels which of their rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from steelyard.cli.local_state import show_rows, show_table
+from steelyard.cli.nouns import Noun, Shown
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
+    from steelyard.review.duties_wire import Assignment, Assignments, MovedAssignment
+    from steelyard.review.wire import DraftPage
+
+_EPILOG = """\b
+Examples:
+  steelyard review start tickets
+  steelyard review assign draft_… ann@example.org bob@example.org --overlap 0.2
+  steelyard review show draft_…
+  steelyard review move draft_… ann@example.org --to bob@example.org
+"""
+
+
+@click.group("review", cls=Noun, epilog=_EPILOG)
+def command() -> None:
+    """Begin reviews of a running server's datasets, assign their rows, and show how far people are."""
+
+
+@command.asks("start", "dataset")
+@click.option("--version", type=int, help="A version. [default: the latest]")
+@click.option("--name", help="Name of the review. [default: the dataset's]")
+def start(client: Client, dataset: str, **given: Any) -> Shown:
+    """Begin a review of a dataset, by id or name."""
+    draft = client.drafts.create(dataset, **given)
+    return draft, lambda draft: click.echo(draft.id)
+
+
+@command.asks("list")
+@click.option("--dataset", "dataset_id", help="Those of one dataset, by id or name.")
+def list_reviews(client: Client, *, dataset_id: str | None) -> Shown:
+    """List reviews, the newest first."""
+    return client.drafts.list(dataset_id=dataset_id), _show_reviews
+
+
+@command.asks("show", "review")
+def show(client: Client, review: str) -> Shown:
+    """Show who labels how many rows of a review, and how far each is."""
+    return client.drafts.assignments(review), _show_assignments
+
+
+@command.asks("assign", "review")
+@click.argument("reviewers", nargs=-1, required=True)
+@click.option(
+    "--overlap",
+    type=click.FloatRange(0, 1),
+    default=0,
+    show_default=True,
+    help="Share of the rows that two label apart.",
+)
+@click.option("--limit", type=click.IntRange(1), help="The most rows. [default: all]")
+def assign(client: Client, review: str, reviewers: tuple[str, ...], **given: Any) -> Shown:
+    """Split a review's undecided rows evenly among REVIEWERS.
+
+    These are addresses where people sign in: those who are only invited have their rows once they do.
+    """
+    return client.drafts.assign(review, reviewers, **given), _show_assignment
+
+
+@command.asks("move", "review", "reviewer")
+@click.option("--to", help="Who gets them. [default: nobody]")
+def move(client: Client, review: str, reviewer: str, *, to: str | None) -> Shown:
+    """Hand the unfinished rows of REVIEWER to another, or to nobody."""
+    return client.drafts.move_assigned(review, reviewer, to), _show_moved
+
+
+def _show_reviews(page: DraftPage) -> None:
+    show_rows(
+        page.data,
+        "ID:id, NAME:name, DATASET:dataset_id, VERSION:dataset_version, STATUS:status, "
+        "MADE:created_at",
+    )
+
+
+def _show_assignments(assignments: Assignments) -> None:
+    show_table(
+        ("REVIEWER", "DONE", "OF", "APART"),
+        [(one.reviewer, one.done, one.rows, one.blind) for one in assignments.data],
+    )
+    click.echo(f"{assignments.unassigned} undecided rows have no reviewer.")
+
+
+def _show_assignment(assignment: Assignment) -> None:
+    shares = ", ".join(f"{name} {n}" for name, n in assignment.reviewers.items())
+    click.echo(
+        printable(f"{assignment.rows} rows assigned, {assignment.blind} of them to two: {shares}.")
+    )
+
+
+def _show_moved(moved: MovedAssignment) -> None:
+    click.echo(f"{moved.moved} rows moved, {moved.kept} stay.")
