@@ -37,6 +37,11 @@ class Caller:
     store: Literal["on", "features", "off"] = "on"
 
     @property
+    def only_reviews(self) -> bool:
+        """Whether it is a reviewer's session, which sees no known rows of a review and no scores."""
+        return self.session is not None and self.session.role == "reviewer"
+
+    @property
     def is_operator(self) -> bool:
         """Whether it may read about the whole server: every account's share in it."""
         return self.scope == "full" and self.account_id == LOCAL_ACCOUNT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -33,12 +34,20 @@ def run(client):
 
 
 def test_rows_of_a_review_are_assigned_and_moved(client, run):
-    client.datasets.create("tickets", make_rows(10))
+    rows = make_rows(13)
+    for row in rows[10:]:
+        row["metadata"] = {"by": "expert"}
+    client.datasets.create("tickets", rows)
     review = run("start", "tickets", "--name", "first").strip()
     [listed] = json.loads(run("list", "--dataset", "tickets", "--json"))["data"]
     assert (listed["id"], listed["name"]) == (review, "first")
-    assert "10 rows assigned, 5 of them to two: ann 7, bob 8." in run(
-        "assign", review, "ann", "bob", "--overlap", "0.5"
+    assert "13 rows assigned, 7 of them to two, 3 known: ann 10, bob 10." in run(
+        "assign", review, "ann", "bob", "--overlap", "0.5", "--known", "0.25"
     )
-    assert "0 undecided rows have no reviewer." in run("show", review)
-    assert "7 rows moved, 0 stay." in run("move", review, "ann", "--to", "cy")
+    said = {"route": "billing", "refund": "yes"}
+    for row in client.drafts.rows(review, "assigned", reviewer="ann").data:
+        client.drafts.answer(review, row.row, said, reviewer="ann")
+    shown = run("show", review)
+    assert "0 undecided rows have no reviewer." in shown
+    assert re.search(r"ann +10 +10 +10 +[01] of [123] \(0\.\d\d to [01]\.\d\d\)", shown)
+    assert "10 rows moved, 0 stay." in run("move", review, "bob", "--to", "cy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import httpx
+import msgspec
 import pytest
 
 import steelyard
@@ -177,6 +178,53 @@ def test_rows_of_an_invited_reviewer_are_theirs_once_they_sign_in(state, signed_
     ivy = signed_in(ivy.email)
     assert ivy.drafts.rows(draft.id, "assigned", reviewer="-").total == 9
     assert olga.drafts.assignments(draft.id).invited == []
+
+
+def shape_of(row):
+    """Return a row without its own text, labels and numbers."""
+    fields = msgspec.to_builtins(row)
+    for name in ("row", "side", "context", "targets"):
+        fields.pop(name, None)
+    for name in ("row", "labels", "edit"):
+        fields["now"].pop(name)
+    for answer in fields["blind"]["answers"]:
+        answer.update(at=0, outcomes=sorted(answer["outcomes"]))
+    return fields
+
+
+def test_a_reviewer_sees_neither_known_rows_nor_scores(signed_in):
+    olga = signed_in("olga@example.org")
+    rita, rolf = (signed_in(f"{name}@example.org", "reviewer") for name in ("rita", "rolf"))
+    rows = [{**row, "metadata": {"ticket": "7"}} for row in make_rows(12)]
+    for row in rows[8:]:
+        row["metadata"] |= {"by": "expert", "who": "Ada"}
+    draft = olga.drafts.create(olga.datasets.create("tickets", rows).id)
+    made = olga.drafts.assign(draft.id, ["rita@example.org", "rolf@example.org"], known_share=0.25)
+    assert (made.rows, made.known) == (11, 3)
+    labels = {
+        row.row: {name: max(values, key=values.get) for name, values in row.targets.items()}
+        for row in olga.drafts.rows(draft.id, limit=50).data
+    }
+    for who in (rita, rolf):
+        to_do = who.drafts.rows(draft.id, "assigned", reviewer="-", limit=50).data
+        shapes = [shape_of(row) for row in to_do]
+        assert len(to_do) > 4
+        assert shapes == [shapes[0]] * len(shapes)
+        assert shapes[0]["metadata"] == {"ticket": "7"}
+        for row in to_do:
+            assert who.drafts.answer(draft.id, row.row, labels[row.row]).status == "agreed"
+        mine = who.drafts.rows(draft.id, "mine", reviewer="-", limit=50).data
+        shapes = [shape_of(row) for row in mine]
+        assert shapes == [shapes[0]] * len(to_do)
+        assert {one.known for one in who.drafts.assignments(draft.id).data} == {None}
+    known = {row.row for row in olga.drafts.rows(draft.id, limit=50).data if row.known is True}
+    assert len(known) == 3
+    assert known < {8, 9, 10, 11}
+    scores = [one.known for one in olga.drafts.assignments(draft.id).data]
+    assert sum(score.n for score in scores if score) == 3
+    assert {score.value for score in scores if score} == {1.0}
+    everyone = [row for row in rita.drafts.rows(draft.id, limit=50).data if row.row in known]
+    assert {row.known for row in everyone} == {msgspec.UNSET}
 
 
 def test_operators_alone_see_the_whole_server(server, signed_in):

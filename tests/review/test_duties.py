@@ -7,16 +7,18 @@ import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 from sqlalchemy import func, select
 
 from steelyard import errors
 from steelyard.review import assigning
-from steelyard.review.duties import Answer, Duties, Duty, split_rows
+from steelyard.review.duties import Answer, Apart, Duties, Duty, split_rows
 from steelyard.review.duties_wire import PeopleQuery
 from steelyard.review.people_agreement import PeopleAgreements
 from steelyard.review.reviews import Reviews
@@ -84,8 +86,10 @@ def test_duties_of_some_rows_are_those_of_all(data):
             reviewer=reviewer,
             action=action,
             places=chosen,
-            answer=answer if action == "answer" else None,
+            body=answer if action == "answer" else None,
         )
+        if action == "assign" and data.draw(st.booleans()):
+            duty = replace(duty, body=Apart.of(chosen[:2]))
         log.append(duty)
         all_.extend([duty])
     rows = data.draw(st.lists(st.integers(0, n_rows - 1), min_size=1))
@@ -93,7 +97,7 @@ def test_duties_of_some_rows_are_those_of_all(data):
     early = Duties.of_all(n_rows)
     early.extend(log[:at])
     part = early.among(rows, log[at:])
-    for name in ("is_assigned", "is_blind", "is_waiting", "is_begun", "is_disputed"):
+    for name in ("is_assigned", "is_blind", "is_known", "is_waiting", "is_begun", "is_disputed"):
         assert getattr(part, name).tolist() == getattr(all_, name)[part.rows].tolist(), name
     for row in part.rows.tolist():
         assert part.reviewers_of(row) == all_.reviewers_of(row)
@@ -274,6 +278,102 @@ def test_undone_rows_are_handed_over(opened, apart):
     assert opened.move(apart, "ann", "bob") == {"draft_id": apart, "moved": 0, "kept": 1}
     with pytest.raises(errors.InvalidRequestError, match="has them already"):
         opened.move(apart, "ann", "ann")
+
+
+def mix_known(opened, *reviewers, n_known=8, **fields):
+    """Begin a review of 20 rows, some by an expert, and assign them; return it and the known rows."""
+    rows = make_rows(20)
+    for row in rows[20 - n_known :]:
+        row["metadata"] = {"by": "expert", "ticket": "7"}
+    draft = opened.draft(opened.dataset(rows))
+    made = opened.assign(draft, *reviewers, known_share=0.25, **fields)
+    known = [row.row for row in opened.page(draft, limit=50).data if row.known is True]
+    assert len(known) == made["known"]
+    return draft, made, known
+
+
+def answer_as_labelled(opened, draft, row, reviewer, *, is_right=True):
+    labels = {row.row: row.targets for row in opened.page(draft, limit=50).data}[row]
+    outcomes = {name: max(values, key=values.get) for name, values in labels.items()}
+    if not is_right:
+        outcomes["refund"] = {"yes": "no", "no": "yes"}[outcomes["refund"]]
+    return opened.answer(draft, row, reviewer, outcomes=outcomes)
+
+
+def test_known_rows_score_their_reviewers_and_keep_their_labels(opened):
+    draft, made, known = mix_known(opened, "ann")
+    # Four for twelve others; the rest of the expert's are left out.
+    assert (made["rows"], made["known"], made["blind"], made["left_out"]) == (16, 4, 0, 4)
+    page = opened.page(draft, "assigned", reviewer="ann", limit=50)
+    assert {row.row for row in page.data} == {*range(12), *known}
+    assert [row.row for row in page.data] != sorted(row.row for row in page.data)
+    for row in page.data:
+        assert (row.now.labels, row.targets, row.known) == ({}, UNSET, UNSET)
+        assert (row.blind.status, "by" in (row.metadata or {})) == ("waiting", False)
+    with pytest.raises(errors.RowsLabelledApartError):
+        opened.edit(draft, relabel(0))
+
+    wrong = known[0]
+    for row in page.data:
+        assert (
+            answer_as_labelled(opened, draft, row.row, "ann", is_right=row.row not in {0, wrong})[
+                "status"
+            ]
+            == "agreed"
+        )
+    assert queue(opened, draft, "assigned", "ann") == []
+    [ann] = asyncio.run(opened.assignments.progress(CALLER, draft)).data
+    assert (ann.known.value, ann.known.n, ann.done) == (0.75, 4, 16)
+    assert ann.known.low < 0.75 < ann.known.high
+    opened.edit(draft, exclude(known[1]), reviewer="olga")
+    assert opened.states(draft) == {"accepted": 11, "relabelled": 1}
+    dataset = opened.seal(draft, "version")["sealed"]["dataset_id"]
+    before, after = (
+        {row.index: row.labels for row in opened.download(dataset, version)} for version in (1, 2)
+    )
+    assert set(after) == {*range(1, 21)}  # row 0 alone is another now
+    assert {row: after[row] for row in known} == {row: before[row] for row in known}
+
+
+def test_known_rows_of_two_are_no_agreement_and_no_dispute_to_settle(opened):
+    draft, made, known = mix_known(opened, "ann", "bob", overlap=1)
+    assert (made["blind"], made["known"]) == (16, 4)
+    for place, row in enumerate(queue(opened, draft, "assigned", "ann")):
+        for name, is_right in (("ann", True), ("bob", place % 2 == 0)):
+            answer_as_labelled(opened, draft, row, name, is_right=is_right)
+    found = asyncio.run(opened.assignments.progress(CALLER, draft)).data
+    assert [(one.reviewer, one.known.value, one.known.n) for one in found[:1]] == [("ann", 1.0, 4)]
+    others = set(queue(opened, draft, "all")[:12])
+    assert set(queue(opened, draft, "disagreement")) <= others
+    agreement = opened.agreement(draft)
+    assert (agreement.answered, agreement.disputed) == (16, 8)
+    assert agreement.to_adjudicate == len(queue(opened, draft, "disagreement"))
+    people = PeopleAgreements(opened.state, opened.datasets, opened.drafts, Reviews(opened.state))
+    dataset_id = asyncio.run(opened.drafts.find(CALLER, draft)).at.dataset_id
+    assert asyncio.run(people.find(CALLER, PeopleQuery(dataset_id=dataset_id))).rows == 12
+    # Handed over they stay known; freed they are as any other.
+    other, _, known = mix_known(opened, "ann")
+    opened.move(other, "ann", "cy")
+    assert {row.row for row in opened.page(other, limit=50).data if row.known is True} == {*known}
+    opened.move(other, "cy")
+    assert {row.blind for row in opened.page(other, limit=50).data} == {UNSET}
+
+
+def test_known_rows_that_cannot_be_mixed_in_are_refused(opened):
+    with pytest.raises(errors.InvalidRequestError, match="no known ones beside others"):
+        mix_known(opened, "ann", known_by="person")
+    with pytest.raises(errors.InvalidRequestError, match="no known ones beside others"):
+        mix_known(opened, "ann", n_known=20)
+    _, made, known = mix_known(opened, "ann", known_by="unknown")
+    assert (made["rows"], made["known"]) == (11, 3)  # three for the expert's eight
+    assert set(known) < {*range(12)}
+    draft, made, _ = mix_known(opened, "ann", limit=8)
+    assert (made["rows"], made["known"], made["left_out"]) == (8, 2, 12)
+    assert made["reviewers"] == {"ann": 8}
+    again = opened.assign(draft, "bob", known_share=0.5, limit=2)
+    assert (again["rows"], again["known"]) == (2, 1)
+    with pytest.raises(errors.InvalidRequestError, match="known_share"):
+        opened.assign(draft, "bob", known_share=0.6)
 
 
 def test_bounds(opened, draft, monkeypatch):

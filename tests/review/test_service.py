@@ -443,22 +443,35 @@ def test_a_dataset_with_an_open_draft_stays_until_the_draft_goes(opened):
 
 
 @pytest.mark.slow
-def test_kill_9_during_edits_loses_none_that_was_acknowledged(tmp_path):
+@pytest.mark.parametrize("route", ["edits", "answers"])
+def test_kill_9_during_edits_loses_none_that_was_acknowledged(tmp_path, route):
+    """Edits, or answers to rows that are labelled apart, some of them known."""
     home = tmp_path / "home"
+    rows = make_rows(N_ROWS)
+    for row in rows[:4]:
+        row["metadata"] = {"by": "expert"}
     with serve_process(home, STEELYARD_JOBS="off") as server:
         server.start()
         with httpx.Client(base_url=server.url, timeout=30) as http:
-            made = http.post("/v1/datasets", json={"name": "n", "examples": make_rows(N_ROWS)})
+            made = http.post("/v1/datasets", json={"name": "n", "examples": rows})
             begun = http.post("/v1/drafts", json={"dataset_id": made.json()["id"]})
             path = f"/v1/drafts/{begun.json()['id']}"
+            if route == "answers":
+                request = {"reviewers": ["ann"], "known_share": 0.1}
+                assert http.post(f"{path}/assignments", json=request).json()["known"] == 4
         acknowledged = []
         is_enough = threading.Event()
+
+        bodies = {
+            "edits": lambda row: {"edits": [exclude(row)]},
+            "answers": lambda row: {"row": row, "exclude": True, "reviewer": "ann"},
+        }
 
         def review():
             with httpx.Client(base_url=server.url, timeout=30) as http:
                 for row in range(N_ROWS):
                     try:
-                        answer = http.post(f"{path}/edits", json={"edits": [exclude(row)]})
+                        answer = http.post(f"{path}/{route}", json=bodies[route](row))
                     except httpx.TransportError:
                         return
                     if answer.is_success:

@@ -171,7 +171,7 @@ def test_two_label_apart_and_disputes_are_adjudicated(quiet_page, dataset, serve
         field.press("Enter")
         page.get_by_role("tab", name="Assigned to me").click()
         expect(page.get_by_text("Row 1 of 2").first).to_be_visible()
-        expect(page.get_by_text("Two reviewers label this row")).to_be_visible()
+        expect(page.get_by_text("You label this row without seeing its label")).to_be_visible()
         expect(page.get_by_role("button", name="✓ label")).to_have_count(0)
         field.blur()
         page.keyboard.press(keys[0])

@@ -46,7 +46,7 @@ def answers(client: FakeClient) -> list[Any]:
 def test_a_row_of_two_is_answered_whole_and_without_a_label() -> None:
     desk, client = make_desk([blank(i, decisions=(TEAM, URGENT)) for i in range(4)])
     desk.open_queue("assigned")
-    assert "Two reviewers label this row" in texts(desk)
+    assert "You label this row without seeing its label" in texts(desk)
     assert "✓ label" not in texts(desk)
     press(desk, "choose 2")
     assert (desk.rows.place, answers(client)) == (0, [])
@@ -86,7 +86,7 @@ def test_rows_of_another_reviewer_take_no_edit_here() -> None:
     blind = msgspec.structs.replace(row.blind, is_yours=False)
     desk, client = make_desk([msgspec.structs.replace(row, blind=blind), make_row(1)])
     press(desk, "choose 2", "accept", "exclude")
-    assert "cannot be edited until both have answered" in texts(desk)
+    assert "cannot be edited until all have answered" in texts(desk)
     assert (answers(client), edits_sent(client), desk.rows.place) == ([], [], 0)
 
 
@@ -138,7 +138,7 @@ def share(value: float, n: int = 8) -> Measure:
 def test_reviewers_are_shown_with_their_agreement_and_rows_are_assigned() -> None:
     desk, client = make_desk()
     calls: list[Any] = []
-    progress = [ReviewerProgress(reviewer="ann", rows=20, done=5, blind=8)]
+    progress = [ReviewerProgress(reviewer="ann", rows=20, done=5, blind=8, known=share(0.8))]
     known = Assignments(data=progress, unassigned=7, candidates=None)
     agreement = DraftAgreement(
         blind=8,
@@ -158,8 +158,11 @@ def test_reviewers_are_shown_with_their_agreement_and_rows_are_assigned() -> Non
 
     def assign(draft_id: str, names: list[str], **given: Any) -> Assignment:
         calls.append((names, given["overlap"], given["queue"], given["limit"]))
-        shares = dict.fromkeys(names, 2)
-        return Assignment(draft_id=draft_id, rows=3, blind=1, left_out=0, reviewers=shares)
+        calls.append((given["known_share"], given["known_by"]))
+        shares, known = dict.fromkeys(names, 2), int(given["known_share"] is not None)
+        return Assignment(
+            draft_id=draft_id, rows=3, blind=1, known=known, left_out=0, reviewers=shares
+        )
 
     def move(draft_id: str, from_: str, to: str | None) -> MovedAssignment:
         calls.append((from_, to))
@@ -175,6 +178,7 @@ def test_reviewers_are_shown_with_their_agreement_and_rows_are_assigned() -> Non
     shown = texts(desk)
     for part in (
         "0.700 (0.600 to 0.800, n = 8)",
+        "80 % (70 to 90, of 8)",
         "7 undecided rows have no reviewer",
         "Decide 1 disputed",
     ):
@@ -187,8 +191,13 @@ def test_reviewers_are_shown_with_their_agreement_and_rows_are_assigned() -> Non
     reviewers = desk.reviewers
     reviewers.typed.value, reviewers.overlap.value = "ann, bob,ann ", 25
     asyncio.run(reviewers.assign())
+    assert calls.pop() == (None, None)
     assert calls.pop() == (["ann", "bob"], 0.25, "to_review", None)
     assert "3 rows of To review assigned, 1 of them to two: ann 2, bob 2." in texts(desk)
+    reviewers.known.value, reviewers.known_by.value = 10, "person"
+    asyncio.run(reviewers.assign())
+    assert calls.pop() == (0.1, "person")
+    assert "1 of them to two, 1 known: ann 2, bob 2." in texts(desk)
     reviewers.from_.value, reviewers.to.value = "ann", " bob "
     asyncio.run(reviewers.move())
     assert calls.pop() == ("ann", "bob")

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from steelyard.client import Client
     from steelyard.review.duties_wire import Assignment, Assignments, MovedAssignment
     from steelyard.review.wire import DraftPage
+    from steelyard.wire.measures import Measure
 
 _EPILOG = """\b
 Examples:
   steelyard review start tickets
   steelyard review assign draft_… ann@example.org bob@example.org --overlap 0.2
+  steelyard review assign draft_… ann@example.org --known 0.1 --known-by expert
   steelyard review show draft_…
   steelyard review move draft_… ann@example.org --to bob@example.org
 """
@@ -60,11 +62,23 @@ def show(client: Client, review: str) -> Shown:
     show_default=True,
     help="Share of the rows that two label apart.",
 )
+@click.option(
+    "--known",
+    "known_share",
+    type=click.FloatRange(0, 0.5),
+    help="Share of the rows that are known ones, which score their reviewers. [default: none]",
+)
+@click.option(
+    "--known-by",
+    type=click.Choice(["person", "expert", "outcome", "click", "model", "unknown"]),
+    help="Where the labels of known rows came from. [default: expert]",
+)
 @click.option("--limit", type=click.IntRange(1), help="The most rows. [default: all]")
 def assign(client: Client, review: str, reviewers: tuple[str, ...], **given: Any) -> Shown:
     """Split a review's undecided rows evenly among REVIEWERS.
 
     These are addresses where people sign in: those who are only invited have their rows once they do.
+    Known rows keep their labels, whatever is answered; with them, reviewers see no label of any row.
     """
     return client.drafts.assign(review, reviewers, **given), _show_assignment
 
@@ -86,17 +100,30 @@ def _show_reviews(page: DraftPage) -> None:
 
 def _show_assignments(assignments: Assignments) -> None:
     show_table(
-        ("REVIEWER", "DONE", "OF", "APART"),
-        [(one.reviewer, one.done, one.rows, one.blind) for one in assignments.data],
+        ("REVIEWER", "DONE", "OF", "APART", "RIGHT OF KNOWN"),
+        [
+            (each.reviewer, each.done, each.rows, each.blind, _score_text(each.known))
+            for each in assignments.data
+        ],
     )
     click.echo(f"{assignments.unassigned} undecided rows have no reviewer.")
 
 
 def _show_assignment(assignment: Assignment) -> None:
     shares = ", ".join(f"{name} {n}" for name, n in assignment.reviewers.items())
-    click.echo(
-        printable(f"{assignment.rows} rows assigned, {assignment.blind} of them to two: {shares}.")
-    )
+    known = f", {assignment.known} known" if assignment.known else ""
+    text = f"{assignment.rows} rows assigned, {assignment.blind} of them to two{known}: {shares}."
+    click.echo(printable(text))
+
+
+def _score_text(score: Measure | None) -> str | None:
+    """Return how many known rows a reviewer answered right, with the interval of the share."""
+    if score is None:
+        return None
+    from steelyard.wire.measures import interval_text
+
+    ends = interval_text(score.low, score.high, form=".2f", to=" to ")
+    return f"{round(score.value * score.n)} of {score.n} ({ends})"
 
 
 def _show_moved(moved: MovedAssignment) -> None:

@@ -238,6 +238,8 @@ def assign(
     reviewers: Sequence[str],
     *,
     overlap: float = 0,
+    known_share: float | None = None,
+    known_by: LabelledBy | None = None,
     where: Mapping[str, Any] | None = None,
     text: str | None = None,
     queue: Queue = "to_review",
@@ -255,6 +257,10 @@ def assign(
         Who labels; in a session, addresses of members of the account.
     overlap
         The share of the rows, drawn at random, that two reviewers label apart: see ``answer``.
+    known_share, known_by
+        The share of the rows whose labels are known: by an expert, or another ``by`` of metadata. Mixed in, they
+        score their reviewers (``known`` of ``assignments``) and keep their labels. All rows of the
+        call are then labelled apart, also those of one reviewer.
     where, text
         As for ``bulk``.
     limit

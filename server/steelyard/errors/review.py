@@ -18,7 +18,7 @@ class DraftSealedError(ConflictError):
 
 
 class RowsLabelledApartError(ConflictError):
-    """An edit of rows that two reviewers label apart, before both have answered."""
+    """An edit of rows that reviewers label apart, before all have answered."""
 
 
 class NothingToUndoError(ConflictError, LookupError):

@@ -56,13 +56,16 @@ class LabelingReviews:
             page = await self._drafts.page(caller, DraftsQuery(dataset_id=job.dataset_id))
             for item in reversed(page.data):  # the last decision stands
                 draft = await self._drafts.find(caller, item.id)
-                settled.update(await asyncio.to_thread(self._settled, draft))
+                settled.update(await asyncio.to_thread(self._settled, draft, caller))
         results = await asyncio.to_thread(read_results, self._store, job, source)
         return beside(results, settled)
 
-    def _settled(self, draft: OpenDraft) -> dict[tuple[bytes, str], str]:
+    def _settled(self, draft: OpenDraft, caller: Caller) -> dict[tuple[bytes, str], str]:
+        # A reviewer would see known rows by what they do not add.
+        known = () if caller.only_reviews else self._reviews.known(draft.row.id, draft.n_places)
         with self._reviews.current(draft.row.id, draft.n_places) as review:
-            places = np.flatnonzero(np.isin(review.state, (ACCEPTED, RELABELLED)))
+            decided = np.flatnonzero(np.isin(review.state, (ACCEPTED, RELABELLED)))
+            places = np.setdiff1d(decided, np.array(known, dtype=np.int64))
             folds = review.folds(places.tolist())
         settled: dict[tuple[bytes, str], str] = {}
         for side in SIDES:

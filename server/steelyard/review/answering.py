@@ -44,7 +44,6 @@ from steelyard.wire.violations import BODY, Violations, show
 
 #: Lists of decisions, and drafts' figures, that are kept at hand.
 _CACHED_TASKS, _CACHED_FIGURES = 1024, 32
-_TWO = 2
 #: A draft, and which of its rows.
 _Key = tuple[str, str | None, str | None]
 
@@ -94,7 +93,7 @@ class BlindAnswers:
             made = numbered(number, self._now(), [(reviewer, "answer", places, answer)])
             append_duties(connection, draft_id, made)
             duties.extend(made)
-            blind = blind_to_wire(duties, request.row, reviewer, originals.renamings)
+            blind = blind_to_wire(duties, request.row, reviewer, originals)
             if blind is None:
                 raise RuntimeError("The row was labelled by two a moment ago.")
             if blind.status == "waiting":
@@ -128,7 +127,10 @@ class BlindAnswers:
     ) -> DraftAgreement:
         """Return how far two reviewers agree, by decision."""
         draft = await self._drafts.find(caller, draft_id)
-        return await asyncio.to_thread(self._agreement, draft, query or AgreementQuery())
+        query = query or AgreementQuery()
+        return await asyncio.to_thread(
+            self._agreement, draft, query, with_known=caller.only_reviews
+        )
 
     def _prepare(self, draft: OpenDraft, request: AnswerRow) -> tuple[list[EntryBody], Originals]:
         """Check an answer against its row's decisions; return the changes to the row's labels."""
@@ -162,13 +164,16 @@ class BlindAnswers:
         violations.raise_if_any()
         return bodies, originals
 
-    def _agreement(self, draft: OpenDraft, query: AgreementQuery) -> DraftAgreement:
+    def _agreement(
+        self, draft: OpenDraft, query: AgreementQuery, *, with_known: bool
+    ) -> DraftAgreement:
         draft_id = str(draft.row.id)
         with self._reviews.current(draft_id, draft.n_places) as review:
             undecided = is_open(review.state)
         with self._reviews.current_duties(draft_id, draft.n_places) as duties:
             answered = duties.answered()
-            n_blind, disputed = int(duties.is_blind.sum()), duties.is_disputed.copy()
+            n_blind, disputed = int(duties.is_shared.sum()), duties.is_disputed.copy()
+            settled = ~undecided if with_known else ~undecided | duties.is_known
         if query.by is not None or query.who is not None:
             answered = self._chosen(draft, answered, query)
             disputed &= np.isin(np.arange(len(disputed)), list(answered))
@@ -178,7 +183,7 @@ class BlindAnswers:
             answered=len(answered),
             agreed=len(answered) - n_disputed,
             disputed=n_disputed,
-            to_adjudicate=int((disputed & undecided).sum()),
+            to_adjudicate=int((disputed & ~settled).sum()),
             exclusions=sum(
                 any(given.answer.is_excluded for given in both) for both in answered.values()
             ),
@@ -249,11 +254,11 @@ class BlindAnswers:
 def _require_missing(duties: Duties, row: int, reviewer: str) -> None:
     """Refuse an answer that is not due."""
     names = duties.reviewers_of(row)
-    if len(names) < _TWO or reviewer not in names:
+    if not duties.is_blind_at(row) or reviewer not in names:
         raise _refusal(
             "row",
-            f"is {row}, which is not assigned to {show(reviewer)} and another to label apart; edit it "
-            "with POST /v1/drafts/{draft}/edits.",
+            f"is {row}, which is not assigned to {show(reviewer)} to label apart; edit it with POST "
+            "/v1/drafts/{draft}/edits.",
             "refused",
         )
     if len(duties.answers_of(row)) == len(names):

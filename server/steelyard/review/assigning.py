@@ -1,4 +1,4 @@
-"""Rows of a draft assigned to reviewers, a share of them to two; moved; and how far everybody is."""
+"""Rows of a draft assigned to reviewers, a share of them to two; moved; how far and how right each is."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import numpy as np
 from sqlalchemy import Connection
 
 from steelyard import errors
+from steelyard.calibration.agreement import share
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset, require_version
+from steelyard.datasets.version_service import Labels, StoredExample
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.review import store as rows
-from steelyard.review.duties import Part, numbered, split_rows
+from steelyard.review.duties import Apart, Duties, Part, numbered, split_rows
 from steelyard.review.duties_wire import (
     Assignment,
     Assignments,
@@ -27,14 +29,20 @@ from steelyard.review.duty_store import append_duties, count_assigned, duties_af
 from steelyard.review.log import Places
 from steelyard.review.requests import AssignRows, MoveAssigned
 from steelyard.review.reviews import Reviews
-from steelyard.review.rows import Chosen, DraftRows, is_open
+from steelyard.review.rows import WHOLE, Chosen, DraftRows, is_open
 from steelyard.review.serializers import lock_draft, require_open
 from steelyard.review.service import DraftService, OpenDraft
 from steelyard.storage import State
+from steelyard.wire.measures import Measure
 from steelyard.wire.violations import BODY, Violations, refusal, show
 
 #: The most rows of a draft that two label apart, and the most entries that assign rows in it.
 MAX_BLIND, MAX_ENTRIES = 10_000, 2_000
+
+#: Fields of a request that have rows labelled apart.
+_APART = ("overlap", "known_share")
+#: Rows that are looked through at once for known ones.
+_BATCH = 2000
 
 #: Returns the addresses of an account's members who may review, and whether each is only invited yet.
 Candidates = Callable[[Connection, str], Mapping[str, bool]]
@@ -68,11 +76,11 @@ class DraftAssignments:
         draft = await self._drafts.find(write.caller, draft_id)
         require_open(draft.row)
         reviewers = _names_of(write.caller, request.reviewers)
-        if request.overlap and draft.at.manifest.method == "reward":
+        apart = next((name for name in _APART if getattr(request, name)), None)
+        if apart is not None and draft.at.manifest.method == "reward":
             raise errors.SupervisionMismatchError(
-                "The rows have rewards, and two who label apart each choose an outcome; leave "
-                "overlap out.",
-                path=(*BODY, "overlap"),
+                f"The rows have rewards, and labels apart are outcomes; leave {apart} out.",
+                path=(*BODY, apart),
             )
         work = await asyncio.to_thread(self._prepare, write.caller, draft, request, reviewers)
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
@@ -114,19 +122,23 @@ class DraftAssignments:
         """Return who is to label which share of a draft's rows, and how far each is."""
         draft = await self._drafts.find(caller, draft_id)
         candidates: Mapping[str, bool] | None = None
-        session = caller.session
-        if session is not None and session.role != "reviewer":
+        if caller.session is not None and not caller.only_reviews:
             account_id = caller.account_id
             candidates = await self._state.read(
                 lambda connection: self._candidates(connection, account_id)
             )
-        return await asyncio.to_thread(self._progress, draft, candidates)
+        return await asyncio.to_thread(
+            self._progress, draft, candidates, with_scores=not caller.only_reviews
+        )
 
-    def _progress(self, draft: OpenDraft, candidates: Mapping[str, bool] | None) -> Assignments:
+    def _progress(
+        self, draft: OpenDraft, candidates: Mapping[str, bool] | None, *, with_scores: bool
+    ) -> Assignments:
         with self._reviews.current(draft.row.id, draft.n_places) as review:
             undecided = is_open(review.state)
         with self._reviews.current_duties(draft.row.id, draft.n_places) as current:
             duties = current.copy()
+        scores = self._scores(draft, duties) if with_scores else {}
         progress = []
         for reviewer in sorted(duties.reviewers):
             theirs = duties.assigned_to(reviewer)
@@ -139,6 +151,7 @@ class DraftAssignments:
                         rows=n_rows,
                         done=n_rows - to_do,
                         blind=int((theirs & duties.is_blind).sum()),
+                        known=scores.get(reviewer),
                     )
                 )
         n_assigned = int((undecided & duties.is_assigned).sum())
@@ -150,6 +163,18 @@ class DraftAssignments:
             candidates=None if candidates is None else sorted(candidates),
             invited=sorted(name for name, is_invited in (candidates or {}).items() if is_invited),
         )
+
+    def _scores(self, draft: OpenDraft, duties: Duties) -> dict[str, Measure | None]:
+        """Return each reviewer's share of known rows that they answered right."""
+        answers = duties.scored()
+        known = self._drafts.originals(draft, list(answers))
+        right: dict[str, list[bool]] = {}
+        for row, given in answers.items():
+            outcomes = _outcomes_of(known.rows[row][1].labels)
+            for each in given:
+                answer = known.outcomes_now(each.answer.outcomes)
+                right.setdefault(each.reviewer, []).append(answer == outcomes)
+        return {reviewer: share(sum(of), len(of)) for reviewer, of in right.items()}
 
     def _check_names(
         self,
@@ -174,7 +199,7 @@ class DraftAssignments:
     def _prepare(
         self, caller: Caller, draft: OpenDraft, request: AssignRows, reviewers: Sequence[str]
     ) -> Callable[[Connection], Assignment]:
-        chosen = self._rows.choose_of(draft, request.queue, request.where, request.reviewer)
+        chosen = self._rows.choose_of(caller, draft, request)
         draft_id = str(draft.row.id)
         n_matching = len(chosen.places)
         free = np.sort(chosen.places[chosen.is_free[chosen.places]])
@@ -187,9 +212,15 @@ class DraftAssignments:
             )
         # By the draft and by how often rows were assigned: a try again draws the same.
         seed = [chosen.n_duties, int.from_bytes(draft_id.encode()[-16:], "big")]
-        drawn = np.random.default_rng(seed).permutation(free)[: request.limit]
+        rng = np.random.default_rng(seed)
+        drawn, known = rng.permutation(free), free[:0]
+        if request.known_share:
+            others, known = self._draw_known(draft, request, drawn)
+            drawn = rng.permutation(np.concatenate([others, known]))
+        else:
+            drawn = drawn[: request.limit]
         n_blind = math.ceil(request.overlap * len(drawn)) if len(reviewers) > 1 else 0
-        check_blind(n_blind, int(chosen.is_blind.sum()))
+        check_blind(len(drawn) if len(known) else n_blind, int(chosen.is_blind.sum()))
         shares = split_rows(drawn, reviewers, n_blind)
 
         def work(connection: Connection) -> Assignment:
@@ -198,17 +229,53 @@ class DraftAssignments:
             self._check_names(connection, caller, names)
             check_entries(count_assigned(connection, draft_id) + len(shares))
             last = _check_unmoved(connection, draft_id, chosen, drawn)
-            parts: list[Part] = [(who, "assign", theirs, None) for who, theirs in shares.items()]
+            parts: list[Part] = [
+                (
+                    who,
+                    "assign",
+                    theirs,
+                    Apart.of(np.intersect1d(theirs, known)) if len(known) else None,
+                )
+                for who, theirs in shares.items()
+            ]
             append_duties(connection, draft_id, numbered(last, time.time(), parts))
             return Assignment(
                 draft_id=draft_id,
                 rows=len(drawn),
                 blind=n_blind,
+                known=len(known),
                 left_out=n_matching - len(drawn),
                 reviewers={name: len(places) for name, places in shares.items()},
             )
 
         return work
+
+    def _draw_known(
+        self, draft: OpenDraft, request: AssignRows, order: Places
+    ) -> tuple[Places, Places]:
+        """Return rows to label, and known rows for the share of both; refuse where there are none."""
+        part, most = request.known_share, request.limit or len(order)
+        is_by = np.isin(order, self._rows.labelled_by(draft, request.known_by))
+        others, candidates, known = order[~is_by], order[is_by], order[:0]
+        if request.limit is not None:
+            others = others[: most - math.ceil(part * most)]
+        n_known = min(round(part / (1 - part) * len(others)) or 1, most - len(others))
+        for start in range(0, len(candidates), _BATCH):
+            if len(known) >= n_known:
+                break
+            places = candidates[start : start + _BATCH]
+            stored = self._drafts.stored(draft, places.tolist()).rows
+            has_labels = [_is_labelled(stored[row][1]) for row in places.tolist()]
+            known = np.concatenate([known, places[np.array(has_labels, dtype=np.bool_)]])
+        known = known[:n_known] if len(others) else known[:0]
+        if len(known) == 0:
+            raise refusal(
+                (*BODY, "known_by"),
+                f"is {show(request.known_by)}, and the matching rows have no known ones beside others "
+                "to label; choose other rows, or say where right labels came from.",
+                "empty",
+            )
+        return others, known
 
     def _move(
         self, connection: Connection, draft_id: str, n_places: int, from_: str, to: str | None
@@ -223,15 +290,28 @@ class DraftAssignments:
         to_do = duties.to_do_of(from_, undecided)
         stays = duties.is_begun if to is None else duties.assigned_to(to)
         places = duties.rows[to_do & ~stays]
-        parts: list[Part] = [(from_, "drop", places, None)]
-        if to is not None:
-            parts.append((to, "assign", places, None))
+        # Rows that are nobody's meanwhile would no longer be apart.
+        parts: list[Part] = [] if to is None else [(to, "assign", places, None)]
+        parts.append((from_, "drop", places, None))
         moves = numbered(duties.number, time.time(), parts)
         if moves:
             append_duties(connection, draft_id, moves)
         return MovedAssignment(
             draft_id=draft_id, moved=len(places), kept=int((to_do & stays).sum())
         )
+
+
+def _is_labelled(row: StoredExample) -> bool:
+    """Return whether every decision of a row has one outcome for a label."""
+    labels = row.labels
+    return all(
+        max(labels.get(decision["id"], {}).values(), default=0) >= WHOLE
+        for decision in row.decisions
+    )
+
+
+def _outcomes_of(labels: Labels) -> dict[str, str]:
+    return {decision: max(values, key=values.__getitem__) for decision, values in labels.items()}
 
 
 def _names_of(caller: Caller, names: Sequence[str]) -> list[str]:
@@ -261,8 +341,8 @@ def check_blind(n_blind: int, n_before: int) -> None:
     if n_blind and n_before + n_blind > MAX_BLIND:
         raise refusal(
             (*BODY, "overlap"),
-            f"has two reviewers label {n_blind} rows apart, beside {n_before} of before; a draft has "
-            f"at most {MAX_BLIND} such rows. Give a smaller share.",
+            f"has {n_blind} rows labelled apart, beside {n_before} of before; a draft has at most "
+            f"{MAX_BLIND} such rows. Give a smaller share or limit.",
             "too_many",
         )
 

@@ -1,8 +1,9 @@
 """The reviewers of a draft's rows, and their answers to rows that they label apart.
 
 A row of one reviewer is labelled in the draft itself. A row of two, or of more who labelled it
-elsewhere, is blind: each answers apart, and the draft has nothing of it until all did. Like a review,
-this is a fold of a log.
+elsewhere, is blind: each answers apart, and the draft has nothing of it until all did. So is every row
+of an assignment with known rows, whose labels are right: they look like the others to their reviewers,
+score them, and keep their labels when the draft is sealed. Like a review, this is a fold of a log.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.review.log import Mask, Places
+from steelyard.review.log import Mask, Places, pack_places, unpack_places
 
 DutyAction = Literal["assign", "drop", "answer"]
 
@@ -29,6 +30,17 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     outcomes: dict[str, str] = {}
     is_excluded: bool = False
+
+
+class Apart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Assigned rows that are blind, also those of one reviewer; ``known`` of them, packed, score."""
+
+    known: bytes
+
+    @classmethod
+    def of(cls, known: Places) -> Apart:
+        """Return the body of an assignment with known rows, ascending."""
+        return cls(known=pack_places(known))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +61,7 @@ class Duty:
     reviewer: str
     action: DutyAction
     places: Places
-    answer: Answer | None = None
+    body: Answer | Apart | None = None
 
 
 class Duties:
@@ -66,6 +78,8 @@ class Duties:
         self._who: NDArray[np.int16] = np.full((_TWO, len(rows)), _NOBODY, dtype=np.int16)
         self._has_answered: NDArray[np.bool_] = np.zeros((_TWO, len(rows)), dtype=np.bool_)
         self._differs: Mask = np.zeros(len(rows), dtype=np.bool_)
+        self._is_apart: Mask = np.zeros(len(rows), dtype=np.bool_)
+        self._is_known: Mask = np.zeros(len(rows), dtype=np.bool_)
         self._given: dict[int, list[Given]] = {}
 
     @classmethod
@@ -89,7 +103,8 @@ class Duties:
         part.number, part.reviewers = self.number, list(self.reviewers)
         if self.number:
             part._who, part._has_answered = self._who[:, at], self._has_answered[:, at]
-            part._differs = self._differs[at]
+            part._differs, part._is_apart = self._differs[at], self._is_apart[at]
+            part._is_known = self._is_known[at]
             answered = rows[part._has_answered.any(axis=0)].tolist()
             part._given = {row: self._given[row] for row in answered}
         return part
@@ -97,11 +112,12 @@ class Duties:
     def extend(self, duties: Iterable[Duty]) -> None:
         """Apply the next entries of the log."""
         for duty in duties:
-            nearest = np.searchsorted(self.rows, duty.places)
-            nearest = np.minimum(nearest, max(len(self.rows) - 1, 0))
-            at = nearest[self.rows[nearest] == duty.places] if len(self.rows) else nearest[:0]
+            at = self._among(duty.places)
             if duty.action == "assign":
                 self._assign(at, self._code_of(duty.reviewer))
+                if isinstance(duty.body, Apart):
+                    self._is_apart[at] = True
+                    self._is_known[self._among(unpack_places(duty.body.known))] = True
             elif duty.action == "drop":
                 self._drop(at, self._code_of(duty.reviewer))
             elif len(at):
@@ -116,9 +132,19 @@ class Duties:
 
     @property
     def is_blind(self) -> Mask:
+        """Which rows are labelled apart: those of two or more, and those among known ones."""
+        return self.is_shared | self._is_apart
+
+    @property
+    def is_shared(self) -> Mask:
         """Which rows two or more are to label, or did."""
         mask: Mask = self._who[1] != _NOBODY
         return mask
+
+    @property
+    def is_known(self) -> Mask:
+        """Which rows have labels that are known to be right, and score their reviewers."""
+        return self._is_known
 
     @property
     def is_waiting(self) -> Mask:
@@ -167,9 +193,14 @@ class Duties:
         return list(self._given.get(row, ()))
 
     def answered(self) -> dict[int, list[Given]]:
-        """Return the answers of the blind rows that all of their reviewers answered."""
-        whole = self.rows[self.is_blind & ~self.is_waiting].tolist()
+        """Return the answers of the rows of two or more that all of them answered."""
+        whole = self.rows[self.is_shared & ~self.is_waiting].tolist()
         return {row: self._given[row] for row in whole}
+
+    def scored(self) -> dict[int, list[Given]]:
+        """Return the answers to known rows."""
+        known = self.rows[self._is_known].tolist()
+        return {row: self._given[row] for row in known if row in self._given}
 
     def _is_of(self, reviewer: str) -> NDArray[np.bool_]:
         code = self.reviewers.index(reviewer) if reviewer in self.reviewers else _NOBODY - 1
@@ -193,17 +224,31 @@ class Duties:
         order = np.argsort(who == _NOBODY, axis=0, kind="stable")
         self._who[:, at] = np.take_along_axis(who, order, axis=0)
         self._has_answered[:, at] = np.take_along_axis(self._has_answered[:, at], order, axis=0)
+        free = at[self._who[0, at] == _NOBODY]
+        self._is_apart[free] = self._is_known[free] = False
 
     def _answer(self, at: int, duty: Duty) -> None:
-        if duty.answer is None:
-            raise ValueError(f"Entry {duty.number} answers nothing.")
+        if not isinstance(duty.body, Answer):
+            raise TypeError(f"Entry {duty.number} answers nothing.")
         row, code = int(self.rows[at]), self._code_of(duty.reviewer)
         self._has_answered[:, at] |= self._who[:, at] == code
         others = [each for each in self._given.get(row, ()) if each.reviewer != duty.reviewer]
-        given = [*others, Given(reviewer=duty.reviewer, at=duty.at, answer=duty.answer)]
+        given = [*others, Given(reviewer=duty.reviewer, at=duty.at, answer=duty.body)]
         order = self.reviewers_of(row)
         self._given[row] = sorted(given, key=lambda each: order.index(each.reviewer))
         self._differs[at] = len(given) >= _TWO and not agree(each.answer for each in given)
+
+    def is_blind_at(self, row: int) -> bool:
+        """Return whether a row is labelled apart."""
+        return bool(self.is_blind[self._at(row)])
+
+    def _among(self, places: Places) -> Places:
+        """Return where rows stand, those that are here."""
+        if not len(self.rows):
+            return places[:0]
+        nearest = np.minimum(np.searchsorted(self.rows, places), len(self.rows) - 1)
+        at: Places = nearest[self.rows[nearest] == places]
+        return at
 
     def _at(self, row: int) -> int:
         return int(np.searchsorted(self.rows, row))
@@ -253,8 +298,8 @@ def split_rows(rows: Places, reviewers: Sequence[str], n_blind: int) -> dict[str
     }
 
 
-#: The reviewer, the kind, the rows, and the answer of an entry that is one.
-Part = tuple[str, DutyAction, Places, Answer | None]
+#: The reviewer, the kind, the rows, and the body of an entry.
+Part = tuple[str, DutyAction, Places, Answer | Apart | None]
 
 
 def numbered(after: int, at: float, parts: Iterable[Part]) -> list[Duty]:
@@ -267,8 +312,8 @@ def numbered(after: int, at: float, parts: Iterable[Part]) -> list[Duty]:
             reviewer=reviewer,
             action=action,
             places=places,
-            answer=answer,
+            body=body,
         )
-        for reviewer, action, places, answer in parts
+        for reviewer, action, places, body in parts
         if len(places)
     ]

@@ -52,8 +52,15 @@ class Assignment(Struct, frozen=True, kw_only=True):
     draft_id: str
     rows: Annotated[int, Meta(description="Rows that got a reviewer, or two.")]
     blind: Annotated[int, Meta(description="Those of them that two label apart.")]
+    known: Annotated[
+        int, Meta(description="Those of them whose labels are known, and score their reviewers.")
+    ] = 0
     left_out: Annotated[
-        int, Meta(description="Matching rows that were decided or assigned already, or too many.")
+        int,
+        Meta(
+            description="Matching rows that were decided or assigned already, or too many; with "
+            "known rows, also further ones whose labels are known."
+        ),
     ]
     reviewers: Annotated[dict[str, int], Meta(description="Reviewer to the rows that they got.")]
 
@@ -78,7 +85,16 @@ class ReviewerProgress(Struct, frozen=True, kw_only=True):
     reviewer: str
     rows: Annotated[int, Meta(description="Assigned to them.")]
     done: Annotated[int, Meta(description="Decided in the draft or, of blind ones, answered.")]
-    blind: Annotated[int, Meta(description="Those that they and another label apart.")]
+    blind: Annotated[
+        int, Meta(description="Those that they label apart from another, or without the label.")
+    ]
+    known: Annotated[
+        Measure | None,
+        Meta(
+            description="Share of the known rows that they answered right in every decision; null "
+            "before any, and for sessions of the role reviewer."
+        ),
+    ] = None
 
 
 class Assignments(Struct, frozen=True, kw_only=True):

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, func, insert, select
 
-from steelyard.review.duties import Answer, Duty
+from steelyard.review.duties import Answer, Apart, Duty
 from steelyard.review.log import pack_places, unpack_places
 from steelyard.review.tables import draft_duties
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.filling import filled
 
-_decode_answer = decoder_of(Answer).decode
+_decode_answer, _decode_apart = decoder_of(Answer).decode, decoder_of(Apart).decode
 
 
 def duties_after(connection: Connection, draft_id: str, number: int) -> list[Duty]:
@@ -39,7 +39,7 @@ def append_duties(connection: Connection, draft_id: str, duties: Sequence[Duty])
                 "reviewer": duty.reviewer,
                 "action": duty.action,
                 "places": pack_places(duty.places),
-                "body": None if duty.answer is None else msgspec.json.encode(duty.answer),
+                "body": None if duty.body is None else msgspec.json.encode(duty.body),
             }
             for duty in duties
         ],
@@ -57,9 +57,10 @@ def count_assigned(connection: Connection, draft_id: str) -> int:
 
 
 def _read(row: Row[Any]) -> Duty:
+    decode = _decode_answer if row.action == "answer" else _decode_apart
     return filled(
         Duty,
         row,
         places=unpack_places(row.places),
-        answer=None if row.body is None else _decode_answer(row.body),
+        body=None if row.body is None else decode(row.body),
     )

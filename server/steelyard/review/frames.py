@@ -13,6 +13,7 @@ from steelyard.datasets.frames.scanning import scan
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import Side
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.origins import LabelledBy, origins_of
 
 
 def tasks_of(store: FrameStore, manifest: Manifest, places: NDArray[np.int64]) -> list[str]:
@@ -32,6 +33,17 @@ def decisions_at(
         frame = scan(store, manifest).select("index", "decisions").join(selected, on="index")
         decisions = frame.collect()
     return dict(zip(decisions["index"].to_list(), decisions["decisions"].to_list(), strict=True))
+
+
+def labelled_by(store: FrameStore, manifest: Manifest, by: LabelledBy) -> NDArray[np.int64]:
+    """Return the places of the rows whose labels came from somewhere, by ``by`` of their metadata."""
+    path = pl.col("extra").str.json_path_match("$.metadata.by")
+    with store.reading(*manifest.part_names()):
+        frame = scan(store, manifest).select("index", by=path).collect()
+    texts = [text for text in frame["by"].unique() if by in origins_of({"by": text})]
+    chosen = frame.filter(pl.col("by").is_in(texts, nulls_equal=True))
+    places: NDArray[np.int64] = chosen["index"].to_numpy()
+    return places
 
 
 def iterate_side(

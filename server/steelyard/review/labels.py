@@ -64,6 +64,15 @@ class Originals:
         outcomes = self.stored_outcomes.get(place, {}).get(decision, ())
         return outcome if names is None else names.stored_name(outcome, outcomes) or outcome
 
+    def outcomes_now(self, outcomes: Mapping[str, str]) -> dict[str, str]:
+        """Return outcomes by decision under the draft's names, of the version's."""
+        return {
+            decision: self.renamings[decision].name_of(outcome)
+            if decision in self.renamings
+            else outcome
+            for decision, outcome in outcomes.items()
+        }
+
     def store(self, place: int, body: EntryBody) -> EntryBody:
         """Return an entry for a row under the version's names, which the log has."""
         names = self.renamings.get(body.decision or "")

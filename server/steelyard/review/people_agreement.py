@@ -59,8 +59,10 @@ class PeopleAgreements:
         answers: dict[tuple[str, int], list[Answer]] = {}
         for draft in drafts:
             with self._reviews.current_duties(draft.row.id, draft.n_places) as duties:
-                for place, given in duties.answered().items():
-                    answers[draft.at.dataset_id, place] = [each.answer for each in given]
+                answered, is_known = duties.answered(), duties.is_known
+                for place, given in answered.items():
+                    if not is_known[place]:
+                        answers[draft.at.dataset_id, place] = [each.answer for each in given]
         return list(answers.values())
 
 

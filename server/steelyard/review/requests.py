@@ -19,11 +19,14 @@ from steelyard.decisions.wire import Name
 from steelyard.review import wire
 from steelyard.review.duties_wire import MAX_REVIEWERS
 from steelyard.wire.decoding import convert
+from steelyard.wire.origins import LabelledBy
 from steelyard.wire.payloads import open_payload, read_payload
 from steelyard.wire.queries import MAX_NUMBER
 from steelyard.wire.schemas import SINGLE_LINE
 from steelyard.wire.violations import BODY, Violations, refusal
 
+#: The largest share of assigned rows that are known.
+MAX_KNOWN_SHARE = 0.5
 _Text = Annotated[str, Meta(min_length=1, max_length=256)]
 _Name = Annotated[str, Meta(min_length=1, max_length=wire.MAX_REVIEWER, pattern=SINGLE_LINE)]
 _Note = Annotated[str, Meta(min_length=1, max_length=wire.MAX_NOTE)]
@@ -133,6 +136,23 @@ class AssignRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             "neither seeing what the other says.",
         ),
     ] = 0
+    known_share: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=MAX_KNOWN_SHARE,
+            description="The share of the assigned rows whose labels are known: mixed in at random, "
+            "they score their reviewers and keep their labels. Reviewers then see no labels of any "
+            "assigned row, so that none stands out.",
+        ),
+    ] = 0
+    known_by: Annotated[
+        LabelledBy,
+        Meta(
+            description="Known are matching rows whose labels in the version came from there, by "
+            "`by` of metadata; those that are not mixed in are left out."
+        ),
+    ] = "expert"
     filter: Annotated[Filter | None, _OF_FILTER] = None
     text: Annotated[_Text | None, _OF_TEXT] = None
     queue: wire.Queue = "to_review"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from steelyard.recent import Recent
 from steelyard.review.duties import Duties
 from steelyard.review.duty_store import duties_after
-from steelyard.review.log import Review
+from steelyard.review.log import Places, Review
 from steelyard.review.store import entries_after
 from steelyard.storage import State
 
@@ -58,6 +58,11 @@ class Reviews:
                 )
             )
             yield duties
+
+    def known(self, draft_id: str, n_places: int) -> Places:
+        """Return the known rows of a draft, whose labels stay whatever its log says; it blocks."""
+        with self.current_duties(draft_id, n_places) as duties:
+            return duties.rows[duties.is_known]
 
     @contextlib.contextmanager
     def cached(self, draft_id: str, n_places: int) -> Iterator[Review]:

@@ -30,15 +30,16 @@ from steelyard.recent import Recent
 from steelyard.review import log, serializers, wire
 from steelyard.review import store as rows
 from steelyard.review.duties import Duties
-from steelyard.review.frames import tasks_of
+from steelyard.review.frames import labelled_by, tasks_of
 from steelyard.review.labels import Originals, outcomes_of, read_label, store_body
 from steelyard.review.outcomes import OutcomeNames, Renamings
-from steelyard.review.requests import BulkEdit, DraftRowsSearch
+from steelyard.review.requests import AssignRows, BulkEdit, DraftRowsSearch
 from steelyard.review.reviews import Reviews
 from steelyard.review.service import DraftService, OpenDraft
 from steelyard.review.suspects import SuspectSearch
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.origins import LabelledBy
 from steelyard.wire.violations import BODY, Violations
 
 #: Rows of the queue of audits: a share found in so many is known to within five points.
@@ -47,7 +48,10 @@ AUDIT_ROWS = 400
 #: one that no row is in takes memory, too.
 CACHED_ROWS, CACHED_ORDERS = 8_000_000, 256
 #: A target this near 1 is one.
-_WHOLE = 1 - 1e-9
+WHOLE = 1 - 1e-9
+
+#: Members of metadata that say where a label came from.
+_ORIGIN = ("by", "who")
 
 Mask = NDArray[np.bool_]
 _decode_expected = decoder_of(dict[str, wire.ExpectedOutcome]).decode
@@ -96,7 +100,7 @@ class DraftRows:
     ) -> wire.DraftRowPage:
         """Return a page of a queue."""
         draft = await self._drafts.find(caller, draft_id)
-        return await asyncio.to_thread(self._page, draft, search)
+        return await asyncio.to_thread(self._page, draft, search, only_reviews=caller.only_reviews)
 
     async def bulk(self, write: Write, draft_id: str, request: BulkEdit) -> wire.EditReceipt:
         """Edit every row of a queue that a filter holds for."""
@@ -107,11 +111,19 @@ class DraftRows:
         work = await asyncio.to_thread(self._prepare_bulk, caller, draft, request)
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
-    def _page(self, draft: OpenDraft, search: DraftRowsSearch) -> wire.DraftRowPage:
+    def _page(
+        self, draft: OpenDraft, search: DraftRowsSearch, *, only_reviews: bool
+    ) -> wire.DraftRowPage:
         manifest = draft.at.manifest
         progress, suspects = self._suspects.look(manifest, is_requested=search.queue == "suspect")
         chosen = self._choose(
-            draft, search.queue, search.where, search.sort, search.reviewer, suspects
+            draft,
+            search.queue,
+            search.where,
+            search.sort,
+            search.reviewer,
+            suspects,
+            only_reviews=only_reviews,
         )
         places = chosen.places[search.offset : search.offset + search.limit].tolist()
         originals = self._drafts.originals(draft, places)
@@ -120,12 +132,22 @@ class DraftRows:
         with self._reviews.current_duties(draft.row.id, draft.n_places) as all_duties:
             duties = all_duties.among(places)
         blind = {
-            place: serializers.blind_to_wire(duties, place, search.reviewer, originals.renamings)
+            place: serializers.blind_to_wire(duties, place, search.reviewer, originals)
             for place in places
         }
+        known = set() if only_reviews else set(duties.rows[duties.is_known].tolist())
         return wire.DraftRowPage(
             data=[
-                _draft_row(place, originals, now[place], suspects, blind[place]) for place in places
+                _draft_row(
+                    place,
+                    originals,
+                    now[place],
+                    suspects,
+                    blind[place],
+                    is_known=place in known,
+                    only_reviews=only_reviews,
+                )
+                for place in places
             ],
             queue=search.queue,
             total=len(chosen.places),
@@ -138,12 +160,23 @@ class DraftRows:
             suspects=progress,
         )
 
-    def choose_of(
-        self, draft: OpenDraft, queue: wire.Queue, where: Filter | None, reviewer: str | None
-    ) -> Chosen:
+    def choose_of(self, caller: Caller, draft: OpenDraft, request: BulkEdit | AssignRows) -> Chosen:
         """Return the rows of a queue that a filter holds for; it blocks."""
+        queue = request.queue
         _, suspects = self._suspects.look(draft.at.manifest, is_requested=queue == "suspect")
-        return self._choose(draft, queue, where, None, reviewer, suspects)
+        return self._choose(
+            draft,
+            queue,
+            request.where,
+            None,
+            request.reviewer,
+            suspects,
+            only_reviews=caller.only_reviews,
+        )
+
+    def labelled_by(self, draft: OpenDraft, by: LabelledBy) -> log.Places:
+        """Return the rows whose labels in the version came from somewhere; it blocks."""
+        return labelled_by(self._store, draft.at.manifest, by)
 
     def _choose(
         self,
@@ -153,6 +186,8 @@ class DraftRows:
         sort: Sort | None,
         reviewer: str | None,
         suspects: SuspectTable | None,
+        *,
+        only_reviews: bool,
     ) -> Chosen:
         """Return the rows of a queue that a filter holds for, in order; it blocks.
 
@@ -167,7 +202,10 @@ class DraftRows:
         with self._reviews.current_duties(draft.row.id, draft.n_places) as duties:
             if duties.number:
                 masks.update(_masks_of_duties(duties, masks, reviewer, state))
+                if not only_reviews:
+                    masks["disagreement"] &= ~duties.is_known
             is_assigned, is_blind, n_duties = duties.is_assigned, duties.is_blind, duties.number
+            is_mixed = bool(duties.is_known.any())
         is_audited = np.zeros(draft.n_places, dtype=np.bool_)
         is_audited[sample] = True
         masks["audit"] = is_audited
@@ -181,6 +219,10 @@ class DraftRows:
             else ordered[:0]
         )
         if sort is None and len(places):
+            if queue == "assigned" and is_mixed:
+                # In the order of the dataset, known rows may all come last.
+                keys = _keys_of(draft.row.id, draft.n_places)
+                places = places[np.argsort(keys[places], kind="stable")]
             if queue in ("to_review", "assigned"):
                 places = places[np.argsort(state[places] == log.SKIPPED, kind="stable")]
             elif queue == "suspect" and suspects is not None:
@@ -192,7 +234,7 @@ class DraftRows:
     def _prepare_bulk(
         self, caller: Caller, draft: OpenDraft, request: BulkEdit
     ) -> Callable[[Connection], wire.EditReceipt]:
-        chosen = self.choose_of(draft, request.queue, request.where, request.reviewer)
+        chosen = self.choose_of(caller, draft, request)
         places = np.sort(chosen.places)
         if len(places) != request.expected:
             raise errors.DraftChangedError(
@@ -279,7 +321,7 @@ class DraftRows:
         same = places[:0]
         for name in {name for outcomes in worded for name in outcomes}:
             if names.name_of(name) == outcome:
-                where = LabelFilter(decision=decision, outcome=name, op="ge", value=_WHOLE)
+                where = LabelFilter(decision=decision, outcome=name, op="ge", value=WHOLE)
                 same = np.union1d(same, self._orders.of(manifest, where, None))
         same = np.intersect1d(places, same, assume_unique=True)
         if len(places) == 1 and len(same) == 1:
@@ -384,9 +426,14 @@ def is_open(state: NDArray[np.uint8]) -> Mask:
 
 def _audit_of(draft_id: str, places: log.Places) -> log.Places:
     """Draw the rows of the audit, in a random order that is the draft's for ever."""
+    return places[np.argsort(_keys_of(draft_id, len(places)), kind="stable")[:AUDIT_ROWS]]
+
+
+def _keys_of(draft_id: str, n: int) -> NDArray[np.uint64]:
+    """Return random keys that are the draft's for ever."""
     seed = int.from_bytes(draft_id.encode()[-16:], "big")
-    keys = np.random.PCG64(seed).random_raw(len(places))
-    return places[np.argsort(keys, kind="stable")[:AUDIT_ROWS]]
+    keys: NDArray[np.uint64] = np.random.PCG64(seed).random_raw(n)
+    return keys
 
 
 def _draft_row(
@@ -395,6 +442,9 @@ def _draft_row(
     now: wire.RowNow,
     suspects: SuspectTable | None,
     blind: wire.BlindRow | None,
+    *,
+    is_known: bool,
+    only_reviews: bool,
 ) -> wire.DraftRow:
     side, row = originals.rows[place]
     # Whoever labels a row apart from another sees no label of it, and nothing that speaks of one.
@@ -402,6 +452,10 @@ def _draft_row(
     if is_hidden:
         suspects = None
         now = msgspec.structs.replace(now, labels={}, relabelled=[])
+    metadata = row.metadata
+    if metadata is not None and blind is not None and (is_hidden or only_reviews):
+        # Known rows are drawn by it.
+        metadata = {name: value for name, value in metadata.items() if name not in _ORIGIN}
     score = None if suspects is None else float(suspects.score[place])
     doubts = None if suspects is None else suspects.expected.get(place)
     expected = None if doubts is None else _expected_now(doubts, now, originals.renamings)
@@ -411,8 +465,9 @@ def _draft_row(
             ("images", row.images),
             ("targets", None if is_hidden else row.targets),
             ("rewards", row.rewards),
-            ("metadata", row.metadata),
+            ("metadata", metadata),
             ("blind", blind),
+            ("known", True if is_known and blind is not None and not blind.is_yours else None),
         )
     }
     return wire.DraftRow(
@@ -435,6 +490,6 @@ def _expected_now(
     for decision, doubt in _decode_expected(doubts).items():
         names = renamings.get(decision)
         outcome = doubt.outcome if names is None else names.name_of(doubt.outcome)
-        if names is None or now.labels.get(decision, {}).get(outcome, 0) < _WHOLE:
+        if names is None or now.labels.get(decision, {}).get(outcome, 0) < WHOLE:
             expected[decision] = msgspec.structs.replace(doubt, outcome=outcome)
     return expected

@@ -126,9 +126,10 @@ class DraftSeals:
         return previous
 
     def _decide(self, draft: OpenDraft, *, drop_outcomes: bool = False) -> _Outcome:
+        known = self._reviews.known(draft.row.id, draft.n_places)
         with self._reviews.current(draft.row.id, draft.n_places) as review:
-            excluded = np.flatnonzero(review.state == EXCLUDED)
-            gone = set(excluded.tolist())
+            excluded = np.setdiff1d(np.flatnonzero(review.state == EXCLUDED), known)
+            gone = {*excluded.tolist(), *known.tolist()}
             places = [place for place in review.relabelled() if place not in gone]
             relabelled: dict[int, Labels] = {
                 place: fold.labels for place, fold in review.folds(places).items()
@@ -138,7 +139,7 @@ class DraftSeals:
                 relabelled=relabelled,
                 renamings=review.renamings(),
                 draft=msgspec.structs.replace(
-                    draft_to_wire(draft.row, review), revision=review.revision
+                    draft_to_wire(draft.row, review, known), revision=review.revision
                 ),
             )
         if drop_outcomes:

@@ -16,14 +16,10 @@ from steelyard.review import store as rows
 from steelyard.review import wire
 from steelyard.review.duties import Duties, agree
 from steelyard.review.labels import Originals
-from steelyard.review.log import STATES, Entry, Review
-from steelyard.review.outcomes import Renamings
+from steelyard.review.log import STATES, Entry, Places, Review
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.filling import filled
 from steelyard.wire.violations import show
-
-#: Reviewers of a row that is labelled apart.
-_TWO = 2
 
 _decode_sealed = decoder_of(wire.SealedDraft).decode
 
@@ -44,11 +40,17 @@ def lock_draft(connection: Connection, account_id: str, draft_id: str) -> Row[An
     return row
 
 
-def draft_to_wire(row: Row[Any], review: Review | None) -> wire.Draft:
-    """Return a draft as the wire has it; without a review, of one that has no edits."""
+def draft_to_wire(
+    row: Row[Any], review: Review | None, known: Places | tuple[()] = ()
+) -> wire.Draft:
+    """Return a draft as the wire has it; without a review, of one that has no edits.
+
+    Known rows, whose labels stay, count as untouched.
+    """
     counts: dict[str, int] = dict.fromkeys(STATES, 0)
     if review is not None:
-        for code, count in enumerate(np.bincount(review.state, minlength=len(STATES)).tolist()):
+        state = np.delete(review.state, known)
+        for code, count in enumerate(np.bincount(state, minlength=len(STATES)).tolist()):
             counts[STATES[code]] = count
     touched = sum(counts.values()) - counts["untouched"]
     # A version may have fewer rows than places, and missing rows are not touched.
@@ -137,11 +139,11 @@ def check_seen(
 
 
 def blind_to_wire(
-    duties: Duties, row: int, reviewer: str | None, renamings: Renamings
+    duties: Duties, row: int, reviewer: str | None, originals: Originals
 ) -> wire.BlindRow | None:
     """Return a row that several label apart as one who asks may see it; ``None`` of any other row."""
     names = duties.reviewers_of(row)
-    if len(names) < _TWO:
+    if not duties.is_blind_at(row):
         return None
     given = duties.answers_of(row)
     if len(given) < len(names):
@@ -153,10 +155,7 @@ def blind_to_wire(
         wire.RowAnswer(
             reviewer=given_answer.reviewer,
             at=given_answer.at,
-            outcomes={
-                decision: renamings[decision].name_of(outcome) if decision in renamings else outcome
-                for decision, outcome in given_answer.answer.outcomes.items()
-            },
+            outcomes=originals.outcomes_now(given_answer.answer.outcomes),
             exclude=given_answer.answer.is_excluded,
         )
         for given_answer in given

@@ -123,7 +123,7 @@ class DraftService:
     async def get(self, caller: Caller, draft_id: str) -> wire.Draft:
         """Return a draft, the states of its rows counted."""
         draft = await self.find(caller, draft_id)
-        return await asyncio.to_thread(self._counted, draft)
+        return await asyncio.to_thread(self._counted, draft, caller)
 
     async def find(self, caller: Caller, draft_id: str) -> OpenDraft:
         """Return a draft with its version."""
@@ -233,7 +233,7 @@ class DraftService:
         if len(apart) == 0:
             return
         raise RowsLabelledApartError(
-            f"{len(apart)} of the rows wait for two reviewers who label them apart, and nothing was "
+            f"{len(apart)} of the rows wait for reviewers who label them apart, and nothing was "
             "changed; leave them out, or answer with POST /v1/drafts/{draft}/answers.",
             details=[{"row": row} for row in apart[: wire.MAX_LISTED_ROWS].tolist()],
         )
@@ -263,9 +263,10 @@ class DraftService:
         """Return the work that reads a dataset, as ``DatasetService.register_reader`` asks."""
         return "an open draft with edits" if rows.has_open(connection, dataset_id) else None
 
-    def _counted(self, draft: OpenDraft) -> wire.Draft:
+    def _counted(self, draft: OpenDraft, caller: Caller) -> wire.Draft:
+        known = () if caller.only_reviews else self._reviews.known(draft.row.id, draft.n_places)
         with self._reviews.current(draft.row.id, draft.n_places) as review:
-            return draft_to_wire(draft.row, review)
+            return draft_to_wire(draft.row, review, known)
 
     def _prepare(
         self, draft: OpenDraft, edits: Sequence[wire.Edit]

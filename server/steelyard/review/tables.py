@@ -52,7 +52,7 @@ draft_entries = sa.Table(
 
 #: The logs of who is to label which rows of drafts: rows that a reviewer gets (``assign``) or no
 #: longer has (``drop``), and what one of two said of a row of both (``answer``, with ``body``, JSON).
-#: ``places`` are rows, compressed.
+#: ``places`` are rows, compressed; ``body`` of ``assign`` has the known ones among rows labelled apart.
 draft_duties = sa.Table(
     "draft_duties",
     metadata,

@@ -41,7 +41,7 @@ Queue = Literal[
     "disagreement",
 ]
 SealAs = Literal["dataset", "version"]
-#: How a row stands that two reviewers label apart.
+#: How a row stands that reviewers label apart.
 BlindStatus = Literal["waiting", "agreed", "disagreed"]
 SuspectStatus = Literal["ready", "computing", "unavailable"]
 
@@ -98,7 +98,11 @@ class Draft(Struct, frozen=True, kw_only=True):
     revision: Annotated[int, Meta(description="Entries of its log; 0 for none.")]
     rows: Annotated[int, Meta(description="Of the version.")]
     states: Annotated[
-        dict[str, int], Meta(description="State to the rows in it, every state told.")
+        dict[str, int],
+        Meta(
+            description="State to the rows in it, every state told. Known rows, whose labels stay, "
+            "are untouched; a session of the role reviewer has them as any other."
+        ),
     ]
     noted: Annotated[int, Meta(description="Rows with a note.")]
     created_at: float
@@ -327,7 +331,7 @@ class RowAnswer(Struct, frozen=True, kw_only=True):
 
 
 class BlindRow(Struct, frozen=True, kw_only=True):
-    """A row that two reviewers label apart."""
+    """A row that reviewers label apart: two, or one who does not see its label."""
 
     status: Annotated[
         BlindStatus,
@@ -339,13 +343,13 @@ class BlindRow(Struct, frozen=True, kw_only=True):
     is_yours: Annotated[
         bool,
         Meta(
-            description="Whether the reviewer who asks is one of the two; while it waits, the row is "
-            "shown to both without a label."
+            description="Whether the reviewer who asks is one of them; while it waits, the row is "
+            "shown to them without a label."
         ),
     ]
     answers: Annotated[
         list[RowAnswer],
-        Meta(description="Both, once both are there; until then that of the reviewer who asks."),
+        Meta(description="All, once all are there; until then that of the reviewer who asks."),
     ]
 
 
@@ -366,7 +370,14 @@ class DraftRow(Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] | UnsetType | None = UNSET
     now: RowNow
     blind: Annotated[
-        BlindRow | UnsetType, Meta(description="Of a row that two reviewers label apart.")
+        BlindRow | UnsetType, Meta(description="Of a row that reviewers label apart.")
+    ] = UNSET
+    known: Annotated[
+        Literal[True] | UnsetType,
+        Meta(
+            description="Its label is known to be right and scores its reviewers; no answer changes "
+            "it. Left out for them, and for sessions of the role reviewer."
+        ),
     ] = UNSET
     suspect: Annotated[
         float | None,

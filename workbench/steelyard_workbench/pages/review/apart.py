@@ -1,4 +1,4 @@
-"""Rows that two reviewers label apart: possible actions, and both answers."""
+"""Rows that reviewers label apart: possible actions, and both answers."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from msgspec import UNSET, structs
 from steelyard.review.wire import BlindRow, BlindStatus, DraftRow, RowAnswer
 
 _OPEN = ("untouched", "skipped")
-_YOURS = "Two reviewers label this row independently: neither sees the other's label."
-_OTHERS = (
-    "Two reviewers label this row independently. It cannot be edited until both have answered."
+_YOURS = "You label this row without seeing its label, or what another says."
+_OTHERS = "Reviewers label this row independently. It cannot be edited until all have answered."
+_KNOWN = (
+    "The label of this row is known: it scores its reviewers, and no answer or edit changes it."
 )
 _DISPUTED = "The reviewers of this row disagree. Choose the right label."
 
 
 def is_apart(row: DraftRow) -> bool:
-    """Whether a row waits for answers of two reviewers, and takes no edit."""
+    """Whether a row waits for reviewers' answers, and takes no edit."""
     return row.blind is not UNSET and row.blind.status == "waiting"
 
 
 def is_yours(row: DraftRow) -> bool:
-    """Whether a row waits for two of whom the reviewer is one."""
+    """Whether a row waits for reviewers of whom the one who asks is one."""
     return row.blind is not UNSET and row.blind.status == "waiting" and row.blind.is_yours
 
 
 def is_disputed(row: DraftRow) -> bool:
     """Whether reviewers answered a row differently, and it was not decided since."""
-    if row.blind is UNSET or row.now.state not in _OPEN:
+    if row.blind is UNSET or row.known is True or row.now.state not in _OPEN:
         return False
     return row.blind.status == "disagreed"
 
@@ -41,12 +42,11 @@ def is_to_do(row: DraftRow) -> bool:
 
 
 def note_of(row: DraftRow) -> str:
-    """Return the note on a row that two label; empty of any other."""
+    """Return the note on a row that reviewers label apart; empty of any other."""
     if is_yours(row):
         return _YOURS
-    if is_apart(row):
-        return _OTHERS
-    return _DISPUTED if is_disputed(row) else ""
+    note = _OTHERS if is_apart(row) else _DISPUTED if is_disputed(row) else ""
+    return f"{note} {_KNOWN}".strip() if row.known is True else note
 
 
 def picked_of(row: DraftRow) -> dict[str, str]:

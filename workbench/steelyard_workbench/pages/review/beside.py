@@ -213,7 +213,7 @@ class Beside(Boxed):
 
     def _show_similar(self, similar: FoundSimilar | None) -> Viewable:
         if self._row is not None and is_apart(self._row):
-            return empty("Similar rows have labels: they are shown once both have answered.")
+            return empty("Similar rows have labels: they are shown once all have answered.")
         if similar is None or not similar.data:
             return empty("There is no row to compare, or no other that is like it.")
         views: list[Viewable] = [small_text(text) for text in agreement(similar, self._row)]

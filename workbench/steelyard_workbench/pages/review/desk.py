@@ -315,7 +315,7 @@ class Desk(Boxed):
         if row is None or self.steps.forbidden:
             return
         if is_apart(row):
-            self.tell("Both reviewers see notes, so this row takes them once both have answered.")
+            self.tell("Reviewers see notes, so this row takes them once all have answered.")
         else:
             self.notes.ask(row)
 

@@ -13,11 +13,12 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.review.duties_wire import Assignments, DraftAgreement
+from steelyard.review.requests import MAX_KNOWN_SHARE
 from steelyard.review.wire import Draft, Queue
 from steelyard.wire.origins import LabelledBy
 from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.numbers import measure_text, share_text
 from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
@@ -28,6 +29,7 @@ from steelyard_workbench.parts.review.row_filter import RowFilter
 
 _NOT_YOURS = "An owner or a developer of the account assigns rows."
 _NOBODY = "nobody"
+_ABOUT_KNOWN = "Known rows score reviewers and keep their labels. With them, reviewers see no label of any row."
 #: Where labels came from, as the choice of it has them.
 _ORIGINS = {"anywhere": "", **{name: name for name in get_args(LabelledBy)}}
 
@@ -75,6 +77,21 @@ class Reviewers(Viewer):
         self.limit = pmui.IntInput(
             label="At most rows", value=None, start=1, width=150, size="small"
         )
+        self.known = pmui.IntInput(
+            label="Known answers, %",
+            value=0,
+            start=0,
+            end=round(100 * MAX_KNOWN_SHARE),
+            width=150,
+            size="small",
+        )
+        self.known_by = pmui.Select(
+            label="Known are labels by",
+            options=list(get_args(LabelledBy)),
+            value="expert",
+            size="small",
+            width=150,
+        )
         self._assign = pmui.Button(label="Assign", variant="contained", size="small")
         self.from_ = pmui.Select(label="Unfinished rows of", options=[])
         self.to = pmui.TextInput(label="Goes to (empty: no reviewer)", size="small")
@@ -113,22 +130,7 @@ class Reviewers(Viewer):
         assignments, agreement = shares.assignments, shares.agreement
         parts: list[Viewable] = []
         if assignments.data:
-            parts.append(
-                table(
-                    ("reviewer", "done", "of", "apart"),
-                    [
-                        (
-                            _name_text(progress.reviewer, assignments),
-                            f"{progress.done:,}",
-                            f"{progress.rows:,}",
-                            f"{progress.blind:,}",
-                        )
-                        for progress in assignments.data
-                    ],
-                    label="Reviewers and their rows",
-                    numbers=(1, 2, 3),
-                )
-            )
+            parts += _show_progress(assignments)
         else:
             parts.append(empty("No rows are assigned. Reviewers take the rows in **To review**."))
         parts.append(small_text(f"{assignments.unassigned:,} undecided rows have no reviewer."))
@@ -196,6 +198,8 @@ class Reviewers(Viewer):
             ),
             self.typed if assignments.candidates is None else self.members,
             number_fields(self.overlap, self.limit),
+            number_fields(self.known, self.known_by),
+            small_text(_ABOUT_KNOWN),
             self._assign,
             *moving,
         ]
@@ -211,6 +215,8 @@ class Reviewers(Viewer):
         queue, row_filter = self._chosen()
         options: dict[str, Any] = {
             "overlap": (self.overlap.value or 0) / 100,
+            "known_share": (self.known.value or 0) / 100 or None,
+            "known_by": self.known_by.value if self.known.value else None,
             "where": row_filter.where,
             "text": row_filter.text,
             "queue": queue,
@@ -223,8 +229,10 @@ class Reviewers(Viewer):
         shares = ", ".join(
             f"{escape_markdown(name)} {n:,}" for name, n in assignment.reviewers.items()
         )
+        known = f", {assignment.known:,} known" if assignment.known else ""
         self._show_message(
-            f"{assignment.rows:,} rows of {TITLES[queue]} assigned, {assignment.blind:,} of them to two: {shares}."
+            f"{assignment.rows:,} rows of {TITLES[queue]} assigned, {assignment.blind:,} of them to "
+            f"two{known}: {shares}."
         )
 
     async def _move_rows(self) -> None:
@@ -242,6 +250,32 @@ class Reviewers(Viewer):
         self._said.object = text
         self.part.refresh.start(quietly=True)
         self._on_assigned()
+
+
+def _show_progress(assignments: Assignments) -> list[Viewable]:
+    progress = table(
+        ("reviewer", "done", "of", "apart"),
+        [
+            (
+                _name_text(progress.reviewer, assignments),
+                f"{progress.done:,}",
+                f"{progress.rows:,}",
+                f"{progress.blind:,}",
+            )
+            for progress in assignments.data
+        ],
+        label="Reviewers and their rows",
+        numbers=(1, 2, 3),
+    )
+    scores = [
+        (each.reviewer, share_text(each.known))
+        for each in assignments.data
+        if each.known is not None
+    ]
+    if not scores:
+        return [progress]
+    label = "Reviewers and their known rows, with 95 % intervals"
+    return [progress, table(("reviewer", "right of known rows"), scores, label=label)]
 
 
 def _name_text(name: str, assignments: Assignments) -> str:
