@@ -58,6 +58,25 @@ def test_a_file_becomes_a_dataset(run, file):
     assert (lines["name"], lines["rows"], lines["evaluation"]) == ("tickets", "20", "10")
 
 
+def test_a_guideline_of_all_rows_is_set_printed_and_removed(run, dataset, tmp_path):
+    text = "# Money\n\nA *voucher* is **no** money."
+    file = tmp_path / "guideline.md"
+    file.write_text(f"{text}\n")
+    assert run("guideline", dataset, "refund").stdout.strip() == ""
+    assert "Version 2 has it" in run("guideline", dataset, "refund", file).stdout
+    assert run("guideline", dataset, "refund").stdout == f"{text}\n"
+    assert "Version 3 has it" in run("guideline", dataset, "refund", "-", input="Ask Ann.").stdout
+    assert json.loads(run("guideline", dataset, "refund", "--json").stdout) == "Ask Ann."
+    assert "Version 4" in run("guideline", dataset, "refund", "--remove").stdout
+    assert run("guideline", dataset, "refund").stdout.strip() == ""
+    assert (
+        "which no row of the version asks"
+        in run("guideline", dataset, "team", file, status=2).stderr
+    )
+    assert "No row asks team" in run("guideline", dataset, "team", status=2).stderr
+    run("delete", dataset, "--yes")  # no review of it is left open
+
+
 def test_rows_with_their_decisions_are_imported_as_they_are(run, file, tmp_path):
     made = json.loads(run("import", file, "--from", "onehot", "--name", "rows", "--json").stdout)
     assert made["rows"] == 20

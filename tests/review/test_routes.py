@@ -243,6 +243,70 @@ def test_a_seal_leaves_out_outcomes_without_rows(client, dataset_id, draft):
     assert list(row["decisions"][0]["outcomes"]) == ["billing", "other"]
 
 
+def test_a_guideline_is_that_of_all_rows_and_the_next_version_carries_it(client, dataset_id, draft):
+    path = f"/v1/drafts/{draft['id']}"
+
+    def guidelines(decision, rows):
+        return {row["decisions"][decision].get("guideline") for row in rows}
+
+    def rows_of_version():
+        return client.post(f"/v1/datasets/{dataset_id}/rows/search", json={"limit": 100}).json()
+
+    before = rows_of_version()
+    text = "# Money\n\nA *voucher* is **no** money."
+    asked = {"decision": "refund", "guideline": text, "reviewer": "ann"}
+    assert client.post(f"{path}/outcomes", json=asked).is_success
+    for step, expected in (("undo", None), ("redo", text)):
+        assert client.post(f"{path}/{step}", json={"reviewer": "ann"}).is_success
+        assert guidelines(1, client.post(f"{path}/rows", json={}).json()["data"]) == {expected}
+    # Outcomes and a guideline are changed one without the other.
+    asked = {"decision": "route", "guideline": "Ask Ann."}
+    assert client.post(f"{path}/outcomes", json=asked).is_success
+    for changes in ({"other": {"name": "rest"}}, {}):
+        asked = {"decision": "route", "outcomes": changes}
+        assert client.post(f"{path}/outcomes", json=asked).is_success
+    listed = {one["decision"]: one for one in client.get(f"{path}/outcomes").json()["data"]}
+    assert (listed["refund"]["guideline"], listed["refund"]["has_new_guideline"]) == (text, True)
+    assert listed["route"]["guideline"] == "Ask Ann."
+    assert client.post(f"{path}/seal", json={"as": "version"}).is_success
+    after = rows_of_version()
+    assert guidelines(0, after["data"]) == {"Ask Ann."}
+    assert guidelines(1, after["data"]) == {text}
+    # They are the rows of before, for families too, and rows to come have it.
+    assert (after["version"], after["indexes"]) == (2, before["indexes"])
+    assert [row["context"] for row in after["data"]] == [row["context"] for row in before["data"]]
+    csv = "context,refund\nInvoice 99 is due.,yes\n"
+    kind = {"Content-Type": "text/csv"}
+    added = client.post(f"/v1/datasets/{dataset_id}/versions", content=csv, headers=kind)
+    assert added.json()["version"] == 3
+    assert rows_of_version()["data"][-1]["decisions"][0]["guideline"] == text
+
+    begun = client.post("/v1/drafts", json={"dataset_id": dataset_id}).json()
+    path = f"/v1/drafts/{begun['id']}"
+    edits = [{"row": 0, "action": "relabel", "decision": "route", "outcome": "support"}]
+    assert client.post(f"{path}/edits", json={"edits": edits}).is_success
+    asked = {"decision": "route", "guideline": ""}
+    assert client.post(f"{path}/outcomes", json=asked).is_success
+    assert client.post(f"{path}/seal", json={"as": "version"}).is_success
+    rows = rows_of_version()
+    assert guidelines(0, [*rows["data"][:-2], rows["data"][-1]]) == {None}
+    assert rows["indexes"] == [*range(1, N_ROWS + 2)]
+
+
+@pytest.mark.parametrize(
+    ("request_", "place"),
+    [
+        ({"decision": "route"}, "outcomes"),
+        ({"decision": "route", "guideline": " \n"}, "guideline"),
+        ({"decision": "route", "guideline": "a\0"}, "guideline"),
+        ({"decision": "team", "guideline": "Ask Ann."}, "decision"),
+    ],
+)
+def test_a_guideline_that_cannot_be_is_refused(client, draft, request_, place):
+    refused = client.post(f"/v1/drafts/{draft['id']}/outcomes", json=request_)
+    assert_canonical_error(refused, 422, "invalid_request", path=["body", place])
+
+
 @pytest.mark.parametrize(
     ("decision", "changes", "place", "message"),
     [

@@ -528,12 +528,18 @@ def test_outcomes_are_merged_by_one_press_and_those_without_rows_left_out() -> N
     # What was saved is shown, and nothing is left to save.
     assert desk.outcomes.tables["team"].same["Billings"].value == "billing"
     assert desk.outcomes.save.disabled
+    desk.outcomes.guidelines["team"].value = "Ask *Ann*."
+    desk.outcomes.send()
+    assert ("outcomes", "team", "Ask *Ann*.") in client.drafts.calls
+    assert desk.last_message == "Saved: team has a new guideline."
+    assert desk.outcomes.guidelines["team"].value == "Ask *Ann*."
     desk.seal.ask()
+    assert "decisions get another guideline in all rows" in texts(desk.seal)
     assert desk.seal.drop.label == "Leave out answers that no row has: Technical help"
     assert "answers get another name or are merged" in texts(desk.seal)
     desk.seal.drop.value = True
     asyncio.run(desk.seal.seal())
-    assert ("seal", "version", None, 1, True) in client.drafts.calls
+    assert ("seal", "version", None, 2, True) in client.drafts.calls
 
 
 def test_a_draft_is_sealed_and_then_takes_no_more_edits() -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from steelyard.client.dataset_calls import FoundRowsAnswer
     from steelyard.client.row_sources import Progress
     from steelyard.datasets.wire import Dataset, DatasetVersions
+    from steelyard.review.wire import Draft
 
 _SHOWN_CHARACTERS = 60
 
@@ -39,6 +40,7 @@ Examples:
   steelyard dataset download ds_… > tickets.jsonl
   steelyard dataset export ds_… --format csv --output tickets.csv
   steelyard dataset from-feedback --dataset ds_… --since 2026-11-01
+  steelyard dataset guideline tickets team guideline.md
 """
 
 _partition = click.option(
@@ -333,6 +335,48 @@ def delete(client: Client, dataset: str, *, yes: bool) -> Shown:
 def diff(client: Client, dataset: str, **versions: Any) -> Shown:
     """Show the rows a version adds to an older one, and the contexts it labels otherwise."""
     return client.datasets.diff(dataset, **versions), _show_diff
+
+
+@command.asks("guideline", "dataset", "decision")
+@click.argument("file", type=click.File(encoding="utf-8"), required=False)
+@click.option("--remove", is_flag=True, help="Take the guideline away.")
+def guideline(
+    client: Client, dataset: str, decision: str, *, file: TextIO | None, remove: bool
+) -> Shown:
+    """Make the text of FILE, Markdown, the guideline of DECISION in all rows of a dataset.
+
+    The next version carries it; rows and labels stay. Reviewers see it beside the rows, and judges
+    read it. Without FILE, the guideline is printed; - is the input stream.
+    """
+    from steelyard.errors import SteelyardError
+
+    if file is not None and remove:
+        raise click.UsageError("Give FILE or --remove, not both.")
+    if file is None and not remove:
+        return _guideline_of(client, dataset, decision), click.echo
+    draft = client.drafts.create(dataset)
+    try:
+        text = "" if file is None else file.read().strip()
+        client.drafts.edit_outcomes(draft.id, decision, guideline=text)
+        return client.drafts.seal(draft.id, "version"), _show_guided
+    except SteelyardError:
+        client.drafts.delete(draft.id)
+        raise
+
+
+def _guideline_of(client: Client, dataset: str, decision: str) -> str:
+    """Return the guideline of a decision in the first row that asks it."""
+    asking = {"type": "asks", "decision": decision}
+    rows = client.datasets.search(dataset, where=asking, limit=1).data
+    if not rows:
+        raise click.UsageError(f"No row asks {printable(decision)}; see steelyard dataset show.")
+    [wording] = [each for each in rows[0].decisions if each["id"] == decision]
+    return str(wording.get("guideline", ""))
+
+
+def _show_guided(draft: Draft) -> None:
+    if draft.sealed is not None:
+        click.echo(f"Version {draft.sealed.version} has it in all rows.")
 
 
 def _show_diff(values: dict[str, Any]) -> None:

@@ -41,6 +41,10 @@ def _edits(edits: Sequence[Mapping[str, Any] | Edit]) -> list[dict[str, Any]]:
     return [{name: value for name, value in edit.items() if value is not None} for edit in fields]
 
 
+def _changes(outcomes: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if outcomes is None else dict(outcomes)
+
+
 @route("POST /v1/drafts", Draft)
 def create(
     dataset_id: str,
@@ -136,13 +140,14 @@ def outcomes(draft_id: str) -> Call[DraftOutcomes]:
     """Return the outcomes of a draft's decisions, with their rows: ``GET …/{draft}/outcomes``."""
 
 
-@route("POST /v1/drafts/{draft_id}/outcomes", EditReceipt, outcomes=dict)
+@route("POST /v1/drafts/{draft_id}/outcomes", EditReceipt, outcomes=_changes)
 def edit_outcomes(
     draft_id: str,
     decision: str,
-    outcomes: Mapping[str, Mapping[str, Any] | OutcomeChange],
+    outcomes: Mapping[str, Mapping[str, Any] | OutcomeChange] | None = None,
     reviewer: str | None = None,
     *,
+    guideline: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[EditReceipt]:
     """Name, describe and merge the outcomes of a decision: ``POST …/{draft}/outcomes``.
@@ -150,7 +155,8 @@ def edit_outcomes(
     This replaces an earlier mapping of the decision's outcomes, as one entry of the log.
     ``outcomes`` maps an outcome, as the version names it, to its new form, such as
     ``{"BILLING": {"same_as": "billing"}, "billing": {"description": "Money already taken"}}``.
-    Outcomes that are left out stay; an empty mapping restores all of them.
+    Outcomes that are left out stay; an empty mapping restores all of them. ``guideline`` is that of
+    all rows that ask the decision, the sealed draft carries it; an empty text removes it.
     """
 
 

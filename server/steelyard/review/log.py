@@ -37,6 +37,7 @@ class EntryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     note: str | None = None
     same: bytes | None = None
     outcomes: dict[str, OutcomeChange] | None = None
+    guideline: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,16 +146,21 @@ class Review:
             self.revision = entry.number
 
     def renamings(self) -> dict[str, OutcomeNames]:
-        """Return the draft's latest names of outcomes, by decision."""
-        changes_by_decision = {
-            entry.body.decision: entry.body.outcomes
-            for entry in self._of_outcomes
-            if entry.number not in self._dead
-        }
+        """Return the draft's latest names of outcomes and guidelines, by decision."""
+        renamings: dict[str, OutcomeNames] = {}
+        for entry in self._of_outcomes:
+            body = entry.body
+            if entry.number in self._dead or body.decision is None:
+                continue
+            names = renamings.get(body.decision, OutcomeNames({}))
+            renamings[body.decision] = OutcomeNames(
+                names.changes if body.outcomes is None else body.outcomes,
+                guideline=names.guideline if body.guideline is None else body.guideline,
+            )
         return {
-            decision: OutcomeNames(changes)
-            for decision, changes in changes_by_decision.items()
-            if decision and changes
+            decision: names
+            for decision, names in renamings.items()
+            if names.has_changes or names.guideline is not None
         }
 
     def fold(self, row: int, later: Sequence[Entry] = ()) -> RowFold:

@@ -17,7 +17,13 @@ from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.review import store as rows
 from steelyard.review.log import EXCLUDED, Entry, EntryBody, merge_labels
-from steelyard.review.outcomes import OutcomeNames, check_changes, fixed_reason, read_wording
+from steelyard.review.outcomes import (
+    OutcomeNames,
+    check_changes,
+    check_guideline,
+    fixed_reason,
+    read_wording,
+)
 from steelyard.review.outcomes_wire import (
     DecisionOutcomes,
     DraftOutcome,
@@ -51,7 +57,7 @@ class DraftOutcomeService:
         return await asyncio.to_thread(self._list, draft)
 
     async def edit(self, write: Write, draft_id: str, request: EditOutcomes) -> EditReceipt:
-        """Name, describe and merge the outcomes of a decision."""
+        """Name, describe and merge the outcomes of a decision, or give it a guideline."""
         await self._writes.replay_known(write)
         draft = await self._drafts.find(write.caller, draft_id)
         require_open(draft.row)
@@ -67,27 +73,37 @@ class DraftOutcomeService:
                     number=row.revision + 1,
                     reviewer=request.reviewer,
                     action="outcomes",
-                    body=EntryBody(decision=request.decision, outcomes=changes),
+                    body=EntryBody(
+                        decision=request.decision, outcomes=changes, guideline=request.guideline
+                    ),
                 )
                 self._drafts.append(connection, draft_id, [entry])
                 return receipt_of(draft_id, review, [*later, entry], (), 0, originals)
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
-    def _check(self, draft: OpenDraft, request: EditOutcomes) -> dict[str, OutcomeChange]:
+    def _check(self, draft: OpenDraft, request: EditOutcomes) -> dict[str, OutcomeChange] | None:
         violations, manifest = Violations(), draft.at.manifest
+        if request.outcomes is None and request.guideline is None:
+            message = "is missing; give outcomes, a guideline, or both."
+            violations.add((*BODY, "outcomes"), message, "missing")
+            violations.raise_if_any()
         wordings = _by_decision(load_definitions(self._store, manifest)).get(request.decision)
         if wordings is None:
             message = f"is {show(request.decision)}, which no row of the version asks."
             violations.add((*BODY, "decision"), message, "unknown")
             violations.raise_if_any()
-            return {}
-        changes = check_changes(
-            request.outcomes,
-            [read_wording(wording) for wording in wordings],
-            has_rewards=manifest.method == "reward",
-            violations=violations,
-        )
+            return None
+        worded, changes = [read_wording(wording) for wording in wordings], None
+        if request.guideline:
+            check_guideline(request.guideline, worded, violations)
+        if request.outcomes is not None:
+            changes = check_changes(
+                request.outcomes,
+                worded,
+                has_rewards=manifest.method == "reward",
+                violations=violations,
+            )
         violations.raise_if_any()
         return changes
 
@@ -169,6 +185,8 @@ def _decision_to_wire(
             )
             for outcome in outcomes
         ],
+        guideline=names.guide(worded[0]).get("guideline"),
+        has_new_guideline=names.guideline is not None,
     )
 
 

@@ -1,4 +1,4 @@
-"""The outcomes of a decision as a review names, describes and merges them. Pure.
+"""The outcomes of a decision as a review names, describes and merges them, and its guideline. Pure.
 
 The log of a draft has outcomes under the version's names, for ever: changing a name rewrites nothing
 that was written. Answers are translated into the draft's names, and requests out of them.
@@ -24,11 +24,27 @@ Values = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class OutcomeNames:
-    """A draft's names for the outcomes of one decision."""
+    """A draft's names for the outcomes of one decision, and its guideline."""
 
     changes: Mapping[str, OutcomeChange]
     #: Outcomes, by the draft's names, that a sealed draft leaves out.
     dropped: frozenset[str] = field(default_factory=frozenset)
+    #: In place of the version's: empty for none, ``None`` where that stays.
+    guideline: str | None = None
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether rows that ask the decision have other outcomes."""
+        return bool(self.changes or self.dropped)
+
+    def guide(self, decision: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a decision with the draft's guideline."""
+        made = dict(decision)
+        if self.guideline is not None:
+            made["guideline"] = self.guideline
+        if self.guideline == "":
+            del made["guideline"]
+        return made
 
     def root_of(self, outcome: str) -> str:
         """Return the version's outcome that one is merged into, itself for none."""
@@ -67,7 +83,7 @@ class OutcomeNames:
     def rename_decision(self, decision: Mapping[str, Any]) -> dict[str, Any]:
         """Return a decision that asks for the draft's outcomes."""
         outcomes, rubric = decision.get("outcomes"), decision.get("rubric")
-        made = dict(decision)
+        made = self.guide(decision)
         if isinstance(outcomes, Mapping):
             made["outcomes"] = self._describe(outcomes)
         elif isinstance(outcomes, list):
@@ -229,6 +245,16 @@ def check_changes(
     for decision in decisions:
         _check_decision(names, decision, violations, has_rewards=has_rewards)
     return _real_changes(changes, OutcomeNames({}).descriptions(decisions))
+
+
+def check_guideline(
+    guideline: str, decisions: Sequence[Mapping[str, Any]], violations: Violations
+) -> None:
+    """Note why a guideline could not stand beside the wordings of a decision."""
+    wrong = Violations()
+    read_task({"decisions": [OutcomeNames({}, guideline=guideline).guide(decisions[0])]}, wrong)
+    for violation in wrong.listed[:1]:
+        violations.add((*BODY, "guideline"), violation.message.partition(" ")[2], violation.type)
 
 
 def _real_changes(

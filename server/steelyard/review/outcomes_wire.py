@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from steelyard.decisions.wire import Kind, Name
+from steelyard.decisions.wire import MAX_GUIDELINE, Kind, Name
 from steelyard.review.wire import Reviewer
+from steelyard.wire.schemas import SEVERAL_LINES
 
 #: The most characters of an outcome's name and of its description here.
 MAX_OUTCOME_NAME, MAX_DESCRIPTION = 200, 2000
@@ -38,17 +39,23 @@ class OutcomeChange(
 
 
 class EditOutcomes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The outcomes of one decision, in place of the draft's earlier changes."""
+    """The outcomes of one decision or its guideline, in place of the draft's earlier changes."""
 
     decision: Annotated[Name, Meta(description="Id of the decision.")]
     outcomes: Annotated[
-        dict[str, OutcomeChange],
+        Annotated[dict[str, OutcomeChange], Meta(max_length=MAX_OUTCOME_CHANGES)] | None,
         Meta(
-            max_length=MAX_OUTCOME_CHANGES,
             description="Outcome, as the version names it, to what becomes of it. Outcomes that are "
-            "left out stay; an empty object restores all of them.",
+            "left out stay; an empty object restores all of them, null leaves the draft's changes.",
         ),
-    ]
+    ] = None
+    guideline: Annotated[
+        Annotated[str, Meta(max_length=MAX_GUIDELINE, pattern=SEVERAL_LINES)] | None,
+        Meta(
+            description="Markdown that reviewers and judges go by, of all rows that ask the "
+            "decision; empty removes it, null leaves it."
+        ),
+    ] = None
     reviewer: Reviewer = None
 
 
@@ -77,6 +84,11 @@ class DecisionOutcomes(Struct, frozen=True, kw_only=True):
         str | None, Meta(description="Why its outcomes cannot be changed; null if they can.")
     ]
     outcomes: list[DraftOutcome]
+    guideline: Annotated[
+        str | None,
+        Meta(description="As the draft has it, else as the wording with the most rows does."),
+    ] = None
+    has_new_guideline: Annotated[bool, Meta(description="Whether the draft has another.")] = False
 
 
 class DraftOutcomes(Struct, frozen=True, kw_only=True):

@@ -1,15 +1,19 @@
 """A version without some rows of the one before it, and with others in their place.
 
 Parts that have no such row are shared; the others are written again without them. Every row keeps
-its index, and a row with new labels is a new row: a count of new rows by their indexes counts it.
+its index, and a row with new labels is a new row: a count of new rows by their indexes counts it. A
+guideline is no part of the question: rows that get another keep their indexes and hashes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import types
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,6 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from steelyard import errors
+from steelyard.datasets.canonical import compact_json
 from steelyard.datasets.definitions import Definition
 from steelyard.datasets.frames.rows import STORED_SCHEMA
 from steelyard.datasets.frames.scanning import load_definitions, load_retired, scan
@@ -31,6 +36,10 @@ from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.violations import Violations
 
 Places = NDArray[np.int64]
+#: Returns a decision with another guideline.
+Guide = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+_decode: Callable[[str | bytes | msgspec.Raw], Any] = msgspec.json.decode
 
 
 def write_revision(
@@ -40,9 +49,13 @@ def write_revision(
     excluded: Places,
     replaced: Places,
     rows: Mapping[Side, Iterable[Sequence[Row]]],
+    guides: Mapping[str, Guide] = types.MappingProxyType({}),
     min_rows: int = 1,
 ) -> Manifest:
-    """Write the version that a review makes of the latest one, durably; it blocks."""
+    """Write the version that a review makes of the latest one, durably; it blocks.
+
+    ``guides`` give decisions, by id, their guidelines.
+    """
     remaining = _without(store, previous, excluded, replaced)
     if remaining.rows + len(replaced) < max(min_rows, 1):
         raise errors.TooFewRowsError(
@@ -70,7 +83,40 @@ def write_revision(
             raise errors.TooFewRowsError(
                 f"No {side} row would be left; include one of them, or make a new dataset."
             )
+    if guides:
+        made = _guided(store, made, guides)
     return with_warnings(store, _forget_wordings(store, made) if n_replaced else made)
+
+
+def _guided(store: FrameStore, manifest: Manifest, guides: Mapping[str, Guide]) -> Manifest:
+    """Return a version whose rows ask decisions with other guidelines."""
+
+    def guide(decision: dict[str, Any]) -> dict[str, Any]:
+        made = guides.get(decision["id"])
+        return decision if made is None else made(decision)
+
+    parts: list[Part] = []
+    for part in manifest.parts:
+        with store.open(f"{part.sha256}{PARQUET}") as file:
+            texts = pl.read_parquet(file, columns=["decisions"])["decisions"].unique().to_list()
+        guided = {text: compact_json([guide(each) for each in _decode(text)]) for text in texts}
+        is_same = all(text == made for text, made in guided.items())
+        parts += [part] if is_same else _rewrite(store, part, partial(_with_tasks, guided))
+    definitions = [
+        msgspec.structs.replace(
+            definition,
+            decision=msgspec.Raw(compact_json(guide(_decode(definition.decision))).encode()),
+        )
+        for definition in load_definitions(store, manifest)
+    ]
+    stored = store.put(msgspec.json.encode(definitions), JSON)
+    return msgspec.structs.replace(manifest, parts=tuple(parts), definitions=stored)
+
+
+def _with_tasks(tasks: Mapping[str, str], rows: pa.Table) -> pa.Table:
+    texts = [tasks[text] for text in rows["decisions"].to_pylist()]
+    place = STORED_SCHEMA.get_field_index("decisions")
+    return rows.set_column(place, STORED_SCHEMA.field(place), pa.array(texts, pa.string()))
 
 
 def _forget_wordings(store: FrameStore, manifest: Manifest) -> Manifest:
@@ -103,7 +149,9 @@ def _without(store: FrameStore, previous: Manifest, excluded: Places, replaced: 
         inside = removed[
             np.searchsorted(removed, part.first) : np.searchsorted(removed, part.last, side="right")
         ]
-        parts += [part] if len(inside) == 0 else _rewrite(store, part, inside)
+        parts += (
+            [part] if len(inside) == 0 else _rewrite(store, part, partial(_without_rows, inside))
+        )
     contexts = scan_contexts(store, parts)
     split = Split(
         training=sum(part.rows for part in parts if part.side == "training"),
@@ -149,14 +197,17 @@ def _rows_at(store: FrameStore, manifest: Manifest, places: Places) -> pl.DataFr
         return frame.join(selected, on="index").sort("index").collect()
 
 
-def _rewrite(store: FrameStore, part: Part, removed: Places) -> list[Part]:
-    """Write a part again without some of its rows, a group in memory at a time."""
+def _without_rows(removed: Places, rows: pa.Table) -> pa.Table:
+    return rows.filter(pa.array(~np.isin(rows["index"].to_numpy(), removed)))
+
+
+def _rewrite(store: FrameStore, part: Part, change: Callable[[pa.Table], pa.Table]) -> list[Part]:
+    """Write a part again with its rows changed, a group in memory at a time."""
     with contextlib.ExitStack() as owner:
         writer = PartWriter(store, part.side, owner)
         with store.open(f"{part.sha256}{PARQUET}") as file:
             for rows in _groups(file):
-                is_remaining = ~np.isin(rows["index"].to_numpy(), removed)
-                writer.add(rows.filter(pa.array(is_remaining)))
+                writer.add(change(rows))
         return writer.finish()
 
 

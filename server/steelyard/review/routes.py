@@ -105,7 +105,7 @@ ROUTES = (
     _route(
         "POST /v1/drafts/{draft}/outcomes",
         _signed(DraftOutcomeService.edit),
-        "Name, describe and merge the outcomes of a decision: one entry, one undo.",
+        "Name, describe and merge the outcomes of a decision, or set its guideline: one entry.",
         errors=_EDITED,
     ),
     _reviewed(

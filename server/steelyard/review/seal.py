@@ -2,7 +2,8 @@
 
 As a dataset, every row is sent again, and is held to every rule of rows. As a version, parts of the
 version that no decision touched are shared, excluded rows are gone, and a row with other labels is a
-new row in place of the old and counts as one. A context keeps its side in both.
+new row in place of the old and counts as one; with another guideline alone it is the same row. A context
+keeps its side in both.
 """
 
 from __future__ import annotations
@@ -232,7 +233,12 @@ class DraftSeals:
 
     def _write_version(self, previous: Manifest, outcome: _Outcome) -> Manifest:
         replaced = self._replaced(previous, outcome)
-        if len(outcome.excluded) == 0 and len(replaced) == 0:
+        guides = {
+            decision: names.guide
+            for decision, names in outcome.renamings.items()
+            if names.guideline is not None
+        }
+        if len(outcome.excluded) == 0 and len(replaced) == 0 and not guides:
             raise errors.NoNewRowsError(
                 "The draft excludes and changes no row, so the next version would be this one; "
                 "edit rows first, or seal it as a dataset."
@@ -244,6 +250,7 @@ class DraftSeals:
                 excluded=outcome.excluded,
                 replaced=replaced,
                 rows={side: self._new_rows(previous, side, outcome, replaced) for side in SIDES},
+                guides=guides,
                 min_rows=self._bounds.min_rows,
             )
         except errors.TooFewRowsError as error:
@@ -257,7 +264,8 @@ class DraftSeals:
         rows = RowStore(self._store)
         places += [
             rows.indexes(manifest, where=AsksFilter(decision=decision))
-            for decision in outcome.renamings
+            for decision, names in outcome.renamings.items()
+            if names.has_changes
         ]
         replaced: Places = np.setdiff1d(np.concatenate(places), outcome.excluded)
         return replaced

@@ -108,6 +108,7 @@ class FakeDrafts:
         self.calls: list[tuple[Any, ...]] = []
         self.sealed: SealedDraft | None = None
         self.changes: dict[str, Any] = {}
+        self.guideline: str | None = None
         self.n = 0
 
     def get(self, draft_id: str) -> Draft:
@@ -308,6 +309,8 @@ class FakeDrafts:
             wordings=1,
             fixed=None,
             outcomes=listed,
+            guideline=self.guideline or None,
+            has_new_guideline=self.guideline is not None,
         )
         return DraftOutcomes(data=[decision], revision=self.n)
 
@@ -315,15 +318,19 @@ class FakeDrafts:
         self,
         draft_id: str,
         decision: str,
-        outcomes: dict[str, Any],
-        reviewer: str | None,
+        outcomes: dict[str, Any] | None = None,
+        reviewer: str | None = None,
         *,
+        guideline: str | None = None,
         idempotency_key: str,
     ) -> EditReceipt:
         self._fail()
         self.n += 1
-        self.calls.append(("outcomes", decision, outcomes))
-        self.changes = outcomes
+        self.calls.append(("outcomes", decision, guideline if outcomes is None else outcomes))
+        if outcomes is not None:
+            self.changes = outcomes
+        if guideline is not None:
+            self.guideline = guideline
         return self._receipt([])
 
     def undo(

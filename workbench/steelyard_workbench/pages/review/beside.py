@@ -281,7 +281,9 @@ def entry_text(entry: LogEntry) -> str:
         return f"{entry.action} of entry {entry.target}"
     of = f"row {entry.row}" if entry.row is not None else f"{entry.rows:,} rows"
     text = f"{entry.action} {of}"
-    if entry.decision is not None:
+    if entry.action == "outcomes":
+        text = f"answers or guideline of {entry.decision}"
+    elif entry.decision is not None:
         text += f": {entry.decision} is {entry.outcome}"
     if entry.note:
         text += f" (note: {entry.note})"

@@ -28,7 +28,7 @@ from steelyard_workbench.pages.review.edits import EditQueue, Unsent
 from steelyard_workbench.pages.review.no_rows import show_no_row
 from steelyard_workbench.pages.review.note_dialog import NoteDialog
 from steelyard_workbench.pages.review.notices import Notices
-from steelyard_workbench.pages.review.outcomes_panel import Changes, OutcomesPanel
+from steelyard_workbench.pages.review.outcomes_panel import OutcomesPanel
 from steelyard_workbench.pages.review.queue_reader import QueueReader
 from steelyard_workbench.pages.review.queue_tabs import QUEUES, QueueTabs
 from steelyard_workbench.pages.review.reviewers import Reviewers
@@ -456,11 +456,10 @@ class Desk(Boxed):
         if self.reader.queue in ("mine", "assigned"):
             self.reload()
 
-    def _edit_outcomes(self, decision: str, changes: Changes, sentence: str) -> None:
-        """Send the changes of a decision's outcomes, and show the new ones."""
+    def _edit_outcomes(self, edit: dict[str, Any], sentence: str) -> None:
+        """Send the changes of a decision's outcomes and guideline, and show the new ones."""
         if self.steps.forbidden:
             return
-        edit = {"decision": decision, "outcomes": changes}
         self.steps.push(Unsent("outcomes", sentence, given=edit))
         self.tell(f"Saved: {sentence}.")
 

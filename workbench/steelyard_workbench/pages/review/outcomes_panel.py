@@ -1,4 +1,4 @@
-"""The answers of a draft: rows, names, descriptions, and which mean the same."""
+"""The answers of a draft: rows, names, descriptions, which mean the same, and guidelines."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.tables import OutcomeEdit
+from steelyard.decisions.wire import MAX_GUIDELINE
 from steelyard.review.outcomes_wire import DecisionOutcomes, DraftOutcome, DraftOutcomes
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -18,21 +19,24 @@ from steelyard_workbench.kit.states import empty
 from steelyard_workbench.parts.datasets.outcome_table import OutcomeEditor
 
 _WHAT = (
-    "Merge answers that mean the same, rename them, and say what each means. Rows show the new "
-    "ones at once; finishing writes them into the dataset. `u` takes a change back."
+    "Merge answers that mean the same, rename them, and say what each means. A guideline, Markdown, "
+    "stands beside every row for reviewers, and judges read it. Rows show the changes at once; "
+    "finishing writes them into the dataset. `u` takes a change back."
 )
 
 Changes = dict[str, dict[str, Any]]
 
 
 class OutcomesPanel(Boxed):
-    """Edits the outcomes of decisions; ``on_edit`` gets a decision, its changes, and a sentence on them."""
+    """Edits the outcomes and guidelines of decisions; ``on_edit`` gets an edit, and a sentence on it."""
 
     def __init__(
-        self, client: Client, draft_id: str, on_edit: Callable[[str, Changes, str], None]
+        self, client: Client, draft_id: str, on_edit: Callable[[dict[str, Any], str], None]
     ) -> None:
         self._on_edit = on_edit
         self._tables: dict[str, OutcomeEditor] = {}
+        #: The field of each decision's guideline.
+        self.guidelines: dict[str, pmui.TextAreaInput] = {}
         self._listed: dict[str, DecisionOutcomes] = {}
         self._is_forbidden = False
         self.save = action_button(
@@ -78,12 +82,28 @@ class OutcomesPanel(Boxed):
     def send(self) -> None:
         """Save the changes."""
         self.save.disabled = True
-        for decision, table in self._tables.items():
-            changes = self._changes(decision, table)
-            if changes != _current(self._listed[decision]):
-                n_left = len({table.edits[value].name for value in _roots(changes, table)})
-                outcome = "1 answer" if n_left == 1 else f"{n_left:,} answers"
-                self._on_edit(decision, changes, f"{decision} has {outcome}")
+        for decision in self._listed:
+            edit = self._edit_of(decision)
+            parts = []
+            if "outcomes" in edit:
+                table = self._tables[decision]
+                n_left = len({table.edits[value].name for value in _roots(edit["outcomes"], table)})
+                parts.append("1 answer" if n_left == 1 else f"{n_left:,} answers")
+            if "guideline" in edit:
+                parts.append("a new guideline" if edit["guideline"] else "no guideline")
+            if parts:
+                sentence = f"{decision} has {' and '.join(parts)}"
+                self._on_edit({"decision": decision, **edit}, sentence)
+
+    def _edit_of(self, decision: str) -> dict[str, Any]:
+        """Return the fields of a decision that are no longer as listed."""
+        edit: dict[str, Any] = {}
+        table, listed = self._tables.get(decision), self._listed[decision]
+        if table is not None and (changes := self._changes(decision, table)) != _current(listed):
+            edit["outcomes"] = changes
+        if (text := self.guidelines[decision].value.strip()) != (listed.guideline or ""):
+            edit["guideline"] = text
+        return edit
 
     def _changes(self, decision: str, table: OutcomeEditor) -> Changes:
         """Return the changes of a decision's outcomes."""
@@ -96,19 +116,17 @@ class OutcomesPanel(Boxed):
         return changes
 
     def _changed(self) -> None:
-        self.save.disabled = self._is_forbidden or all(
-            self._changes(decision, table) == _current(self._listed[decision])
-            for decision, table in self._tables.items()
-        )
+        self.save.disabled = self._is_forbidden or not any(map(self._edit_of, self._listed))
 
     def _show(self, outcomes: DraftOutcomes) -> Viewable:
-        self._tables = {}
+        self._tables, self.guidelines = {}, {}
         self._listed = {decision.decision: decision for decision in outcomes.data}
         parts: list[Viewable] = []
         for decision in outcomes.data:
             name = escape_markdown(decision.decision)
             if decision.fixed is not None:
                 parts.append(small_text(f"**{name}**: {decision.fixed}"))
+                parts.append(self._guideline_of(decision))
                 continue
             table = self._tables[decision.decision] = OutcomeEditor(
                 name,
@@ -122,8 +140,22 @@ class OutcomesPanel(Boxed):
                 },
                 is_open=True,
             )
-            parts.append(table.__panel__())
+            parts += [table.__panel__(), self._guideline_of(decision)]
         return stack(*(parts or [empty("No decisions yet.")]))
+
+    def _guideline_of(self, decision: DecisionOutcomes) -> Viewable:
+        field = self.guidelines[decision.decision] = pmui.TextAreaInput(
+            label=f"Guideline of {decision.decision}",
+            value=decision.guideline or "",
+            rows=2,
+            max_rows=12,
+            auto_grow=True,
+            max_length=MAX_GUIDELINE,
+            sizing_mode="stretch_width",
+            size="small",
+        )
+        field.param.watch(lambda _: self._changed(), "value")
+        return field
 
 
 def _edit_to_wire(outcome: DraftOutcome, edit: OutcomeEdit) -> dict[str, Any]:

@@ -62,6 +62,11 @@ class DraftChanges:
         )
 
     @property
+    def n_guided(self) -> int:
+        """Decisions that get another guideline."""
+        return sum(decision.has_new_guideline for decision in self.outcomes.data)
+
+    @property
     def unused(self) -> list[str]:
         """Outcomes that no row has, of decisions of which two others are left."""
         unused: list[str] = []
@@ -207,6 +212,8 @@ class SealDialog(DrawnDialog):
         rows.append((f"{draft.noted:,}", "rows have a note"))
         if changes.n_renamed:
             rows.append((f"{changes.n_renamed:,}", "answers get another name or are merged"))
+        if changes.n_guided:
+            rows.append((f"{changes.n_guided:,}", "decisions get another guideline in all rows"))
         if changes.unused:
             names = ", ".join(changes.unused[:_MOST_NAMES])
             rest = len(changes.unused) - _MOST_NAMES
