@@ -220,15 +220,7 @@ def decide_file(
             parts.remove()
             reasons = "".join(f" {row.sentence}" for row in rows_file.refused[:1])
             raise ValueError(f"{source} has no rows.{reasons}")
-        rows = parts.scan()
-        n_errors = rows.select(pl.col(ERROR).is_not_null().sum()).collect().item()
-        before = [name for name in rows.collect_schema().names() if name not in added]
-        files.write_rows(
-            rows.select([*before, *added]),
-            target,
-            before if rows_file.is_json else (),
-            parts.frames(),
-        )
+        n_errors = _write_parts(parts, target, added, is_json=rows_file.is_json)
         if bad_rows is not None:
             bad_rows.write_bytes(refused_csv(rows_file.columns or ["row"], rows_file.refused))
         done = ScoringSummary(
@@ -236,6 +228,16 @@ def decide_file(
         )
         parts.remove()
     return done
+
+
+def _write_parts(parts: Parts, target: Path, added: Sequence[str], *, is_json: bool) -> int:
+    """Write the stored parts as one file, and return how many of its rows have an error."""
+    rows = parts.scan()
+    before = [name for name in rows.collect_schema().names() if name not in added]
+    files.write_rows(
+        rows.select([*before, *added]), target, before if is_json else (), parts.frames()
+    )
+    return int(rows.select(pl.col(ERROR).is_not_null().sum()).collect().item())
 
 
 def _identity_of(source: Path) -> list[Any]:

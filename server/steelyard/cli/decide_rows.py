@@ -19,7 +19,8 @@ from steelyard.cli.table_files import READING, show_refused
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from steelyard.batch.scoring import ScoringSummary
+    from steelyard.batch.scoring import Elsewhere, ScoringSummary
+    from steelyard.settings import Settings
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 #: Note on a yes/no where no model is named.
@@ -85,9 +86,7 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
     Rows that cannot be read have none, unless a file for them is named.
     """
     from steelyard.app.deployment import open_deployment
-    from steelyard.batch.queued import open_queue
-    from steelyard.batch.scoring import Elsewhere, Questions, decide_file
-    from steelyard.batch.workers import Workers
+    from steelyard.batch.scoring import Questions, decide_file
     from steelyard.client.progress import progress_bar
     from steelyard.imports.delimited import Options
     from steelyard.settings import read_settings
@@ -99,12 +98,7 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
         click.echo(_YES_NO, err=True)
     names = ("engine", "threads", "home", "state_url")
     settings = read_settings({name: flags[name] for name in names})
-    workers: Elsewhere | None = None
-    if flags["workers"] is not None:
-        workers = Workers(flags["workers"], settings.engine, settings.threads)
     with ExitStack() as closing:
-        if flags["is_queued"]:
-            workers = closing.enter_context(open_queue(settings, partial(click.echo, err=True)))
         client = None
         if flags["url"] is not None:
             client = closing.enter_context(Server(flags["url"], None, as_json=False).connected())
@@ -128,7 +122,7 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
                 progress=lambda n_done, n_rows: show(n_done, n_rows, "rows"),
                 restart=flags["restart"],
                 overwrite=flags["overwrite"],
-                workers=workers,
+                workers=_open_workers(flags, settings, closing),
                 options=Options(
                     flags["encoding"],
                     flags["long_cells"],
@@ -143,6 +137,20 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
     _show_done(done, target, as_json=flags["as_json"])
     if done.errors or (done.left_out and flags["bad_rows"] is None):
         raise click.exceptions.Exit(FAILED)
+
+
+def _open_workers(
+    flags: dict[str, Any], settings: Settings, closing: ExitStack
+) -> Elsewhere | None:
+    """Return the processes that answer instead of this one, or ``None`` where it answers itself."""
+    from steelyard.batch.queued import open_queue
+    from steelyard.batch.workers import Workers
+
+    if flags["is_queued"]:
+        return closing.enter_context(open_queue(settings, partial(click.echo, err=True)))
+    if flags["workers"] is not None:
+        return Workers(flags["workers"], settings.engine, settings.threads)
+    return None
 
 
 def _show_done(done: ScoringSummary, target: Path, *, as_json: bool) -> None:

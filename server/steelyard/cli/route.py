@@ -114,11 +114,7 @@ def fit(
     if name in routes and not replace:
         raise click.UsageError(f"There is a route {name!r}; fit it anew with --replace.")
     with server.connected() as client:
-        prices = _prices(client, models.split(","), name, routes)
-        if bound.kind == "price" and not any(prices.values()):
-            raise click.UsageError(
-                "None of the models has a price; use --max-share or --min-accuracy."
-            )
+        prices = _prices(client, models.split(","), name, routes, bound)
         number = client.datasets.get(dataset).version if version is None else version
         sides, failures = _observe(client, dataset, number, rows, prices)
     test = None
@@ -128,15 +124,12 @@ def fit(
     thresholds = (
         fit_thresholds(sides[0], bound) if test is None or certified is None else test.thresholds
     )
-    route = DeclaredRoute(
-        steps=tuple(
-            RouteStep(model=model, threshold=threshold)
-            for model, threshold in zip(prices, [*thresholds, 0.0], strict=True)
-        ),
-        dataset=dataset,
-        version=number,
-        added=dt.datetime.now(dt.UTC).date(),
+    steps = tuple(
+        RouteStep(model=model, threshold=threshold)
+        for model, threshold in zip(prices, [*thresholds, 0.0], strict=True)
     )
+    today = dt.datetime.now(dt.UTC).date()
+    route = DeclaredRoute(steps=steps, dataset=dataset, version=number, added=today)
     report = report_on(name, route, sides[0], sides[1], failures, certified)
     change_declared(home, lambda declared: declared.with_route(name, route))
     server.show(report, _show_report)
@@ -216,7 +209,11 @@ def _certify(
 
 
 def _prices(
-    client: Client, names: Sequence[str], route: str, routes: Mapping[str, DeclaredRoute]
+    client: Client,
+    names: Sequence[str],
+    route: str,
+    routes: Mapping[str, DeclaredRoute],
+    bound: Bound,
 ) -> dict[str, int]:
     """Return the price of an input token of each model, in nano-USD, in the order to ask."""
     from steelyard.wire.limits import MAX_STEPS
@@ -234,7 +231,10 @@ def _prices(
                 f"{name!r} is no base or connected model of the server; there are: "
                 f"{', '.join(known)}."
             )
-    return {name: int(here[name].decision_price_nano or 0) for name in models}
+    prices = {name: int(here[name].decision_price_nano or 0) for name in models}
+    if bound.kind == "price" and not any(prices.values()):
+        raise click.UsageError("None of the models has a price; use --max-share or --min-accuracy.")
+    return prices
 
 
 def _observe(

@@ -207,22 +207,15 @@ def up(
     from steelyard.triton.environment import build_environment, check_machine
     from steelyard.triton.host import TritonHost
     from steelyard.triton.repository import ExportOptions
-    from steelyard.wire.hosts import is_loopback
 
     settings = read_settings(given)
     home = home_of(settings).absolute() / "triton"
     folder = (repository or home / "models").absolute()
     environments = (environment or home / "environments").absolute()
-    tls = _tls_of(tls_certificate, tls_key, tls_clients)
+    tls = _tls_of(host, tls_certificate, tls_key, tls_clients)
     check_machine()
-    for path, option in ((folder, "--repository"), (environments, "--environment")):
-        _check_plain(path, option)
-    if not is_loopback(host) and tls_clients is None:
-        click.echo(
-            f"Triton has no authentication: whoever reaches {host} can use, load and unload its "
-            "models. With --tls-clients it asks who they are.",
-            err=True,
-        )
+    _check_plain(folder, "--repository")
+    _check_plain(environments, "--environment")
     with _stopping() as stopping:
         built = build_environment(environments, _progress)
         options = ExportOptions(threads=settings.threads, instances=instances)
@@ -246,9 +239,19 @@ def up(
                 _serve(server, stopping, follow)
 
 
-def _tls_of(certificate: Path | None, key: Path | None, clients: Path | None) -> ServerTls | None:
+def _tls_of(
+    host: str, certificate: Path | None, key: Path | None, clients: Path | None
+) -> ServerTls | None:
+    """Return the certificates of the options; warn of a host that anybody may reach."""
     from steelyard.triton.host import ServerTls
+    from steelyard.wire.hosts import is_loopback
 
+    if not is_loopback(host) and clients is None:
+        click.echo(
+            f"Triton has no authentication: all who reach {host} can use, load and unload its "
+            "models. With --tls-clients it asks for their certificates.",
+            err=True,
+        )
     if certificate is not None and key is not None:
         return ServerTls(certificate, key, clients)
     if not (certificate is key is clients is None):

@@ -183,27 +183,15 @@ class DecideService:
         """
         if not self.reads_guidelines and any(each.guideline for each in request.decisions):
             request = replace(request, decisions=without_guidelines(request.decisions))
-        most = self.limits.max_input_tokens if max_input_tokens is None else max_input_tokens
         started = perf_counter() if started is None else started
-        model = self.model_name
         if request.has_images:
             raise errors.ImagesNotSupportedError(
-                f"The model {model} reads text alone; describe the images in the context and leave "
-                "images out.",
+                f"The model {self.model_name} reads text alone; describe the images in the context "
+                "and leave images out.",
                 path=("body", "images"),
             )
-        if request.is_long:
-            least = self._counter.least(render_value(request.context))
-            if least > most:
-                raise too_long(request, f"at least {least}", most)
-        # Nothing is read when a request of another dialect has one answer everywhere.
-        input_tokens = (
-            count_input_tokens(self._counter, request.context, request.decisions)
-            if request.decisions
-            else 0
-        )
-        if input_tokens > most:
-            raise too_long(request, str(input_tokens), most)
+        most = self.limits.max_input_tokens if max_input_tokens is None else max_input_tokens
+        input_tokens = self._count_tokens(request, most)
         rendered = RenderedRequest(
             context=render_context(request.context),
             decisions=tuple(render_decision(decision) for decision in request.decisions),
@@ -221,7 +209,7 @@ class DecideService:
         return Prepared(
             request,
             rendered,
-            model,
+            self.model_name,
             input_tokens,
             self._tokenizer,
             render_ms,
@@ -230,6 +218,20 @@ class DecideService:
             spans=spans,
             left_out=left_out,
         )
+
+    def _count_tokens(self, request: ValidRequest, most: int) -> int:
+        """Return the input tokens of a request; refuse one of more than ``most``."""
+        if request.is_long:
+            least = self._counter.least(render_value(request.context))
+            if least > most:
+                raise too_long(request, f"at least {least}", most)
+        if not request.decisions:
+            # Nothing is read when a request of another dialect has one answer everywhere.
+            return 0
+        n_tokens = count_input_tokens(self._counter, request.context, request.decisions)
+        if n_tokens > most:
+            raise too_long(request, str(n_tokens), most)
+        return n_tokens
 
     def finish(
         self,

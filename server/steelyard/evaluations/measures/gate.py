@@ -89,8 +89,7 @@ def judge(
         The same decisions as the text baseline scored them, trained on the rows that the candidate
         was; without it the candidate is not compared with one.
     needed
-        Decisions, new ones or of all, without which the gate fails for want of evidence; at least
-        1.
+        Decisions, new ones or of all, without which the gate fails for want of evidence.
 
     Raises
     ------
@@ -101,38 +100,25 @@ def judge(
         When ``needed`` is less than 1, or ``is_new`` is not one flag for each decision.
     """
     if needed < 1:
-        msg = f"needed must be at least 1; it is {needed}."
-        raise ValueError(msg)
+        raise ValueError(f"needed must be at least 1; it is {needed}.")
     if len(is_new) != len(after):
-        msg = f"is_new has {len(is_new)} flags for {len(after)} decisions."
-        raise ValueError(msg)
+        raise ValueError(f"is_new has {len(is_new)} flags for {len(after)} decisions.")
     pairing = _pair_all(before, after, "predecessor")
     bootstrap = bootstrap or Bootstrap()
-    is_for_gain = np.asarray(is_new, dtype=bool)[pairing.after_rows] & (judged_on == "new")
-    groups: dict[str, gate_wire.GateGroup] = {}
-    for name, chosen in (("new", is_for_gain), ("earlier", ~is_for_gain)):
-        part = pairing.take(np.flatnonzero(chosen))
-        group = _gate_group(part, bootstrap)
-        if group is not None and (name == "new" or judged_on == "all"):
-            times = _NO_HARM_TIMES if judged_on == "all" else 1.0
-            group = replace(group, margin=times * margin_of(before, after, part, group))
-        if group is not None:
-            groups[name] = group
-    text = None
-    if baseline is not None:
-        text = _gate_group(_pair_all(baseline, after, "text baseline"), bootstrap)
     case = GateCase(
-        groups=groups,
+        groups=_groups_of(before, after, pairing, is_new, judged_on, bootstrap),
         judged_on=judged_on,
         needed=needed,
         ece=comparison.paired_ece(pairing),
         slices=gate_slices.judge_slices(pairing, after),
-        baseline=text,
+        baseline=None
+        if baseline is None
+        else _gate_group(_pair_all(baseline, after, "text baseline"), bootstrap),
     )
     _check_finite(case)
     reasons = reasons_of(RULES[judged_on], case)
-    several = several_labels(pairing, after, bootstrap)
-    return Verdict(_gate_of(case, list(reasons), against, several), tuple(reasons.values()))
+    gate = _gate_of(case, list(reasons), against, several_labels(pairing, after, bootstrap))
+    return Verdict(gate, tuple(reasons.values()))
 
 
 def _gate_of(
@@ -162,6 +148,28 @@ def _gate_of(
         baseline=UNSET if case.baseline is None else case.baseline,
         several=several or UNSET,
     )
+
+
+def _groups_of(
+    before: Records,
+    after: Records,
+    pairing: comparison.Pairing,
+    is_new: Sequence[bool] | NDArray[np.bool_],
+    judged_on: gate_wire.JudgedOn,
+    bootstrap: Bootstrap,
+) -> dict[str, gate_wire.GateGroup]:
+    """Return the groups that have decisions; the one that decides has a margin."""
+    is_for_gain = np.asarray(is_new, dtype=bool)[pairing.after_rows] & (judged_on == "new")
+    groups = {}
+    for name, chosen in (("new", is_for_gain), ("earlier", ~is_for_gain)):
+        part = pairing.take(np.flatnonzero(chosen))
+        group = _gate_group(part, bootstrap)
+        if group is not None and (name == "new" or judged_on == "all"):
+            times = _NO_HARM_TIMES if judged_on == "all" else 1.0
+            group = replace(group, margin=times * margin_of(before, after, part, group))
+        if group is not None:
+            groups[name] = group
+    return groups
 
 
 def _pair_all(before: Records, after: Records, whose: str) -> comparison.Pairing:

@@ -134,13 +134,12 @@ def policy_report(
     costs: Sequence[Measure | UnsetType] = (
         [UNSET] * len(names) if acted is None else means.each(acted.costs, acted.ranges)
     )
-    shares = [
+    shares = means.each(taken, [_SHARE] * len(names))
+    actions = [
         ActionShare(action=name, share=share, cost=cost)
-        for name, share, cost in zip(
-            names, means.each(taken, [_SHARE] * len(names)), costs, strict=True
-        )
+        for name, share, cost in zip(names, shares, costs, strict=True)
     ]
-    shares.append(ActionShare(action=ABSTAIN, share=means.share(1 - did)))
+    actions.append(ActionShare(action=ABSTAIN, share=means.share(1 - did)))
     figures: dict[str, Measure | None] = {
         name: means.of(
             decision_measures.values[name],
@@ -155,7 +154,7 @@ def policy_report(
         figures["cost"] = means.of(acted.paid, did, acted.range)
         figures["promised_cost"] = means.of(acted.promised, did, acted.range)
         figures["least_cost"] = means.of(acted.costs.min(axis=1), did, acted.range)
-    return PolicyReport(n=len(rows), coverage=means.share(did), actions=shares, **figures)
+    return PolicyReport(n=len(rows), coverage=means.share(did), actions=actions, **figures)
 
 
 def policy_cost_curve(
