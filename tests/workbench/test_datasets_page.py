@@ -19,8 +19,8 @@ from panel.viewable import Viewer
 import steelyard
 from steelyard.errors import SteelyardError
 from steelyard_workbench.kit.components.confirmation import Confirmation
-from steelyard_workbench.kit.components.first_field import FirstField
 from steelyard_workbench.kit.components.frame_table import PageRequest
+from steelyard_workbench.kit.components.unseen import FirstField
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.pages.datasets.page import DatasetsPage

@@ -34,7 +34,6 @@ from steelyard_workbench.frame.sign_in import SignIn
 from steelyard_workbench.frame.visitors import VisitorClient, Visitors
 from steelyard_workbench.kit import corner
 from steelyard_workbench.kit.basics import action_button, stack
-from steelyard_workbench.kit.components.browser_session import BrowserSession
 from steelyard_workbench.kit.components.browser_window import (
     NAME_NO_DARK,
     NARROW,
@@ -44,14 +43,17 @@ from steelyard_workbench.kit.components.browser_window import (
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.kit.components.facts import facts, heading
-from steelyard_workbench.kit.components.frame_roles import FrameRoles
-from steelyard_workbench.kit.components.heard_changes import HeardChanges
-from steelyard_workbench.kit.components.key_capture import KeyCapture
-from steelyard_workbench.kit.components.page_history import PageHistory
 from steelyard_workbench.kit.components.plain_markdown import draw_plain_markdown
 from steelyard_workbench.kit.components.quick_parts import make_parts_quickly
-from steelyard_workbench.kit.components.select_keys import SelectKeys
-from steelyard_workbench.kit.components.skip_link import SkipLink
+from steelyard_workbench.kit.components.unseen import (
+    BrowserSession,
+    FrameRoles,
+    HeardChanges,
+    KeyCapture,
+    PageHistory,
+    SelectKeys,
+    SkipLink,
+)
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.keys import (
     KEYS,

@@ -13,7 +13,7 @@ from steelyard.client.display import cut_context
 from steelyard.errors import SteelyardError
 from steelyard.people.wire import CurrentSession
 from steelyard_workbench.frame.navigation import entries_for
-from steelyard_workbench.kit.components.finder import Finder
+from steelyard_workbench.kit.components.unseen import Finder
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.parts.review.row_filter import RowFilter, write_query

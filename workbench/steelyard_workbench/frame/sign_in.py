@@ -14,9 +14,8 @@ from steelyard.client import Client
 from steelyard.people.wire import SignedInUser, SignInWays
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.cards import FRAME
-from steelyard_workbench.kit.components.first_field import FirstField
-from steelyard_workbench.kit.components.identity_visit import IdentityVisit
 from steelyard_workbench.kit.components.passkey_dialog import PasskeyDialog
+from steelyard_workbench.kit.components.unseen import FirstField, IdentityVisit
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import Problem, typed
 from steelyard_workbench.kit.states import empty, verdict, with_details

@@ -13,7 +13,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.errors import ConfirmSignInError
 from steelyard_workbench.kit.basics import action_button, small_text, stack
-from steelyard_workbench.kit.components.first_field import FirstField
+from steelyard_workbench.kit.components.unseen import FirstField
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import typed
 from steelyard_workbench.kit.tasks import Write

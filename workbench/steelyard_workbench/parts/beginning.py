@@ -19,7 +19,7 @@ from steelyard.named.wire import NamedDecision
 from steelyard.review.wire import Draft, DraftSummary
 from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
-from steelyard_workbench.kit.components.tab_memory import TabMemory
+from steelyard_workbench.kit.components.unseen import TabMemory
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.parts.datasets.next_steps import START

@@ -9,7 +9,7 @@ import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard_workbench.kit.basics import action_button, stack
-from steelyard_workbench.kit.components.first_field import FirstField
+from steelyard_workbench.kit.components.unseen import FirstField
 from steelyard_workbench.kit.tasks import Write
 
 

@@ -8,7 +8,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
-from steelyard_workbench.kit.components.first_field import FirstField
+from steelyard_workbench.kit.components.unseen import FirstField
 
 
 class DrawnDialog(Viewer):

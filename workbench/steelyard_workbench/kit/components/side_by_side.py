@@ -8,7 +8,7 @@ import panel as pn
 from panel.viewable import Viewable
 
 from steelyard_workbench.kit.basics import stack
-from steelyard_workbench.kit.components.into_view import IntoView
+from steelyard_workbench.kit.components.unseen import IntoView
 
 #: Pixels that the first part has at least while the second is beside it.
 LEAST_WIDTH = 380

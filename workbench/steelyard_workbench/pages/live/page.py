@@ -20,7 +20,7 @@ from steelyard.shadows.wire import ShadowReport
 from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.components.visibility import Visibility
+from steelyard_workbench.kit.components.unseen import Visibility
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page

@@ -20,7 +20,6 @@ from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.facts import unseen_heading
-from steelyard_workbench.kit.components.into_view import IntoView
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
 from steelyard_workbench.kit.components.model_fields import (
     able_models,
@@ -28,6 +27,7 @@ from steelyard_workbench.kit.components.model_fields import (
     unable_models,
 )
 from steelyard_workbench.kit.components.side_by_side import side_by_side
+from steelyard_workbench.kit.components.unseen import IntoView
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.problems import LackingError, not_loaded, problem_of

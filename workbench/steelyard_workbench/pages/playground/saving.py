@@ -25,7 +25,7 @@ from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.numbers import is_free
-from steelyard_workbench.kit.components.tab_memory import TabMemory
+from steelyard_workbench.kit.components.unseen import TabMemory
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.session import Session

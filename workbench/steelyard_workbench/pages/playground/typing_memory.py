@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import MsgspecError, Struct, json
 
 from steelyard.wire.decoding import decoder_of
-from steelyard_workbench.kit.components.tab_memory import TabMemory
+from steelyard_workbench.kit.components.unseen import TabMemory
 
 
 class Typed(Struct, frozen=True):
