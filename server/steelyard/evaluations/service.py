@@ -24,7 +24,6 @@ from steelyard.evaluations import store as rows
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
 from steelyard.evaluations.queries_wire import CreateEvaluation, EvaluationsQuery
 from steelyard.house import House
-from steelyard.ids import new_id
 from steelyard.job_frame.queue import JobQueue
 from steelyard.operations.write import Write
 from steelyard.storage.pages import OrderedPage
@@ -109,7 +108,7 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
             if missing:
                 mark_dataset_used(connection, at.dataset_id, self._now())
             for model in missing:
-                scored[model.id] = self._queue(connection, caller, at, model, n_decisions)
+                scored[model.id] = self._queue(connection, write, at, model, n_decisions)
             return wire.EvaluationSubmission(
                 dataset_id=at.dataset_id,
                 data=[self.to_wire(row) for row in scored.values() if row is not None],
@@ -190,11 +189,6 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
 
         return await self.queue(write, work)
 
-    @staticmethod
-    def reader_of(connection: Connection, dataset_id: str) -> str | None:
-        """Return the work that reads a dataset, as ``DatasetService.register_reader`` asks."""
-        return "an evaluation" if rows.EVALUATIONS.has_unfinished(connection, dataset_id) else None
-
     async def _find_models(self, caller: Caller, names: Sequence[str]) -> list[EvaluatedModel]:
         violations = Violations()
         models: dict[str, EvaluatedModel] = {}
@@ -210,37 +204,31 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
     def _queue(
         self,
         connection: Connection,
-        caller: Caller,
+        write: Write,
         at: DatasetAt,
         model: EvaluatedModel,
         n_decisions: int,
     ) -> Row[Any]:
-        evaluation_id, now = new_id("eval"), self._now()
-        self.jobs.add(
+        row = self.add(
             connection,
-            {
-                "id": evaluation_id,
-                "account_id": caller.account_id,
-                "dataset_id": at.dataset_id,
-                "dataset_version": at.version,
-                "dataset_sha256": at.sha256,
-                "evaluation_sha256": at.evaluation_sha256,
-                "method": at.method,
-                "model_id": model.id,
-                "model_sha256": model.evaluation_key,
-                "model_label": model.label,
-                "model_name": model.family,
-                "version": model.version,
-                "training_job_id": model.job_id,
-                "named": model.named,
-                "created_at": now,
-                "updated_at": now,
-                "evaluation_rows": at.split.evaluation,
-                "decisions": n_decisions,
-            },
+            write,
+            dataset_id=at.dataset_id,
+            dataset_version=at.version,
+            dataset_sha256=at.sha256,
+            evaluation_sha256=at.evaluation_sha256,
+            method=at.method,
+            model_id=model.id,
+            model_sha256=model.evaluation_key,
+            model_label=model.label,
+            model_name=model.family,
+            version=model.version,
+            training_job_id=model.job_id,
+            named=model.named,
+            evaluation_rows=at.split.evaluation,
+            decisions=n_decisions,
         )
-        partitions.split(connection, evaluation_id, at.split.evaluation, self.partition_rows)
-        return self.jobs.require(connection, caller, evaluation_id)
+        partitions.split(connection, row.id, at.split.evaluation, self.partition_rows)
+        return row
 
     @staticmethod
     def to_wire(row: Row[Any]) -> wire.Evaluation:

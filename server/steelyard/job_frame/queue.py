@@ -11,11 +11,15 @@ from sqlalchemy import Connection, Row
 
 from steelyard.caller import Caller
 from steelyard.house import House
+from steelyard.ids import new_id
 from steelyard.job_frame.store import JobStore
 from steelyard.jobs.store import status_once_stopped
+from steelyard.ledger.max_price import check_price
 from steelyard.operations import held_jobs
+from steelyard.operations.holds import require_credit
 from steelyard.operations.write import Write
 from steelyard.storage.pages import OrderedPage
+from steelyard.storage.rows import lock_account
 from steelyard.wire.jobs import UNFINISHED
 
 Job = TypeVar("Job", bound=Struct)
@@ -112,6 +116,37 @@ class JobQueue(Generic[Job, Page]):
         answer = await self._writes.once(write, work, window_s=window_s)
         self._wake()
         return answer
+
+    def check_order(
+        self,
+        connection: Connection,
+        account_id: str,
+        price_nano: int,
+        max_price_usd: str | None,
+        what: str,
+    ) -> None:
+        """Refuse a job that is dearer than the caller takes, has no room, or lacks credit."""
+        check_price(price_nano, max_price_usd, what)
+        lock_account(connection, account_id)
+        self.check_room(connection, account_id)
+        if self._accounts_enabled:
+            require_credit(connection, account_id, price_nano, what)
+
+    def add(self, connection: Connection, write: Write, **values: Any) -> Row[Any]:
+        """Add a job of the caller that waits, hold its price, and return its row."""
+        caller, now = write.caller, self._now()
+        job_id = new_id(self.jobs.noun.prefix.removesuffix("_"))
+        values |= {"id": job_id, "account_id": caller.account_id}
+        values |= {"created_at": now, "updated_at": now}
+        self.jobs.add(connection, values, key_id=caller.key_id, route=write.route)
+        return self.jobs.require(connection, caller, job_id)
+
+    def reader_of(self, connection: Connection, dataset_id: str) -> str | None:
+        """Return the work that reads a dataset, as ``DatasetService.register_reader`` asks."""
+        noun = self.jobs.noun.noun
+        article = "an" if noun[0] in "aeiou" else "a"
+        is_read = self.jobs.has_unfinished(connection, dataset_id)
+        return f"{article} {noun}" if is_read else None
 
     def check_room(self, connection: Connection, account_id: str, n_new: int = 1) -> None:
         """Refuse further jobs where as many as may be have not ended."""

@@ -16,9 +16,8 @@ from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.house import House
-from steelyard.ids import new_id
 from steelyard.job_frame.queue import JobQueue
-from steelyard.jobs.failures import Failure
+from steelyard.jobs.failures import failure_of
 from steelyard.labeling import files, wire
 from steelyard.labeling import store as rows
 from steelyard.labeling.judging import verdict_of
@@ -26,14 +25,11 @@ from steelyard.labeling.reading import count_tokens, decisions_json
 from steelyard.labeling.sources import require_source
 from steelyard.labeling.summary import Summary
 from steelyard.labeling.teachers import JobTeacher, Teachers
-from steelyard.ledger.max_price import check_price
 from steelyard.ledger.money import to_usd
 from steelyard.model_use import ModelUse
-from steelyard.operations.holds import require_credit
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
 from steelyard.storage.frame_store import FrameStore
-from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.filling import filled
 from steelyard.wire.violations import BODY, Violations
@@ -43,7 +39,6 @@ REVIEWABLE = ("review_ready", "finalized")
 
 _decode_teachers = decoder_of(list[JobTeacher]).decode
 _decode_summary = decoder_of(Summary).decode
-_decode_error = decoder_of(Failure).decode
 
 #: Columns that count rows as they are labelled.
 _COUNTS = ("completed_rows", "valid_rows", "agreement_rows", "error_rows")
@@ -84,29 +79,22 @@ class LabelingJobs(JobQueue[wire.LabelingJob, wire.LabelingJobPage]):
             _check_decisions(source, decisions)
             tokens = source.tokens + source.open_rows * task_tokens
             price_nano = tokens * sum(teacher.price_nano for teacher in teachers)
-            check_price(price_nano, request.max_price_usd, "The labeling")
-            lock_account(connection, caller.account_id)
-            self.check_room(connection, caller.account_id)
-            if self._accounts_enabled:
-                require_credit(connection, caller.account_id, price_nano, "The labeling")
-            now = self._now()
-            values = {
-                "id": new_id("lab"),
-                "account_id": caller.account_id,
-                "source_id": source.id,
-                "name": request.name or source.name,
-                "created_at": now,
-                "updated_at": now,
-                "teachers": msgspec.json.encode(teachers),
-                "decisions": None if decisions is None else decisions.encode(),
-                "weighting": request.weighting,
-                "rows": source.rows,
-                "price_nano": price_nano,
-            }
-            values |= dict.fromkeys(_COUNTS, 0)
-            self.jobs.add(connection, values, key_id=caller.key_id, route=write.route)
-            job = self.to_wire(self.jobs.require(connection, caller, str(values["id"])))
-            return structs.replace(job, warnings=warnings or UNSET)
+            self.check_order(
+                connection, caller.account_id, price_nano, request.max_price_usd, "The labeling"
+            )
+            row = self.add(
+                connection,
+                write,
+                source_id=source.id,
+                name=request.name or source.name,
+                teachers=msgspec.json.encode(teachers),
+                decisions=None if decisions is None else decisions.encode(),
+                weighting=request.weighting,
+                rows=source.rows,
+                price_nano=price_nano,
+                **dict.fromkeys(_COUNTS, 0),
+            )
+            return structs.replace(self.to_wire(row), warnings=warnings or UNSET)
 
         return await self.queue(write, work, window_s=SECONDS_A_DAY)
 
@@ -114,7 +102,7 @@ class LabelingJobs(JobQueue[wire.LabelingJob, wire.LabelingJobPage]):
     def to_wire(row: Row[Any]) -> wire.LabelingJob:
         """Return a job as the wire has it."""
         summary = None if row.summary is None else _decode_summary(row.summary)
-        error = None if row.error is None else _decode_error(row.error)
+        error = failure_of(row)
         return filled(
             wire.LabelingJob,
             row,

@@ -26,9 +26,8 @@ from steelyard.datasets.versions import Manifest
 from steelyard.evaluations import predictions
 from steelyard.evaluations.service import EvaluationService
 from steelyard.house import House
-from steelyard.ids import new_id
 from steelyard.job_frame.queue import JobQueue
-from steelyard.jobs.failures import Failure
+from steelyard.jobs.failures import failure_of
 from steelyard.maps import store as rows
 from steelyard.maps import wire
 from steelyard.maps.points import read_points
@@ -37,12 +36,10 @@ from steelyard.maps.values import answered_outcomes, expected_outcomes, most_fre
 from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage.rows import lock_account
-from steelyard.wire.decoding import decoder_of
 from steelyard.wire.filling import filled
 from steelyard.wire.jobs import UNFINISHED
 
 _PREDICTED = ["row", "decision_id", "outcomes", "probabilities", "labels"]
-_decode_error = decoder_of(Failure).decode
 
 
 class DatasetMaps(JobQueue[wire.DatasetMap, wire.MapPage]):
@@ -90,27 +87,24 @@ class DatasetMaps(JobQueue[wire.DatasetMap, wire.MapPage]):
             if existing is not None:
                 rows.requeue(connection, existing, at=now)
                 return self.to_wire(self.jobs.require(connection, caller, existing.id))
-            values = {
-                "id": new_id("map"),
-                "account_id": caller.account_id,
-                "dataset_id": at.dataset_id,
-                "dataset_version": at.version,
-                "created_at": now,
-                "updated_at": now,
-                "model": model.name,
-                "model_sha256": model.evaluation_key,
-                "rows": at.manifest.rows,
-                "points": min(at.manifest.rows, wire.MAX_POINTS),
-            }
-            self.jobs.add(connection, values)
-            return self.to_wire(self.jobs.require(connection, caller, str(values["id"])))
+            row = self.add(
+                connection,
+                write,
+                dataset_id=at.dataset_id,
+                dataset_version=at.version,
+                model=model.name,
+                model_sha256=model.evaluation_key,
+                rows=at.manifest.rows,
+                points=min(at.manifest.rows, wire.MAX_POINTS),
+            )
+            return self.to_wire(row)
 
         return await self.queue(write, work)
 
     @staticmethod
     def to_wire(row: Row[Any]) -> wire.DatasetMap:
         """Return a map as the wire has it."""
-        error = None if row.error is None else _decode_error(row.error)
+        error = failure_of(row)
         made = Made() if row.progress is None else decode_made(row.progress)
         is_run = row.status in ("running", "cancelling")
         return filled(
@@ -144,11 +138,6 @@ class DatasetMaps(JobQueue[wire.DatasetMap, wire.MapPage]):
             )
             scored = evaluation, of.manifest
         return await asyncio.to_thread(self._values, row, at.manifest, query.decision, scored)
-
-    @staticmethod
-    def reader_of(connection: Connection, dataset_id: str) -> str | None:
-        """Return the work that reads a dataset, as ``DatasetService.register_reader`` asks."""
-        return "a map" if rows.MAPS.has_unfinished(connection, dataset_id) else None
 
     async def _ready(self, caller: Caller, map_id: str) -> Row[Any]:
         row = await self.find(caller, map_id)

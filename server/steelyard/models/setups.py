@@ -20,7 +20,7 @@ from steelyard.house import House
 from steelyard.ids import new_id
 from steelyard.job_frame.queue import JobQueue
 from steelyard.job_frame.store import JobStore
-from steelyard.jobs.failures import Failure
+from steelyard.jobs.failures import failure_of
 from steelyard.models.judge_wire import SetupTask, TaskKind
 from steelyard.models.setup_wire import SETUP, ModelSetup, ModelSetupPage
 from steelyard.models.tables import model_setups
@@ -28,7 +28,7 @@ from steelyard.operations.write import Write
 from steelyard.serving.connected.declarations import Declarations
 from steelyard.serving.connected.declared import ModelsFile
 from steelyard.settings import InvalidSettingError
-from steelyard.wire.decoding import decode, decoder_of
+from steelyard.wire.decoding import decode
 from steelyard.wire.filling import filled
 from steelyard.wire.jobs import UNFINISHED
 
@@ -38,7 +38,6 @@ _Struct = TypeVar("_Struct", bound=Struct)
 #: Kinds of tasks that always do the same: begun again, the one that runs goes on.
 _RESUMED: frozenset[TaskKind] = frozenset(("download", "check"))
 _STOPPED = "Stopped. What was done so far stays; start it again."
-_decode_error = decoder_of(Failure).decode
 
 SETUPS = JobStore(SETUP, table=model_setups, advice="look at GET /v1/setups", is_priced=False)
 
@@ -78,7 +77,8 @@ class ModelSetups(JobQueue[ModelSetup, ModelSetupPage]):
     @staticmethod
     def to_wire(row: Row[Any]) -> ModelSetup:
         """Return a setup as the wire has it."""
-        error = None if row.error is None else _decode_error(row.error).message
+        failure = failure_of(row)
+        error = None if failure is None else failure.message
         return filled(ModelSetup, row, object="model.setup", error=error)
 
     async def once(self, write: Write, work: Callable[[], Awaitable[_Answer]]) -> _Answer:
@@ -187,7 +187,8 @@ def _last(connection: Connection) -> LastSetups:
 
 
 def _task(row: Row[Any]) -> SetupTask:
-    error = None if row.error is None else _decode_error(row.error).message
+    failure = failure_of(row)
+    error = None if failure is None else failure.message
     if row.status in UNFINISHED:
         status = "running"
     elif row.status == "cancelled":

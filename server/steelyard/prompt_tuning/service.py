@@ -30,12 +30,9 @@ from steelyard.datasets.wire import DecisionReadiness, ReadinessReason
 from steelyard.decisions.tokens import count_input_tokens
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
 from steelyard.house import House
-from steelyard.ids import new_id
 from steelyard.job_frame.queue import JobQueue
-from steelyard.jobs.failures import Failure
-from steelyard.ledger.max_price import check_price
+from steelyard.jobs.failures import failure_of
 from steelyard.ledger.money import to_usd
-from steelyard.operations.holds import require_credit
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
 from steelyard.prompt_tuning import store as rows
@@ -43,7 +40,6 @@ from steelyard.prompt_tuning import wire
 from steelyard.prompt_tuning.reading import read_decision, rows_asking
 from steelyard.prompt_tuning.search_state import decode_search, progress_of
 from steelyard.serving.registry import HostedModel
-from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.filling import filled
 from steelyard.wire.violations import BODY, Violations, show
@@ -79,7 +75,6 @@ _REFUSALS: dict[ReadinessReason, tuple[type[errors.SteelyardError], str]] = {
 }
 
 _decode_result = decoder_of(wire.TuningResult).decode
-_decode_error = decoder_of(Failure).decode
 
 
 class PromptTunings(JobQueue[wire.PromptTuningJob, wire.PromptTuningPage]):
@@ -119,30 +114,28 @@ class PromptTunings(JobQueue[wire.PromptTuningJob, wire.PromptTuningPage]):
         def work(connection: Connection) -> wire.PromptTuningJob:
             require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
             self._models.require_ready(connection, caller.account_id, [model.id])
-            check_price(price_nano, request.max_price_usd, "The prompt tuning")
-            lock_account(connection, caller.account_id)
-            self.check_room(connection, caller.account_id)
-            if self._accounts_enabled:
-                require_credit(connection, caller.account_id, price_nano, "The prompt tuning")
-            now = self._now()
-            values = {
-                "id": new_id("pt"),
-                "account_id": caller.account_id,
-                "dataset_id": at.dataset_id,
-                "dataset_version": at.version,
-                "created_at": now,
-                "updated_at": now,
-                "model": model.label,
-                "model_id": model.id,
-                "model_sha256": model.evaluation_key,
-                "decision": readiness.decision["id"],
-                "asked": msgspec.json.encode(readiness.decision),
-                "effort": request.effort,
-                "price_nano": price_nano,
-            }
-            self.jobs.add(connection, values, key_id=caller.key_id, route=write.route)
-            mark_dataset_used(connection, at.dataset_id, now)
-            return self.to_wire(self.jobs.require(connection, caller, str(values["id"])))
+            self.check_order(
+                connection,
+                caller.account_id,
+                price_nano,
+                request.max_price_usd,
+                "The prompt tuning",
+            )
+            row = self.add(
+                connection,
+                write,
+                dataset_id=at.dataset_id,
+                dataset_version=at.version,
+                model=model.label,
+                model_id=model.id,
+                model_sha256=model.evaluation_key,
+                decision=readiness.decision["id"],
+                asked=msgspec.json.encode(readiness.decision),
+                effort=request.effort,
+                price_nano=price_nano,
+            )
+            mark_dataset_used(connection, at.dataset_id, row.created_at)
+            return self.to_wire(row)
 
         return await self.queue(write, work, window_s=SECONDS_A_DAY)
 
@@ -150,7 +143,7 @@ class PromptTunings(JobQueue[wire.PromptTuningJob, wire.PromptTuningPage]):
     def to_wire(row: Row[Any]) -> wire.PromptTuningJob:
         """Return a job as the wire has it."""
         search = None if row.search is None else decode_search(row.search)
-        error = None if row.error is None else _decode_error(row.error)
+        error = failure_of(row)
         is_run = row.status in ("running", "cancelling")
         return filled(
             wire.PromptTuningJob,
@@ -190,11 +183,6 @@ class PromptTunings(JobQueue[wire.PromptTuningJob, wire.PromptTuningPage]):
             return self.to_wire(self.jobs.require(connection, write.caller, job_id))
 
         return await self._writes.once(write, work)
-
-    @staticmethod
-    def reader_of(connection: Connection, dataset_id: str) -> str | None:
-        """Return the jobs that still read a dataset, for ``DatasetService.register_reader``."""
-        return "a prompt-tuning job" if rows.JOBS.has_unfinished(connection, dataset_id) else None
 
     @staticmethod
     def doubts_on(connection: Connection, dataset_id: str) -> list[Doubt]:
