@@ -161,7 +161,7 @@ class RateWindows:
         self._lock = threading.Lock()
         self._until_sweep = 0
         self._connection = _open(path)
-        self._sweep(self._number())
+        self._sweep(int(self._clock() // WINDOW_S))
         self._connection.execute(f"PRAGMA busy_timeout = {_LOCK_S * 1000:.0f}")
 
     def take(self, what: str, who: str, limit: int, cost: int = 1) -> float | None:
@@ -204,9 +204,6 @@ class RateWindows:
             if self._until_sweep <= 0:
                 self._sweep(number)
         return None
-
-    def _number(self) -> int:
-        return int(self._clock() // WINDOW_S)
 
     def _row(self, key: str) -> Window | None:
         row: Window | None = self._connection.execute(_READ, (key,)).fetchone()

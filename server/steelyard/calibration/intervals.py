@@ -66,8 +66,7 @@ def proportion_interval(n_successes: float, n: float, *, level: float = 0.95) ->
     (0.555, 0.997)
     """
     if not (n > 0 and 0 <= n_successes <= n):
-        msg = f"0 to n successes of more than 0 trials: got {n_successes} of {n}"
-        raise ValueError(msg)
+        raise ValueError(f"0 to n successes of more than 0 trials: got {n_successes} of {n}")
     _check_level(level)
     low, high = _exact_ends(np.array([n_successes]), np.array([n]), level)
     return Interval(float(low[0]), float(high[0]), level, "clopper-pearson")
@@ -301,8 +300,7 @@ def mean_interval(
     column = np.asarray(values, dtype=np.float64)
     weight = np.ones(column.shape) if weights is None else np.asarray(weights, dtype=np.float64)
     if column.ndim != 1 or weight.shape != column.shape or not (weight > 0).all():
-        msg = "one value and one weight above 0 a row"
-        raise ValueError(msg)
+        raise ValueError("one value and one weight above 0 a row")
     sums = _check_matrix(np.stack([column * weight, weight], axis=1))
     if clusters is not None:
         sums = _sum_by_cluster(sums, clusters)
@@ -337,8 +335,7 @@ def _exact_ends(
 def _check_matrix(values: ArrayLike) -> FloatArray:
     matrix = np.asarray(values, dtype=np.float64)
     if matrix.ndim != 2 or matrix.size == 0 or not np.isfinite(matrix).all():
-        msg = f"a finite matrix of one row or more: got shape {matrix.shape}"
-        raise ValueError(msg)
+        raise ValueError(f"a finite matrix of one row or more: got shape {matrix.shape}")
     return matrix
 
 
@@ -346,8 +343,7 @@ def _sum_by_cluster(
     matrix: FloatArray, clusters: Sequence[object] | NDArray[np.generic]
 ) -> FloatArray:
     if len(clusters) != len(matrix):
-        msg = f"{len(matrix)} rows and {len(clusters)} cluster keys"
-        raise ValueError(msg)
+        raise ValueError(f"{len(matrix)} rows and {len(clusters)} cluster keys")
     _, index = np.unique(np.asarray(clusters), return_inverse=True)
     return np.stack([np.bincount(index, column) for column in matrix.T], axis=1)
 
@@ -356,13 +352,11 @@ def _quantiles(statistics: ArrayLike, level: float) -> tuple[float, float]:
     _check_level(level)
     values = np.asarray(statistics, dtype=np.float64)
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
-        msg = "one finite statistic or more"
-        raise ValueError(msg)
+        raise ValueError("one finite statistic or more")
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
 def _check_level(level: float) -> None:
     if not 0.0 < level < 1.0:
-        msg = f"a level between 0 and 1: got {level}"
-        raise ValueError(msg)
+        raise ValueError(f"a level between 0 and 1: got {level}")

@@ -49,8 +49,7 @@ def pad_rows(rows: Sequence[ArrayLike]) -> FloatArray:
     """
     vectors = [np.asarray(row, dtype=np.float64) for row in rows]
     if not vectors or any(vector.ndim != 1 or vector.size == 0 for vector in vectors):
-        msg = "at least one row, and every row a vector of one value or more"
-        raise ValueError(msg)
+        raise ValueError("at least one row, and every row a vector of one value or more")
     lengths = np.array([vector.size for vector in vectors])
     padded = np.zeros((len(vectors), int(lengths.max())))
     padded[np.arange(padded.shape[1]) < lengths[:, None]] = np.concatenate(vectors)
@@ -201,8 +200,7 @@ def _check_pair(probabilities: ArrayLike, targets: ArrayLike) -> tuple[FloatArra
     for name, values in (("probabilities", forecast), ("targets", truth)):
         # Written so that a NaN, which compares false with everything, is refused too.
         if not (values.min() >= 0.0 and values.max() <= 1.0 + 1e-6):
-            msg = f"{name} must be finite and within 0 and 1"
-            raise ValueError(msg)
+            raise ValueError(f"{name} must be finite and within 0 and 1")
     return forecast, truth
 
 
@@ -211,8 +209,7 @@ def _check_weights(weights: ArrayLike | None, n: int) -> FloatArray:
         return np.ones(n)
     checked = np.asarray(weights, dtype=np.float64)
     if checked.shape != (n,) or not (checked.min() >= 0.0 and 0.0 < checked.sum() < np.inf):
-        msg = f"{n} weights, finite, none negative and not all zero"
-        raise ValueError(msg)
+        raise ValueError(f"{n} weights, finite, none negative and not all zero")
     return checked
 
 

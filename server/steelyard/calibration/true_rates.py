@@ -265,8 +265,7 @@ def _checks(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     model, truth = np.asarray(probabilities, np.float64), np.asarray(came_true, np.float64)
     if model.shape != truth.shape or model.ndim != 1 or len(model) > n_answers:
-        msg = f"as many outcomes as probabilities, of {n_answers} answers at most"
-        raise ValueError(msg)
+        raise ValueError(f"as many outcomes as probabilities, of {n_answers} answers at most")
     return model, truth
 
 

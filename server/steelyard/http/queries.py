@@ -26,7 +26,7 @@ def read_query(request: Request, shape: type[Query]) -> Query:
         if name not in types:
             violations.add(path, "is not a parameter here; remove it.", "unknown_field")
             continue
-        is_list = _is_list(types[name])
+        is_list = any(get_origin(kind) is list for kind in _kinds(types[name]))
         if len(texts) > 1 and not is_list:
             violations.add(path, f"is given {len(texts)} times; give it once.", "duplicate")
             continue
@@ -75,10 +75,6 @@ def _kinds(annotated: Any) -> Iterator[Any]:
     if get_origin(annotated) is not Literal:
         for part in get_args(annotated):
             yield from _kinds(part)
-
-
-def _is_list(annotated: Any) -> bool:
-    return any(get_origin(kind) is list for kind in _kinds(annotated))
 
 
 def _words(kind: Any) -> tuple[str, ...]:

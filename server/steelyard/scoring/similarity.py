@@ -55,7 +55,9 @@ class OutcomeVectors:
     def get(self, texts: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], NDArray[np.float32]]:
         """Return the unit vector of each text of token ids, encoding those not yet known."""
         vectors = {}
-        keys = {text: _key(text) for text in texts if len(text) <= MAX_CACHED_TOKENS}
+        keys = {
+            text: array("I", text).tobytes() for text in texts if len(text) <= MAX_CACHED_TOKENS
+        }
         for text, key in keys.items():
             vector = self._vectors.find(key)
             if vector is not None:
@@ -96,7 +98,3 @@ class OutcomeVectors:
         lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
         unit: NDArray[np.float32] = np.divide(pooled, np.maximum(lengths, 1e-12), dtype=np.float32)
         return unit
-
-
-def _key(text: tuple[int, ...]) -> bytes:
-    return array("I", text).tobytes()

@@ -116,7 +116,7 @@ class ConnectedRegistry:
                 _log.error("The connected models stay as they were: %s", problem)
             self._problem = problem
             number = self._declarations.number()
-            if number != self._number or self._has_fetched():
+            if number != self._number or any(is_here(self._places[name]) for name in self._lacking):
                 self._files = self._declarations.files()
                 self._take(self._declarations.stored())
                 self._number = number
@@ -128,9 +128,6 @@ class ConnectedRegistry:
                 self._retired.append(queue)
             else:
                 queue.close()
-
-    def _has_fetched(self) -> bool:
-        return any(is_here(self._places[name]) for name in self._lacking)
 
     def close(self) -> None:
         """Close every connection."""

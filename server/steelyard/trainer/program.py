@@ -177,7 +177,7 @@ class _Program:
                 reader=msgspec.UNSET if reader is None else reader.name,
             ),
         )
-        parts = _files_of(heads)
+        parts = {path.name: path for path in sorted(heads.glob("heads*")) if path.is_file()}
         if adapter is not None:
             parts |= {name: adapter / name for name in ADAPTER_FILES}
         manifest = self._manifest_of(base, parent, reader, has_adapter=adapter is not None)
@@ -502,10 +502,6 @@ def _held_out_of_lora(rows: Sequence[TuningRow], seed: int) -> frozenset[str]:
     contexts = {row.context_sha256 for row in rows}
     drawn = sorted(contexts, key=lambda name: hashlib.sha256(f"{seed} {name}".encode()).digest())
     return frozenset(drawn[: len(drawn) // _HELD_OUT_OF_LORA])
-
-
-def _files_of(folder: Path) -> dict[str, Path]:
-    return {path.name: path for path in sorted(folder.glob("heads*")) if path.is_file()}
 
 
 def _heldout(records: Records) -> dict[str, float]:

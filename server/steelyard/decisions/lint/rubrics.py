@@ -43,7 +43,10 @@ def unordered_levels(subject: Subject) -> str | None:
     counts = [float(match.group()) for match in leading if match is not None]
     if len(counts) == len(names) and counts != sorted(counts) and not _is_monotone(counts):
         return "The numbers in the rubric are not in order. List its lines from low to high."
-    for texts, what in ((subject.descriptions, "rubric"), (_worded_names(subject), "levels")):
+    for texts, what in (
+        (subject.descriptions, "rubric"),
+        (tuple(distinct_parts(subject.names)), "levels"),
+    ):
         disorder = _find_disorder(subject, texts)
         if disorder:
             first, second = (show(texts[place]) for place in disorder)
@@ -52,10 +55,6 @@ def unordered_levels(subject: Subject) -> str | None:
                 "their rubric, from low to high."
             )
     return None
-
-
-def _worded_names(subject: Subject) -> tuple[str, ...]:
-    return tuple(distinct_parts(subject.names))
 
 
 def _find_disorder(subject: Subject, texts: tuple[str, ...]) -> tuple[int, int] | None:

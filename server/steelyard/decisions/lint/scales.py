@@ -239,11 +239,7 @@ def distinct_parts(names: Sequence[str]) -> list[str]:
 
 
 def _distinct_parts(names: Sequence[str]) -> tuple[frozenset[str], list[str]]:
-    split = [name_parts(_split_number(name)) for name in names]
+    split = [name_parts(_LETTERS_AND_NUMBER.sub(r"\1 \2", name.strip())) for name in names]
     shared = frozenset.intersection(*(frozenset(map(singular, words)) for words in split))
     own = [[word for word in words if singular(word) not in shared] for words in split]
     return shared, [" ".join(words) for words in own]
-
-
-def _split_number(name: str) -> str:
-    return _LETTERS_AND_NUMBER.sub(r"\1 \2", name.strip())

@@ -122,8 +122,7 @@ def binary_cost_curve(
     """
     costs = (false_positive, false_negative)
     if not all(math.isfinite(cost) and cost >= 0 for cost in costs) or max(costs) == 0:
-        msg = f"Costs must be finite, not negative and not both 0; they are {costs}."
-        raise ValueError(msg)
+        raise ValueError(f"Costs must be finite, not negative and not both 0; they are {costs}.")
     index = _place_of_yes(table)
     says_yes = table.probabilities[:, index, None] >= np.array(THRESHOLDS)
     # What a soft target leaves open is paid for by its share, as ``policies.acted_costs`` does.
@@ -158,8 +157,7 @@ def abstention_cost_curve(
     finite.
     """
     if not math.isfinite(abstain_cost):
-        msg = f"The cost of abstaining must be finite; it is {abstain_cost}."
-        raise ValueError(msg)
+        raise ValueError(f"The cost of abstaining must be finite; it is {abstain_cost}.")
     acts = (p_top[:, None] >= np.array(THRESHOLDS)).astype(np.float64)
     return _cost_curve(
         paid[:, None] * acts,
@@ -220,6 +218,5 @@ def _cost_curve(
 
 def _place_of_yes(table: OutcomeTable) -> int:
     if _YES not in table.names:
-        msg = f"The decision has no outcome named {_YES!r}; choose a binary decision."
-        raise ValueError(msg)
+        raise ValueError(f"The decision has no outcome named {_YES!r}; choose a binary decision.")
     return table.names.index(_YES)
