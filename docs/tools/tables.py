@@ -113,7 +113,7 @@ def commands_list() -> str:
             parts.append(f"## {group}")
         if name != group:
             parts.append(f"### {name}")
-        context = click.Context(command, info_name=name)
+        context = click.Context(command, info_name=name, **main.context_settings)
         usage = " ".join(command.collect_usage_pieces(context))
         parts.append(f"```text\n{name} {usage}\n```")
         told = inspect.cleandoc(command.help or "").replace("\b\n", "").replace("<", "&lt;")

@@ -103,11 +103,7 @@ def check(client: Client, model: str) -> Shown:
     help="Ask its held-out rows on a clock; answers must not move.",
 )
 @click.option(
-    "--every",
-    "every_hours",
-    type=float,
-    default=24.0,
-    help="Hours between two checks of these; 24.",
+    "--every", "every_hours", type=float, default=24.0, help="Hours between two checks of these."
 )
 def rules(
     client: Client,

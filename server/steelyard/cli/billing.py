@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.local_state import (
-    LocalAccounts,
-    account_options,
-    local_state,
-    show_rows,
-    show_table,
-)
+from steelyard.cli.local_state import LocalAccounts, local_state, show_rows, show_table
+from steelyard.cli.nouns import Noun, Shown
 
 if TYPE_CHECKING:
     from steelyard.billing.service import PurchaseService
@@ -26,14 +21,6 @@ Examples:
   steelyard billing parked
   steelyard billing balance acme
 """
-
-
-@click.group("billing", epilog=_EPILOG)
-def command() -> None:
-    """Confirm and refund purchases, and look into payments that do not agree.
-
-    Works on the state directly, whether or not a server runs; a server sees it at once.
-    """
 
 
 @contextmanager
@@ -53,53 +40,48 @@ def _opened(local: LocalAccounts) -> Iterator[PurchaseService]:
         )
 
 
-@command.command("confirm", epilog=_EPILOG)
-@click.argument("purchase")
-@account_options
-def confirm(*, purchase: str, local: LocalAccounts) -> None:
+@click.group("billing", cls=Noun, epilog=_EPILOG, is_local=True, connect=_opened)
+def command() -> None:
+    """Confirm and refund purchases, and look into payments that do not agree.
+
+    Works on the state directly, whether or not a server runs; a server sees it at once.
+    """
+
+
+@command.asks("confirm", "purchase")
+def confirm(money: PurchaseService, purchase: str) -> Shown:
     """Note that the bank transfer of a purchase came: its credit is there at once."""
-    with _opened(local) as money:
-        made = money.confirm(purchase)
-    local.show(made, f"{made.id} is {made.state}: {made.amount_usd} USD.")
+    made = money.confirm(purchase)
+    return made, f"{made.id} is {made.state}: {made.amount_usd} USD."
 
 
-@command.command("refund", epilog=_EPILOG)
-@click.argument("purchase")
+@command.asks("refund", "purchase")
 @click.option(
     "--even-if-spent", is_flag=True, help="Refund it although the account then owes the rest."
 )
-@account_options
-def refund(*, purchase: str, even_if_spent: bool, local: LocalAccounts) -> None:
+def refund(money: PurchaseService, purchase: str, *, even_if_spent: bool) -> Shown:
     """Send the money of a purchase back, and take its credit.
 
     For a bank transfer, send the money yourself.
     """
-    with _opened(local) as money:
-        made = money.refund(purchase, even_if_spent=even_if_spent)
+    made = money.refund(purchase, even_if_spent=even_if_spent)
     text = f"{made.id} is {made.state}: {made.amount_usd} USD."
     if made.state != "refunded":
         text = f"The refund of {made.id} is asked for; its provider will tell when it is done."
-    local.show(made, text)
+    return made, text
 
 
-@command.command("parked", epilog=_EPILOG)
+@command.asks("parked")
 @click.option("--clear", metavar="EVENT", help="Put one away that was looked into, by its id.")
-@account_options
-def parked(*, clear: str | None, local: LocalAccounts) -> None:
+def parked(money: PurchaseService, *, clear: str | None) -> Shown:
     """List provider events that contradict their purchase; they gave no credit."""
-    with _opened(local) as money:
-        if clear is not None:
-            money.clear(clear)
-        events = money.parked()
+    if clear is not None:
+        money.clear(clear)
     columns = "EVENT:id, PROVIDER:provider, PURCHASE:purchase_id, RECEIVED:received_at, WHY:reason"
-    local.show(events, lambda: show_rows(events, columns))
+    return money.parked(), lambda events: show_rows(events, columns)
 
 
-@command.command("balance", epilog=_EPILOG)
-@click.argument("account")
-@account_options
-def balance(*, account: str, local: LocalAccounts) -> None:
+@command.asks("balance", "account")
+def balance(money: PurchaseService, account: str) -> Shown:
     """Show an account's books, by its id or name; together they are zero."""
-    with _opened(local) as money:
-        books = money.balance(account)
-    local.show(books, lambda: show_table(("BOOK", "USD"), list(books.items())))
+    return money.balance(account), lambda books: show_table(("BOOK", "USD"), list(books.items()))

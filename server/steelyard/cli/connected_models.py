@@ -19,14 +19,15 @@ from steelyard.cli.local_state import (
     declared_models,
     home_folder,
     models_here,
-    show_json,
+    show_answer,
     show_table,
 )
-from steelyard.cli.options import setting_option
+from steelyard.cli.options import json_option, setting_option
 from steelyard.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
     from steelyard.serving.connected.calibrating import CalibrationReport
+    from steelyard.serving.connected.checking import CheckReport
     from steelyard.serving.connected.declared import ConnectedModel
     from steelyard.serving.connected.queue import ConnectedQueue
 
@@ -52,18 +53,12 @@ Examples:
 @click.command("add", epilog=_EPILOG)
 @click.argument("name")
 @click.option("--wire", type=click.Choice(_WIRES), required=True, help="What the server speaks.")
+@click.option("--url", help="Its address, with or without /v1; none for hub, gguf and entailment.")
 @click.option(
-    "--url", default="", help="Its address, with or without /v1; none for hub, gguf and entailment."
-)
-@click.option(
-    "--model",
-    default="",
-    help="The model's name there. [default: NAME] For hub: a folder, or a name to fetch.",
+    "--model", help="The model's name there. [default: NAME] For hub: a folder, or a name to fetch."
 )
 @click.option(
     "--file",
-    "file",
-    default="",
     metavar="FILE",
     help="GGUF file of a language model (gguf), or folder with model.onnx, tokenizer.json and config.json "
     "(entailment).",
@@ -83,7 +78,6 @@ Examples:
     "--context-tokens",
     type=click.IntRange(512, 131_072),
     default=4_096,
-    show_default=True,
     help="Tokens of a context with its question (gguf), or of a part of it with a statement (entailment).",
 )
 @click.option(
@@ -93,8 +87,8 @@ Examples:
     help="Layers on the GPU; -1 for all that it takes (gguf).",
 )
 @click.option("--warm", is_flag=True, help="Load it when the server starts (gguf, entailment).")
-@click.option("--key-env", default="", metavar="VAR", help="Variable that holds its key.")
-@click.option("--key-file", default="", metavar="FILE", help="File that holds its key.")
+@click.option("--key-env", metavar="VAR", help="Variable that holds its key.")
+@click.option("--key-file", metavar="FILE", help="File that holds its key.")
 @click.option("--price-in", default="0", metavar="USD", help="Per million input tokens.")
 @click.option(
     "--concurrency",
@@ -149,29 +143,25 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
 
 
 @click.command("list", epilog=_EPILOG)
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@json_option
 @setting_option("home")
 def list_models(*, as_json: bool, home: str | None) -> None:
     """List the connected models; keys are not shown."""
     models = _declared(home)
-    if as_json:
-        show_json(models)
-        return
-    show_table(
-        ("NAME", "WIRE", "AT", "MODEL", "KEY", "USD / M", "CALIBRATION"),
-        [
-            (
-                name,
-                model.wire,
-                model.url or model.folder or model.file,
-                model.model or name,
-                model.key_env or model.key_file or None,
-                model.price_in,
-                None if model.calibration is None else model.calibration.number,
-            )
-            for name, model in models.items()
-        ],
-    )
+    columns = ("NAME", "WIRE", "AT", "MODEL", "KEY", "USD / M", "CALIBRATION")
+    lines = [
+        (
+            name,
+            model.wire,
+            model.url or model.folder or model.file,
+            model.model or name,
+            model.key_env or model.key_file or None,
+            model.price_in,
+            None if model.calibration is None else model.calibration.number,
+        )
+        for name, model in models.items()
+    ]
+    show_answer(models, lambda _: show_table(columns, lines), as_json=as_json)
 
 
 @click.command("remove", epilog=_EPILOG)
@@ -198,7 +188,7 @@ def remove(*, name: str, home: str | None) -> None:
 
 @click.command("check", epilog=_EPILOG)
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@json_option
 @setting_option("home")
 def check(*, name: str, as_json: bool, home: str | None) -> None:
     """Ask the model NAME a fixed set of questions, and show how it answers.
@@ -211,36 +201,33 @@ def check(*, name: str, as_json: bool, home: str | None) -> None:
     model = _named(_declared(home), name)
     with _open(name, model, home) as queue:
         report = check_model(queue.submit, model.timeout_s)
-    if as_json:
-        show_json(report)
-    else:
-        show_table(
-            ("MEASURED", "VALUE"),
-            [
-                ("answered", f"{report.answered} of {report.asked}"),
-                ("median latency", _number(report.p50_ms, "{:.0f} ms")),
-                ("longest", _number(report.max_ms, "{:.0f} ms")),
-                ("flips when outcomes are reordered (0 %)", _share(report.flips_when_reordered)),
-                ("flips when the question is negated (100 %)", _share(report.flips_when_negated)),
-                ("says yes (50 %)", _share(report.share_of_yes)),
-                ("probability on the outcomes (100 %)", _share(report.share_on_outcomes)),
-            ],
-        )
-        for message in report.failures:
-            click.echo(message, err=True)
+    show_answer(report, _show_check, as_json=as_json)
     if report.failures:
         sys.exit(FAILED)
+
+
+def _show_check(report: CheckReport) -> None:
+    show_table(
+        ("MEASURED", "VALUE"),
+        [
+            ("answered", f"{report.answered} of {report.asked}"),
+            ("median latency", _number(report.p50_ms, "{:.0f} ms")),
+            ("longest", _number(report.max_ms, "{:.0f} ms")),
+            ("flips when outcomes are reordered (0 %)", _share(report.flips_when_reordered)),
+            ("flips when the question is negated (100 %)", _share(report.flips_when_negated)),
+            ("says yes (50 %)", _share(report.share_of_yes)),
+            ("probability on the outcomes (100 %)", _share(report.share_on_outcomes)),
+        ],
+    )
+    for message in report.failures:
+        click.echo(message, err=True)
 
 
 @click.command("calibrate", epilog=_EPILOG)
 @click.argument("name")
 @click.argument("dataset")
 @click.option(
-    "--rows",
-    type=click.IntRange(1, 10_000),
-    default=500,
-    show_default=True,
-    help="Rows of each side that are asked.",
+    "--rows", type=click.IntRange(1, 10_000), default=500, help="Rows of each side that are asked."
 )
 @click.option("--version", type=int, help="Version of the dataset. [default: the latest]")
 @server_options

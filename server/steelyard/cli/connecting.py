@@ -6,18 +6,16 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.local_state import show_json
-from steelyard.cli.options import setting_option
+from steelyard.cli.local_state import Print, show_answer
+from steelyard.cli.options import json_option, setting_option
 
 if TYPE_CHECKING:
     from steelyard.client import Client
     from steelyard.settings import Settings
-
-_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +39,9 @@ class Server:
         with Client(options) as client:
             yield client
 
-    def show(self, answer: _Answer, show: Callable[[_Answer], object]) -> None:
+    def show(self, answer: Any, show: Print) -> None:
         """Print an answer as JSON where that was chosen, and as ``show`` does elsewhere."""
-        if self.as_json:
-            show_json(answer)
-        else:
-            show(answer)
+        show_answer(answer, show, as_json=self.as_json)
 
 
 def client_settings(*, url: str | None, **given: str | None) -> Settings:
@@ -80,7 +75,7 @@ def server_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @setting_option("url")
     @setting_option("api_key")
-    @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+    @json_option
     @functools.wraps(command)
     def asking(
         *args: Any, url: str | None, api_key: str | None, as_json: bool, **given: Any

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from steelyard.cli import table_files
-from steelyard.cli.connecting import Server, dataset_id_of, server_options
+from steelyard.cli.connecting import Server, dataset_id_of
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset, show_from_feedback
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.importing import command as import_command
@@ -47,7 +47,6 @@ _partition = click.option(
     "--partition",
     type=click.Choice(["all", "training", "evaluation"]),
     default="all",
-    show_default=True,
     help="One side, or all rows.",
 )
 _version = click.option("--version", type=int, help="A version. [default: the latest]")
@@ -56,7 +55,7 @@ _file = click.argument(
 )
 
 
-@click.group("dataset", cls=Noun, epilog=_EPILOG)
+@click.group("dataset", cls=Noun, epilog=_EPILOG, connect=connected, repeats_examples=False)
 def command() -> None:
     """Make, list, read and delete the datasets of a running server.
 
@@ -66,15 +65,15 @@ def command() -> None:
     """
 
 
-@command.command("create")
+@command.asks("create")
 @_file
 @click.option("--name", required=True, help="Name of the dataset.")
 @table_files.encoding_option
 @table_files.bad_rows_option
 @table_files.license_option
 @fraction_option
-@server_options
 def create(
+    client: Client,
     *,
     file: Path,
     name: str,
@@ -82,8 +81,7 @@ def create(
     bad_rows: Path | None,
     license: str | None,  # noqa: A002
     evaluation_fraction: float | None,
-    server: Server,
-) -> None:
+) -> Shown:
     """Make a dataset of a file of JSON Lines."""
     from steelyard.client.tables import create_whole
 
@@ -94,36 +92,31 @@ def create(
         )
     rows = lines_of(file, table_files.FileReading(None, encoding, False, bad_rows))
     rows.put_license(license)
-    with connected(server) as client, _progress(file) as progress:
+    with _progress(file) as progress:
         made = create_whole(
             client, name, rows.made, evaluation_fraction=evaluation_fraction, progress=progress
         )
         rows.show_sent(client, made)
-    server.show(made, show_dataset)
-    rows.exit_where_much_is_left_out()
+    return made, show_dataset, rows.is_much_left_out()
 
 
-command.repeats_examples = False
-command.connect = connected  # type: ignore[method-assign]
 command.add_command(import_command)
 
 
-@command.command("add")
-@click.argument("dataset")
+@command.asks("add", "dataset")
 @_file
 @table_files.license_option
 @table_files.read_options
 @fraction_option
-@server_options
 def add(
-    *,
+    client: Client,
     dataset: str,
+    *,
     file: Path,
     license: str | None,  # noqa: A002
     read_as: table_files.FileReading,
     evaluation_fraction: float | None,
-    server: Server,
-) -> None:
+) -> Shown:
     """Add the rows of a file as the next version: JSON Lines, or a table as dataset import reads it.
 
     Rows whose context has another label in the dataset are skipped and reported: corrections go
@@ -133,7 +126,7 @@ def add(
     """
     from steelyard.client.tables import known_decisions
 
-    with connected(server) as client, _progress(file) as progress:
+    with _progress(file) as progress:
         stored = client.datasets.get(dataset)
         if table_files.is_table(file):
             rows = rows_of(file, read_as, known=known_decisions(client, stored))
@@ -149,8 +142,7 @@ def add(
             on_refused=rows.made,
         )
         rows.show_sent(client, made)
-    server.show(made, show_dataset)
-    rows.exit_where_much_is_left_out()
+    return made, show_dataset, rows.is_much_left_out()
 
 
 @command.asks("from-feedback")
@@ -201,16 +193,8 @@ def show(client: Client, dataset: str) -> Shown:
 
 
 @command.asks("rows", "dataset")
-@click.option(
-    "--offset",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Rows before the page.",
-)
-@click.option(
-    "--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="Rows of the page."
-)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Rows before the page.")
+@click.option("--limit", type=click.IntRange(1, 500), default=20, help="Rows of the page.")
 @click.option("--text", help="Only rows with these words in the context.")
 @_partition
 @_version
@@ -237,7 +221,6 @@ def versions(client: Client, dataset: str) -> Shown:
     "format_",
     type=click.Choice(["jsonl", "parquet"]),
     default="jsonl",
-    show_default=True,
     help="JSON Lines, or a Parquet file.",
 )
 @_partition
@@ -268,19 +251,16 @@ def download(
         raise click.FileError(str(output), error.strerror) from None
 
 
-@command.command("export")
-@click.argument("dataset")
+@command.asks("export", "dataset")
 @export_options
 @_partition
 @_version
-@server_options
-def export(*, dataset: str, export_as: ExportAs, server: Server, **which: Any) -> None:
+def export(client: Client, dataset: str, *, export_as: ExportAs, **which: Any) -> Shown:
     """Write a version's rows as CSV, Parquet, or a folder that Hugging Face datasets loads.
 
     `steelyard dataset import` makes the same dataset of any of them.
     """
-    with connected(server) as client:
-        export_as.save(server, dataset, client.datasets.export_to, dataset, **which)
+    return export_as.save(dataset, client.datasets.export_to, dataset, **which)
 
 
 @command.asks("rename", "dataset", "name")
@@ -325,8 +305,7 @@ def delete(client: Client, dataset: str, *, yes: bool) -> Shown:
     """Delete a dataset with every version and all rows, for good."""
     if not yes:
         click.confirm(f"Delete {printable(dataset)} and all of its rows for good?", abort=True)
-    deleted = client.datasets.delete(dataset)
-    return deleted, lambda deleted: click.echo(f"{deleted.id} is deleted.")
+    return client.datasets.delete(dataset), f"{dataset} is deleted."
 
 
 @command.asks("diff", "dataset")

@@ -65,7 +65,7 @@ _files = click.argument(
     "files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 _at_option = click.option(
-    "--at", default="production", show_default=True, help="An alias, or the number of a version."
+    "--at", default="production", help="An alias, or the number of a version."
 )
 
 
@@ -134,7 +134,10 @@ def pull(*, decisions: tuple[str, ...], at: str, folder: Path, server: Server) -
     with server.connected() as client:
         names = decisions or [decision.name for decision in client.named_decisions.list()]
         for name in names:
-            of_name, version = _at(client, name, at)
+            of_name, version = (
+                client.named_decisions.get(name),
+                client.named_decisions.version(name, at),
+            )
             path = folder / f"{name}.toml"
             before = _read(path) if path.exists() else None
             write_text(path, write_file(of_name, version, before))
@@ -178,7 +181,6 @@ def diff(ctx: click.Context, /, *, files: tuple[Path, ...], at: str, server: Ser
     "--at-least",
     type=click.FloatRange(0, 1),
     default=1.0,
-    show_default=True,
     help="Share of all examples that have to come out.",
 )
 @server_options
@@ -222,32 +224,31 @@ def test(
     ctx.exit(FAILED if n_examples - n_failed < at_least * n_examples else 0)
 
 
-@command.command("move", epilog=_EPILOG)
-@click.argument("name")
-@click.argument("alias")
+@command.asks("move", "name", "alias")
 @click.argument("version", type=int)
 @click.option("--reason", help="Why, for people.")
 @click.option(
     "--overrule", help="Why production moves although no comparison passed VERSION; kept for ever."
 )
-@server_options
-def move(*, name: str, alias: str, version: int, server: Server, **why: Any) -> None:
+def move(client: Client, name: str, alias: str, version: int, **why: Any) -> Shown:
     """Point ALIAS of NAME to VERSION; every process follows within a second.
 
     Before production moves, VERSION is compared with the version there, and has to pass.
     """
     from steelyard.errors import ComparisonNeededError
 
-    with server.connected() as client:
-        named = client.named_decisions
-        try:
-            moved = named.move(name, alias, version, **why)
-        except ComparisonNeededError:
-            comparison = run_comparison(client, name, version, alias)
-            if not server.as_json:
-                show_comparison(comparison)
-            moved = named.move(name, alias, version, reason=why["reason"])
-    server.show(moved, _show_decision)
+    named = client.named_decisions
+    try:
+        return named.move(name, alias, version, **why), _show_decision
+    except ComparisonNeededError:
+        comparison = run_comparison(client, name, version, alias)
+    moved = named.move(name, alias, version, reason=why["reason"])
+
+    def show_both(decision: NamedDecision) -> None:
+        show_comparison(comparison)
+        _show_decision(decision)
+
+    return moved, show_both
 
 
 @command.asks("share", "name", "to")
@@ -257,7 +258,7 @@ def move(*, name: str, alias: str, version: int, server: Server, **why: Any) -> 
     required=True,
     help="Of the requests for --of; 0 ends it.",
 )
-@click.option("--of", "alias", default="production", show_default=True, help="The alias.")
+@click.option("--of", "alias", default="production", help="The alias.")
 @click.option(
     "--then",
     "steps",
@@ -270,7 +271,6 @@ def move(*, name: str, alias: str, version: int, server: Server, **why: Any) -> 
     "step_hours",
     type=click.FloatRange(0.1, 720),
     default=24.0,
-    show_default=True,
     help="Hours from one step to the next.",
 )
 @click.option("--reason", help="Why, for people.")
@@ -289,7 +289,7 @@ def share(client: Client, name: str, to: str, share: float, **given: Any) -> Sho
 def store(client: Client, name: str, store: StoreSetting) -> Shown:
     """Set the most that is stored of NAME's answers; features stores no text."""
     changed = client.named_decisions.change(name, store=store)
-    return changed, lambda _: click.echo(f"{name} stores {STORE_SENTENCES[changed.store]}.")
+    return changed, f"{name} stores {STORE_SENTENCES[changed.store]}."
 
 
 @command.asks("rollback", "name")
@@ -324,10 +324,6 @@ def _read(path: Path) -> DecisionFile:
     except UnicodeDecodeError:
         raise click.ClickException(f"{path} is not UTF-8; save it so.") from None
     return read_file(text)
-
-
-def _at(client: Client, name: str, at: str) -> tuple[NamedDecision, NamedVersion]:
-    return client.named_decisions.get(name), client.named_decisions.version(name, at)
 
 
 def _push(

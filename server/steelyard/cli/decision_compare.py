@@ -65,9 +65,6 @@ Examples:
 @click.option(
     "--rows", type=click.IntRange(0, 1_000), help="Held-out rows, at most. [default: 300]"
 )
-@click.option(
-    "--stored", type=click.IntRange(0, 1_000), help="Stored decisions, at most. [default: 200]"
-)
 @server_options
 @click.pass_context
 def compare(
@@ -96,7 +93,7 @@ def compare(
     if (version is None) == (model is None):
         raise click.UsageError("Give a VERSION, or a model with --with.")
     if options["traffic_s"] is not None:
-        options["stored"] = options["stored"] or _MOST_STORED
+        options["stored"] = _MOST_STORED
     with server.connected() as client:
         if version is None:
             version = str(version_with_model(client, name, _at_of(against), str(model)).version)
@@ -107,7 +104,8 @@ def compare(
         options["max_price_usd"] = _confirm(client, name, version, against, yes=yes, **options)
         comparison = run_comparison(client, name, _at_of(version), _at_of(against), **options)
     server.show(comparison, show_comparison)
-    ctx.exit(0 if _is_passed(comparison) else FAILED)
+    result = comparison.result
+    ctx.exit(0 if result is not None and result.verdict == "passed" else FAILED)
 
 
 @asking("settle", "name", epilog=_EPILOG)
@@ -123,7 +121,7 @@ def settle(client: Client, name: str) -> Shown:
     if newest is None:
         raise click.ClickException(f"No comparison of {printable(name)} has ended; compare first.")
     settling = switches.settle(client, newest)
-    return settling.draft, lambda _: click.echo(printable(settling.summary))
+    return settling.draft, printable(settling.summary)
 
 
 def run_comparison(
@@ -184,10 +182,6 @@ def is_on_terminal() -> bool:
 
 def _at_of(text: str) -> int | str:
     return int(text) if text.isascii() and text.isdigit() else text
-
-
-def _is_passed(comparison: NamedComparison) -> bool:
-    return comparison.result is not None and comparison.result.verdict == "passed"
 
 
 def show_comparison(comparison: NamedComparison) -> None:

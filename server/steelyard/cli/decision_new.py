@@ -19,7 +19,6 @@ FOLDER = "decisions"
 folder_option = click.option(
     "--folder",
     default=FOLDER,
-    show_default=True,
     type=click.Path(path_type=Path),
     help="Where the files of decisions are.",
 )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.local_state import show_rows
 from steelyard.cli.nouns import Noun, Shown
@@ -53,13 +52,7 @@ def _window_options(function: _F) -> _F:
 
 
 @command.asks("sample", "decision")
-@click.option(
-    "--rows",
-    type=click.IntRange(1, 200),
-    default=20,
-    show_default=True,
-    help="Answers to list, at most.",
-)
+@click.option("--rows", type=click.IntRange(1, 200), default=20, help="Answers to list, at most.")
 @click.option("--outcome", help="Draw by strata of the probability of this outcome, if it is rare.")
 @_window_options
 def sample(
@@ -118,7 +111,7 @@ def _begin(since: float | None) -> float:
     return time.time() - WEEK_S if since is None else since
 
 
-@command.command("export", epilog=_EPILOG)
+@command.asks("export")
 @_window_options
 @click.option("--decision", help="Only the decision of this id.")
 @click.option(
@@ -130,9 +123,7 @@ def _begin(since: float | None) -> float:
 @click.option("--wrong", is_flag=True, help="Only those whose top outcome did not come true.")
 @origin_option
 @export_options
-@server_options
-def export(*, wrong: bool, export_as: ExportAs, server: Server, **which: Any) -> None:
+def export(client: Client, *, wrong: bool, export_as: ExportAs, **which: Any) -> Shown:
     """Write the stored decisions, the newest first, a row each, with request and feedback."""
-    with server.connected() as client:
-        export_to = client.export_decisions_to
-        export_as.save(server, "decisions", export_to, wrong=wrong or None, **which)
+    which["wrong"] = wrong or None
+    return export_as.save("decisions", client.export_decisions_to, **which)

@@ -65,7 +65,6 @@ _TIMED = 15
     "--review-share",
     type=click.FloatRange(0, 1),
     default=0.0,
-    show_default=True,
     help="Stop for people to look at this share of the rows, the most contested.",
 )
 @click.option(

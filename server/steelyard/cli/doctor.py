@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from steelyard.cli.failures import FAILED
-from steelyard.cli.options import setting_option
+from steelyard.cli.options import json_option, setting_option
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _GRAVITY = ("ok", "warn", "fail")
 @setting_option("home")
 @setting_option("state_url")
 @click.option("--deep", is_flag=True, help="Read every stored file, and check its hash.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@json_option
 @click.pass_context
 def command(
     ctx: click.Context,

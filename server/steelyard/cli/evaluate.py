@@ -135,8 +135,8 @@ def start(
             _show_detail(detail, _people_of(client, evaluations[0]))
     if follow and any(evaluation.status != "succeeded" for evaluation in evaluations):
         raise click.exceptions.Exit(FAILED)
-    if rows is not None:
-        rows.exit_where_much_is_left_out()
+    if rows is not None and rows.is_much_left_out():
+        raise click.exceptions.Exit(FAILED)
 
 
 def _store_file(
@@ -158,32 +158,27 @@ def list_evaluations(client: Client, dataset: str, statuses: tuple[str, ...]) ->
     return list(client.evaluations.list(dataset, status=statuses)), _show_evaluations
 
 
-@command.command("show", epilog=_EPILOG)
-@click.argument("evaluation")
+@command.asks("show", "evaluation")
 @_by
-@server_options
-def show(*, evaluation: str, by: str | None, server: Server) -> None:
+def show(client: Client, evaluation: str, by: str | None) -> Shown:
     """Show the measures of EVALUATION, with 95 % intervals and reliability.
 
     With --by the figures of one origin of labels alone, and how many labels came from where.
     """
-    with server.connected() as client:
-        answer = client.evaluations.get(evaluation)
-        if answer.status != "succeeded":
-            server.show(answer, _show_evaluation)
-            return
-        detail = client.evaluations.detail(evaluation)
-        people = None if server.as_json else _people_of(client, answer)
-    if not server.as_json:
+    answer = client.evaluations.get(evaluation)
+    if answer.status != "succeeded":
+        return answer, _show_evaluation
+    detail = client.evaluations.detail(evaluation)
+
+    def show_measures(measured: Any) -> None:
         _show_evaluation(answer)
         click.echo()
-    if by is not None:
-        server.show(
-            _slice_of(detail.slices, by),
-            lambda slice_: _show_measures([(f"labelled by {by}", slice_.metrics)]),
-        )
-        return
-    server.show(detail, lambda detail: _show_detail(detail, people))
+        if by is None:
+            _show_detail(measured, _people_of(client, answer))
+        else:
+            _show_measures([(f"labelled by {by}", measured.metrics)])
+
+    return detail if by is None else _slice_of(detail.slices, by), show_measures
 
 
 @command.asks("cancel", "evaluation")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from steelyard.cli import evaluation_threshold
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.exporting import ExportAs, export_options
+from steelyard.cli.nouns import Noun, Shown
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
 
 _EPILOG = """\b
 Examples:
@@ -18,7 +21,7 @@ Examples:
 """
 
 
-@click.group("evaluation", epilog=_EPILOG)
+@click.group("evaluation", cls=Noun, epilog=_EPILOG)
 def command() -> None:
     """Export an evaluation's records, and find thresholds; `steelyard evaluate` makes and shows them."""
 
@@ -26,20 +29,16 @@ def command() -> None:
 command.add_command(evaluation_threshold.command)
 
 
-@command.command("export", epilog=_EPILOG)
-@click.argument("evaluation")
+@command.asks("export", "evaluation")
 @click.option("--decision", help="Only the decision of this id.")
 @click.option("--wrong", is_flag=True, help="Only those answered wrong.")
 @click.option(
     "--order",
     type=click.Choice(["row", "loss", "surest", "least_sure"]),
     default="row",
-    show_default=True,
     help="As the dataset has them, the worst first, or by the top probability.",
 )
 @export_options
-@server_options
-def export(*, evaluation: str, export_as: ExportAs, server: Server, **which: Any) -> None:
+def export(client: Client, evaluation: str, *, export_as: ExportAs, **which: Any) -> Shown:
     """Write the scored decisions of EVALUATION, with their contexts, a row each."""
-    with server.connected() as client:
-        export_as.save(server, evaluation, client.evaluations.export_to, evaluation, **which)
+    return export_as.save(evaluation, client.evaluations.export_to, evaluation, **which)

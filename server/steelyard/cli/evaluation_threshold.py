@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import UNSET
 
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.local_state import show_table
+from steelyard.cli.nouns import Shown, asking
 
 if TYPE_CHECKING:
     from steelyard.client import Client
@@ -24,9 +24,7 @@ Examples:
 """
 
 
-@click.command("threshold", epilog=_EPILOG)
-@click.argument("evaluation")
-@click.argument("outcome")
+@asking("threshold", "evaluation", "outcome", epilog=_EPILOG)
 @click.option("--decision", help="Its id. [default: the only one that was scored]")
 @click.option(
     "--precision",
@@ -37,7 +35,6 @@ Examples:
     "--confidence",
     type=click.FloatRange(0.5, 1, max_open=True),
     default=0.95,
-    show_default=True,
     help="Of what --precision certifies.",
 )
 @click.option("--wrong-cost", type=click.FloatRange(0), help="Cost of sending a wrong one there.")
@@ -47,18 +44,17 @@ Examples:
     "--keep", metavar="NAME", help="Add a version with this threshold to the named decision NAME."
 )
 @click.option("--anyway", is_flag=True, help="Keep it where the rows cannot certify the precision.")
-@server_options
 def command(
-    *,
+    client: Client,
     evaluation: str,
     outcome: str,
+    *,
     decision: str | None,
     curve: bool,
     keep: str | None,
     anyway: bool,
-    server: Server,
     **goal: float | None,
-) -> None:
+) -> Shown:
     """Find from which probability on to act on OUTCOME, by the answers of EVALUATION.
 
     Below it a decision whose likeliest outcome that is abstains. A precision is certified: of the
@@ -69,21 +65,24 @@ def command(
     has_costs = goal["wrong_cost"] is not None and goal["abstain_cost"] is not None
     if (goal["precision"] is not None) == has_costs:
         raise click.UsageError("Give --precision, or --wrong-cost and --abstain-cost.")
-    with server.connected() as client:
-        decision = decision or _only_decision(client, evaluation)
-        result = client.evaluations.outcome_threshold(evaluation, decision, outcome, **goal)
-        uncertified = _uncertified(result, goal["precision"], goal["confidence"])
-        version = None
-        if keep is not None and (uncertified is None or anyway):
-            version = _keep(client, keep, evaluation, result)
-    server.show(result, lambda answer: _show(answer, has_curve=curve))
-    if uncertified is not None:
-        if not anyway:
-            raise click.ClickException(f"{uncertified} Nothing is kept.")
+    decision = decision or _only_decision(client, evaluation)
+    result = client.evaluations.outcome_threshold(evaluation, decision, outcome, **goal)
+    uncertified = _uncertified(result, goal["precision"], goal["confidence"])
+    version = None
+    if keep is not None and (uncertified is None or anyway):
+        version = _keep(client, keep, evaluation, result)
+    if uncertified is not None and anyway:
         click.echo(f"Not certified: {uncertified}", err=True)
-    if version is not None and not server.as_json:
-        name, number = version.name, version.version
-        click.echo(f"Kept in {name}@{number}. Next: steelyard decision compare {name} {number}")
+
+    def show(answer: OutcomeThreshold) -> None:
+        _show(answer, has_curve=curve)
+        if version is not None:
+            name, number = version.name, version.version
+            click.echo(f"Kept in {name}@{number}. Next: steelyard decision compare {name} {number}")
+
+    if uncertified is None or anyway:
+        return result, show
+    return result, show, f"{uncertified} Nothing is kept."
 
 
 def _only_decision(client: Client, evaluation: str) -> str:

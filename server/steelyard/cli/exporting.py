@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server
+from steelyard.cli.nouns import Shown
 from steelyard.cli.terminal import bytes_bar, printable
 
 if TYPE_CHECKING:
@@ -27,10 +27,8 @@ class ExportAs:
     format: ExportFormat | None
     force: bool
 
-    def save(
-        self, server: Server, name: str, export_to: Callable[..., Path], *of: str, **which: Any
-    ) -> None:
-        """Write an export of the client with a bar, and print its path; refuse to replace another."""
+    def save(self, name: str, export_to: Callable[..., Path], *of: str, **which: Any) -> Shown:
+        """Write an export of the client with a bar; refuse to replace another."""
         from steelyard.client.saving import format_of
 
         chosen: ExportFormat = self.format or (
@@ -45,10 +43,10 @@ class ExportAs:
             raise click.UsageError(str(error).replace("with force", "with --force")) from None
         n_bytes = sum(file.stat().st_size for file in [path, *path.rglob("*")] if file.is_file())
         summary = {"path": str(path), "format": chosen, "bytes": n_bytes}
-        server.show(summary, lambda _: click.echo(f"{printable(str(path))}: {n_bytes:,} bytes"))
+        return summary, f"{printable(str(path))}: {n_bytes:,} bytes"
 
 
-def export_options(command: Callable[..., None]) -> Callable[..., None]:
+def export_options(command: Callable[..., Shown]) -> Callable[..., Shown]:
     """Add the options for the place and format of an export, as the argument ``export_as``."""
 
     @click.option(
@@ -68,7 +66,7 @@ def export_options(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def exporting(
         *args: Any, output: Path | None, format_: ExportFormat | None, force: bool, **given: Any
-    ) -> None:
-        command(*args, export_as=ExportAs(output, format_, force), **given)
+    ) -> Shown:
+        return command(*args, export_as=ExportAs(output, format_, force), **given)
 
     return exporting

@@ -90,23 +90,7 @@ _follow = click.option(
     "--follow", is_flag=True, help="Wait until it has ended, and show the gate's verdict."
 )
 _state = click.argument("state", type=click.Choice(["on", "off"]))
-_switch_off = click.option(
-    "--switch-off",
-    multiple=True,
-    metavar="NAME",
-    help="A family or a number that gives up its place in the same step; may be repeated.",
-)
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
-
-
-@click.group("family", cls=Noun, epilog=_EPILOG)
-def command() -> None:
-    """Grow, switch and roll back families: named lineages of models, each grown on one dataset.
-
-    NAME is a family, such as router; switch, keep-warm and delete take a model's number, such as
-    router@3, too. Exit status: 2 when a command is refused; the reasons are then listed.
-    With --follow: 1 when the fine-tune made no model.
-    """
 
 
 @contextmanager
@@ -125,7 +109,16 @@ def _connected(server: Server) -> Iterator[Client]:
             raise SystemExit(REFUSED) from None
 
 
-command.connect = _connected  # type: ignore[method-assign]
+@click.group("family", cls=Noun, epilog=_EPILOG, connect=_connected)
+def command() -> None:
+    """Grow, switch and roll back families: named lineages of models, each grown on one dataset.
+
+    NAME is a family, such as router; switch, keep-warm and delete take a model's number, such as
+    router@3, too. Exit status: 2 when a command is refused; the reasons are then listed.
+    With --follow: 1 when the fine-tune made no model.
+    """
+
+
 command.add_command(distill.command)
 command.add_command(family_bound.command)
 command.add_command(family_novelty.command)
@@ -200,25 +193,19 @@ def continue_family(client: Client, name: str, *, follow: bool, **given: Any) ->
 @command.asks("switch")
 @click.argument("name")
 @_state
-@_switch_off
-def switch(client: Client, *, name: str, state: str, switch_off: tuple[str, ...]) -> Shown:
+def switch(client: Client, *, name: str, state: str) -> Shown:
     """Switch NAME, a family or a model's number, on or off."""
-    others = switch_off or None
     if "@" in name:
-        return client.models.switch(name, state == "on", switch_off=others), _show_model
-    return client.families.switch(name, state == "on", switch_off=others), _show_family
+        return client.models.switch(name, state == "on"), _show_model
+    return client.families.switch(name, state == "on"), _show_family
 
 
 @command.asks("keep-warm")
 @click.argument("name")
 @_state
 @_max_price
-@_switch_off
-def keep_warm(
-    client: Client, *, name: str, state: str, switch_off: tuple[str, ...], **price: Any
-) -> Shown:
+def keep_warm(client: Client, *, name: str, state: str, **price: Any) -> Shown:
     """Keep the model of NAME loaded between calls, or stop; an hour's price is held at a time."""
-    price["switch_off"] = switch_off or None
     if "@" in name:
         return client.models.keep_warm(name, state == "on", **price), _show_model
     return client.families.keep_warm(name, state == "on", **price), _show_family
@@ -231,7 +218,6 @@ def keep_warm(
     "--share",
     type=click.FloatRange(0, 1, min_open=True),
     default=0.1,
-    show_default=True,
     help="Of the stored answers that MODEL scores too.",
 )
 @click.option("--off", is_flag=True, help="End the shadow; what it answered stays.")
@@ -240,10 +226,11 @@ def shadow(client: Client, *, name: str, model: str | None, share: float, off: b
     if off and model is not None:
         raise click.UsageError("Give MODEL or --off.")
     if off:
-        return client.families.end_shadow(name), lambda _: click.echo("Ended.")
+        return client.families.end_shadow(name), "Ended."
     if model is None:
         return client.families.compare_shadow(name), _show_shadow
-    return client.families.shadow(name, model, share), lambda made: click.echo(
+    made = client.families.shadow(name, model, share)
+    return made, (
         f"{made.model} scores {made.share:.0%} of what {name} answers from now on. Compare them: "
         f"steelyard family shadow {name}"
     )
@@ -273,7 +260,7 @@ def delete(client: Client, name: str, *, yes: bool) -> Shown:
     if not yes:
         click.confirm(f"Delete {printable(name)}{what} for good?", abort=True)
     deleted = client.models.delete(name) if "@" in name else client.families.delete(name)
-    return deleted, lambda deleted: click.echo(f"{printable(deleted.id)} is deleted.")
+    return deleted, f"{printable(deleted.id)} is deleted."
 
 
 def _show_obstacles(error: SteelyardError) -> None:

@@ -31,7 +31,6 @@ Examples:
     "--confidence",
     type=click.FloatRange(0.5, 1, max_open=True),
     default=0.95,
-    show_default=True,
     help="How often a bound found on such rows holds.",
 )
 @click.option("--remove", is_flag=True, help="Remove the bound of NAME.")

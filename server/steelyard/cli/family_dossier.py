@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ _NOTE = (
 )
 
 
-@click.command("dossier", epilog=_EPILOG)
-@click.argument("name")
+@asking("dossier", "name", epilog=_EPILOG)
 @click.option(
     "--output",
     "-o",
@@ -46,8 +45,7 @@ _NOTE = (
     help="The two files without their endings. [default: NAME-dossier]",
 )
 @click.option("--force", is_flag=True, help="Write over files that are there.")
-@server_options
-def command(*, name: str, output: Path | None, force: bool, server: Server) -> None:
+def command(client: Client, name: str, *, output: Path | None, force: bool) -> Shown:
     """Write everything stored about the family NAME as an HTML and a JSON file.
 
     It has the questions, the data versions with their hashes and licences, reviews with every change
@@ -68,21 +66,17 @@ def command(*, name: str, output: Path | None, force: bool, server: Server) -> N
         raise click.UsageError(f"{present[0]} is there already; write over it with --force.")
     if not path.absolute().parent.is_dir():
         raise click.UsageError(f"There is no folder {path.absolute().parent}; make it first.")
-    with server.connected() as client:
-        sections = list(_sections(client, name))
     dossier = {
         "family": name,
         "made_at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         "steelyard": __version__,
         "note": _NOTE,
-        "sections": sections,
+        "sections": list(_sections(client, name)),
     }
     write_atomically(files["json"], msgspec.json.format(msgspec.json.encode(dossier)))
     write_atomically(files["html"], _page(dossier).encode())
-    server.show(
-        {ending: str(file) for ending, file in files.items()},
-        lambda written: click.echo("\n".join(map(printable, written.values()))),
-    )
+    written = {ending: str(file) for ending, file in files.items()}
+    return written, "\n".join(map(printable, written.values()))
 
 
 def _sections(client: Client, name: str) -> Iterator[dict[str, Any]]:

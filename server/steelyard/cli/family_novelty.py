@@ -26,7 +26,6 @@ Examples:
     "--false-alarms",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.05,
-    show_default=True,
     help="How often it may abstain on texts like the held-out ones.",
 )
 @click.option("--remove", is_flag=True, help="Let NAME answer such texts as any other.")

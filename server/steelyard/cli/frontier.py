@@ -28,7 +28,7 @@ Examples:
     "--measure",
     type=click.Choice(("accuracy", "log_loss", "expected_cost")),
     default="accuracy",
-    help="What the models achieve; accuracy by default.",
+    help="What the models achieve.",
 )
 @click.option("--version", type=int, help="On its evaluation rows; the newest evaluated.")
 @click.option("--decision", help="With expected_cost: the decision that the costs are for.")

@@ -121,16 +121,16 @@ def command(
         rows = rows_of(file, read_as, shape, **columns)
     if dry_run:
         rows.show_checked()
-        rows.exit_where_much_is_left_out()
-        return
-    rows.put_license(license)
-    with connected(server) as client:
-        stored = create_whole(
-            client, name or file.stem, rows.made, evaluation_fraction=evaluation_fraction
-        )
-        rows.show_sent(client, stored)
-    server.show(stored, show_dataset)
-    rows.exit_where_much_is_left_out()
+    else:
+        rows.put_license(license)
+        with connected(server) as client:
+            stored = create_whole(
+                client, name or file.stem, rows.made, evaluation_fraction=evaluation_fraction
+            )
+            rows.show_sent(client, stored)
+        server.show(stored, show_dataset)
+    if rows.is_much_left_out():
+        raise click.exceptions.Exit(FAILED)
 
 
 def lines_of(file: Path, read_as: FileReading) -> FileRows:
@@ -206,17 +206,18 @@ class FileRows:
         if text is not None:
             self.made = self.made.under_license(text)
 
-    def exit_where_much_is_left_out(self) -> None:
-        """Exit with 1 where more than a tenth of the rows is left out, and no file for them is named."""
+    def is_much_left_out(self) -> bool:
+        """Return, and say, whether over a tenth of the rows is left out and no file is named for them."""
         n_left = sum(not row.by_program for row in self._read_as.left_out)
         n_rows = self.made.n_rows - len(self.made.refused_by_server) + n_left
-        if self._read_as.bad_rows is None and n_left > _MOST_LEFT_OUT * n_rows:
+        is_much = self._read_as.bad_rows is None and n_left > _MOST_LEFT_OUT * n_rows
+        if is_much:
             click.echo(
                 f"{n_left:,} of {n_rows:,} rows are left out, more than a tenth, so the exit status is 1; "
                 "with --bad-rows FILE it is 0.",
                 err=True,
             )
-            raise click.exceptions.Exit(FAILED)
+        return is_much
 
     def show_checked(self) -> None:
         """Print which rows a server would refuse; it is a mistake when it would refuse all."""

@@ -14,10 +14,10 @@ from steelyard.cli.local_state import (
     change_declared,
     home_folder,
     models_here,
-    show_json,
+    show_answer,
     show_table,
 )
-from steelyard.cli.options import setting_option
+from steelyard.cli.options import json_option, setting_option
 from steelyard.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ Examples:
 
 
 @click.command("catalogue", epilog=_EPILOG)
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@json_option
 def catalogue(*, as_json: bool) -> None:
     """List readers and language models that can be pulled, and how good we found them."""
     from steelyard.serving.judge.catalogue import read_catalogue
@@ -44,24 +44,20 @@ def catalogue(*, as_json: bool) -> None:
 
     readers, judges = read_readers(), read_catalogue()
     entries: list[tuple[str, ReaderEntry | CatalogueEntry]] = [*readers.items(), *judges.items()]
-    if as_json:
-        show_json({**readers, **judges})
-        return
-    show_table(
-        ("NAME", "KIND", "GB", "LICENCE", "FROM", "RECOMMENDED", "QUALITY"),
-        [
-            (
-                name,
-                "reader" if name in readers else "judge",
-                f"{entry.bytes / 1e9:.2f}" if entry.bytes else None,
-                entry.licence,
-                entry.repository,
-                entry.recommended or None,
-                entry.measured or "not measured by us",
-            )
-            for name, entry in entries
-        ],
-    )
+    columns = ("NAME", "KIND", "GB", "LICENCE", "FROM", "RECOMMENDED", "QUALITY")
+    lines = [
+        (
+            name,
+            "reader" if name in readers else "judge",
+            f"{entry.bytes / 1e9:.2f}" if entry.bytes else None,
+            entry.licence,
+            entry.repository,
+            entry.recommended or None,
+            entry.measured or "not measured by us",
+        )
+        for name, entry in entries
+    ]
+    show_answer({**readers, **judges}, lambda _: show_table(columns, lines), as_json=as_json)
 
 
 @click.command("pull", epilog=_EPILOG)

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli import local_state
+from steelyard.cli.local_state import LocalAccounts, show_rows
+from steelyard.cli.nouns import Noun, Shown
+from steelyard.cli.options import read_usd
 from steelyard.wire.storing import STORE_SETTINGS
 
 if TYPE_CHECKING:
+    from steelyard.accounts.service import AccountService
     from steelyard.accounts.wire import ApiKey
 
 _EPILOG = """\b
@@ -27,7 +30,7 @@ _COLUMNS = (
 )
 
 
-@click.group("key", epilog=_EPILOG)
+@click.group("key", cls=Noun, epilog=_EPILOG, is_local=True, connect=LocalAccounts.opened)
 def command() -> None:
     """Make, list and revoke API keys.
 
@@ -35,21 +38,15 @@ def command() -> None:
     """
 
 
-@command.command("create", epilog=_EPILOG)
-@click.option("--name", default="key", show_default=True, help="Name of the key, for people.")
+@command.asks("create")
+@click.option("--name", default="key", help="Name of the key, for people.")
 @click.option(
     "--scope",
     type=click.Choice(["full", "inference", "read"]),
     default="full",
-    show_default=True,
     help="What it may call: everything, decisions alone, or everything that changes nothing.",
 )
-@click.option(
-    "--account",
-    default="local",
-    show_default=True,
-    help="Id or name of the account that it belongs to.",
-)
+@click.option("--account", default="local", help="Id or name of the account that it belongs to.")
 @click.option(
     "--monthly-cap-usd",
     metavar="USD",
@@ -59,39 +56,33 @@ def command() -> None:
     "--store",
     type=click.Choice(STORE_SETTINGS),
     default="on",
-    show_default=True,
     help="The most that is stored of its answers: features stores no text.",
 )
-@local_state.account_options
-def create(*, monthly_cap_usd: str | None, local: local_state.LocalAccounts, **fields: Any) -> None:
+def create(accounts: AccountService, *, monthly_cap_usd: str | None, **fields: Any) -> Shown:
     """Make an API key and show it, this one time."""
-    from steelyard.cli.options import read_usd
+    import msgspec
 
     cap = None if monthly_cap_usd is None else read_usd(monthly_cap_usd, "--monthly-cap-usd")
-    with local.opened() as accounts:
-        made = accounts.create_key(monthly_cap_nano=cap, **fields)
-    if local.as_json:
-        import msgspec
+    made = accounts.create_key(monthly_cap_nano=cap, **fields)
 
-        local_state.show_json({**msgspec.to_builtins(made.key), "key": made.secret})
-        return
-    click.echo(made.secret)
-    click.echo(f"{made.key.id}: keep the key above; it is not shown again.", err=True)
+    def show(_: object) -> None:
+        click.echo(made.secret)
+        click.echo(f"{made.key.id}: keep the key above; it is not shown again.", err=True)
+
+    return {**msgspec.to_builtins(made.key), "key": made.secret}, show
 
 
-@command.command("list", epilog=_EPILOG)
+@command.asks("list")
 @click.option("--account", help="Id or name of an account; every account when left out.")
-@local_state.account_options
-def list_keys(*, account: str | None, local: local_state.LocalAccounts) -> None:
+def list_keys(accounts: AccountService, *, account: str | None) -> Shown:
     """List API keys, the newest first."""
     import msgspec
 
-    with local.opened() as accounts:
-        keys = accounts.list_keys(account)
+    keys = accounts.list_keys(account)
     account_of = {key.id: name for name, key in keys}
-    local.show(
+    return (
         [{**msgspec.to_builtins(key), "account": name} for name, key in keys],
-        lambda: local_state.show_rows(
+        lambda _: show_rows(
             [key for _, key in keys],
             _COLUMNS,
             account=lambda key: account_of[key.id],
@@ -100,14 +91,11 @@ def list_keys(*, account: str | None, local: local_state.LocalAccounts) -> None:
     )
 
 
-@command.command("revoke", epilog=_EPILOG)
-@click.argument("key_id")
-@local_state.account_options
-def revoke(*, key_id: str, local: local_state.LocalAccounts) -> None:
+@command.asks("revoke", "key_id")
+def revoke(accounts: AccountService, key_id: str) -> Shown:
     """Revoke an API key for good, by its id."""
-    with local.opened() as accounts:
-        key = accounts.revoke_key(key_id)
-    local.show(key, f"{key.id} is revoked; calls with it are refused from now on.")
+    key = accounts.revoke_key(key_id)
+    return key, f"{key.id} is revoked; calls with it are refused from now on."
 
 
 def _month(key: ApiKey) -> str | None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steelyard.cli import next_rows
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.job_commands import JobCommands
 from steelyard.cli.json_input import read_list
@@ -45,7 +44,7 @@ _FIRST_BYTES = 1 << 16
 def command() -> None:
     """Ask other models to label rows, and make datasets of those that you accept.
 
-    Exit status: 1 when a job that is followed has no labels to review; 3 when it has none in time.
+    Exit status: 1 when a job that is followed has no labels to review.
     """
 
 
@@ -58,7 +57,7 @@ def teachers(client: Client) -> Shown:
     return client.labeling.teachers(), _show_teachers
 
 
-@command.command("upload", epilog=_EPILOG)
+@command.asks("upload")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--name", required=True, help="Name of the source.")
 @click.option(
@@ -72,16 +71,15 @@ def teachers(client: Client) -> Shown:
     help="Of a table: column that is kept beside each row; may be repeated.",
 )
 @read_options
-@server_options
 def upload(
+    client: Client,
     *,
     file: str,
     name: str,
     context: tuple[str, ...],
     metadata: tuple[str, ...],
     read_as: FileReading,
-    server: Server,
-) -> None:
+) -> Shown:
     """Upload FILE: a table as dataset import reads it, or JSON Lines of context and decisions.
 
     Rows of a table are asked the --decisions of labeling start; - reads JSON Lines from the input.
@@ -93,11 +91,9 @@ def upload(
     else:
         rows = lines_of(path, read_as)
     made = rows.made.without_sides()
-    with server.connected() as client:
-        source = client.labeling.upload(name, made.lines, on_refused=made)
-        rows.show_sent(client, None)
-    server.show([source], _show_sources)
-    rows.exit_where_much_is_left_out()
+    source = client.labeling.upload(name, made.lines, on_refused=made)
+    rows.show_sent(client, None)
+    return [source], _show_sources, rows.is_much_left_out()
 
 
 def _has_contexts(file: Path) -> bool:
@@ -113,7 +109,6 @@ def _has_contexts(file: Path) -> bool:
     "window_s",
     callback=read_window,
     default="7d",
-    show_default=True,
     metavar="TIME",
     help="Answered so long ago at most.",
 )
@@ -121,17 +116,12 @@ def _has_contexts(file: Path) -> bool:
     "--unsure",
     type=click.FloatRange(0, 1),
     default=0.6,
-    show_default=True,
     help="Only answers whose top probability is at most this.",
 )
 @click.option("--model", help="Only what this model or family answered.")
 @click.option("--decision", help="Only answers that are unsure of this decision.")
 @click.option(
-    "--limit",
-    type=click.IntRange(1, MAX_QUERIES),
-    default=1_000,
-    show_default=True,
-    help="Queries at most.",
+    "--limit", type=click.IntRange(1, MAX_QUERIES), default=1_000, help="Queries at most."
 )
 def from_log(client: Client, *, name: str, **given: Any) -> Shown:
     """Make a source of stored answers that were unsure and got no feedback, the newest first."""
@@ -153,7 +143,7 @@ def sources(client: Client) -> Shown:
 def delete(client: Client, source: str) -> Shown:
     """Delete SOURCE and its teachers' answers for good; its datasets stay."""
     deleted = client.labeling.delete_source(source)
-    return deleted, lambda row: click.echo(f"Deleted {printable(row.id)}.")
+    return deleted, f"Deleted {printable(deleted.id)}."
 
 
 @command.asks("start", "source")
@@ -164,12 +154,6 @@ def delete(client: Client, source: str) -> Shown:
     help="JSON of decisions for the rows that carry none.",
 )
 @click.option("--name", help="Of the job and its dataset. [default: the source's]")
-@click.option(
-    "--weighting",
-    type=click.Choice(("votes", "probabilities")),
-    default="votes",
-    help="What targets are the mean of; votes by default.",
-)
 @click.option("--max-price", "max_price_usd", metavar="USD", help="Refuse a higher price.")
 @click.option("--follow", is_flag=True, help="Wait until labels are ready.")
 def start(
@@ -209,17 +193,14 @@ def discard(client: Client, job: str) -> Shown:
 
 
 @command.asks("finalize", "job")
-@click.option("--row", "chosen", type=int, multiple=True, help="A row by its index; repeated.")
 @click.option("--agreed", is_flag=True, help="Every row on which all teachers agree.")
 @click.option("--all", "is_all", is_flag=True, help="Every row that has labels.")
 @click.option("--evaluation-fraction", type=float, help="Share put aside. [default: 0.2]")
-def finalize(
-    client: Client, job: str, *, chosen: tuple[int, ...], agreed: bool, is_all: bool, **given: Any
-) -> Shown:
+def finalize(client: Client, job: str, *, agreed: bool, is_all: bool, **given: Any) -> Shown:
     """Make a dataset of accepted rows of JOB; the same rows again are the same dataset."""
-    if bool(chosen) + agreed + is_all != 1:
-        raise click.UsageError("Choose rows with one of --row, --agreed and --all.")
-    indices = list(chosen) or [
+    if agreed == is_all:
+        raise click.UsageError("Choose rows with --agreed or --all.")
+    indices = [
         result.index
         for result in client.labeling.results(job)
         if result.valid and (is_all or result.agreement)

@@ -8,6 +8,7 @@ import click
 
 from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_json
+from steelyard.cli.options import json_option
 from steelyard.cli.requests import read_request, request_options
 from steelyard.cli.terminal import printable
 
@@ -27,7 +28,7 @@ Examples:
 @request_options
 @click.option("--strict", is_flag=True, help="Exit with 1 when a finding is a warning.")
 @click.option("--rules", "lists_rules", is_flag=True, help="List the rules and read no request.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@json_option
 @click.pass_context
 def command(ctx: click.Context, /, **flags: Any) -> None:
     """Show the wording in a request's decisions that makes their answers worse.

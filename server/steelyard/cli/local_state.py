@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from steelyard.cli.options import setting_option
+from steelyard.cli.options import json_option, setting_option
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from steelyard.people.member_service import Members
     from steelyard.serving.connected.declared import ConnectedModel, ModelsFile
     from steelyard.storage import State
+
+
+#: The text of an answer, or the function that prints it.
+Print: TypeAlias = str | Callable[[Any], object]
 
 
 def home_folder(home: str | None) -> Path:
@@ -98,20 +102,15 @@ class LocalAccounts:
         with local_state(self.home, self.state_url) as state:
             yield Members(state, MailRoom(state, settings))
 
-    def show(self, value: object, text: str | Callable[[], object]) -> None:
-        """Print a value as JSON where that was chosen; elsewhere print a text, or call a printer."""
-        if self.as_json:
-            show_json(value)
-        elif isinstance(text, str):
-            click.echo(text)
-        else:
-            text()
+    def show(self, answer: Any, show: Print) -> None:
+        """Print an answer as JSON where that was chosen, and as ``show`` does elsewhere."""
+        show_answer(answer, show, as_json=self.as_json)
 
 
 def account_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the state and the choice of JSON: the argument ``local``."""
 
-    @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+    @json_option
     @setting_option("home")
     @setting_option("state_url")
     @functools.wraps(command)
@@ -119,6 +118,16 @@ def account_options(command: Callable[..., None]) -> Callable[..., None]:
         command(local=LocalAccounts(home, state_url, as_json), **given)
 
     return opening
+
+
+def show_answer(answer: Any, show: Print, *, as_json: bool) -> None:
+    """Print an answer as JSON, or its text."""
+    if as_json:
+        show_json(answer)
+    elif isinstance(show, str):
+        click.echo(show)
+    else:
+        show(answer)
 
 
 def show_json(value: Any) -> None:

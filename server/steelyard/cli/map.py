@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.job_commands import JobCommands
 from steelyard.cli.local_state import show_rows
@@ -33,7 +32,7 @@ Examples:
 def command() -> None:
     """Lay out the rows of datasets as points: rows whose contexts are alike lie near each other.
 
-    Exit status: 1 when a map that is followed has no points; 3 when it has not ended in time.
+    Exit status: 1 when a map that is followed has no points.
     """
 
 
@@ -51,32 +50,28 @@ def start(client: Client, dataset: str, *, follow: bool, **given: Any) -> Shown:
 
 @command.asks("list")
 @click.option("--dataset", "dataset_id", help="Only those of this dataset.")
-@click.option(
-    "--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Maps at most."
-)
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, help="Maps at most.")
 def list_maps(client: Client, *, dataset_id: str | None, limit: int) -> Shown:
     """List maps, the newest first."""
     return list(islice(client.maps.list(dataset_id=dataset_id), limit)), _show_maps
 
 
-@command.command("export", epilog=_EPILOG)
+@command.asks("export")
 @click.argument("map_", metavar="MAP")
 @click.option("--decision", help="Write the labels of this decision too.")
 @click.option(
     "--evaluation", help="Write what this evaluation's model answered to the decision too."
 )
 @export_options
-@server_options
-def export(*, map_: str, export_as: ExportAs, server: Server, **which: Any) -> None:
+def export(client: Client, *, map_: str, export_as: ExportAs, **which: Any) -> Shown:
     """Write the points of MAP, a row each: its place in the dataset, side, x, y and text."""
     if which["evaluation"] is not None and which["decision"] is None:
         raise click.UsageError("--evaluation needs --decision: name the decision that it answered.")
-    with server.connected() as client:
 
-        def export_to(map_id: str, *, progress: object, **how: Any) -> Path:  # noqa: ARG001
-            return client.maps.export_to(map_id, **how)
+    def export_to(map_id: str, *, progress: object, **how: Any) -> Path:  # noqa: ARG001
+        return client.maps.export_to(map_id, **how)
 
-        export_as.save(server, map_, export_to, map_, **which)
+    return export_as.save(map_, export_to, map_, **which)
 
 
 def _show(dataset_map: DatasetMap) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from steelyard.cli import connected_models, judges, model_stress
-from steelyard.cli.local_state import show_json
-from steelyard.cli.options import setting_option
+from steelyard.cli.local_state import show_answer
+from steelyard.cli.options import json_option, setting_option
 
 _EPILOG = """\b
 Examples:
@@ -28,7 +28,7 @@ for _command in (*connected_models.COMMANDS, *judges.COMMANDS, model_stress.comm
 
 
 @command.command("show", epilog=_EPILOG)
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@json_option
 @setting_option("engine")
 def show(*, as_json: bool, engine: str | None) -> None:
     """Show the model's name, engine, card and the hashes of its files."""
@@ -48,10 +48,7 @@ def show(*, as_json: bool, engine: str | None) -> None:
             },
             "manifest": dict(model.manifest),
         }
-    if as_json:
-        show_json(shown)
-    else:
-        _print(shown)
+    show_answer(shown, _print, as_json=as_json)
 
 
 def _print(value: object, indent: int = 0) -> None:

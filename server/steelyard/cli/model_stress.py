@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.local_state import home_folder, show_rows
+from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable, progress_bar
 
@@ -26,30 +26,23 @@ Examples:
 """
 
 
-@click.command("stress", epilog=_EPILOG)
-@click.argument("name")
-@click.argument("dataset")
+@asking("stress", "name", "dataset", epilog=_EPILOG)
 @click.option(
-    "--rows",
-    type=click.IntRange(2, 5_000),
-    default=100,
-    show_default=True,
-    help="Evaluation rows that are asked.",
+    "--rows", type=click.IntRange(2, 5_000), default=100, help="Evaluation rows that are asked."
 )
 @click.option("--version", type=int, help="Version of the dataset. [default: the latest]")
 @click.option("--yes", is_flag=True, help="Do not ask whether the price is fine.")
-@server_options
 @setting_option("home")
 def command(
-    *,
+    client: Client,
     name: str,
     dataset: str,
+    *,
     rows: int,
     version: int | None,
     yes: bool,
-    server: Server,
     home: str | None,
-) -> None:
+) -> Shown:
     """Ask the model NAME rows of DATASET again under pressure, and count answers that flip.
 
     Pressures: instructions hidden in the text, padding, renamed outcomes, capitals, letters that look
@@ -63,21 +56,20 @@ def command(
     from steelyard.models.stress_reports import keep_stress
     from steelyard.models.stress_wire import StressReport
 
-    with server.connected() as client:
-        model = client.models.get(_number(client, name))
-        number = client.datasets.get(dataset).version if version is None else version
-        lines = client.datasets.download(dataset, partition="evaluation", version=number)
-        sent = [msgspec.json.decode(line) for line in lines.splitlines()[:rows]]
-        if not sent:
-            raise click.ClickException("The dataset has no evaluation rows; add some.")
-        _tell_price(client, name, sent, is_confirmed=yes)
+    model = client.models.get(_number(client, name))
+    number = client.datasets.get(dataset).version if version is None else version
+    lines = client.datasets.download(dataset, partition="evaluation", version=number)
+    sent = [msgspec.json.decode(line) for line in lines.splitlines()[:rows]]
+    if not sent:
+        raise click.ClickException("The dataset has no evaluation rows; add some.")
+    _tell_price(client, name, sent, is_confirmed=yes)
 
-        def ask(context: Any, decisions: Sequence[Mapping[str, Any]]) -> Any:
-            # By the family's name, where it is one: a number by itself may be switched off.
-            return client.decide(context, decisions, model=name, fallback="none", store=False)
+    def ask(context: Any, decisions: Sequence[Mapping[str, Any]]) -> Any:
+        # By the family's name, where it is one: a number by itself may be switched off.
+        return client.decide(context, decisions, model=name, fallback="none", store=False)
 
-        with progress_bar(f"Asking {printable(model.id)}", len(sent)) as progress:
-            counts, failures = ask_under_pressure(ask, sent, progress)
+    with progress_bar(f"Asking {printable(model.id)}", len(sent)) as progress:
+        counts, failures = ask_under_pressure(ask, sent, progress)
     for message, n_rows in failures.items():
         click.echo(f"{n_rows} rows failed: {printable(message)}", err=True)
     if not counts:
@@ -90,7 +82,7 @@ def command(
         lines=stress_lines(counts),
     )
     keep_stress(home_folder(home), model.evaluation_key, report)
-    server.show(report, _show)
+    return report, _show
 
 
 def _number(client: Client, name: str) -> str:

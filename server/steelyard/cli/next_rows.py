@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.json_input import read_list
 from steelyard.cli.local_state import show_table
+from steelyard.cli.nouns import Shown, asking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,26 +34,24 @@ _SHOWN_CHARACTERS = 60
 _MAX_LABELLED = 50_000
 
 
-@click.command("next", epilog=_EPILOG)
-@click.argument("rows")
-@click.option("--n", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rows.")
+@asking("next", "rows", epilog=_EPILOG)
+@click.option("--n", type=click.IntRange(1, 10_000), default=100, help="Rows.")
 @click.option("--dataset", help="Rows labelled so far: those that are like them come later.")
 @click.option("--model", help="The model or family whose doubts count; the shipped one by default.")
 @click.option("--decisions", type=click.File("rb"), help="JSON of decisions for rows without any.")
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write them as JSON Lines."
 )
-@server_options
 def command(
-    *,
+    client: Client,
     rows: str,
+    *,
     n: int,
     dataset: str | None,
     model: str | None,
     decisions: Any,
     output: Path | None,
-    server: Server,
-) -> None:
+) -> Shown:
     """Order unlabelled ROWS by how much their labels would teach, and print the first.
 
     ROWS is a file of JSON Lines, a source (src_…), or a labeling job (lab_…), whose teachers' doubts
@@ -67,19 +65,18 @@ def command(
     from steelyard.scoring.assets import load_base_model
 
     shared = read_list(decisions, "--decisions")
-    with server.connected() as client:
-        queries, probabilities = _read(client, rows, shared)
-        shipped = load_base_model()
-        with progress_bar("Reading rows") as show:
-            if probabilities is None:
-                probabilities = []
-                for place, query in enumerate(queries):
-                    probabilities.append(_ask(client, shipped, model, query))
-                    show(place + 1, len(queries), "asked")
-            vectors = _embed(shipped, [_text(query["context"]) for query in queries])
-            labelled = None
-            if dataset is not None:
-                labelled = _embed(shipped, _contexts(client, dataset))
+    queries, probabilities = _read(client, rows, shared)
+    shipped = load_base_model()
+    with progress_bar("Reading rows") as show:
+        if probabilities is None:
+            probabilities = []
+            for place, query in enumerate(queries):
+                probabilities.append(_ask(client, shipped, model, query))
+                show(place + 1, len(queries), "asked")
+        vectors = _embed(shipped, [_text(query["context"]) for query in queries])
+        labelled = None
+        if dataset is not None:
+            labelled = _embed(shipped, _contexts(client, dataset))
     doubts = [mean_doubt(row_probabilities) for row_probabilities in probabilities]
     places = choose(np.asarray(vectors), doubts, n, labelled=labelled)
     chosen_rows = [
@@ -89,7 +86,7 @@ def command(
         lines = (json.dumps(queries[place], ensure_ascii=False) for place in places)
         output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         click.echo(f"{len(places)} rows are in {output}.", err=True)
-    server.show(chosen_rows, _show)
+    return chosen_rows, _show
 
 
 #: What models said of a row: by decision, the probabilities of each model.

@@ -45,6 +45,9 @@ SERVER_SETTINGS = ("host", "port", "hosts", "home", "state_url", "new_state", "a
 ENGINE_SETTINGS = ("engine", "threads", "scorer", "judge")
 
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+
+
 class _UtcTime(click.DateTime):
     """A time without a zone, which is UTC, in Unix seconds."""
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.local_state import change_declared, declared_models, show_json, show_table
-from steelyard.cli.options import setting_option
+from steelyard.cli.local_state import change_declared, declared_models, show_answer, show_table
+from steelyard.cli.options import json_option, setting_option
 from steelyard.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
@@ -62,17 +62,12 @@ def command() -> None:
     help="The most accurate that lets this share go beyond the first model.",
 )
 @click.option(
-    "--rows",
-    type=click.IntRange(1, 10_000),
-    default=500,
-    show_default=True,
-    help="Rows of each side that are asked.",
+    "--rows", type=click.IntRange(1, 10_000), default=500, help="Rows of each side that are asked."
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
     default=0.95,
-    show_default=True,
     help="Of what --min-accuracy certifies.",
 )
 @click.option("--anyway", is_flag=True, help="Keep it where the rows cannot certify that.")
@@ -138,34 +133,27 @@ def fit(
 
 
 @command.command("list", epilog=_EPILOG)
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@json_option
 @setting_option("home")
 def list_routes(*, as_json: bool, home: str | None) -> None:
     """List the routes."""
     routes = declared_models(home).routes
-    if as_json:
-        show_json(routes)
-        return
     lines = [
         (name, ", ".join(route.models), route.dataset or None, route.version or None, route.added)
         for name, route in routes.items()
     ]
-    show_table(("NAME", "MODELS", "DATASET", "VERSION", "ADDED"), lines)
+    columns = ("NAME", "MODELS", "DATASET", "VERSION", "ADDED")
+    show_answer(routes, lambda _: show_table(columns, lines), as_json=as_json)
 
 
 @command.command("show", epilog=_EPILOG)
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@json_option
 @setting_option("home")
 def show(*, name: str, as_json: bool, home: str | None) -> None:
     """Show the models of the route NAME, and the top probability below which the next is asked."""
     route = _named(declared_models(home).routes, name)
-    if as_json:
-        show_json(route)
-        return
-    _show_steps(route)
-    if route.dataset:
-        click.echo(f"Fitted on {route.dataset}, version {route.version}.")
+    show_answer(route, _show_route, as_json=as_json)
 
 
 @command.command("remove", epilog=_EPILOG)
@@ -288,6 +276,12 @@ def _show_report(report: RouteReport) -> None:
             f"Certified: right in at least {report.certified.accuracy:g} of decisions like the "
             f"held-out ones, with a confidence of {report.certified.confidence:g}."
         )
+
+
+def _show_route(route: DeclaredRoute) -> None:
+    _show_steps(route)
+    if route.dataset:
+        click.echo(f"Fitted on {route.dataset}, version {route.version}.")
 
 
 def _show_steps(route: DeclaredRoute) -> None:

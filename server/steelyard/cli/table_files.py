@@ -120,12 +120,12 @@ class FileReading:
             self.bad_rows.write_bytes(refused_csv(columns, self.left_out))
 
 
-def read_options(command: Callable[..., None]) -> Callable[..., None]:
+def read_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of reading, in their order; the command gets them as ``read_as``."""
 
     @wraps(command)
     def call(
-        *,
+        *args: Any,
         sheet: str | None,
         encoding: str | None,
         long_cells: bool,
@@ -133,9 +133,9 @@ def read_options(command: Callable[..., None]) -> Callable[..., None]:
         quote: str | None,
         header: bool | None,
         **given: Any,
-    ) -> None:
+    ) -> Any:
         read_as = FileReading(sheet, encoding, long_cells, bad_rows, quote, header)
-        command(read_as=read_as, **given)
+        return command(*args, read_as=read_as, **given)
 
     for option in reversed(READING):
         call = option(call)

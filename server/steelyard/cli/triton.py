@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from steelyard.cli.local_state import show_json
-from steelyard.cli.options import setting_options
+from steelyard.cli.options import json_option, setting_options
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -46,14 +46,13 @@ Examples:
 
 def _port(name: str, default: int, what: str) -> Callable[[_Command], _Command]:
     port = click.IntRange(0, 65535)
-    return click.option(name, type=port, default=default, show_default=True, help=what)
+    return click.option(name, type=port, default=default, help=what)
 
 
 _instances = click.option(
     "--instances",
     type=click.IntRange(1, 64),
     default=1,
-    show_default=True,
     help="Passes of a model that run at a time, each with memory of its own.",
 )
 
@@ -73,7 +72,6 @@ def command() -> None:
     "--target",
     type=click.Choice(["cpu", "gpu"]),
     default="cpu",
-    show_default=True,
     help="cpu: Triton's Python backend with ONNX Runtime. gpu: its ONNX Runtime backend, float32.",
 )
 @click.option(
@@ -139,7 +137,6 @@ def export(
 @click.option(
     "--host",
     default="127.0.0.1",
-    show_default=True,
     help="Address to listen on. Triton has no authentication: any but loopback lets everybody who "
     "reaches it use, load and unload models.",
 )
@@ -156,18 +153,11 @@ def export(
     type=_FOLDER,
     help="Where environments are built and kept. Default: triton/environments in the home.",
 )
-@click.option(
-    "--load",
-    multiple=True,
-    metavar="MODEL",
-    help="A model to load at the start; may be repeated. Default: the base models.",
-)
 @_instances
 @click.option(
     "--start-timeout",
     type=click.FloatRange(1, 3600),
     default=60.0,
-    show_default=True,
     help="Seconds in which it must be ready; past that it is ended.",
 )
 @click.option(
@@ -190,7 +180,6 @@ def up(
     metrics_port: int,
     repository: Path | None,
     environment: Path | None,
-    load: tuple[str, ...],
     instances: int,
     start_timeout: float,
     tls_certificate: Path | None,
@@ -224,7 +213,7 @@ def up(
         server = TritonHost(
             folder,
             built,
-            load=load or bases,
+            load=bases,
             host=host,
             port=port,
             http_port=http_port,
@@ -273,7 +262,7 @@ def _check_plain(path: Path, option: str) -> None:
 
 @command.command("check", epilog=_EPILOG)
 @click.argument("url", metavar="URL")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@json_option
 @setting_options("home", "state_url", "base_models", "engine")
 def check(*, url: str, as_json: bool, **given: str | None) -> None:
     """Compare every model that a Triton server has loaded with this process's scorer.

@@ -30,7 +30,7 @@ Examples:
 def command() -> None:
     """Rewrite a decision's wording on a dataset's rows, and prove it on rows put aside.
 
-    Exit status: 1 when a job that is followed did not succeed; 3 when it has not ended in time.
+    Exit status: 1 when a job that is followed did not succeed.
     """
 
 
@@ -41,7 +41,7 @@ def command() -> None:
     "--effort",
     type=click.Choice(("standard", "thorough")),
     default="standard",
-    help="Searches at most 4 rounds, or 12; standard by default.",
+    help="Searches at most 4 rounds, or 12.",
 )
 @click.option("--max-price", "max_price_usd", metavar="USD", help="Refuse a higher price.")
 @click.option("--follow", is_flag=True, help="Wait until it has ended.")

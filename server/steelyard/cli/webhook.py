@@ -88,7 +88,7 @@ def change(
 def remove(client: Client, webhook: str) -> Shown:
     """Remove WEBHOOK and its deliveries."""
     removed = client.webhooks.delete(webhook)
-    return removed, lambda removed: click.echo(f"Removed {printable(removed.id)}.")
+    return removed, f"Removed {printable(removed.id)}."
 
 
 @command.asks("deliveries", "webhook")

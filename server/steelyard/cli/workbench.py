@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from importlib.util import find_spec
@@ -44,20 +43,15 @@ _START_S, _STOP_S = 60.0, 10.0
     "--port",
     type=click.IntRange(0, 65535),
     default=PORT,
-    show_default=True,
     help="Port the workbench listens on; 0 takes a free one.",
 )
 @click.option(
     "--host",
     default="127.0.0.1",
-    show_default=True,
     metavar="ADDRESS",
     help="Loopback address the workbench listens on: it has no accounts of its own.",
 )
-@click.option("--open/--no-open", "opens", default=False, help="Open it in a browser.")
-def command(
-    url: str | None, hosts: str | None, server: str | None, port: int, host: str, *, opens: bool
-) -> None:
+def command(url: str | None, hosts: str | None, server: str | None, port: int, host: str) -> None:
     """Show a server's workbench in the browser until Ctrl-C.
 
     It asks the server with the key in STEELYARD_API_KEY, where accounts are on.
@@ -75,8 +69,6 @@ def command(
         home=home_of(settings),
     ) as (address, process):
         click.echo(f"Workbench on {address} (Ctrl-C stops), of {settings.url}")
-        if opens:
-            webbrowser.open(address)
         with suppress(KeyboardInterrupt):
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             if process.wait() != 0:
