@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
@@ -118,8 +118,5 @@ class Queue:
 @contextmanager
 def open_queue(settings: Settings, say: Callable[[str], object] = print) -> Iterator[Queue]:
     """Open the queue of the settings' state; ``say`` receives messages for the user."""
-    state = open_state(state_url_of(settings))
-    try:
+    with closing(open_state(state_url_of(settings))) as state:
         yield Queue(state, open_frames(settings, "bulk"), say=say)
-    finally:
-        state.close()

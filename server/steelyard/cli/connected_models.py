@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -379,17 +379,13 @@ def _open(name: str, model: ConnectedModel, home: str | None) -> Iterator[Connec
     from steelyard.serving.connected.queue import Loop
     from steelyard.serving.connected_hosting import open_queue
 
-    model, loop = models_here(home).get(name, model), Loop()
-    try:
-        queue = open_queue(
+    model = models_here(home).get(name, model)
+    with closing(Loop()) as loop:
+        opened = open_queue(
             name, model, loop, home=home_folder(home), max_queue=model.concurrency * 2
         )
-        try:
+        with closing(opened) as queue:
             yield queue
-        finally:
-            queue.close()
-    finally:
-        loop.close()
 
 
 def _number(value: float | None, form: str) -> str | None:

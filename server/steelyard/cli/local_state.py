@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -41,11 +41,9 @@ def local_state(home: str | None, state_url: str | None) -> Iterator[State]:
     from steelyard.storage import open_state
     from steelyard.storage.home import state_url_of
 
-    state = open_state(state_url_of(read_settings({"home": home, "state_url": state_url})))
-    try:
+    url = state_url_of(read_settings({"home": home, "state_url": state_url}))
+    with closing(open_state(url)) as state:
         yield state
-    finally:
-        state.close()
 
 
 def declared_models(home: str | None) -> ModelsFile:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from steelyard.client import Client
     from steelyard.serving.connected.declared_route import DeclaredRoute
-    from steelyard.serving.routed.certifying import RouteTest
     from steelyard.serving.routed.fitting import Bound
     from steelyard.serving.routed.report import RouteReport
     from steelyard.serving.routed.walking import Side
@@ -96,12 +95,8 @@ def fit(
     certify the accuracy of --min-accuracy: where they cannot, nothing is kept. The home must be that
     of the server, which has the route within a second.
     """
-    import datetime as dt
-
     from steelyard.serving.connected.declared import check_name
-    from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
-    from steelyard.serving.routed.fitting import fit_thresholds
-    from steelyard.serving.routed.report import report_on
+    from steelyard.serving.routed.report import fit_route
 
     bound = _bound(bounds)
     check_name(name)
@@ -112,21 +107,25 @@ def fit(
         prices = _prices(client, models.split(","), name, routes, bound)
         number = client.datasets.get(dataset).version if version is None else version
         sides, failures = _observe(client, dataset, number, rows, prices)
-    test = None
-    if bound.kind == "accuracy":
-        test = _certify(sides, bound.value, confidence, writes_anyway=anyway)
-    certified = None if test is None else test.certified
-    thresholds = (
-        fit_thresholds(sides[0], bound) if test is None or certified is None else test.thresholds
+
+    def tell_uncertified(reason: str) -> None:
+        if not anyway:
+            raise click.ClickException(
+                f"{reason} Nothing is kept; keep what the training rows say with --anyway."
+            )
+        click.echo(f"Not certified: {reason}", err=True)
+
+    report = fit_route(
+        name,
+        dataset,
+        number,
+        bound,
+        sides,
+        failures,
+        confidence=confidence,
+        on_uncertified=tell_uncertified,
     )
-    steps = tuple(
-        RouteStep(model=model, threshold=threshold)
-        for model, threshold in zip(prices, [*thresholds, 0.0], strict=True)
-    )
-    today = dt.datetime.now(dt.UTC).date()
-    route = DeclaredRoute(steps=steps, dataset=dataset, version=number, added=today)
-    report = report_on(name, route, sides[0], sides[1], failures, certified)
-    change_declared(home, lambda declared: declared.with_route(name, route))
+    change_declared(home, lambda declared: declared.with_route(name, report.route))
     server.show(report, _show_report)
     if not server.as_json:
         click.echo(f"Kept. Ask it: steelyard decide request.json --model {name}")
@@ -177,25 +176,6 @@ def _bound(given: Mapping[str, float | None]) -> Bound:
     return Bound(kind, chosen[0][1])
 
 
-def _certify(
-    sides: Sequence[Side], accuracy: float, confidence: float, *, writes_anyway: bool
-) -> RouteTest:
-    """Return the thresholds that are certified; without any, end the command unless one is kept."""
-    from steelyard.serving.routed.certifying import certify_route, explain_failure
-    from steelyard.serving.routed.report import check_held_out
-
-    check_held_out(sides[1])
-    test = certify_route(sides[0], sides[1], accuracy=accuracy, confidence=confidence)
-    if test.certified is None:
-        message = explain_failure(test, len(sides[1].context_tokens), accuracy, confidence)
-        if not writes_anyway:
-            raise click.ClickException(
-                f"{message} Nothing is kept; keep what the training rows say with --anyway."
-            )
-        click.echo(f"Not certified: {message}", err=True)
-    return test
-
-
 def _prices(
     client: Client,
     names: Sequence[str],
@@ -227,7 +207,7 @@ def _prices(
 
 def _observe(
     client: Client, dataset: str, version: int, n_rows: int, prices: Mapping[str, int]
-) -> tuple[list[Side], Counter[str]]:
+) -> tuple[tuple[Side, Side], Counter[str]]:
     import msgspec
 
     from steelyard.serving.routed.observing import observe
@@ -247,7 +227,7 @@ def _observe(
         failures += failed
     for message, number in failures.items():
         click.echo(f"{number} rows failed: {message}", err=True)
-    return sides, failures
+    return (sides[0], sides[1]), failures
 
 
 def _show_report(report: RouteReport) -> None:

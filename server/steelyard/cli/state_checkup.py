@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,7 +94,7 @@ def _check_golden(url: str) -> Iterator[CheckFinding]:
     from steelyard.alarms.golden_wire import GoldenState
     from steelyard.storage import open_state
 
-    state, now = open_state(url), time.time()
+    now = time.time()
 
     def read(connection: Connection) -> list[GoldenState]:
         return [
@@ -101,10 +102,8 @@ def _check_golden(url: str) -> Iterator[CheckFinding]:
             for account_id, rule in golden_rules(connection)
         ]
 
-    try:
+    with closing(open_state(url)) as state:
         states = state.read_now(read)
-    finally:
-        state.close()
     for each in states:
         hours = None if each.checked_at is None else (now - each.checked_at) / 3600
         checked = "never checked" if hours is None else f"checked {hours:,.0f} h ago"
@@ -133,11 +132,8 @@ def _check_files(settings: Settings, *, deep: bool) -> Iterator[CheckFinding]:
     from steelyard.app.stored_files import find_files, named_in
     from steelyard.storage import open_state
 
-    state = open_state(state_url_of(settings))
-    try:
+    with closing(open_state(state_url_of(settings))) as state:
         named = state.read_now(named_in)
-    finally:
-        state.close()
     n_files = n_damaged = 0
     for named_file, stored, wrong in find_files(named, partial(open_frames, settings), deep=deep):
         n_files += 1
@@ -183,20 +179,16 @@ def _open_and_write(url: str, shown: str) -> Iterator[CheckFinding]:
     from steelyard.operations.store import pending_operations
     from steelyard.storage import open_state
 
-    state = open_state(url)
-    try:
+    def count_orphans(connection: Connection) -> int:
+        connection.execute(text("SELECT 1")).close()
+        return sum(
+            1
+            for row in pending_operations(connection)
+            if row.instance is None or not state.is_alive(connection, row.instance)
+        )
 
-        def count_orphans(connection: Connection) -> int:
-            connection.execute(text("SELECT 1")).close()
-            return sum(
-                1
-                for row in pending_operations(connection)
-                if row.instance is None or not state.is_alive(connection, row.instance)
-            )
-
+    with closing(open_state(url)) as state:
         n_orphans = state.write_now(count_orphans)
-    finally:
-        state.close()
     yield ok("state", f"{shown}: reachable, writable, tables of this version")
     if n_orphans:
         yield warn(

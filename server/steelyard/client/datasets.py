@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.client import dataset_calls as calls
 from steelyard.client import export_calls, map_calls
-from steelyard.client.frames import frame_of_parquet, write_map
 from steelyard.client.methods import Mode, answers, iterates, method, pages, saves, uploads
 from steelyard.client.resource import JobResource, Resource
 from steelyard.client.row_sources import FrameColumns, Rows, pieces_of
@@ -16,8 +16,9 @@ from steelyard.client.saving import check_free, format_of
 from steelyard.client.uploads import UploadCalls, rows_to_add, rows_to_create
 from steelyard.client.walking import DatasetWalk
 from steelyard.datasets.wire import Dataset, DatasetCheck, Partition
-from steelyard.maps.wire import MAP, DatasetMap
+from steelyard.maps.wire import MAP, DatasetMap, MapPoints, MapValues
 from steelyard.wire.queries import ExportFormat
+from steelyard.wire.requirements import required_for
 
 if TYPE_CHECKING:
     import polars as pl
@@ -142,3 +143,21 @@ class MapResource(JobResource[Mode, DatasetMap]):
         if decision is not None:
             values = await self.answer_to(map_calls.values(map_id, decision, evaluation=evaluation))
         return write_map(points, values, path, format_of(path, format), force=force)
+
+
+def frame_of_parquet(data: bytes) -> pl.DataFrame:
+    """Return a Parquet file as a frame."""
+    with required_for("A frame"):
+        import polars as pl  # noqa: PLC0415
+
+        return pl.read_parquet(io.BytesIO(data))
+
+
+def write_map(
+    points: MapPoints, values: MapValues | None, path: Path, format_: ExportFormat, *, force: bool
+) -> Path:
+    """Write a map's points and their values to a file; return its path."""
+    with required_for("A map's table"):
+        from steelyard.client.map_table import write_points  # noqa: PLC0415
+
+    return write_points(points, values, path, format_, force=force)

@@ -6,21 +6,22 @@ Answers with feedback are in the state. A row in both, as while its day moves, c
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
 from steelyard.decision_log import store as rows
 from steelyard.decision_log.archive.files import SCHEMA, ArchiveFiles
 from steelyard.decision_log.archive.store import files_with, ids_between
-from steelyard.decision_log.beginnings import beginning_of, beginnings
 from steelyard.decision_log.store import (
     AnswerCriteria,
     ObservedDecision,
@@ -28,13 +29,21 @@ from steelyard.decision_log.store import (
     ShortRow,
     StoredDecision,
 )
+from steelyard.decision_log.tables import decisions
 from steelyard.decision_log.wire import LoggedDecision
+from steelyard.decision_log.withheld import has_text
 from steelyard.storage.pages import unknown_cursor
 from steelyard.wire.decoding import decode
 
 #: Archived rows that are made objects at a time.
 _AT_A_TIME = 250
+
 _SHORT = ShortAnswer._fields
+
+#: Characters of a context that a list shows, and the bytes of a request that hold as many.
+_BEGINNING, _BEGINNING_BYTES = 200, 1_300
+
+_QUOTED = re.compile(r'"((?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*)')
 
 
 class StoredAnswers:
@@ -213,3 +222,28 @@ def _short(row: dict[str, Any]) -> ShortAnswer:
 def _stored(row: dict[str, Any], account_id: str) -> StoredDecision:
     names = decode(row["outcome_names"], dict[str, list[str]])
     return StoredDecision(**{**row, "account_id": account_id, "outcome_names": names})
+
+
+def beginnings(connection: Connection, ids: Collection[str]) -> dict[str, str]:
+    """Return the first characters of the context of each answer that the database has."""
+    first = func.substr(decisions.c.request, 1, _BEGINNING_BYTES)
+    rows = connection.execute(select(decisions.c.id, first).where(decisions.c.id.in_(ids)))
+    return {id_: beginning_of(bytes(request)) for id_, request in rows}
+
+
+def beginning_of(request: bytes) -> str:
+    r"""Return the first characters of the context of a stored request, which its JSON begins with.
+
+    Empty where the text is not stored.
+
+    >>> beginning_of(b'{"context":"It is \\"late\\".","decisions":[]}')
+    'It is "late".'
+    >>> beginning_of(b'{"context":{"a":1},"decisions":[]}')
+    '{"a":1}'
+    """
+    if not has_text(request):
+        return ""
+    text = request[:_BEGINNING_BYTES].decode(errors="ignore").removeprefix('{"context":')
+    quoted = _QUOTED.match(text)
+    text = msgspec.json.decode(f'"{quoted[1]}"') if quoted else text.split(',"decisions":')[0]
+    return str(text)[:_BEGINNING]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from steelyard.caller import Caller
 from steelyard.datasets.row_service import DatasetRows
@@ -18,13 +17,11 @@ from steelyard.models import route_wire
 from steelyard.models.setup_run import Outcome, SetupRun, each_side, rows_of_side
 from steelyard.models.setups import LastSetups, ModelSetups
 from steelyard.serving.connected.declared import ModelsFile, check_name
-from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
+from steelyard.serving.connected.declared_route import DeclaredRoute
 from steelyard.serving.registry import HostedModel, ModelRegistry
-from steelyard.serving.routed.certifying import certify_route, explain_failure
-from steelyard.serving.routed.figures import CertifiedAccuracy
-from steelyard.serving.routed.fitting import Bound, fit_thresholds
+from steelyard.serving.routed.fitting import Bound
 from steelyard.serving.routed.observing import observe
-from steelyard.serving.routed.report import check_held_out, report_on
+from steelyard.serving.routed.report import fit_route
 from steelyard.serving.routed.walking import Side
 from steelyard.settings import InvalidSettingError
 from steelyard.wire.violations import BODY, refusal
@@ -82,9 +79,24 @@ class RouteSetup:
         rows = [
             rows_of_side(self._rows, run, side, request.rows) for side in ("training", "evaluation")
         ]
-        sides, failures = _observe(hosted, rows, run)
-        route, fit = _choose(request, sides, failures, run.row.dataset_version)
-        return Outcome(result=fit, change=lambda file: file.with_route(request.name, route))
+        (training, held_out), failures = _observe(hosted, rows, run)
+        judged = fit_route(
+            request.name,
+            request.dataset_id,
+            run.row.dataset_version,
+            Bound(request.bound, request.value),
+            (training, held_out),
+            failures,
+            confidence=request.confidence,
+            on_uncertified=_refuse,
+        )
+        fit = route_wire.RouteFit(
+            training=judged.training,
+            evaluation=judged.held_out,
+            certified=judged.certified,
+            failures=judged.failures,
+        )
+        return Outcome(result=fit, change=lambda file: file.with_route(request.name, judged.route))
 
     async def remove(self, name: str) -> route_wire.RemovedRoute:
         """Remove a route, or the record of a failed fit."""
@@ -193,38 +205,5 @@ def _ask(run: SetupRun, model: HostedModel, row: Mapping[str, Any]) -> DecideRes
         raise ModelUnavailableError(f"No answer within {_TIMEOUT_S:g} s.") from None
 
 
-def _choose(
-    request: route_wire.FitRoute, sides: list[Side], failures: Counter[str], version: int
-) -> tuple[DeclaredRoute, route_wire.RouteFit]:
-    training, judging = sides
-    certified: CertifiedAccuracy | None = None
-    if request.bound == "accuracy":
-        check_held_out(judging)
-        test = certify_route(
-            training, judging, accuracy=request.value, confidence=request.confidence
-        )
-        if test.certified is None:
-            reason = explain_failure(
-                test, len(judging.context_tokens), request.value, request.confidence
-            )
-            raise InvalidRequestError(f"{reason} Nothing is stored.")
-        thresholds, certified = test.thresholds, test.certified
-    else:
-        thresholds = fit_thresholds(training, Bound(request.bound, request.value))
-    route = DeclaredRoute(
-        steps=tuple(
-            RouteStep(model=model, threshold=threshold)
-            for model, threshold in zip(request.models, [*thresholds, 0.0], strict=True)
-        ),
-        dataset=request.dataset_id,
-        version=version,
-        added=dt.datetime.now(dt.UTC).date(),
-    )
-    judged = report_on(request.name, route, training, judging, failures, certified)
-    fit = route_wire.RouteFit(
-        training=judged.training,
-        evaluation=judged.held_out,
-        certified=certified,
-        failures=dict(failures),
-    )
-    return route, fit
+def _refuse(reason: str) -> NoReturn:
+    raise InvalidRequestError(f"{reason} Nothing is stored.")

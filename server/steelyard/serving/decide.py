@@ -36,24 +36,30 @@ from steelyard.decisions.rendering import (
 )
 from steelyard.decisions.tokens import TokenCounter, count_input_tokens
 from steelyard.decisions.validation import ValidRequest, read_request
+from steelyard.decisions.wire import AnswerWarning
 from steelyard.errors.kinds import UnprocessableError
 from steelyard.ids import new_id
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.shares import Share
 from steelyard.serving.refusals import too_long, unknown_model
-from steelyard.serving.untrained import untrained
 from steelyard.waiting import wait_for_end
 from steelyard.wire.violations import has_lone_surrogate
 
 #: The calibration of calibrated probabilities: a temperature of 1.
 _UNTEMPERED = TemperatureTable()
+
 #: What is left of the logits of a context that the model does not read.
 _UNREAD_SHARE = 0.1
+
 #: The most tokens that a tokenizer may make of a character: NFKC writes out one as 18 letters, and bytes
 #: of two for each may be tokens.
 _TOKENS_A_CHARACTER = 36
+
 #: Requests of one caller with many that wait in the queue at a time.
 _MANY = 64
+
+#: Decisions that the message names.
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,3 +517,17 @@ def _late(
     return errors.DeadlineExceededError(
         f"No answer within {wait_s:.3g} s; nothing was charged. Try again, or ask less in one request."
     )
+
+
+def untrained(decisions: Sequence[Decision], scored: Sequence[ScoredDecision]) -> AnswerWarning:
+    """Return the warning that some decisions differ from those a model was trained on."""
+    ids = [
+        decision.id for decision, score in zip(decisions, scored, strict=True) if score.is_untrained
+    ]
+    more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
+    message = (
+        f"The model did not train on {', '.join(ids[:_MOST_NAMED])}{more} as worded here (question, kind "
+        "and outcomes), so it answers as its base model does. Use the wording of its dataset, or "
+        "train on this one."
+    )
+    return AnswerWarning(code="untrained_wording", message=message)

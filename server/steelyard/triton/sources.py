@@ -7,6 +7,7 @@ are its base model's.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -111,15 +112,12 @@ def tuned_models(settings: Settings) -> list[TunedModel]:
     url = state_url_of(settings)
     if not _is_there(url):
         return []
-    state = open_state(url)
-    try:
+    with closing(open_state(url)) as state:
         stored = state.read_now(
             lambda connection: [
                 load_lineage(connection, account) for account in sorted(all_revisions(connection))
             ]
         )
-    finally:
-        state.close()
     return [model for account in stored for model in models_in_use(account)]
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
+from collections.abc import Callable
 
 from msgspec import Struct
 
 from steelyard.errors import InvalidRequestError
-from steelyard.serving.connected.declared_route import DeclaredRoute
+from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
+from steelyard.serving.routed.certifying import certify_route, explain_failure
 from steelyard.serving.routed.figures import CertifiedAccuracy, Figures
-from steelyard.serving.routed.fitting import MIN_DECISIONS
+from steelyard.serving.routed.fitting import MIN_DECISIONS, Bound, fit_thresholds
 from steelyard.serving.routed.walking import Side, model_figures, route_figures
 
 
@@ -28,8 +31,43 @@ class RouteReport(Struct, frozen=True, kw_only=True):
     certified: CertifiedAccuracy | None = None
 
 
-def check_held_out(held_out: Side) -> None:
-    """Raise ``InvalidRequestError`` where there are too few decisions to judge a route on."""
+def fit_route(
+    name: str,
+    dataset: str,
+    version: int,
+    bound: Bound,
+    sides: tuple[Side, Side],
+    failures: Counter[str],
+    *,
+    confidence: float,
+    on_uncertified: Callable[[str], object],
+) -> RouteReport:
+    """Return the route of thresholds that keep a bound on training rows, judged on the others.
+
+    An accuracy is certified by those; ``on_uncertified`` is called with why it is not, and may raise.
+    """
+    training, held_out = sides
+    thresholds: tuple[float, ...] = ()
+    certified = None
+    if bound.kind == "accuracy":
+        _check_held_out(held_out)
+        test = certify_route(training, held_out, accuracy=bound.value, confidence=confidence)
+        thresholds, certified = test.thresholds, test.certified
+        if certified is None:
+            n_rows = len(held_out.context_tokens)
+            on_uncertified(explain_failure(test, n_rows, bound.value, confidence))
+    if certified is None:
+        thresholds = fit_thresholds(training, bound)
+    steps = tuple(
+        RouteStep(model=answers.model, threshold=threshold)
+        for answers, threshold in zip(training.models, [*thresholds, 0.0], strict=True)
+    )
+    today = dt.datetime.now(dt.UTC).date()
+    route = DeclaredRoute(steps=steps, dataset=dataset, version=version, added=today)
+    return report_on(name, route, training, held_out, failures, certified)
+
+
+def _check_held_out(held_out: Side) -> None:
     if len(held_out) < MIN_DECISIONS:
         raise InvalidRequestError(
             f"A route is judged on {MIN_DECISIONS} labelled decisions for evaluation, and there are "
@@ -46,7 +84,7 @@ def report_on(
     certified: CertifiedAccuracy | None = None,
 ) -> RouteReport:
     """Return how good a route is on both sides of a dataset."""
-    check_held_out(held_out)
+    _check_held_out(held_out)
     thresholds = [step.threshold for step in route.steps[:-1]]
     return RouteReport(
         name=name,

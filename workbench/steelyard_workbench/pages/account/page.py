@@ -8,18 +8,53 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard.client import console_calls
 from steelyard.people.roles import ANYBODY, Role
-from steelyard.people.wire import CurrentSession
+from steelyard.people.wire import AuditEntry, CurrentSession
 from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.components.numbers import moment
+from steelyard_workbench.kit.paged import PagedTable
 from steelyard_workbench.kit.personal import PersonalPage, Section
 from steelyard_workbench.kit.session import role_of
 from steelyard_workbench.pages.account.api_keys import ApiKeys
-from steelyard_workbench.pages.account.audit import Audit
 from steelyard_workbench.pages.account.members import MemberSection
 from steelyard_workbench.pages.account.profile import Profile
 from steelyard_workbench.pages.account.sessions import SessionSection
 
+_PAGE = 50
+
+
+class Audit(Section):
+    """The audit, for owners."""
+
+    def build(self) -> list[Viewable]:
+        """Return the entries."""
+        self.entries: PagedTable[AuditEntry] = PagedTable(
+            "The audit",
+            lambda cursor: self.client.send(
+                console_calls.audit_page(page_size=_PAGE, cursor=cursor)
+            ),
+            ("when, UTC", "who", "what", "of", "from"),
+            _cells,
+            nothing="No entries yet. Sign-ins and changes of keys, members and money are listed here.",
+            scope=self.scope,
+        )
+        self.part(self.entries.part)
+        return [self.entries.__panel__()]
+
+
+def _cells(entry: AuditEntry) -> tuple[str, ...]:
+    return (
+        moment(entry.created_at),
+        entry.email,
+        entry.action.replace(".", ": ").replace("_", " "),
+        entry.subject or "",
+        entry.address,
+    )
+
+
 _EVERYBODY: frozenset[Role | None] = frozenset(ANYBODY)
+
 #: The parts of the page by the name that stands in the address, with the roles that they are for.
 _SECTIONS: dict[str, tuple[str, type[Section], frozenset[Role | None]]] = {
     "profile": ("Profile", Profile, _EVERYBODY),

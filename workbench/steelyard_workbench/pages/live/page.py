@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -13,11 +14,12 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.alarms.wire import Alarm
+from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
-from steelyard.decision_log.wire import DecisionSummary
+from steelyard.decision_log.wire import DecisionSeries, DecisionSummary
 from steelyard.errors import SteelyardError
 from steelyard.shadows.wire import ShadowReport
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.components.unseen import Visibility
@@ -35,23 +37,24 @@ from steelyard_workbench.pages.live.opened import OpenedAnswer
 from steelyard_workbench.pages.live.over_time import OverTime
 from steelyard_workbench.pages.live.sending import SendForm
 from steelyard_workbench.pages.live.shadows import fetch_shadows, show_shadow
-from steelyard_workbench.pages.live.true_shares import TrueShares
 from steelyard_workbench.parts.live.alarms import fetch_alarms, show_alarms
-from steelyard_workbench.parts.live.share_table import TO_CHECK
+from steelyard_workbench.parts.live.share_table import TO_CHECK, share_table
 from steelyard_workbench.parts.live.view import WINDOWS, AnswerFilter, View, from_text, to_text
 from steelyard_workbench.parts.review.sending import draft_of
 
 #: Seconds between two sums over a window: when something changed, and in any case.
 _SUM_AFTER_S, _SUM_ANYWAY_S = 10.0, 60.0
+
 #: Pixels of a field above the stream: two stand beside each other on a phone.
 _FIELD = 160
+
 _LONGEST = max(WINDOWS.values())
+
 _EXAMPLE = {
     "context": "My card was charged twice for order 118.",
     "decisions": [{"id": "refund", "kind": "binary", "question": "Is money asked back?"}],
     "store": True,
 }
-
 
 #: What of the stream can be chosen to be seen.
 _ONLY = {
@@ -64,6 +67,8 @@ _ONLY = {
 }
 
 _Fetched = tuple[DecisionSummary, list[ShadowReport], list[Alarm]]
+
+_DAY_S = 86_400
 
 
 class LivePage(Page):
@@ -399,3 +404,39 @@ class LivePage(Page):
 
     def _choose_longest(self) -> None:
         self.window.value = _LONGEST
+
+
+class TrueShares(Boxed):
+    """The table of true shares, shown while answers are checked in the order of chance."""
+
+    def __init__(
+        self, client: Client, view: Callable[[], View], open_: Callable[[AnswerFilter], None]
+    ) -> None:
+        super().__init__()
+        self._client, self._view, self._open = client, view, open_
+        self.part = Loaded("The true shares", self._fetch, self._show, n_lines=3, is_late=True)
+        self._box = stack(self.part, visible=self._is_by_chance)
+
+    def look(self) -> None:
+        """Show the shares of the view, and fetch them again; nothing where it has another order."""
+        self._box.visible = self._is_by_chance
+        if self._box.visible:
+            self.part.start()
+
+    @property
+    def _is_by_chance(self) -> bool:
+        return self._view().rows.order == "chance"
+
+    def _fetch(self) -> DecisionSeries:
+        view = self._view()
+        return self._client.decision_series(
+            since=view.since(time.time()),
+            bucket_s=_DAY_S,
+            model=view.model or None,
+            named=view.named or None,
+            decision=view.decision or None,
+        )
+
+    def _show(self, series: DecisionSeries) -> Viewable:
+        rows = self._view().rows
+        return share_table(series, lambda decision: self._open(replace(rows, decision=decision)))

@@ -8,9 +8,11 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+import msgspec
 import panel as pn
 from panel.viewable import Viewable, Viewer
 
+from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.prompt_tuning.wire import PromptTuningJob
 from steelyard_workbench.kit.basics import action_button, stack
@@ -25,14 +27,20 @@ from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.tasks import Write
 from steelyard_workbench.pages.tuning.form import TuningForm
 from steelyard_workbench.pages.tuning.result import keyword_parts, show_result
-from steelyard_workbench.pages.tuning.rewording import reworded_dataset
 from steelyard_workbench.parts.datasets.names import dataset_name
 
 _MOST = 100
+
 _UNFINISHED = frozenset({"queued", "running", "cancelling"})
+
 _NONE = "No wording was tuned yet. A tuned wording keeps the answers' names and changes the words around them."
 
 _Listed = tuple[list[PromptTuningJob], list[Dataset]]
+
+#: The most rows that are read here and sent again.
+MAX_ROWS = 20_000
+
+_PAGE = 500
 
 
 class TuningPage(OnePartPage):
@@ -189,3 +197,54 @@ def _state_of(job: PromptTuningJob) -> str:
     if job.result is not None:
         return f"{job.status}, {job.result.verdict.replace('_', ' ')}"
     return job.status
+
+
+def reworded_dataset(client: Client, job: PromptTuningJob) -> Dataset:
+    """Make a dataset of a job's rows in the tuned words; raise ``ValueError`` where there are none."""
+    if job.result is None or job.result.tuned is None:
+        raise ValueError("The job found no better wording, so there is none to use.")
+    source = client.datasets.get(job.dataset_id)
+    if source.rows > MAX_ROWS:
+        raise ValueError(
+            f"The dataset has {source.rows:,} rows, and up to {MAX_ROWS:,} are made anew here; "
+            "download it, put the decision in, and upload it as a new one."
+        )
+    original, tuned = job.result.original, job.result.tuned
+    sides: dict[str, list[dict[str, Any]]] = {"training": [], "evaluation": []}
+    for side, rows in sides.items():
+        has_more = True
+        while has_more:
+            page = client.datasets.rows(
+                source.id,
+                partition=side,  # type: ignore[arg-type]
+                version=job.dataset_version,
+                offset=len(rows),
+                limit=_PAGE,
+            )
+            rows += [_reworded(msgspec.to_builtins(row), original, tuned) for row in page.data]
+            has_more = page.has_more and bool(page.data)
+    return client.datasets.create(
+        f"{source.name}, tuned wording"[:128],
+        training=sides["training"],
+        evaluation=sides["evaluation"],
+    )
+
+
+def _reworded(
+    row: dict[str, Any], original: dict[str, Any], tuned: dict[str, Any]
+) -> dict[str, Any]:
+    decisions = [
+        {**decision, **tuned} if _words(decision) == _words(original) else decision
+        for decision in row["decisions"]
+    ]
+    return {
+        name: value for name, value in {**row, "decisions": decisions}.items() if value is not None
+    }
+
+
+def _words(decision: dict[str, Any]) -> Any:
+    """Return the words that a model reads of a decision."""
+    outcomes = decision.get("outcomes")
+    if isinstance(outcomes, list):
+        outcomes = dict.fromkeys(outcomes)
+    return (decision["id"], decision.get("question"), outcomes, decision.get("rubric"))

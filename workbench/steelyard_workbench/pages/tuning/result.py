@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from html import escape
 
 from bokeh.models import ColumnDataSource
 from panel.viewable import Viewable
 
-from steelyard.prompt_tuning.wire import TuningResult, TuningTest
-from steelyard_workbench.kit.basics import stack
+from steelyard.prompt_tuning.wire import PartChange, TuningResult, TuningTest
+from steelyard_workbench.kit.basics import html_pane, stack
 from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.changed_words import changed_words
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.theme import BLUE, Status
-from steelyard_workbench.pages.tuning.changes import show_changes
 
 _WORDS: dict[str, tuple[Status, str]] = {
     "improved": ("good", "Improved."),
@@ -23,9 +25,10 @@ _WORDS: dict[str, tuple[Status, str]] = {
     "no_improvement": ("off", "No improvement."),
 }
 
-
 #: So many parts between commas, of so few words each, are keywords.
 _KEYWORDS, _KEYWORD_WORDS = 5, 2
+
+_CELL = "text-align:left;vertical-align:top;padding:0.35em 0.8em 0.35em 0"
 
 
 def show_result(result: TuningResult) -> Viewable:
@@ -117,3 +120,20 @@ def _recall(test: TuningTest) -> Viewable:
 
 def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
+
+
+def show_changes(changes: Sequence[PartChange]) -> Viewable:
+    """Show the changed parts of a wording, as one text each with removed and new words."""
+    rows = "".join(
+        f'<tr><th scope="row" style="{_CELL};width:14em">{escape(_part_name(change.part))}</th>'
+        f'<td style="{_CELL};overflow-wrap:anywhere">{changed_words(change.before, change.after)}</td></tr>'
+        for change in changes
+    )
+    return html_pane(
+        f'<table aria-label="Wording before and after" style="width:100%"><tbody>{rows}</tbody></table>'
+    )
+
+
+def _part_name(part: str) -> str:
+    kind, _, name = part.partition(":")
+    return f"{kind} {name}" if name else kind

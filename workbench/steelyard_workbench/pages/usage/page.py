@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import panel as pn
+import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard.billing.wire import Referral
 from steelyard.people.wire import CurrentSession
+from steelyard_workbench.kit.basics import small_text, stack
+from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.facts import heading
-from steelyard_workbench.kit.personal import PersonalPage
+from steelyard_workbench.kit.components.numbers import is_free
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.personal import PersonalPage, Section
+from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.pages.usage.buying import Purchases
-from steelyard_workbench.pages.usage.referring import Referrals
 from steelyard_workbench.pages.usage.spending import SpendingSection, from_text
 from steelyard_workbench.pages.usage.top_up import TopUpSection
-from steelyard_workbench.parts.balance import Balance
+from steelyard_workbench.parts.balance import Balance, usd
 
 _NO_MONEY = "Purchases, top-ups and referrals are for the roles owner and billing."
 
@@ -74,3 +81,37 @@ class UsagePage(PersonalPage):
         """See whether a purchase that waits was paid."""
         if self.purchases is not None and self.session.is_connected:
             await self.purchases.look()
+
+
+class Referrals(Section):
+    """The account's own code, and a form that redeems another's."""
+
+    def build(self) -> list[Viewable]:
+        """Return the code and the form."""
+        self.code = pmui.TextInput(label="Code of somebody else", max_length=32, width=220)
+        self.referral = Loaded("The referral", self.client.billing.referral, self._show)
+        return [self.part(self.referral), self.said]
+
+    def _show(self, referral: Referral) -> Viewable:
+        if is_free(referral.referral_usd):
+            return empty("Referrals are off on this server.")
+        text = (
+            f"Who redeems your code before a first purchase gets {usd(referral.referral_usd)} with "
+            f"it, and so do you. Redeemed {referral.redeemed:,} times, which gave you "
+            f"{usd(referral.earned_usd)}."
+        )
+        return stack(
+            small_text(text),
+            CopyText(referral.code, "your code"),
+            pn.FlexBox(
+                self.code,
+                self.button("Redeem", self._redeem, "Not redeemed.", fields={"code": self.code}),
+                align_items="center",
+            ),
+        )
+
+    async def _redeem(self) -> None:
+        code = needed(self.code, "Write a code.")
+        redeemed = await self.session.confirm(self.client.billing.redeem, code)
+        amount = usd(redeemed.referral_usd)
+        self.tell(f"The code is noted: {amount} come with the first purchase that is paid.")
