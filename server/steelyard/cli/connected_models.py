@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import (
     change_declared,
@@ -22,10 +21,12 @@ from steelyard.cli.local_state import (
     show_answer,
     show_table,
 )
+from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.options import json_option, setting_option
 from steelyard.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
+    from steelyard.client import Client
     from steelyard.serving.connected.calibrating import CalibrationReport
     from steelyard.serving.connected.checking import CheckReport
     from steelyard.serving.connected.declared import ConnectedModel
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _WIRES = ("systemone", "decisions", "decide", "chat", "hub", "gguf", "entailment")
 #: What comes first in a pair, and whether that is the statement.
 _PAIR_ORDERS = {"context": False, "statement": True}
+_SIDES: tuple[Literal["training", "evaluation"], ...] = ("training", "evaluation")
 
 _EPILOG = """\b
 Examples:
@@ -223,24 +225,15 @@ def _show_check(report: CheckReport) -> None:
         click.echo(message, err=True)
 
 
-@click.command("calibrate", epilog=_EPILOG)
-@click.argument("name")
-@click.argument("dataset")
+@asking("calibrate", "name", "dataset", epilog=_EPILOG)
 @click.option(
     "--rows", type=click.IntRange(1, 10_000), default=500, help="Rows of each side that are asked."
 )
 @click.option("--version", type=int, help="Version of the dataset. [default: the latest]")
-@server_options
 @setting_option("home")
 def calibrate(
-    *,
-    name: str,
-    dataset: str,
-    rows: int,
-    version: int | None,
-    server: Server,
-    home: str | None,
-) -> None:
+    client: Client, name: str, dataset: str, *, rows: int, version: int | None, home: str | None
+) -> Shown:
     """Fit temperatures for the model NAME on DATASET, and keep them where they are better.
 
     At most so many rows of each side are asked; the evaluation rows judge. Exit status: 1 when the
@@ -253,16 +246,12 @@ def calibrate(
     from steelyard.serving.connected.declared import Calibration
 
     model = _named(_declared(home), name)
-    with server.connected() as client:
-        answer = client.datasets.get(dataset)
-        number = answer.version if version is None else version
-        sides = [
-            client.datasets.download(dataset, partition=side, version=number).splitlines()[:rows]
-            for side in ("training", "evaluation")
-        ]
+    number = client.datasets.get(dataset).version if version is None else version
     scored, failures = [], Counter[str]()
     with _open(name, model, home) as queue:
-        for side, lines in zip(("training", "evaluation"), sides, strict=True):
+        for side in _SIDES:
+            data = client.datasets.download(dataset, partition=side, version=number)
+            lines = data.splitlines()[:rows]
             decoded = [msgspec.json.decode(line) for line in lines]
             with progress_bar(f"Asking {side} rows", len(decoded)) as show_progress:
                 answered, failed = ask_rows(
@@ -271,10 +260,9 @@ def calibrate(
             scored.append(answered)
             failures += failed
     report = fit(scored[0], scored[1], failures)
-    server.show(report, _show_report)
     if not report.is_better:
         click.echo("Not kept: the held-out log loss is not lower.", err=True)
-        sys.exit(FAILED)
+        return report, _show_report, True
     calibration = Calibration(
         number=1 + len(model.calibrations),
         dataset=dataset,
@@ -285,8 +273,12 @@ def calibrate(
         _named(_declared(home), name), calibrations=(*model.calibrations, calibration)
     )
     change_declared(home, lambda declared: declared.with_model(name, calibrated))
-    if not server.as_json:
+
+    def show(report: CalibrationReport) -> None:
+        _show_report(report)
         click.echo(f"Kept as calibration {calibration.number} of {name}.")
+
+    return report, show
 
 
 def _show_report(report: CalibrationReport) -> None:

@@ -42,10 +42,10 @@ def asking(
         @source_options
         @functools.wraps(ask)
         def run(**given: Any) -> None:
-            asked = given.pop(source)
-            with connect(asked) as client:
+            target = given.pop(source)
+            with connect(target) as client:
                 answer, show, *failures = ask(client, **given)
-                asked.show(answer, show)
+                target.show(answer, show)
             for failure in filter(None, failures):
                 if isinstance(failure, str):
                     raise click.ClickException(failure)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.local_state import change_declared, declared_models, show_answer, show_table
+from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import json_option, setting_option
 from steelyard.cli.terminal import progress_bar
 
@@ -35,14 +35,12 @@ Examples:
 _SIDES: tuple[Literal["training", "evaluation"], ...] = ("training", "evaluation")
 
 
-@click.group("route", epilog=_EPILOG)
+@click.group("route", cls=Noun, epilog=_EPILOG)
 def command() -> None:
     """Fit, list and remove routes: a cheap model decides where it is sure, another decides the rest."""
 
 
-@command.command("fit", epilog=_EPILOG)
-@click.argument("name")
-@click.argument("dataset")
+@command.asks("fit", "name", "dataset")
 @click.option("--models", required=True, metavar="A,B", help="In the order to ask; two to four.")
 @click.option(
     "--min-accuracy",
@@ -72,22 +70,21 @@ def command() -> None:
 @click.option("--anyway", is_flag=True, help="Keep it where the rows cannot certify that.")
 @click.option("--version", type=int, help="Version of the dataset. [default: the latest]")
 @click.option("--replace", is_flag=True, help="Fit a route anew that is there.")
-@server_options
 @setting_option("home")
 def fit(
-    *,
+    client: Client,
     name: str,
     dataset: str,
+    *,
     models: str,
     rows: int,
     version: int | None,
     replace: bool,
     confidence: float,
     anyway: bool,
-    server: Server,
     home: str | None,
     **bounds: float | None,
-) -> None:
+) -> Shown:
     """Choose the thresholds of the route NAME on DATASET, and keep it.
 
     Every model answers at most so many rows of each side through the running server, which charges
@@ -103,10 +100,9 @@ def fit(
     routes = declared_models(home).routes
     if name in routes and not replace:
         raise click.UsageError(f"There is a route {name!r}; fit it anew with --replace.")
-    with server.connected() as client:
-        prices = _prices(client, models.split(","), name, routes, bound)
-        number = client.datasets.get(dataset).version if version is None else version
-        sides, failures = _observe(client, dataset, number, rows, prices)
+    prices = _prices(client, models.split(","), name, routes, bound)
+    number = client.datasets.get(dataset).version if version is None else version
+    sides, failures = _observe(client, dataset, number, rows, prices)
 
     def tell_uncertified(reason: str) -> None:
         if not anyway:
@@ -126,9 +122,7 @@ def fit(
         on_uncertified=tell_uncertified,
     )
     change_declared(home, lambda declared: declared.with_route(name, report.route))
-    server.show(report, _show_report)
-    if not server.as_json:
-        click.echo(f"Kept. Ask it: steelyard decide request.json --model {name}")
+    return report, _show_report
 
 
 @command.command("list", epilog=_EPILOG)
@@ -256,6 +250,7 @@ def _show_report(report: RouteReport) -> None:
             f"Certified: right in at least {report.certified.accuracy:g} of decisions like the "
             f"held-out ones, with a confidence of {report.certified.confidence:g}."
         )
+    click.echo(f"Kept. Ask it: steelyard decide request.json --model {report.name}")
 
 
 def _show_route(route: DeclaredRoute) -> None:

@@ -103,7 +103,8 @@ class LineageStore:
     ) -> None:
         self._state = state
         self._rules = rules
-        self._engines = engines
+        #: The loader of models in this process.
+        self.engines = engines
         self._wake = wake
         self._uses_of = uses
         self._now = now
@@ -118,11 +119,6 @@ class LineageStore:
     def rules(self) -> LineageRules:
         """The present rules of every account."""
         return self._rules()
-
-    @property
-    def engines(self) -> TunedModels | None:
-        """The loader of models in this process."""
-        return self._engines
 
     def apply_now(self, account_id: str, command: Command) -> Lineage:
         """Change an account's lineage, blocking the calling thread."""
@@ -171,7 +167,7 @@ class LineageStore:
 
     def view(self) -> Conditions:
         """Return the conditions under which lineage is shown: without money, work and queues."""
-        engines = self._engines
+        engines = self.engines
         return Conditions(
             **vars(self._rules()),
             now=self._now(),
@@ -236,7 +232,7 @@ class LineageStore:
 
     def _load_missing(self, account_id: str) -> None:
         """Load the warm models, and once in this process the answering ones: calls load them otherwise."""
-        watch, engines = self._watches.get(account_id), self._engines
+        watch, engines = self._watches.get(account_id), self.engines
         if watch is None or engines is None:
             return
         states = engines.states()
@@ -265,25 +261,25 @@ class LineageStore:
             if known is not None and known.revision > watch.revision:
                 return
             self._watches[account_id] = watch
-            if self._engines is not None and (known is None or known.warm != watch.warm):
+            if self.engines is not None and (known is None or known.warm != watch.warm):
                 warm = (watched.warm for watched in self._watches.values())
-                self._engines.pin(frozenset().union(*warm))
+                self.engines.pin(frozenset().union(*warm))
 
     def _notify_engines(self, stored: StoredLineage, effects: Iterable[events.Effect]) -> None:
-        if self._engines is None:
+        if self.engines is None:
             return
         for effect in effects:
             if isinstance(effect, events.LoadModel):
                 self._load(stored, {effect.adapter})
             elif isinstance(effect, events.UnloadModel | events.DropModel):
                 self._asked.discard(effect.adapter)
-                self._engines.forget(effect.adapter)
+                self.engines.forget(effect.adapter)
 
     def _load(self, stored: StoredLineage, adapters: Collection[str]) -> None:
         for adapter in sorted(adapters):
             model, sha256 = stored.lineage.models.get(adapter), stored.artifacts.get(adapter)
-            if model is not None and sha256 is not None and self._engines is not None:
-                self._engines.load(model, sha256)
+            if model is not None and sha256 is not None and self.engines is not None:
+                self.engines.load(model, sha256)
 
     def _write_use(self, account_id: str, name: str, at: float) -> None:
         def use(lineage: Lineage, _: Conditions) -> LineageChange:

@@ -79,13 +79,13 @@ class RouteSetup:
         rows = [
             rows_of_side(self._rows, run, side, request.rows) for side in ("training", "evaluation")
         ]
-        (training, held_out), failures = _observe(hosted, rows, run)
+        (training, evaluation), failures = _observe(hosted, rows, run)
         judged = fit_route(
             request.name,
             request.dataset_id,
             run.row.dataset_version,
             Bound(request.bound, request.value),
-            (training, held_out),
+            (training, evaluation),
             failures,
             confidence=request.confidence,
             on_uncertified=_refuse,

@@ -157,7 +157,8 @@ class Batcher:
 
     def __init__(self, scorer: Scorer, *, max_queue: int = MAX_QUEUE) -> None:
         self._scorer = scorer
-        self._max_queue = max_queue
+        #: Requests that may wait.
+        self.max_queue = max_queue
         lock = threading.RLock()
         short = getattr(scorer, "call_characters", SHORT_BATCH_CHARACTERS)
         self._short = _Lane(short, lock)
@@ -220,11 +221,6 @@ class Batcher:
         """Requests that wait for the engine."""
         with self._changed:
             return sum(lane.n_waiting for lane in self._lanes)
-
-    @property
-    def max_queue(self) -> int:
-        """Requests that may wait."""
-        return self._max_queue
 
     @property
     def running_call(self) -> tuple[int, float] | None:
@@ -322,7 +318,7 @@ class Batcher:
         n_waiting = sum(queue.n_entries for queue in queues)
         if not n_waiting:  # a request larger than the bound is taken when it is alone
             return False
-        bound = MAX_PUBLIC_QUEUE if entry.share.is_public else self._max_queue
+        bound = MAX_PUBLIC_QUEUE if entry.share.is_public else self.max_queue
         characters = sum(queue.characters for queue in queues) + entry.characters
         return characters > MAX_QUEUE_CHARACTERS or n_waiting >= bound
 

@@ -110,30 +110,22 @@ class DecideService:
         #: Whether it reads the guidelines of decisions.
         self.reads_guidelines = reads_guidelines
         self._warns = warns
-        self._temperatures = temperatures
-        self._counter = tokenizer
+        #: The temperatures that turn logits into calibrated probabilities.
+        self.temperatures = temperatures
+        #: The counter of input tokens.
+        self.tokenizer = tokenizer
         #: Bounds of a request.
         self.limits = limits or DecideLimits()
         self._tokenizer = wire.TokenizerInfo(
             name=tokenizer.name, revision=tokenizer.revision, sha256=tokenizer.sha256
         )
 
-    @property
-    def tokenizer(self) -> TokenCounter:
-        """The counter of input tokens."""
-        return self._counter
-
-    @property
-    def temperatures(self) -> TemperatureTable:
-        """The temperatures that turn logits into calibrated probabilities."""
-        return self._temperatures
-
     def renamed(self, model_name: str) -> DecideService:
         """Return the service of another model under the same rules, such as one tuned from this."""
         return DecideService(
             model_name=model_name,
-            temperatures=self._temperatures,
-            tokenizer=self._counter,
+            temperatures=self.temperatures,
+            tokenizer=self.tokenizer,
             limits=self.limits,
         )
 
@@ -168,7 +160,7 @@ class DecideService:
             prepared = self.prepare({**request, "context": context})
             if first is None and is_plain:
                 first = prepared.request, prepared.rendered
-                n_tokens = count_input_tokens(self._counter, "", prepared.request.decisions)
+                n_tokens = count_input_tokens(self.tokenizer, "", prepared.request.decisions)
                 room = self.limits.max_input_tokens - n_tokens
                 most_characters = room // _TOKENS_A_CHARACTER
             return prepared.request, prepared.rendered
@@ -206,12 +198,12 @@ class DecideService:
         rest = [without(request.context, span) for span in spans]
         left_out = tuple(replace(rendered, context=render_context(text)) for text in rest)
         input_tokens += sum(
-            count_input_tokens(self._counter, text, request.decisions) for text in rest
+            count_input_tokens(self.tokenizer, text, request.decisions) for text in rest
         )
         render_ms = (perf_counter() - started) * 1000
         warnings: tuple[wire.AnswerWarning, ...] = ()
         if self._warns:
-            warnings = tuple(context_warnings(read_context(rendered.context), self._counter))
+            warnings = tuple(context_warnings(read_context(rendered.context), self.tokenizer))
         return Prepared(
             request,
             rendered,
@@ -228,13 +220,13 @@ class DecideService:
     def _count_tokens(self, request: ValidRequest, most: int) -> int:
         """Return the input tokens of a request; refuse one of more than ``most``."""
         if request.is_long:
-            least = self._counter.least(render_value(request.context))
+            least = self.tokenizer.least(render_value(request.context))
             if least > most:
                 raise too_long(request, f"at least {least}", most)
         if not request.decisions:
             # Nothing is read when a request of another dialect has one answer everywhere.
             return 0
-        n_tokens = count_input_tokens(self._counter, request.context, request.decisions)
+        n_tokens = count_input_tokens(self.tokenizer, request.context, request.decisions)
         if n_tokens > most:
             raise too_long(request, str(n_tokens), most)
         return n_tokens
@@ -337,7 +329,7 @@ class DecideService:
 
     def count_tokens(self, text: str) -> int:
         """Count the tokens of a text."""
-        return self._counter.count(text)
+        return self.tokenizer.count(text)
 
     def probabilities(
         self, decision: Decision, score: ScoredDecision, temperature: float | None = None
@@ -358,7 +350,7 @@ class DecideService:
                 f"The engine gave logits of shape {score.logits.shape} for {n_outcomes} outcomes; "
                 "report it."
             )
-        temperatures = _UNTEMPERED if score.is_calibrated else self._temperatures
+        temperatures = _UNTEMPERED if score.is_calibrated else self.temperatures
         logits = score.logits * np.float32(_UNREAD_SHARE) if score.is_unread else score.logits
         try:
             if temperature is None or temperature == 1:

@@ -109,7 +109,8 @@ class RoutedEngine:
         on_close: Callable[[RoutedEngine], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._model = model
+        #: The model of the passes.
+        self.model = model
         self._load_local = load_local
         self._falls_back = falls_back
         self._on_close = on_close
@@ -131,11 +132,6 @@ class RoutedEngine:
         self._active_since = 0.0
         self._expected: Tensors | None = None
         self._thread: threading.Thread | None = None
-
-    @property
-    def model(self) -> str:
-        """The model of the passes."""
-        return self._model
 
     @property
     def status(self) -> EngineStatus:
@@ -204,7 +200,7 @@ class RoutedEngine:
     def start(self) -> None:
         """Start a thread that probes until ``close``."""
         self._thread = threading.Thread(
-            target=self._probe, name=f"steelyard-probe-{self._model}", daemon=True
+            target=self._probe, name=f"steelyard-probe-{self.model}", daemon=True
         )
         self._thread.start()
 
@@ -220,7 +216,7 @@ class RoutedEngine:
         while not self._change(remote, local):
             local = _Used(self._load_local())
         if remote is None:
-            self._log_change(logging.INFO, "Passes of %s run in this process.", self._model)
+            self._log_change(logging.INFO, "Passes of %s run in this process.", self.model)
         self._wake.set()
 
     def close(self) -> None:
@@ -278,7 +274,7 @@ class RoutedEngine:
                 try:
                     self.step()
                 except Exception:  # noqa: BLE001  the next probe may go better
-                    _log.exception("The probe of %s failed.", self._model)
+                    _log.exception("The probe of %s failed.", self.model)
 
     def _open(self, chosen: _Used[RemoteEngine]) -> None:
         try:
@@ -297,7 +293,7 @@ class RoutedEngine:
                     logging.WARNING,
                     "%s is not used for %s: %s %s",
                     chosen.engine.place,
-                    self._model,
+                    self.model,
                     error,
                     self._instead(),
                 )
@@ -313,7 +309,7 @@ class RoutedEngine:
             local = None
             if not self._falls_back:
                 local, self._local = self._local, None
-        self._log_change(logging.INFO, "Passes of %s run in %s.", self._model, chosen.engine.place)
+        self._log_change(logging.INFO, "Passes of %s run in %s.", self.model, chosen.engine.place)
         if before is not None:
             self._retire(before)
         if local is not None:
@@ -419,7 +415,7 @@ class RoutedEngine:
             logging.WARNING,
             "%s failed passes of %s: %s %s",
             remote.engine.place,
-            self._model,
+            self.model,
             error,
             self._instead(),
         )
@@ -439,12 +435,12 @@ class RoutedEngine:
             chosen, failure = self._chosen, self._failure
         if chosen is not None and chosen.engine.is_loading:
             return ModelWarmingError(
-                f"The model {self._model} is still loading; send the request again after "
+                f"The model {self.model} is still loading; send the request again after "
                 "Retry-After."
             )
         if chosen is None or failure is None:
             return EngineUnavailableError(
-                f"The engine of {self._model} is not there yet; send the request again after "
+                f"The engine of {self.model} is not there yet; send the request again after "
                 "Retry-After.",
                 retry_after_s=PROBE_S,
                 is_unreached=True,

@@ -46,25 +46,35 @@ def fit_route(
 
     An accuracy is certified by those; ``on_uncertified`` is called with why it is not, and may raise.
     """
-    training, held_out = sides
+    training, evaluation = sides
     thresholds: tuple[float, ...] = ()
     certified = None
     if bound.kind == "accuracy":
-        _check_held_out(held_out)
-        test = certify_route(training, held_out, accuracy=bound.value, confidence=confidence)
+        _check_held_out(evaluation)
+        test = certify_route(training, evaluation, accuracy=bound.value, confidence=confidence)
         thresholds, certified = test.thresholds, test.certified
         if certified is None:
-            n_rows = len(held_out.context_tokens)
+            n_rows = len(evaluation.context_tokens)
             on_uncertified(explain_failure(test, n_rows, bound.value, confidence))
     if certified is None:
         thresholds = fit_thresholds(training, bound)
+    _check_held_out(evaluation)
     steps = tuple(
         RouteStep(model=answers.model, threshold=threshold)
         for answers, threshold in zip(training.models, [*thresholds, 0.0], strict=True)
     )
     today = dt.datetime.now(dt.UTC).date()
-    route = DeclaredRoute(steps=steps, dataset=dataset, version=version, added=today)
-    return report_on(name, route, training, held_out, failures, certified)
+    return RouteReport(
+        name=name,
+        route=DeclaredRoute(steps=steps, dataset=dataset, version=version, added=today),
+        training=route_figures(training, name, thresholds),
+        held_out=[
+            route_figures(evaluation, name, thresholds),
+            *(model_figures(evaluation, model) for model in evaluation.models),
+        ],
+        failures=failures,
+        certified=certified,
+    )
 
 
 def _check_held_out(held_out: Side) -> None:
@@ -73,27 +83,3 @@ def _check_held_out(held_out: Side) -> None:
             f"A route is judged on {MIN_DECISIONS} labelled decisions for evaluation, and there are "
             f"{len(held_out)}; add rows."
         )
-
-
-def report_on(
-    name: str,
-    route: DeclaredRoute,
-    training: Side,
-    held_out: Side,
-    failures: Counter[str],
-    certified: CertifiedAccuracy | None = None,
-) -> RouteReport:
-    """Return how good a route is on both sides of a dataset."""
-    _check_held_out(held_out)
-    thresholds = [step.threshold for step in route.steps[:-1]]
-    return RouteReport(
-        name=name,
-        route=route,
-        training=route_figures(training, name, thresholds),
-        held_out=[
-            route_figures(held_out, name, thresholds),
-            *(model_figures(held_out, model) for model in held_out.models),
-        ],
-        failures=failures,
-        certified=certified,
-    )
