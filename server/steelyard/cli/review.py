@@ -59,7 +59,6 @@ def show(client: Client, review: str) -> Shown:
     "--overlap",
     type=click.FloatRange(0, 1),
     default=0,
-    show_default=True,
     help="Share of the rows that two label apart.",
 )
 @click.option(
