@@ -10,6 +10,7 @@ import pytest
 from steelyard.evaluations.measures.records import measure_records, records_from_columns
 from steelyard.evaluations.measures.thresholds import outcome_threshold
 from steelyard.evaluations.thresholds_wire import ThresholdTrial
+from steelyard.named.wire import NamedVersion
 from steelyard.proof.differences import Bootstrap
 from support.browser.shown_parts import texts
 
@@ -53,8 +54,19 @@ class Client:
 
     def version(self, name, number):
         question = {"id": "payment", "policy": POLICY}
-        return SimpleNamespace(
-            version=3, decisions=[question], model="base", fallback=None, temperature=None
+        return NamedVersion(
+            id="ndv_1",
+            name=name,
+            version=3,
+            sha256="",
+            decisions=[question],
+            model="base",
+            fallback=["judge"],
+            temperature=None,
+            escalate=True,
+            note=None,
+            made_by="local",
+            created_at=0.0,
         )
 
     def add_version(self, name, decisions, **given):
@@ -85,7 +97,10 @@ def test_a_threshold_is_dragged_found_and_kept():
     assert "Kept in payments@4" in texts(part.result)
     [([question], given)] = client.added
     assert question["policy"] == {**POLICY, "outcome_thresholds": {"fraud": threshold}}
-    assert "precision 0.8 certified" in given["note"]
+    assert "precision 0.8 certified" in given.pop("note")
+    # The rest of the content stays.
+    rest = {"model": "base", "fallback": ["judge"], "escalate": True}
+    assert given == rest
     part.threshold.value = 0.6
     asyncio.run(part.keep())
     assert client.added[1][1]["note"] == "fraud from 0.6000 on: not certified, by eval_1"

@@ -151,7 +151,7 @@ def pull(*, decisions: tuple[str, ...], at: str, folder: Path, server: Server) -
 def diff(ctx: click.Context, /, *, files: tuple[Path, ...], at: str, server: Server) -> None:
     """Show how FILES, or all of decisions/, differ from the server; exit status 1 where one does."""
     from steelyard.errors import NotFoundError
-    from steelyard.named.files import content_of, to_toml
+    from steelyard.named.files import to_toml
 
     is_equal = True
     with server.connected() as client:
@@ -159,7 +159,7 @@ def diff(ctx: click.Context, /, *, files: tuple[Path, ...], at: str, server: Ser
             file = _read(path)
             try:
                 version = client.named_decisions.version(file.name, at)
-                there, label = to_toml(content_of(version)), f"{file.name}@{version.version}"
+                there, label = to_toml(version.content), f"{file.name}@{version.version}"
             except NotFoundError:
                 there, label = "", f"{file.name} (not on the server)"
             here = to_toml(file.content)

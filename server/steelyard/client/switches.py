@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from steelyard.errors import NoRowsError, NotFoundError
 from steelyard.named.comparison_wire import NamedComparison
-from steelyard.named.wire import NamedContent, NamedVersion
+from steelyard.named.wire import NamedVersion
 from steelyard.review.wire import Draft, DraftSummary
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ class Settling:
 def version_with_model(client: Client, name: str, at: int | str, model: str) -> NamedVersion:
     """Return the version that asks what another one does, of another model; it is made where it is not there."""
     version = client.named_decisions.version(name, at)
-    content = {field: getattr(version, field) for field in NamedContent.__struct_fields__}
-    content = {field: value for field, value in content.items() if value} | {"model": model}
+    content = version.content | {"model": model}
     note = f"version {version.version}, answered by {model}"
     return client.named_decisions.add_version(name, **content, note=note)
 

@@ -45,9 +45,6 @@ def keep_threshold(
     )
     return named.add_version(
         name,
-        decisions,
-        model=latest.model,
-        fallback=latest.fallback,
-        temperature=latest.temperature,
+        **(latest.content | {"decisions": decisions}),
         note=f"{outcome} from {threshold:.4f} on: {certificate}, by {evaluation_id}",
     )

@@ -38,7 +38,6 @@ from steelyard.named.service import NamedDecisions
 from steelyard.named.wire import (
     AddNamedVersion,
     MoveAlias,
-    NamedContent,
     NamedVersion,
 )
 from steelyard.operations.write import Write
@@ -314,12 +313,7 @@ class Turn:
             await self._house.get(FamilyBounds).abstain_on_novel(self._write, self._family, request)
         except errors.NoveltyUnknownError:
             novel = "it cannot tell texts unlike its rows"
-        content = {
-            name: value
-            for name in NamedContent.__struct_fields__
-            if (value := getattr(production, name)) is not None
-        }
-        content |= {
+        content = production.content | {
             "model": self._family,
             "fallback": [model],
             "escalate": True,

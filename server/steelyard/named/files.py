@@ -103,13 +103,7 @@ def write_file(
         if before.dataset is not None and before.dataset_id is None:
             head.pop("dataset_id", None)
             head["dataset"] = before.dataset
-    return to_toml({"name": decision.name, **head, **content_of(version)}, examples)
-
-
-def content_of(version: NamedVersion) -> dict[str, Any]:
-    """Return the content of a version on the server."""
-    fields = {name: getattr(version, name) for name in NamedContent.__struct_fields__}
-    return {name: value for name, value in fields.items() if value is not None}
+    return to_toml({"name": decision.name, **head, **version.content}, examples)
 
 
 def to_toml(fields: Mapping[str, Any], examples: Sequence[FileExample] | None = None) -> str:

@@ -229,6 +229,12 @@ class NamedVersion(Struct, frozen=True, kw_only=True):
     made_by: Annotated[str, Meta(description="An address of mail, a key's id, or the account.")]
     created_at: float
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """Its content, of which another version can be made."""
+        fields = {name: getattr(self, name) for name in NamedContent.__struct_fields__}
+        return {name: value for name, value in fields.items() if value is not None}
+
 
 class AliasMove(Struct, frozen=True, kw_only=True):
     """One move of an alias."""

@@ -12,7 +12,6 @@ import panel_material_ui as pmui
 from steelyard.client import Client
 from steelyard.client.model_choices import ModelChoice
 from steelyard.errors import InvalidRequestError
-from steelyard.named.files import content_of
 from steelyard.named.wire import NamedVersion
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components.cards import card
@@ -58,7 +57,7 @@ class EditForm(Boxed):
     ) -> None:
         self._client, self._name, self._scope = client, name, scope
         self._on_saved, self._on_try = on_saved, on_try
-        self._content = dict(content or {}) if base is None else content_of(base)
+        self._content = dict(content or {}) if base is None else base.content
         self.new_name = pmui.TextInput(
             label="Name of the decision, such as refund_request", visible=not name, width=330
         )

@@ -14,7 +14,7 @@ from panel.viewable import Viewable
 
 from steelyard.errors import InvalidRequestError, SteelyardError
 from steelyard.named.comparison_wire import NamedComparison
-from steelyard.named.files import content_of, write_file
+from steelyard.named.files import write_file
 from steelyard.named.wire import NamedVersion
 from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.cards import card
@@ -207,7 +207,7 @@ class DecisionsPage(OnePartPage):
     def _try(self) -> None:
         if self.looked is not None:
             other = self.looked.beside or self.looked.version
-            self._try_beside(self.looked, 0, f"version {other.version}", content_of(other))
+            self._try_beside(self.looked, 0, f"version {other.version}", other.content)
 
     def _try_content(self, content: Mapping[str, Any]) -> None:
         """Try the form's content, under it, before it is saved."""
@@ -220,7 +220,7 @@ class DecisionsPage(OnePartPage):
         def leave(_: object) -> None:
             self.work[place:] = []
 
-        before, after = ("production", content_of(looked.version)), (label, content)
+        before, after = ("production", looked.version.content), (label, content)
         self.tried = TryRows(self.client, looked.decision, before, after, leave, self.visit)
         self.work[place:] = [self.tried]
 
