@@ -5,7 +5,7 @@ Nothing that is asked is stored. ``--steelyard-at`` asks an alias or a version o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,12 +37,12 @@ class TestedDecision:
         #: The file, with its examples.
         self.file = file
 
-    def decide(self, context: Any) -> DecideAnswer:
-        """Return the answer about a context; it is not stored."""
+    def decide(self, context: Any, fields: Mapping[str, Any] | None = None) -> DecideAnswer:
+        """Return the answer about a context with fields; it is not stored."""
         if self._at is None:
-            return self._client.decide(context, **self.file.content, store=False)
+            return self._client.decide(context, **self.file.questions, store=False)
         named = self._client.decision(f"{self.file.name}@{self._at}")
-        return named.decide(context, store=False)
+        return named.decide(context, fields=fields, store=False)
 
     def actions(self, context: Any) -> dict[str, str]:
         """Return the action of each of its decisions about a context."""
@@ -52,11 +52,10 @@ class TestedDecision:
         """Ask every example of the file, and return those that came out otherwise, in words."""
         wrong = []
         for place, example in enumerate(self.file.examples):
-            actions = self.actions(example.context)
+            answer = self.decide(example.context, example.fields)
             wrong += [
-                f"examples[{place}]: {name} is {actions.get(name)}, not {expected}"
-                for name, expected in example.expected.items()
-                if actions.get(name) != expected
+                f"examples[{place}]: {miss.name} is {miss.action}, not {miss.expected}"
+                for miss in self.file.misses(example, answer)
             ]
         return wrong
 

@@ -56,7 +56,14 @@ def test_no_planted_word_is_in_home_backup_export_or_log(
     home = tmp_path / "home"
     with steelyard.embed(home, engine="hashing") as server:
         client = server.client
-        client.named_decisions.create("triage", [QUESTION], store="features")
+        client.named_decisions.create(
+            "triage",
+            [QUESTION],
+            store="features",
+            fields={"note": {"type": "text"}},
+            rules=[{"when": 'note == "late"', "action": "call"}],
+            otherwise="person",
+        )
         triage = client.decision("triage")
 
         def ask(number: int) -> str:
@@ -64,7 +71,8 @@ def test_no_planted_word_is_in_home_backup_export_or_log(
             context = text if number % 3 else {"subject": words[number], "body": text}
             key = f"key-{number}"
             if number % 2:
-                return triage.decide(context, idempotency_key=key).id
+                given = {"note": words[number]}
+                return triage.decide(context, fields=given, idempotency_key=key).id
             return client.decide(
                 context, [QUESTION], store="features", idempotency_key=key, explain=number % 3 > 0
             ).id

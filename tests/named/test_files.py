@@ -97,6 +97,53 @@ def test_examples_are_asked_and_the_exit_status_says_whether_all_came_out(server
     assert run("push", "checked.toml")[1].split()[3:5] == ["checked", "1"]  # the same content
 
 
+def test_rules_of_a_file_are_said_in_words_and_tried_on_rows(server, run):
+    text = (
+        'name = "ruled"\notherwise = "person"\n[[decisions]]\nid = "desk"\nquestion = "What?"\n'
+        'outcomes = ["refund", "other"]\n[fields]\namount = {type = "decimal"}\n'
+        'vip = {type = "boolean", optional = true}\n[[rules]]\nwhen = "amount < 50"\n'
+        'action = "refund"\n[[rules]]\nwhen = "vip"\naction = "call"\n[[examples]]\n'
+        'context = "Broken"\nfields = {amount = 50, vip = true}\naction = "ACTION"\n'
+    )
+    Path("ruled.toml").write_text(text.replace("ACTION", "call"))
+    words = "refund where amount below 50\ncall where vip\nperson otherwise\n"
+    assert run("rules", "ruled.toml") == (0, words)
+    assert run("push", "ruled.toml")[0] == 0
+    assert run("diff", "ruled.toml") == (0, "")
+    for options in ((), ("--at", "production")):
+        assert run("test", "ruled.toml", *options) == (0, "1 examples, 0 failed.\n")
+    Path("ruled.toml").write_text(text.replace("ACTION", "person"))
+    code, output = run("test", "ruled.toml")
+    assert (code, output.splitlines()[1].split()[:5]) == (
+        1,
+        ["ruled", "0", "rules", "person", "call"],
+    )
+    Path("ruled.toml").write_text(text.replace('action = "ACTION"\n', ""))
+    assert "examples[0] expects nothing" in run("test", "ruled.toml")[1]
+    rows = "text,amount,vip\nBroken,49.99,true\nBroken,50,TRUE\nBroken,50,\nBroken,,\n"
+    Path("orders.csv").write_text(rows)
+    code, output = run("rules", "ruled@production", "--rows", "orders.csv")
+    assert code == 1
+    assert [line.split()[-1] for line in output.splitlines()[1:4]] == ["1", "1", "1"]
+    assert "row 4: fields.amount is missing; ruled@production needs a number" in output
+    decision = {"id": "desk", "question": "What?", "outcomes": ["refund", "other"]}
+    row = {"decisions": [decision], "targets": {"desk": {"refund": 1}}}
+    with steelyard.connect(server.url) as client:
+        rows = [
+            row | {"context": f"Broken {amount}", "metadata": {"amount": amount}}
+            for amount in (10, 20.5, 50)
+        ]
+        dataset = client.datasets.create("orders", evaluation=rows)
+        client.named_decisions.create("plain", [decision])
+    code, output = run("rules", "ruled", "--dataset", dataset.id)
+    assert [line.split()[-1] for line in output.splitlines()[1:4]] == ["2", "0", "1"]
+    assert "plain has no rules; add some in a version of it." in run("rules", "plain")[1]
+    assert (
+        "give --context one of text, amount, vip"
+        in run("rules", "ruled", "--rows", "orders.csv", "--context", "body")[1]
+    )
+
+
 def test_a_decision_starts_from_a_template(run):
     listed = run("new", "--from", local=True)[1]
     for template in list_templates():

@@ -166,3 +166,43 @@ def test_unknown_or_invalid_names_are_refused(client):
         named.move("sound", "7", 1)
     with pytest.raises(errors.NotFoundError):
         named.move("sound", "staging", 2)
+
+
+DESK = {"id": "desk", "question": "What is wanted?", "outcomes": ["refund", "exchange"]}
+AMOUNT = {"amount": {"type": "decimal"}, "country": {"type": "text", "optional": True}}
+RULES = [{"when": "p.refund > 0 and amount < 50", "action": "refund"}]
+
+
+def test_rules_of_a_version_act_on_its_fields_and_are_stored_with_the_answer(client):
+    named = client.named_decisions
+    named.create("refunds", [DESK])
+    ruled = named.add_version("refunds", [DESK], fields=AMOUNT, rules=RULES, otherwise="person")
+    assert (ruled.fields, ruled.rules, ruled.otherwise) == (AMOUNT, RULES, "person")
+    assert named.add_version("refunds", [DESK]).version == 1  # its hash is what it was
+    refunds = client.decision("refunds@2")
+    given = {"amount": "49.90", "country": "AT"}
+    answer = refunds.decide(TEXT, fields=given, idempotency_key="one")
+    assert (answer.rule.action, answer.rule.number) == ("refund", 1)
+    assert answer.rule.why == "refund above 0 and amount below 50"
+    assert refunds.decide(TEXT, fields=given, idempotency_key="one") == answer
+    with pytest.raises(errors.IdempotencyConflictError):
+        refunds.decide(TEXT, fields={"amount": 1}, idempotency_key="one")
+    stored = client.stored_decision(answer.id)
+    assert (stored.rule, stored.request["fields"]) == (answer.rule, given)
+    without_text = refunds.decide(TEXT, fields=given | {"amount": 50}, store="features")
+    assert (without_text.rule.action, without_text.rule.number) == ("person", None)
+    stored = client.stored_decision(without_text.id)
+    assert (stored.rule, stored.request["fields"]) == (without_text.rule, {"amount": 50})
+    n_answers = client.decision_summary(named="refunds").answers
+    with pytest.raises(
+        errors.InvalidRequestError, match=r"fields.amount is missing; refunds@2 needs"
+    ):
+        refunds.decide(TEXT)
+    with pytest.raises(errors.InvalidRequestError, match=r"fields.amount is no field of refunds@1"):
+        client.decision("refunds@1").decide(TEXT, fields=given)
+    with pytest.raises(errors.InvalidRequestError, match=r"rules\[0\].when names amnt.*column 1"):
+        named.add_version(
+            "refunds", [DESK], rules=[{"when": "amnt < 5", "action": "a"}], otherwise="b"
+        )
+    assert client.decision_summary(named="refunds").answers == n_answers
+    assert client.decision("refunds").decide(TEXT).rule is steelyard.client.calls.UNSET

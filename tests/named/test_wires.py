@@ -87,6 +87,41 @@ def test_dialects_refuse_questions_beside_it_and_names_in_another_form(client):
     assert post(client, "/v1/decisions", input=image).status_code == 422
 
 
+def test_fields_and_rules_are_on_every_wire(client):
+    mcp = pytest.importorskip("mcp.client.client")
+    client.named_decisions.create(
+        "ruled",
+        DECISIONS[:1],
+        fields={"amount": {"type": "decimal", "description": "In EUR"}},
+        rules=[{"when": 'action == "abstain" and amount < 50', "action": "ask"}],
+        otherwise="person",
+    )
+    rule = {"action": "ask", "number": 1, "why": "action is abstain and amount below 50"}
+    asked = {"model": "decision:ruled", "fields": {"amount": 9.5}}
+    for path, field in (("/v1/decisions", "input"), ("/v1/systemone", "state")):
+        assert post(client, path, **asked, **{field: TEXT}).json()["rule"] == rule
+        refused = post(client, path, model="decision:ruled", **{field: TEXT})
+        assert refused.status_code == 422
+    translated = post(client, "/v1/systemone/translate", **asked, state=TEXT).json()
+    assert translated["request"]["fields"] == asked["fields"]
+    with pytest.raises(ValueError, match="ruled@1 needs amount beside each text"):
+        steelyard.decide_frame(pl.DataFrame({"text": [TEXT]}), "ruled", client=client)
+    from steelyard.mcp.server import make_server
+
+    async def talk():
+        async with mcp.Client(make_server(ClientOptions(client.url))) as agent:
+            tools = {tool.name: tool for tool in (await agent.list_tools()).tools}
+            arguments = {"context": TEXT, "fields": asked["fields"]}
+            return tools["decision_ruled"], await agent.call_tool("decision_ruled", arguments)
+
+    tool, answer = asyncio.run(talk())
+    assert answer.structured_content["rule"] == rule
+    assert tool.input_schema["required"] == ["context", "fields"]
+    fields = tool.input_schema["properties"]["fields"]
+    assert fields["properties"]["amount"] == {"type": ["number", "string"], "description": "In EUR"}
+    client.named_decisions.archive("ruled")
+
+
 def test_agents_have_a_tool_for_it_with_its_outcomes(server, client, native):
     mcp = pytest.importorskip("mcp.client.client")
     client.named_decisions.create("unreachable", DECISIONS)

@@ -166,6 +166,7 @@ VERBS = {
     "settle": "Review what would settle it",
     "share": "Percent of the requests for production",
     "store": "Stored of it at most",
+    "rules": "Try on rows",
     "test": "Try on rows",
 }
 

@@ -64,6 +64,7 @@ class Client:
             fallback=["judge"],
             temperature=None,
             escalate=True,
+            otherwise="person",
             note=None,
             made_by="local",
             created_at=0.0,
@@ -99,7 +100,7 @@ def test_a_threshold_is_dragged_found_and_kept():
     assert question["policy"] == {**POLICY, "outcome_thresholds": {"fraud": threshold}}
     assert "precision 0.8 certified" in given.pop("note")
     # The rest of the content stays.
-    rest = {"model": "base", "fallback": ["judge"], "escalate": True}
+    rest = {"model": "base", "fallback": ["judge"], "escalate": True, "otherwise": "person"}
     assert given == rest
     part.threshold.value = 0.6
     asyncio.run(part.keep())

@@ -102,6 +102,12 @@ def named_questions(reference: str, client: Client | None) -> Questions:
     name, _, at = reference.partition("@")
     version = client.named_decisions.version(name, at or PRODUCTION)
     named = f"{name}@{version.version}"
+    declared = (version.fields or {}).items()
+    if needed := [each for each, field in declared if not field.get("optional")]:
+        raise ValueError(
+            f"{named} needs {', '.join(needed)} beside each text; ask it with "
+            "client.decision(...).decide(context, fields=...)."
+        )
     return Questions(version.decisions, version.model, version.temperature, client, named=named)
 
 

@@ -15,6 +15,7 @@ from steelyard.cli.decision_grow import command as grow
 from steelyard.cli.decision_grow import find_growth, show_growth
 from steelyard.cli.decision_new import FOLDER, folder_option, write_text
 from steelyard.cli.decision_new import command as new
+from steelyard.cli.decision_rules import command as rules
 from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_rows, show_table, show_time
 from steelyard.cli.nouns import Noun, Shown
@@ -46,6 +47,7 @@ Examples:
   steelyard decision share support_triage staging --share 0.1
   steelyard decision store support_triage features
   steelyard decision rollback support_triage
+  steelyard decision rules refund_desk --rows orders.csv
 """
 
 
@@ -58,7 +60,7 @@ def command() -> None:
     """
 
 
-for _command in (new, grow, compare, settle):
+for _command in (new, grow, compare, settle, rules):
     command.add_command(_command)
 
 _files = click.argument(
@@ -206,17 +208,14 @@ def test(
             n_examples += len(file.examples)
             for place, example in enumerate(file.examples):
                 if at is None:
-                    answer = client.decide(example.context, **file.content, store=False)
+                    answer = client.decide(example.context, **file.questions, store=False)
                 else:
                     answer = client.decision(f"{file.name}@{at}").decide(
-                        example.context, store=False
+                        example.context, fields=example.fields, store=False
                     )
-                for name, expected in example.expected.items():
-                    result = answer.decisions.get(name)
-                    action = None if result is None else result.action
-                    if action != expected:
-                        p_top = None if result is None else f"{result.p_top:.2f}"
-                        lines.append([file.name, place, name, expected, action, p_top])
+                for miss in file.misses(example, answer):
+                    p_top = None if miss.p_top is None else f"{miss.p_top:.2f}"
+                    lines.append([file.name, place, *miss[:3], p_top])
     if lines:
         show_table(("NAME", "EXAMPLE", "DECISION", "EXPECTED", "ACTION", "P"), lines)
     n_failed = len({tuple(line[:2]) for line in lines})

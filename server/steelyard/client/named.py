@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from steelyard.client import named_calls as calls
 from steelyard.client.methods import HasCalls, Mode, answers, method, pages
@@ -59,13 +59,19 @@ class DecisionResource(Resource[Mode]):
         self,
         context: Context,
         *,
+        fields: Mapping[str, Any] | None = None,
         store: bool | Literal["features"] | None = None,
         metadata: Mapping[str, str | float | bool | None] | None = None,
         idempotency_key: str | None = None,
     ) -> DecideAnswer:
         """Answer the decision about one context: ``POST /v1/decide``."""
         call = calls.decide(
-            self.reference, context, store=store, metadata=metadata, idempotency_key=idempotency_key
+            self.reference,
+            context,
+            fields=fields,
+            store=store,
+            metadata=metadata,
+            idempotency_key=idempotency_key,
         )
         return await self.answer_to(call)
 

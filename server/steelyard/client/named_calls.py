@@ -26,14 +26,16 @@ def decide(
     decision: str,
     context: Context,
     *,
+    fields: Mapping[str, Any] | None = None,
     store: bool | Literal["features"] | None = None,
     metadata: Mapping[str, str | float | bool | None] | None = None,
     idempotency_key: str | None = None,
 ) -> Call[DecideAnswer]:
     """Answer a named decision about one context: ``POST /v1/decide``.
 
-    ``decision`` is ``name``, ``name@alias`` or ``name@7``; ``production`` without either. The other
-    arguments are those of ``Client.decide``.
+    ``decision`` is ``name``, ``name@alias`` or ``name@7``; ``production`` without either. ``fields``
+    are values of the fields that its version declares. The other arguments are those of
+    ``Client.decide``.
     """
 
 
@@ -46,6 +48,9 @@ def create(
     fallback: str | Sequence[str] | None = None,
     temperature: float | None = None,
     escalate: bool | None = None,
+    fields: Mapping[str, Mapping[str, Any]] | None = None,
+    rules: Sequence[Mapping[str, str]] | None = None,
+    otherwise: str | None = None,
     description: str | None = None,
     owner: str | None = None,
     dataset_id: str | None = None,
@@ -57,6 +62,8 @@ def create(
 
     The name has small letters, digits, ``_`` and ``-``, at most 64, the first a letter. The
     decisions, as for ``decide``, are version 1 with the model; ``production`` points to it.
+    ``fields`` declares fields that requests have beside the context, each with a ``type``; the first
+    of ``rules`` whose ``when`` holds gives the ``action``, and ``otherwise`` is that of none.
     ``store`` is the most that is stored of answers, whatever a request says.
     """
 
@@ -102,6 +109,9 @@ def add_version(
     fallback: str | Sequence[str] | None = None,
     temperature: float | None = None,
     escalate: bool | None = None,
+    fields: Mapping[str, Mapping[str, Any]] | None = None,
+    rules: Sequence[Mapping[str, str]] | None = None,
+    otherwise: str | None = None,
     note: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[NamedVersion]:

@@ -37,6 +37,7 @@ from steelyard.decision_log.true_shares import (
     in_strata,
     read_checked,
 )
+from steelyard.decisions.rules_wire import RuleResult
 from steelyard.decisions.wire import DecisionResult, Kind, NamedUse
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.exports import export_pieces
@@ -152,14 +153,17 @@ class DecisionLog:
         def read(connection: Connection) -> wire.StoredAnswer:
             stored = self._answers.find(connection, caller.account_id, decision_id, self._oldest())
             metadata = {} if stored.metadata is None else msgspec.json.decode(stored.metadata)
+            request = msgspec.json.decode(stored.request)
+            rule = request.pop("rule", UNSET)
             return filled(
                 wire.StoredAnswer,
                 stored,
                 expires_at=stored.created_at + self._retention_s,
-                request=msgspec.json.decode(stored.request),
+                request=request,
                 results=decode(stored.results, dict[str, DecisionResult]),
                 metadata=metadata,
                 named=_named_use(stored),
+                rule=rule if rule is UNSET else convert(rule, RuleResult),
                 feedback=feedback_of_answers(connection, [stored.id]).get(stored.id, {}),
                 feedback_by=_reports(connection, stored.id) or UNSET,
             )

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import sqlalchemy as sa
+from msgspec import UNSET
 
 from steelyard.caller import Caller
 from steelyard.decision_log.tables import decisions, feedback
 from steelyard.decision_log.withheld import WITHHELD, features_of, without_text
 from steelyard.decisions.kinds import Decision
+from steelyard.decisions.rules import without_texts
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import FEATURES, DecideResponse
 from steelyard.errors import NotFoundError
@@ -479,6 +481,10 @@ def record_answer(
     }
     if request.temperature is not None:
         values["temperature"] = request.temperature
+    if request.fields:
+        values["fields"] = without_texts(request.fields) if is_withheld else request.fields
+    if answer.rule is not UNSET:
+        values["rule"] = answer.rule
     named = request.named
     stored = StoredDecision(
         id=answer.id,

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.accounts.wire import Usd
 from steelyard.decisions.policy_wire import Probability
+from steelyard.decisions.rules_wire import RuleResult
 from steelyard.decisions.wire import DecisionResult, Kind, Name, NamedUse
 from steelyard.wire.limits import MAX_QUESTIONS
 from steelyard.wire.measures import Measure, ReliabilityRow
@@ -176,14 +177,18 @@ class StoredAnswer(Struct, frozen=True, kw_only=True):
     request: Annotated[
         dict[str, Any],
         Meta(
-            description="`context`, `decisions` as a dataset has them, and `temperature` if given. Where "
-            "no text is stored, `text` in place of `context`: its `sha256`, `characters` and `language`."
+            description="`context`, `decisions` as a dataset has them, and `temperature` and `fields` if "
+            "given. Where no text is stored, `text` in place of `context`: its `sha256`, `characters` and "
+            "`language`; of `fields` the numbers, true and false stay."
         ),
     ]
     results: Annotated[dict[str, DecisionResult], Meta(description="By decision id.")]
     metadata: dict[str, Any]
     named: Annotated[
         NamedUse | UnsetType, Meta(description="Where the request named a decision.")
+    ] = UNSET
+    rule: Annotated[
+        RuleResult | UnsetType, Meta(description="The action of its rules, where it has some.")
     ] = UNSET
     feedback: Annotated[
         dict[str, ObservedOutcome],

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from steelyard.decisions.contexts import read_context
+from steelyard.decisions.rules import without_texts
 
 #: The beginning of a stored request without its text.
 WITHHELD = b'{"text":'
@@ -32,8 +33,13 @@ def features_of(context: Any) -> dict[str, Any]:
 
 
 def without_text(request: bytes) -> bytes:
-    """Return the JSON of a stored request with the features of its context in place of it."""
+    """Return the JSON of a stored request with the features of its context in place of it.
+
+    Values of fields that are texts go too.
+    """
     values = msgspec.json.decode(request)
+    if "fields" in values:
+        values["fields"] = without_texts(values["fields"])
     return msgspec.json.encode({"text": features_of(values.pop("context")), **values})
 
 

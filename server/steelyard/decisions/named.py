@@ -54,6 +54,7 @@ class NamedRequest:
     context: Any
     store: Storing | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)
     #: Where the context stands in the body.
     context_path: Path = (*BODY, "context")
 
@@ -72,7 +73,11 @@ def read_named(payload: Mapping[str, Any]) -> NamedRequest:
     violations.raise_if_any()
     assert reference is not None  # noqa: S101  anything else was refused
     return NamedRequest(
-        reference, value["context"], value.get("store"), value.get("metadata") or {}
+        reference,
+        value["context"],
+        value.get("store"),
+        value.get("metadata") or {},
+        value.get("fields") or {},
     )
 
 
@@ -96,7 +101,9 @@ def read_named_model(
     reference = read_reference(text, (*BODY, "model"), violations)
     violations.raise_if_any()
     assert reference is not None  # noqa: S101  anything else was refused
-    return NamedRequest(reference, value[context], context_path=(*BODY, context)), value
+    given = value.get("fields") or {}
+    request = NamedRequest(reference, value[context], fields=given, context_path=(*BODY, context))
+    return request, value
 
 
 def read_reference(text: Any, path: Path, violations: Violations) -> Reference | None:

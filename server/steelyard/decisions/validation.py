@@ -17,6 +17,7 @@ from steelyard.decisions.images import check_ids
 from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
 from steelyard.decisions.policy import POLICY_FIELDS, read_policy
 from steelyard.decisions.rendering import render_value
+from steelyard.decisions.rules import Rulebook
 from steelyard.decisions.wire import ABSTAIN, DecideRequest, Kind, NamedUse, Storing
 from steelyard.wire.json_values import decode_json
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES, MIN_OUTCOMES
@@ -49,6 +50,9 @@ class ValidRequest:
     context_path: Path = _CONTEXT
     #: The version of a named decision that it is of.
     named: NamedUse | None = None
+    #: The fields and rules of that version, and the request's values of the fields.
+    rulebook: Rulebook | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
     #: Whether it is answered without each sentence too.
     explain: bool = False
     #: Whether the fallbacks decide what the model abstains from, and texts unlike its training rows.

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from steelyard.decisions.policy_wire import AbstainInput, PolicyInput
+from steelyard.decisions.rules_wire import FieldValues, RuleResult
 from steelyard.wire.limits import MAX_PLAYGROUND_DECISIONS, MAX_QUESTIONS
 from steelyard.wire.schemas import SEVERAL_LINES
 from steelyard.wire.shown import Shown
@@ -244,6 +245,7 @@ class NamedDecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         str | dict[str, Any] | list[Any],
         Meta(description="What the decision is about; may be empty."),
     ]
+    fields: FieldValues | None = None
     store: Annotated[Storing | None, Meta(description=_STORE)] = None
     metadata: Metadata = None
 
@@ -445,6 +447,10 @@ class DecideResponse(Shown, Struct, frozen=True, kw_only=True):
     ] = UNSET
     decision: Annotated[
         NamedUse | UnsetType, Meta(description="Where the request named a decision.")
+    ] = UNSET
+    rule: Annotated[
+        RuleResult | UnsetType,
+        Meta(description="The action of the rules that the version of a named decision has."),
     ] = UNSET
     explanation: Annotated[
         dict[str, list[SentenceEffect]] | UnsetType,

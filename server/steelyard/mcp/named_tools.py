@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import mcp_types as types
@@ -10,6 +11,7 @@ from msgspec import Struct
 
 from steelyard.client import AsyncClient
 from steelyard.client.answers import DecideAnswer
+from steelyard.decisions.rules_wire import FieldValues
 from steelyard.decisions.validation import read_request
 from steelyard.decisions.wire import ABSTAIN
 from steelyard.errors import SteelyardError
@@ -22,12 +24,21 @@ _log = logging.getLogger(__name__)
 PREFIX = "decision_"
 #: Named decisions that are offered, the newest ones.
 _MOST = 50
+#: The types of JSON that values of declared fields have; a date is a text.
+_JSON_TYPES: Mapping[str, str | list[str]] = {
+    "integer": "integer",
+    "decimal": ["number", "string"],
+    "text": "string",
+    "boolean": "boolean",
+    "date": "string",
+}
 
 
 class NamedArguments(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The context for a named decision."""
+    """The context for a named decision, and the fields that it declares."""
 
     context: ContextArgument
+    fields: FieldValues | None = None
 
 
 async def named_tools(client: AsyncClient) -> list[types.Tool]:
@@ -47,7 +58,9 @@ async def named_tools(client: AsyncClient) -> list[types.Tool]:
 
 async def ask_named(client: AsyncClient, tool: str, arguments: NamedArguments) -> DecideAnswer:
     """Return a named decision's answer."""
-    return await client.decision(tool.removeprefix(PREFIX)).decide(arguments.context)
+    return await client.decision(tool.removeprefix(PREFIX)).decide(
+        arguments.context, fields=arguments.fields
+    )
 
 
 def _tool(decision: NamedDecision, version: NamedVersion) -> types.Tool:
@@ -80,9 +93,30 @@ def _tool(decision: NamedDecision, version: NamedVersion) -> types.Tool:
     return types.Tool(
         name=f"{PREFIX}{decision.name}",
         description=f"{decision.description or ''} {wording}".strip()[:1_000],
-        input_schema=schema_of(NamedArguments),
+        input_schema=_arguments_schema(version),
         output_schema=answer,
         annotations=types.ToolAnnotations(
             read_only_hint=False, destructive_hint=False, open_world_hint=False
         ),
     )
+
+
+def _arguments_schema(version: NamedVersion) -> dict[str, Any]:
+    """Return the schema of the arguments, with the fields that a version declares."""
+    schema = schema_of(NamedArguments)
+    if version.fields:
+        required = [name for name, field in version.fields.items() if not field.get("optional")]
+        schema["properties"]["fields"] = {
+            "type": "object",
+            "properties": {
+                name: {
+                    "type": _JSON_TYPES[field["type"]],
+                    "description": field.get("description") or f"A {field['type']}.",
+                }
+                for name, field in version.fields.items()
+            },
+            "required": required,
+            "additionalProperties": False,
+        }
+        schema["required"] += ["fields"] if required else []
+    return schema

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 import tomli_w
 from msgspec import Meta, Struct
 
+from steelyard.decisions.rules_wire import RuleResult
+from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import InvalidRequestError, Violation
-from steelyard.named.content import fields_of, read_content
+from steelyard.named.content import fields_of, questions_of, read_content, rulebook_of
 from steelyard.named.wire import DecisionName, NamedContent, NamedDecision, NamedVersion
 from steelyard.wire.storing import StoreSetting
 
@@ -23,10 +25,21 @@ MAX_EXAMPLES = 1_000
 
 
 class FileExample(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A context, and the action that each decision named here is to give."""
+    """A context with fields, and the actions that decisions and the rules are to give."""
 
     context: str | dict[str, Any] | list[Any]
-    expected: Annotated[dict[str, str], Meta(min_length=1)]
+    fields: dict[str, Any] | None = None
+    expected: dict[str, str] = {}
+    action: str | None = None
+
+
+class Miss(NamedTuple):
+    """An action of an example that came out otherwise; the rules' own is of ``rules``."""
+
+    name: str
+    expected: str
+    action: str | None
+    p_top: float | None = None
 
 
 class DecisionFile(NamedContent, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -44,6 +57,29 @@ class DecisionFile(NamedContent, frozen=True, forbid_unknown_fields=True, kw_onl
     def content(self) -> dict[str, Any]:
         """The content of a version made of it."""
         return fields_of(self)
+
+    @property
+    def questions(self) -> dict[str, Any]:
+        """Its content as a request asks it."""
+        return questions_of(self.content)
+
+    def misses(self, example: FileExample, answer: DecideResponse) -> list[Miss]:
+        """Return the actions of an example that an answer does not give."""
+        misses: list[Miss] = []
+        for name, expected in example.expected.items():
+            result = answer.decisions.get(name)
+            if result is None or result.action != expected:
+                action, p_top = (None, None) if result is None else (result.action, result.p_top)
+                misses.append(Miss(name, expected, action, p_top))
+        if example.action is not None:
+            rule: RuleResult | None = answer.rule or None
+            if rule is None and (book := rulebook_of(self.content)) is not None:
+                book.check(example.fields or {}, self.name)
+                rule = book.decide(answer.decisions, example.fields or {})
+            action = None if rule is None else rule.action
+            if action != example.action:
+                misses.append(Miss("rules", example.action, action))
+        return misses
 
     @property
     def head(self) -> dict[str, Any]:
@@ -82,6 +118,15 @@ def read_file_as(shape: type[_File], text: str) -> _File:
         for name in example.expected
         if name not in ids
     ]
+    violations += [
+        Violation(
+            ("file", "examples", str(place)),
+            f"examples[{place}] expects nothing; give expected, or the action of the rules.",
+            "missing",
+        )
+        for place, example in enumerate(file.examples)
+        if not example.expected and example.action is None
+    ]
     if violations:
         raise InvalidRequestError(violations=violations)
     return file
@@ -111,7 +156,10 @@ def to_toml(fields: Mapping[str, Any], examples: Sequence[FileExample] | None = 
     plain = {name: value for name, value in fields.items() if name != "decisions"}
     plain["decisions"] = _each(fields["decisions"], "")
     if examples:
-        plain["examples"] = msgspec.to_builtins(list(examples))
+        plain["examples"] = [
+            {name: value for name, value in example.items() if value not in (None, {})}
+            for example in msgspec.to_builtins(list(examples))
+        ]
     return tomli_w.dumps(plain, multiline_strings=True)
 
 

@@ -58,11 +58,7 @@ def version_to_wire(name: str, row: Row[Any]) -> wire.NamedVersion:
         row,
         name=name,
         version=row.number,
-        decisions=content["decisions"],
-        model=content.get("model"),
-        fallback=content.get("fallback"),
-        temperature=content.get("temperature"),
-        escalate=content.get("escalate"),
+        **{field: content.get(field) for field in wire.NamedContent.__struct_fields__},
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from steelyard.accounts.wire import StoreLimit
-from steelyard.decisions import wire
+from steelyard.decisions import rules_wire, wire
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure
 from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
@@ -32,7 +32,7 @@ _Short = Annotated[str, Meta(max_length=128, pattern=SINGLE_LINE)]
 
 
 class NamedContent(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The content of a version: its questions with their policies, and its model."""
+    """The content of a version: its questions with their policies, its model, fields and rules."""
 
     decisions: Annotated[list[wire.DecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)]
     model: Annotated[
@@ -53,6 +53,11 @@ class NamedContent(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
             description="Whether the list of `fallback` decides what the model abstains from, and "
             "texts unlike its training rows; both models are charged then."
         ),
+    ] = None
+    fields: rules_wire.Fields | None = None
+    rules: rules_wire.Rules | None = None
+    otherwise: Annotated[
+        rules_wire.Action | None, Meta(description="The action where no rule holds.")
     ] = None
 
 
@@ -225,6 +230,9 @@ class NamedVersion(Struct, frozen=True, kw_only=True):
     fallback: str | list[str] | None
     temperature: float | None
     escalate: bool | None
+    fields: Annotated[dict[str, Any] | None, Meta(description="As they were sent.")] = None
+    rules: Annotated[list[dict[str, Any]] | None, Meta(description="As they were sent.")] = None
+    otherwise: str | None = None
     note: str | None
     made_by: Annotated[str, Meta(description="An address of mail, a key's id, or the account.")]
     created_at: float

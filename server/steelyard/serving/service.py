@@ -417,6 +417,8 @@ class DecisionService:
             reserved_usd=to_usd(accepted.reserved_nano),
         )
         explanation = answer.explanation
+        book = request.rulebook
+        rule = None if book is None else book.decide(answer.decisions, request.fields)
         if request.store == FEATURES and explanation is not UNSET:
             # An answer is kept for its idempotency key.
             explanation = {
@@ -428,6 +430,7 @@ class DecisionService:
             charge=charge,
             stored=request.store is not False,
             decision=request.named or UNSET,
+            rule=rule or UNSET,
             explanation=explanation,
         )
 

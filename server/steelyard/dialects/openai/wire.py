@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.decisions import wire
+from steelyard.decisions.rules_wire import FieldValues, RuleResult
 from steelyard.wire.limits import MAX_OUTCOMES, MAX_QUESTIONS, MIN_OUTCOMES
 
 #: Levels of one score.
@@ -99,6 +100,7 @@ class NamedDecisionsRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_
         str | Annotated[list[InputMessage], Meta(min_length=1)],
         Meta(description="What the questions are about: text, or messages."),
     ]
+    fields: FieldValues | None = None
     safety_identifier: Annotated[str | None, Meta(description="Taken and not used.")] = None
     prompt_cache_key: Annotated[str | None, Meta(description="Taken and not used.")] = None
     prompt_cache_options: Annotated[
@@ -188,6 +190,7 @@ class DecisionsResponse(Struct, frozen=True, kw_only=True):
     warnings: list[wire.AnswerWarning] | UnsetType = UNSET
     decision: wire.NamedUse | UnsetType = UNSET
     actions: wire.NamedActions = UNSET
+    rule: RuleResult | UnsetType = UNSET
 
 
 class DecisionsErrorInfo(Struct, frozen=True, kw_only=True):

@@ -189,6 +189,8 @@ def translate_systemone(
     read = read_systemone(payload, most=most)
     if isinstance(read, NamedRequest):
         named = {"decision": str(read.reference), "context": read.context}
+        if read.fields:
+            named["fields"] = read.fields
         return wire.TranslateResponse(request=named, notes=["state is context."])
     request: dict[str, Any] = {
         "context": read.state,

@@ -64,6 +64,7 @@ def _respond_named(answer: DecideResponse) -> SystemOneResponse:
         _response(answer, named_answers(answer.decisions), ""),
         decision=answer.decision,
         actions={name: result.action for name, result in answer.decisions.items()},
+        rule=answer.rule,
     )
 
 

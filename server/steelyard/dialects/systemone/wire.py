@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.decisions import wire
+from steelyard.decisions.rules_wire import FieldValues, RuleResult
 from steelyard.wire.errors import ErrorBody
 from steelyard.wire.limits import MAX_QUESTIONS
 
@@ -68,6 +69,7 @@ class NamedSystemOneRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     model: wire.NamedModel
     state: Annotated[Content, Meta(description="What the questions are about; may be empty.")]
+    fields: FieldValues | None = None
 
 
 class NoulAnswer(Struct, frozen=True, kw_only=True, tag_field="type", tag="noul"):
@@ -120,6 +122,7 @@ class SystemOneResponse(Struct, frozen=True, kw_only=True):
     warnings: list[wire.AnswerWarning] | UnsetType = UNSET
     decision: wire.NamedUse | UnsetType = UNSET
     actions: wire.NamedActions = UNSET
+    rule: RuleResult | UnsetType = UNSET
     x_id: str | UnsetType = UNSET
     x_charge: wire.Charge | UnsetType = UNSET
     x_timing_ms: dict[str, float] | UnsetType = UNSET
