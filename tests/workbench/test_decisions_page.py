@@ -421,6 +421,49 @@ def test_rows_are_answered_by_both_versions_and_nothing_is_stored(server, decisi
     assert server.client.decision_summary(named=name).answers == 0
 
 
+def test_rules_are_lines_that_are_checked_as_one_types_and_tried_on_rows(server, decisions):
+    named_decisions, name = decisions
+    rows = learnable_rows(n_rows=6)
+    for place, row in enumerate(rows):
+        row["metadata"] = {"amount": 10 * place} if place else {}
+    dataset = server.client.datasets.create(f"{name} rows", evaluation=rows)
+    named_decisions.change(name, dataset_id=dataset.id)
+    page = opened(server, named=name)
+    form = form_of(page)
+    form.rules.fields.value = "amount: decimal\nvip: boolean, optional"
+    form.rules.rules.value = "refund if amnt < 25"
+    form.check_rules()
+    assert "when of rule 1 names amnt, which is not there, at column 1" in shown(page)
+    form.rules.rules.value = "else person\nrefund if amount < 25"
+    form.check_rules()
+    assert "Line 2 of rules has a line after else; make else the last one." in shown(page)
+    form.rules.rules.value = "refund if amount < 25\ncall if vip\nelse person"
+    asyncio.run(form.check())
+    assert "refund where amount below 25" in shown(page)
+    named(form.__panel__(), "Try it on rows")[0].clicks += 1
+    tried = page.tried
+    asyncio.run(tried.ask())
+    text = texts(tried.result)
+    assert "Rules of the new version" in text
+    assert "1 of 6 rows do not have the fields: fields.amount is missing" in text
+    counts = re.findall("<td[^>]*>([^<]*)</td></tr>", text.partition("Rules of the new")[2])
+    assert counts == ["2", "0", "3"]
+    asyncio.run(form.save())
+    version = named_decisions.version(name, "staging")
+    assert version.fields == {
+        "amount": {"type": "decimal"},
+        "vip": {"type": "boolean", "optional": True},
+    }
+    assert version.rules == [
+        {"when": "amount < 25", "action": "refund"},
+        {"when": "vip", "action": "call"},
+    ]
+    assert version.otherwise == "person"
+    text = re.sub("<[^>]*>", "", shown(page))
+    assert "with amount: decimal, vip: boolean (optional)" in text
+    assert "else person" in text
+
+
 def measured(value, low, high, n=410):
     return Change(before=0.88, after=0.88 + value, change=value, low=low, high=high, n=n)
 

@@ -46,13 +46,14 @@ def as_python(url: str, request: Mapping[str, Any], *, with_key: bool) -> str:
     )
 
 
-def as_python_named(url: str, name: str, context: str, *, with_key: bool) -> str:
+def as_python_named(url: str, request: Mapping[str, Any], *, with_key: bool) -> str:
     """Return a Python program that asks a named decision; as ``as_curl`` takes them."""
     key = f", api_key={KEY_PLACE!r}" if with_key else ""
+    fields = f", fields={request['fields']!r}" if "fields" in request else ""
     return (
         "import steelyard\n\n"
         f"client = steelyard.connect({url!r}{key})\n"
-        f"answer = client.decision({name!r}).decide({context!r})\n"
+        f"answer = client.decision({request['decision']!r}).decide({request['context']!r}{fields})\n"
         "for id_, result in answer.decisions.items():\n"
         "    print(id_, result.action)\n"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from itertools import zip_longest
 from typing import Any
 
 from panel.viewable import Viewable
@@ -17,6 +18,7 @@ from steelyard_workbench.kit.components.numbers import ago, percent_text, share_
 from steelyard_workbench.kit.look import CARD_CSS, pill, with_tokens
 from steelyard_workbench.kit.theme import HEADING, SMALL
 from steelyard_workbench.pages.decisions.judging import best_known
+from steelyard_workbench.pages.decisions.rules_form import write_fields, write_rules
 from steelyard_workbench.pages.playground.read_as import read_as_text
 from steelyard_workbench.parts.datasets.questions import questions_of
 from steelyard_workbench.parts.named.looking import Looked
@@ -100,6 +102,10 @@ def _marked(old: NamedVersion, new: NamedVersion) -> tuple[str, str]:
         closing = "</ul></details>" if is_same else "</ul>"
         sides = [side + closing for side in sides]
         add("div", "note", *(_policy_text(each) if each else "" for each in pair))
+    add("div", "note", _fields_text(old), _fields_text(new))
+    lines = [write_rules(version.content).splitlines() for version in (old, new)]
+    for before, after in zip_longest(*lines, fillvalue=""):
+        add("div", "note", before, after)
     add("div", "note", _model_text(old), _model_text(new))
     return sides[0], sides[1]
 
@@ -114,6 +120,12 @@ def _policy_text(decision: Mapping[str, Any]) -> str:
     return " · ".join(
         [*texts, *(f"{name} {_pairs(value)}" for name, value in rest.items() if value)]
     )
+
+
+def _fields_text(version: NamedVersion) -> str:
+    """Return declared fields, as ``with amount: decimal, country: text (optional)``."""
+    fields = write_fields(version.fields or {}).replace(", optional", " (optional)")
+    return f"with {', '.join(fields.splitlines())}" if fields else ""
 
 
 def _model_text(version: NamedVersion) -> str:

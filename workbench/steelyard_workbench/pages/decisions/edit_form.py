@@ -12,6 +12,7 @@ import panel_material_ui as pmui
 from steelyard.client import Client
 from steelyard.client.model_choices import ModelChoice
 from steelyard.errors import InvalidRequestError
+from steelyard.named.content import questions_of
 from steelyard.named.wire import NamedVersion
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components.cards import card
@@ -23,6 +24,7 @@ from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.problems import LackingError, needed, not_loaded, problem_of, typed
 from steelyard_workbench.kit.states import failed
 from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.pages.decisions.rules_form import RulesForm
 from steelyard_workbench.pages.playground.decision_form import DecisionForm, fields_of
 from steelyard_workbench.parts.datasets.questions import threshold_of
 from steelyard_workbench.parts.named.looking import STAGING
@@ -71,6 +73,7 @@ class EditForm(Boxed):
         )
         #: By form, the probability from which its answers act.
         self.act_from: dict[DecisionForm, pmui.TextInput] = {}
+        self.rules = RulesForm(self._content, self._changed, self.check_rules)
         self._form_box = stack()
         self.checks = stack()
         self._place = stack()
@@ -96,6 +99,7 @@ class EditForm(Boxed):
             heading(f"A new version, from version {base.version}" if base else "A new decision"),
             self.new_name,
             side_by_side(self._form_box, stack(self.model, self.checks)),
+            self.rules,
             self.note,
             self._place,
             pn.FlexBox(*buttons, self.staging, align_items="center"),
@@ -115,7 +119,8 @@ class EditForm(Boxed):
                 stays = before.get(decision["id"], {}).items()
                 rest = {name: value for name, value in stays if name not in _WORDS}
                 decisions.append(_acting_from(act_from, words | rest))
-        return {**self._content, "decisions": decisions, "model": self.model.value or None}
+        content = {**self._content, "decisions": decisions, **self.rules.content()}
+        return {**content, "model": self.model.value or None}
 
     def _add(self, decision: Mapping[str, Any]) -> None:
         fields = fields_of(decision)
@@ -155,6 +160,15 @@ class EditForm(Boxed):
         if pn.state.curdoc is not None:
             self.check.start()
 
+    def check_rules(self, *_: Any) -> None:
+        """Show the typed rules in words, or what is wrong in them."""
+        try:
+            self.rules.check(self.content())
+        except InvalidRequestError as error:
+            self.rules.refuse(error)
+        except LackingError:
+            return  # a form that is being filled in
+
     async def _fill(self) -> None:
         choices = await asyncio.to_thread(self._client.models.choices)
         offer_models(self.model, [_DEFAULT, *choices], value=self._content.get("model") or "")
@@ -162,6 +176,8 @@ class EditForm(Boxed):
     async def _check(self) -> None:
         """Show the linter's warnings, and the price of a request."""
         content = self.content()
+        self.rules.check(content)
+        content = questions_of(content)
         answer = await asyncio.to_thread(self._client.lint, EXAMPLE, content["decisions"])
         self.checks[:] = show_warnings(answer)
         estimate = await asyncio.to_thread(self._client.estimate, EXAMPLE, **content)
@@ -175,6 +191,8 @@ class EditForm(Boxed):
             self.checks[:] = []  # a form that is being filled in
             return
         is_invalid = isinstance(error, InvalidRequestError)
+        if isinstance(error, InvalidRequestError):
+            self.rules.refuse(error)
         title = "This version would be refused." if is_invalid else not_loaded("Its warnings")
         self.checks[:] = [failed(problem_of(error, title))]
 

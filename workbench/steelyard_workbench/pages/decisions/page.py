@@ -39,6 +39,7 @@ from steelyard_workbench.pages.decisions.growing import growth_card
 from steelyard_workbench.pages.decisions.history import show_history
 from steelyard_workbench.pages.decisions.judging import UNFINISHED, comparison_figures, judge
 from steelyard_workbench.pages.decisions.moving import Moves, last_move
+from steelyard_workbench.pages.decisions.rules_form import EXAMPLE_VALUES
 from steelyard_workbench.pages.decisions.share_slider import share_card
 from steelyard_workbench.pages.decisions.switching import SwitchForm, settle_button
 from steelyard_workbench.pages.decisions.trying import TryRows
@@ -367,10 +368,13 @@ class DecisionsPage(OnePartPage):
 
     def _code(self, looked: Looked) -> Viewable:
         name, url, with_key = looked.decision.name, self.client.url, self.session.needs_key
-        request = {"decision": name, "context": EXAMPLE}
+        request: dict[str, Any] = {"decision": name, "context": EXAMPLE}
+        if looked.version.fields:
+            fields = looked.version.fields.items()
+            request["fields"] = {name: EXAMPLE_VALUES[field["type"]] for name, field in fields}
         texts = {
             "curl": as_curl(url, request, with_key=with_key),
-            "Python": as_python_named(url, name, EXAMPLE, with_key=with_key),
+            "Python": as_python_named(url, request, with_key=with_key),
         }
         file = Download(
             "Download it as a file",

@@ -13,7 +13,10 @@ from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.answers import DecideAnswer, expected_of
+from steelyard.decisions.rules_wire import RuleResult
 from steelyard.errors import InvalidRequestError, NoRowsError
+from steelyard.named.content import questions_of, rulebook_of
+from steelyard.named.rule_rows import count_rules, values_of
 from steelyard.named.wire import NamedDecision
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components.cards import card
@@ -31,11 +34,12 @@ Side = tuple[str, Mapping[str, Any]]
 
 
 class TriedRow(NamedTuple):
-    """A text, the outcomes that are right where that is known, and both answers."""
+    """A text, the outcomes that are right where that is known, both answers, and values of fields."""
 
     context: Any
     right: Mapping[str, str]
     answers: tuple[DecideAnswer, DecideAnswer]
+    fields: Mapping[str, Any] = {}
 
 
 class TryRows(Boxed):
@@ -85,13 +89,13 @@ class TryRows(Boxed):
         self.bar.param.update(visible=True, value=0)
         try:
             texts = await asyncio.to_thread(self._fetch)
-            for number, (context, right) in enumerate(texts, start=1):
+            for number, (context, right, fields) in enumerate(texts, start=1):
                 try:
                     answers = await asyncio.gather(
                         asyncio.to_thread(self._answer, context, self._before[1]),
                         asyncio.to_thread(self._answer, context, self._after[1]),
                     )
-                    self.rows.append(TriedRow(context, right, (answers[0], answers[1])))
+                    self.rows.append(TriedRow(context, right, (answers[0], answers[1]), fields))
                 except InvalidRequestError as error:
                     # A text may be longer than one of the models reads.
                     refusal = error
@@ -101,10 +105,13 @@ class TryRows(Boxed):
             self.bar.visible = False
         if refusal is not None and not self.rows:
             raise refusal
-        self.result[:] = show_tried(self.rows, self._before[0], self._after[0])
+        self.result[:] = [
+            *show_tried(self.rows, self._before[0], self._after[0]),
+            *show_rules(self.rows, (self._before, self._after)),
+        ]
 
-    def _fetch(self) -> list[tuple[Any, dict[str, str]]]:
-        """Return texts, with the outcomes that are right where those are known; it blocks."""
+    def _fetch(self) -> list[tuple[Any, dict[str, str], Mapping[str, Any]]]:
+        """Return texts, the outcomes that are right where known, and values of fields; it blocks."""
         n, decision = int(self.count.value), self._decision
         if self.source.value == _STORED:
             logged = self._client.decision_log(named=decision.name, limit=n).data
@@ -112,7 +119,11 @@ class TryRows(Boxed):
             requests = [each.request for each in stored]
             if requests and not any("context" in each for each in requests):
                 raise NoRowsError("The texts of these answers are not stored; take other rows.")
-            return [(each["context"], {}) for each in requests if "context" in each]
+            return [
+                (each["context"], {}, each.get("fields", {}))
+                for each in requests
+                if "context" in each
+            ]
         dataset_id = decision.dataset_id or ""
         # Rows that no family of it was trained on, where there are any.
         page = self._client.datasets.rows(dataset_id, partition="evaluation", limit=n)
@@ -120,12 +131,16 @@ class TryRows(Boxed):
             page = self._client.datasets.rows(dataset_id, limit=n)
         ids = [each["id"] for each in self._after[1]["decisions"]]
         return [
-            (row.context, {id_: top for id_ in ids if (top := expected_of(row, id_))})
+            (
+                row.context,
+                {id_: top for id_ in ids if (top := expected_of(row, id_))},
+                row.metadata or {},
+            )
             for row in page.data
         ]
 
     def _answer(self, context: Any, content: Mapping[str, Any]) -> DecideAnswer:
-        return self._client.decide(context, store=False, **content)
+        return self._client.decide(context, store=False, **questions_of(content))
 
 
 def show_tried(rows: Sequence[TriedRow], before: str, after: str) -> list[Viewable]:
@@ -153,3 +168,42 @@ def show_tried(rows: Sequence[TriedRow], before: str, after: str) -> list[Viewab
         verdict("running", "Tried.", escape_markdown(text)),
         table(columns, lines, label="Rows"),
     ]
+
+
+def show_rules(rows: Sequence[TriedRow], sides: Sequence[Side]) -> list[Viewable]:
+    """Show how many rows each rule of either version takes; nothing where neither has rules."""
+    parts: list[Viewable] = []
+    for place, (label, content) in enumerate(sides):
+        book = rulebook_of(content)
+        if book is None or not book.rules:
+            continue
+        results: list[RuleResult] = []
+        refusals: list[str] = []
+        for row in rows:
+            values = values_of(book, row.fields)
+            try:
+                book.check(values, label)
+            except InvalidRequestError as error:
+                refusals.append(error.message)
+                continue
+            result = book.decide(row.answers[place].decisions, values)
+            if result is not None:
+                results.append(result)
+        lines = [
+            (
+                "" if each.number is None else str(each.number),
+                each.action,
+                each.why,
+                f"{each.rows:,}",
+            )
+            for each in count_rules(book, results)
+        ]
+        title = f"Rules of {label}"
+        parts += [
+            heading(title),
+            table(("rule", "action", "where", "rows"), lines, label=title, numbers=[3]),
+        ]
+        if refusals:
+            text = f"{len(refusals):,} of {len(rows):,} rows do not have the fields: {refusals[0]}"
+            parts.append(small_text(escape_markdown(text)))
+    return parts

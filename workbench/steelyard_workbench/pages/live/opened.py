@@ -11,6 +11,7 @@ from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.decision_log.wire import StoredAnswer
+from steelyard.decisions.rules_wire import RuleResult
 from steelyard.decisions.wire import DecisionResult
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.details import Details
@@ -100,6 +101,12 @@ class OpenedAnswer(Boxed):
                 escape_markdown(f"{ago(answer.created_at)}, by {answer.version or answer.model}")
             ),
         ]
+        if isinstance(answer.rule, RuleResult):
+            text = f"Action {answer.rule.action}: {answer.rule.why}."
+            parts.append(small_text(escape_markdown(text)))
+        if given := answer.request.get("fields"):
+            values = [(name, str(value)) for name, value in given.items()]
+            parts.append(table(("field", "value"), values, label="Fields"))
         self.fields = {}
         for name, result in answer.results.items():
             parts += self._decision(name, questions.get(name) or name, result, answer)

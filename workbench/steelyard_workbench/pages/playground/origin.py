@@ -57,6 +57,8 @@ def _fetch_named(session: Session) -> AskOrigin:
     version = session.client.named_decisions.version(session.named, PRODUCTION)
     name = escape_markdown(session.named)
     text = f"The decision **{name}**, version {version.version}, which is in production."
+    if version.fields:
+        text += " Its questions alone are asked here, without its fields and rules."
     return AskOrigin(text, version.decisions, version=version)
 
 

@@ -259,6 +259,7 @@ class PlaygroundPage(Page):
         version = None if self._from is None else self._from.version
         is_same = (
             version is not None
+            and not version.fields
             and request["decisions"] == version.decisions
             and request.get("model") == self._named_model
             and not self._explains(request)
@@ -454,7 +455,7 @@ class PlaygroundPage(Page):
         with_key = self.session.needs_key
         if name:
             request = {"decision": name, "context": request["context"], "store": True}
-            python = as_python_named(url, name, request["context"], with_key=with_key)
+            python = as_python_named(url, request, with_key=with_key)
         else:
             request = {**request, "store": True, **why}
             python = as_python(url, request, with_key=with_key)
