@@ -7,6 +7,7 @@ import pytest
 
 import steelyard
 from steelyard import errors
+from steelyard.cli.decision_compare import show_comparison
 from steelyard.datasets.service import DatasetService
 from steelyard.decisions.validation import read_request
 from steelyard.decisions.wire import DecisionResult
@@ -103,6 +104,36 @@ def test_production_moves_to_a_passing_version_only(served):
     assert (passed.comparison_id, passed.verdict) == (comparison.id, "passed")
     assert [listed.id for listed in named.comparisons("desk")] == [back.id, comparison.id]
     assert list(named.comparisons("other")) == []
+
+
+def test_the_rules_of_two_versions_are_compared_on_stored_fields(served, capsys):
+    services, client = served
+    named = client.named_decisions
+    ruled = {
+        "fields": {"amount": {"type": "decimal"}},
+        "rules": [{"when": "amount < 50", "action": "refund"}],
+        "otherwise": "person",
+    }
+    named.create("ruled", **VAGUE, **ruled)
+    named.add_version("ruled", **VAGUE, **(ruled | {"otherwise": "desk"}))
+    needs_more = {"fields": {"amount": {"type": "decimal"}, "since": {"type": "date"}}}
+    named.add_version("ruled", **VAGUE, **(ruled | needs_more))
+    for place, row in enumerate(rows(4)):
+        client.decision("ruled").decide(row["context"], fields={"amount": 20 * place})
+    for version, rules in ((2, (4, 1, [("person", "desk", 1)])), (3, None)):
+        comparison = named.compare("ruled", version)
+        run(services, comparison)
+        comparison = named.wait(comparison, progress=False)
+        assert comparison.result.changes == (["otherwise"] if version == 2 else ["fields"])
+        compared = comparison.result.rules
+        if rules is None:
+            assert compared is None  # no stored answer has the new field
+            continue
+        moves = [(move.before, move.after, move.n) for move in compared.moves]
+        assert (compared.n, compared.changed, moves) == rules
+        show_comparison(comparison)
+        expected = "Rules: another action on 1 of 4 stored: person > desk (1)."
+        assert expected in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("budget", "threshold", "alone"), [(0.02, 0.9, 0.75), (0.001, None, 0.0)])

@@ -199,6 +199,11 @@ def show_comparison(comparison: NamedComparison) -> None:
     lines = [line for name, side in sides if side is not None for line in _lines(name, side)]
     if lines:
         show_table(("ON", "DECISION", "N", "OTHER ACTION", "ABSTAINED", "RIGHT", "WRONG"), lines)
+    rules = result.rules
+    if rules is not None:
+        moves = ", ".join(f"{each.before} > {each.after} ({each.n})" for each in rules.moves)
+        text = f"Rules: another action on {rules.changed} of {rules.n} stored"
+        click.echo(printable(f"{text}: {moves}." if moves else f"{text}."))
     for switch in result.switches:
         bands = [
             (f"{band.low:g} to {band.high:g}", band.agree.n, measure_line(band.agree))

@@ -142,7 +142,10 @@ _STORE = (
 class DecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One context and the decisions asked on it."""
 
-    refused_fields: ClassVar[dict[str, str]] = ROW_FIELDS
+    refused_fields: ClassVar[dict[str, str]] = {
+        **ROW_FIELDS,
+        "fields": "Fields belong to a named decision that declares them",
+    }
 
     context: Annotated[
         str | dict[str, Any] | list[Any],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -41,6 +41,8 @@ class Case:
     source: str = ""
     #: By decision, the outcome that was recorded elsewhere, and its probability.
     recorded: Mapping[str, tuple[str, float]] | None = None
+    #: Values of fields that came with the context.
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 def cases_of_rows(
@@ -134,9 +136,10 @@ def without_trained_labels(
 
 
 def _case(stored: ObservedDecision) -> Case:
-    context = msgspec.json.decode(stored.decision.request)["context"]
+    request = msgspec.json.decode(stored.decision.request)
+    context, fields = request["context"], request.get("fields", {})
     labels = {
         name: {outcome: 1.0} if isinstance(outcome, str) else outcome
         for name, outcome in stored.outcomes.items()
     }
-    return Case(hash_context(context).hex(), context, labels, stored.decision.id)
+    return Case(hash_context(context).hex(), context, labels, stored.decision.id, fields=fields)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
@@ -32,7 +32,13 @@ from steelyard.jobs.work import LostRunError, Run, TableWork
 from steelyard.ledger.money import to_usd
 from steelyard.named import store as rows
 from steelyard.named.cases import Case, cases_of_rows, cases_of_stored, without_trained_labels
-from steelyard.named.comparing import Compared, VersionAnswer, compare_answers, compare_sides
+from steelyard.named.comparing import (
+    Compared,
+    VersionAnswer,
+    compare_answers,
+    compare_rules,
+    compare_sides,
+)
 from steelyard.named.comparison_wire import ComparedPrice, ComparisonResult
 from steelyard.named.content import read_stored
 from steelyard.named.switching import switches_of
@@ -60,6 +66,8 @@ class ComparisonProgress(msgspec.Struct, frozen=True, kw_only=True):
     cost_nano: tuple[int, int] = (0, 0)
     rows: list[Compared] = []
     stored: list[Compared] = []
+    #: The actions of both versions' rules about stored decisions.
+    ruled: list[tuple[str, str]] = []
     #: What speaks against the models whose labels settle it.
     warnings: list[str] = []
     #: When the first stored decision that counts came, and how often answers may differ.
@@ -105,6 +113,19 @@ class _Version:
     def prepare(self, context: Any) -> Prepared:
         """Return the request about a context."""
         return self.model.decide.prepare_request(replace(self.questions, context=context))
+
+    def rule_action(self, answer: DecideResponse, given: Mapping[str, Any]) -> str | None:
+        """Return the action of its rules; ``None`` without rules, or the fields that it needs."""
+        book = self.questions.rulebook
+        if book is None:
+            return None
+        fields = {name: value for name, value in given.items() if name in book.fields}
+        try:
+            book.check(fields, "the version")
+        except errors.InvalidRequestError:
+            return None
+        rule = book.decide(answer.decisions, fields)
+        return None if rule is None else rule.action
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +324,13 @@ def _progress(
 ) -> ComparisonProgress:
     is_of_rows = {id(case) for case in comparison.cases[: comparison.n_rows]}
     sides: tuple[list[Compared], list[Compared]] = ([], [])
+    ruled: list[tuple[str, str]] = []
     for case, answers in answered:
         sides[id(case) not in is_of_rows].extend(_compared(comparison, case, answers))
+        before = comparison.before.rule_action(answers[0].answer, case.fields)
+        after = comparison.after.rule_action(answers[1].answer, case.fields)
+        if case.source and before is not None and after is not None:
+            ruled.append((before, after))
     tokens = [sum(pair[place].tokens for _, pair in answered) for place in (0, 1)]
     cost = [sum(pair[place].cost_nano for _, pair in answered) for place in (0, 1)]
     return msgspec.structs.replace(
@@ -316,6 +342,7 @@ def _progress(
         cost_nano=(progress.cost_nano[0] + cost[0], progress.cost_nano[1] + cost[1]),
         rows=[*progress.rows, *sides[0]],
         stored=[*progress.stored, *sides[1]],
+        ruled=[*progress.ruled, *ruled],
     )
 
 
@@ -374,7 +401,9 @@ def _result(comparison: _Comparison, progress: ComparisonProgress) -> Comparison
         )
         compared = progress.stored or progress.rows
         return msgspec.structs.replace(
-            result, switches=switches_of(compared, progress.disagreement)
+            result,
+            switches=switches_of(compared, progress.disagreement),
+            rules=compare_rules(progress.ruled),
         )
     except UnmeasurableError as error:
         raise errors.NotMeasurableError(str(error)) from error

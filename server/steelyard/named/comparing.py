@@ -158,6 +158,16 @@ def compare_sides(
     )
 
 
+def compare_rules(actions: Sequence[tuple[str, str]]) -> comparison_wire.ComparedRules | None:
+    """Return how often the rules of two versions take other actions; ``None`` without any."""
+    if not actions:
+        return None
+    moves = Counter(pair for pair in actions if pair[0] != pair[1])
+    return comparison_wire.ComparedRules(
+        n=len(actions), changed=moves.total(), moves=_list_moves(moves)
+    )
+
+
 def list_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return the places in which two contents differ, such as ``decisions.team.question``."""
     places = [
@@ -246,11 +256,15 @@ def _decision(answers: Sequence[Compared]) -> comparison_wire.ComparedDecision:
         abstained=_changes(answers, _did_abstain),
         right=_changes(labelled, _is_right) if labelled else None,
         wrong=_changes(labelled, _is_wrong) if labelled else None,
-        moves=[
-            comparison_wire.ActionMove(before=before, after=after, n=n)
-            for (before, after), n in moves.most_common(_MAX_MOVES)
-        ],
+        moves=_list_moves(moves),
     )
+
+
+def _list_moves(moves: Counter[tuple[str, str]]) -> list[comparison_wire.ActionMove]:
+    return [
+        comparison_wire.ActionMove(before=before, after=after, n=n)
+        for (before, after), n in moves.most_common(_MAX_MOVES)
+    ]
 
 
 def _did_abstain(answer: Compared, place: int) -> bool:

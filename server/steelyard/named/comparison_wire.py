@@ -164,6 +164,14 @@ class Switch(Struct, frozen=True, kw_only=True):
     advice: str
 
 
+class ComparedRules(Struct, frozen=True, kw_only=True):
+    """How often the rules of two versions take other actions."""
+
+    n: Annotated[int, Meta(description="Stored decisions whose fields both versions take.")]
+    changed: Annotated[int, Meta(description="Of these, with another action.")]
+    moves: Annotated[list[ActionMove], Meta(description="The most frequent first; at most 10.")]
+
+
 class ComparisonResult(Struct, frozen=True, kw_only=True):
     """Whether the candidate may replace the other version, the reasons against it, and its changes."""
 
@@ -178,6 +186,10 @@ class ComparisonResult(Struct, frozen=True, kw_only=True):
     switches: Annotated[
         list[Switch], Meta(description="By decision, on stored decisions; else on held-out rows.")
     ] = []
+    rules: Annotated[
+        ComparedRules | None,
+        Meta(description="Where both versions have rules, and stored decisions have their fields."),
+    ] = None
     warnings: Annotated[
         list[str],
         Meta(

@@ -107,6 +107,11 @@ def comparison_figures(result: ComparisonResult) -> Viewable:
         for name, each in decisions
         for move in each.moves[:_MOST_MOVES]
     ]
+    if result.rules is not None:
+        moves += [
+            ("stored decisions", "rules", f"{move.before} → {move.after}", f"{move.n:,}")
+            for move in result.rules.moves
+        ]
     measures = ("on", "decision", "other action", "left to a person", "right", "wrong")
     tables = [table(measures, rows, label="What changes")]
     if moves:
