@@ -49,6 +49,9 @@ def test_an_answer_is_a_table_with_its_action():
     assert page.tags.count("tr") == 3
     for text in ("refund (binary)", "yes", "0.7500", "action: yes", "7 input tokens", "1.5 ms"):
         assert text in page.text
+    rule = {"action": "refund", "number": 1, "why": "amount below 50"}
+    ruled = msgspec.convert({**DECIDE_ANSWER, "rule": rule}, DecideAnswer)
+    assert "refund: amount below 50" in Page(ruled._repr_html_()).text
 
 
 def test_bars_are_as_wide_as_the_probabilities():

@@ -39,6 +39,8 @@ _BAR = "height:100%;background:#2f6f9f"
 def _(answer: DecideResponse) -> str:
     parts = [_decision_html(name, result) for name, result in answer.decisions.items()]
     facts = [answer.model, f"{answer.usage.input_tokens:,} input tokens"]
+    if answer.rule is not UNSET:
+        facts.insert(0, f"{answer.rule.action}: {answer.rule.why}")
     if "total" in answer.timing_ms:
         facts.append(f"{answer.timing_ms['total']:.1f} ms")
     if answer.fallback is not None:
