@@ -241,13 +241,9 @@ def move(client: Client, name: str, alias: str, version: int, **why: Any) -> Sho
         return named.move(name, alias, version, **why), _show_decision
     except ComparisonNeededError:
         comparison = run_comparison(client, name, version, alias)
-    moved = named.move(name, alias, version, reason=why["reason"])
-
-    def show_both(decision: NamedDecision) -> None:
-        show_comparison(comparison)
-        _show_decision(decision)
-
-    return moved, show_both
+    if not click.get_current_context().params["as_json"]:
+        show_comparison(comparison)  # before the move, which it may refuse
+    return named.move(name, alias, version, reason=why["reason"]), _show_decision
 
 
 @command.asks("share", "name", "to")
