@@ -24,9 +24,11 @@ from steelyard.cli.local_state import (
 from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.options import json_option, setting_option
 from steelyard.cli.terminal import progress_bar
+from steelyard.wire.measures import interval_text
 
 if TYPE_CHECKING:
     from steelyard.client import Client
+    from steelyard.models.judge_wire import ThinkingEffect
     from steelyard.serving.connected.calibrating import CalibrationReport
     from steelyard.serving.connected.checking import CheckReport
     from steelyard.serving.connected.declared import ConnectedModel
@@ -88,6 +90,18 @@ Examples:
     default=-1,
     help="Layers on the GPU; -1 for all that it takes (gguf).",
 )
+@click.option(
+    "--think-below",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="P",
+    help="Let it write before it answers where its first answer's top probability is below P (gguf).",
+)
+@click.option(
+    "--think-tokens",
+    type=click.IntRange(1, 1_024),
+    default=200,
+    help="Most tokens that it writes on a decision, with --think-below.",
+)
 @click.option("--warm", is_flag=True, help="Load it when the server starts (gguf, entailment).")
 @click.option("--key-env", metavar="VAR", help="Variable that holds its key.")
 @click.option("--key-file", metavar="FILE", help="File that holds its key.")
@@ -124,7 +138,7 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
     import datetime as dt
 
     from steelyard.scoring.shipped import BASE
-    from steelyard.serving.connected.declared import ConnectedModel
+    from steelyard.serving.connected.declared import ConnectedModel, Thinking
     from steelyard.serving.reader.declaring import BUNDLED
 
     if name in declared_models(home).models and not replace:
@@ -133,6 +147,8 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
         raise click.UsageError(f"{name!r} is a model that ships; choose another name.")
     if given["wire"] == "gguf":
         given = _judge_options(given)
+    below, tokens = given.pop("think_below"), given.pop("think_tokens")
+    given["think"] = None if below is None else Thinking(below=below, tokens=tokens)
     given |= _reader_options(given)
     if given["wire"] == "hub":
         given["folder"] = _exported(given["model"], home_folder(home))
@@ -219,6 +235,7 @@ def _show_check(report: CheckReport) -> None:
             ("flips when the question is negated (100 %)", _share(report.flips_when_negated)),
             ("says yes (50 %)", _share(report.share_of_yes)),
             ("probability on the outcomes (100 %)", _share(report.share_on_outcomes)),
+            ("thought before it answered", _share(report.share_thought)),
         ],
     )
     for message in report.failures:
@@ -241,6 +258,7 @@ def calibrate(
     """
     import msgspec
 
+    from steelyard.models.thinking import effect_of
     from steelyard.serving.connected.calibrating import ask_rows
     from steelyard.serving.connected.calibrating import calibrate as fit
     from steelyard.serving.connected.declared import Calibration
@@ -255,14 +273,21 @@ def calibrate(
             decoded = [msgspec.json.decode(line) for line in lines]
             with progress_bar(f"Asking {side} rows", len(decoded)) as show_progress:
                 answered, failed = ask_rows(
-                    queue.submit, decoded, model.timeout_s, show_progress, at_once=model.concurrency
+                    queue.submit,
+                    decoded,
+                    model.timeout_s,
+                    show_progress,
+                    # One after another, the processor time of each is its own.
+                    at_once=model.concurrency if model.think is None else 1,
                 )
             scored.append(answered)
             failures += failed
     report = fit(scored[0], scored[1], failures)
+    effect = None if model.think is None else effect_of(scored[0], scored[1])
+    answer = {**msgspec.structs.asdict(report), "thinking": effect}
     if not report.is_better:
         click.echo("Not kept: the held-out log loss is not lower.", err=True)
-        return report, _show_report, True
+        return answer, lambda _: _show_report(report, effect), True
     calibration = Calibration(
         number=1 + len(model.calibrations),
         dataset=dataset,
@@ -274,19 +299,45 @@ def calibrate(
     )
     change_declared(home, lambda declared: declared.with_model(name, calibrated))
 
-    def show(report: CalibrationReport) -> None:
-        _show_report(report)
+    def show(_: object) -> None:
+        _show_report(report, effect)
         click.echo(f"Kept as calibration {calibration.number} of {name}.")
 
-    return report, show
+    return answer, show
 
 
-def _show_report(report: CalibrationReport) -> None:
+def _show_report(report: CalibrationReport, effect: ThinkingEffect | None) -> None:
     losses = [("before", report.log_loss_before), ("after", report.log_loss_after)]
     show_table(("", "HELD-OUT LOG LOSS (NATS)"), [(when, f"{loss:.4f}") for when, loss in losses])
     click.echo(f"Fitted on {report.fitted_on} decisions, judged on {report.held_out}.")
     for message, number in report.failures.items():
         click.echo(f"{number} rows failed: {message}", err=True)
+    if effect is not None:
+        _show_effect(effect)
+
+
+def _show_effect(effect: ThinkingEffect) -> None:
+    changes = {
+        "right": (effect.right, ".1%"),
+        "log loss (nats)": (effect.log_loss, ".4f"),
+        "processor time (ms)": (effect.cpu_ms, ",.0f"),
+    }
+    show_table(
+        ("A DECISION", "AT ONCE", "WITH THINKING", "CHANGE", "95 %"),
+        [
+            (
+                name,
+                f"{change.before:{form}}",
+                f"{change.after:{form}}",
+                f"{change.change:+{form}}",
+                interval_text(change.low, change.high, form=f"+{form}", to=" to "),
+            )
+            for name, (change, form) in changes.items()
+            if change is not None
+        ],
+    )
+    tokens = "" if effect.tokens is None else f", {effect.tokens:.0f} tokens each"
+    click.echo(f"It thought about {effect.thought.value:.0%} of the held-out decisions{tokens}.")
 
 
 def _exported(source: str, home: Path) -> str:

@@ -172,11 +172,19 @@ def show_answer(answer: dict[str, Any]) -> None:
             console.print(f"expected level: {decision['expected_level']:.3f}")
         for effect in answer.get("explanation", {}).get(name, ()):
             console.print(f"{-effect['change']:+.3f} without: {printable(effect['text'])}")
+        if thought := answer.get("thoughts", {}).get(name):
+            before = max(thought["before"], key=thought["before"].__getitem__)
+            console.print(
+                f"thought, as its first answer was {printable(before)} ({thought['before'][before]:.3f}): "
+                f"{printable(thought['text'])}"
+            )
         console.print()
     for warning in answer.get("warnings", ()):
         click.echo(f"Warning ({warning['code']}): {printable(warning['message'])}", err=True)
     tokens, total_ms = answer["usage"]["input_tokens"], answer["timing_ms"]["total"]
-    console.print(f"{answer['model']}, {tokens} input tokens, {total_ms:.1f} ms")
+    written = sum(answer["usage"].get("thought_tokens", {}).values())
+    thought_of = f", {written} written before it answered" if written else ""
+    console.print(f"{answer['model']}, {tokens} input tokens{thought_of}, {total_ms:.1f} ms")
 
 
 def decision_table(name: str, decision: dict[str, Any], *, is_utf8: bool = True) -> Table:

@@ -13,6 +13,7 @@ from steelyard.wire.measures import Measure, interval_text
 
 if TYPE_CHECKING:
     from steelyard.client import Client
+    from steelyard.models.judge_wire import Judge
     from steelyard.models.qualification_wire import Qualification, QualificationList
 
 _EPILOG = """\b
@@ -20,13 +21,15 @@ Examples:
   steelyard judge qualify qwen ds_01k…
   steelyard judge qualify qwen ds_01k… --labelled-by expert --rows 500
   steelyard judge show qwen
+  steelyard judge think qwen --below 0.6 --tokens 200
+  steelyard judge think qwen --off
 """
 _LOOK_S = 0.5
 
 
 @click.group("judge", cls=Noun, epilog=_EPILOG)
 def command() -> None:
-    """Hold judges, readers and connected models to labels of people. For operators of the server."""
+    """Hold judges and connected models to labels of people, and let judges think. For operators."""
 
 
 @command.asks("show", "judge")
@@ -59,6 +62,41 @@ def qualify(
         raise click.ClickException(task.error)
     listed = client.judges.qualifications(judge)
     return listed, _show, not listed.is_qualified
+
+
+@command.asks("think", "judge")
+@click.option(
+    "--below",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="P",
+    help="Top probability of its first answer below which it writes before it answers again.",
+)
+@click.option(
+    "--tokens",
+    type=click.IntRange(1, 1_024),
+    help="Most tokens that it writes on a decision. [default: 200]",
+)
+@click.option("--off", is_flag=True, help="Let it answer at once.")
+def think(
+    client: Client, judge: str, *, below: float | None, tokens: int | None, off: bool
+) -> Shown:
+    """Set when JUDGE writes before it answers; its calibration ends, since its answers are others.
+
+    `steelyard model calibrate` then measures what that gains and costs.
+    """
+    if off is (below is not None):
+        raise click.UsageError("Give --below P, or --off.")
+    return client.judges.think(judge, below, tokens=tokens), _show_thinking
+
+
+def _show_thinking(judge: Judge) -> None:
+    if judge.think is None:
+        click.echo(f"{judge.name} answers at once.")
+        return
+    click.echo(
+        f"{judge.name} writes up to {judge.think.tokens} tokens where its first answer is below "
+        f"{judge.think.below:g}."
+    )
 
 
 def _task_of(client: Client, judge: str) -> Any:

@@ -37,6 +37,15 @@ def connect(name: str) -> Call[Judge]:
     """Connect a judge that was downloaded: ``POST /v1/judges/{judge}/connect``."""
 
 
+@route("POST /v1/judges/{name}/think", Judge)
+def think(name: str, below: float | None = None, *, tokens: int | None = None) -> Call[Judge]:
+    """Set when a judge writes before it answers: ``POST /v1/judges/{judge}/think``.
+
+    It writes where the top probability of its first answer is below ``below``, at most ``tokens``
+    tokens, 200 by default. Without ``below`` it answers at once.
+    """
+
+
 @route("POST /v1/judges/{name}/check", Judge)
 def check(name: str) -> Call[Judge]:
     """Begin to check a judge: ``POST /v1/judges/{judge}/check``."""

@@ -365,6 +365,18 @@ class Usage(Struct, frozen=True, kw_only=True):
     tokenizer: TokenizerInfo
     decisions: int
     prompt_tokens: int
+    thought_tokens: Annotated[
+        dict[str, int] | UnsetType,
+        Meta(
+            description="Tokens that judges wrote before they answered, by model; they are paid like its "
+            "input tokens."
+        ),
+    ] = UNSET
+
+    @property
+    def n_written(self) -> int:
+        """The tokens that judges wrote before they answered."""
+        return sum((self.thought_tokens or {}).values())
 
 
 class Charge(Struct, frozen=True, kw_only=True):
@@ -424,6 +436,21 @@ class SentenceEffect(Struct, frozen=True, kw_only=True):
     top_without: Annotated[str, Meta(description="The top outcome without it.")]
 
 
+class ThoughtReport(Struct, frozen=True, kw_only=True):
+    """Text that a judge wrote as its first answer was not sure, and that answer."""
+
+    text: Annotated[
+        str,
+        Meta(
+            description="Read again by the judge as data, and by nothing else: no action is in it."
+        ),
+    ]
+    tokens: int
+    before: Annotated[
+        dict[str, float], Meta(description="The probabilities of the first answer, by outcome.")
+    ]
+
+
 class DecideResponse(Shown, Struct, frozen=True, kw_only=True):
     """The answer to a decide request; ``timing_ms`` is in milliseconds by stage."""
 
@@ -460,6 +487,13 @@ class DecideResponse(Shown, Struct, frozen=True, kw_only=True):
         Meta(
             description="Where the request asked for it: of each decision the sentences of the context, "
             "those that change its answer most first. It is not stored with the decision."
+        ),
+    ] = UNSET
+    thoughts: Annotated[
+        dict[str, ThoughtReport] | UnsetType,
+        Meta(
+            description="Where the request asked for an explanation and a judge wrote before it answered: "
+            "by decision. Not stored with the decision either."
         ),
     ] = UNSET
 

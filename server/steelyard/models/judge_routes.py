@@ -92,6 +92,17 @@ JUDGE_ROUTES = (
         errors=_BUSY,
     ),
     _once(
+        "POST /v1/judges/{judge}/think",
+        JudgeSetup.think,
+        "Set when a connected judge writes before it answers: where its first answer is not sure.",
+        errors=(
+            errors.NotFoundError,
+            errors.ModelUnavailableError,
+            errors.InvalidRequestError,
+            *KEY_ERRORS,
+        ),
+    ),
+    _once(
         "POST /v1/judges/{judge}/check",
         JudgeSetup.check,
         "Ask a connected model a fixed set of questions, to see whether its answers hold.",

@@ -21,6 +21,7 @@ from steelyard.datasets.service import DatasetService
 from steelyard.models import judge_wire
 from steelyard.models.setup_run import Outcome, SetupRun, each_side, rows_of_side
 from steelyard.models.setups import LastSetups, ModelSetups
+from steelyard.models.thinking import effect_of
 from steelyard.scoring.shipped import default_name
 from steelyard.serving.auto import auto_route, completed
 from steelyard.serving.connected.calibrating import LabelledAnswers, ask_rows, calibrate
@@ -29,6 +30,7 @@ from steelyard.serving.connected.declared import (
     Calibration,
     ConnectedModel,
     ModelsFile,
+    Thinking,
     check_name,
 )
 from steelyard.serving.judge.catalogue import CatalogueEntry, read_catalogue
@@ -121,6 +123,11 @@ class JudgeSetup:
         await asyncio.to_thread(self._use_in_route, name, request.route)
         return await self.get(name)
 
+    async def think(self, name: str, request: judge_wire.ThinkJudge) -> judge_wire.Judge:
+        """Set when a connected judge thinks; requests have it within a second."""
+        await asyncio.to_thread(self._set_thinking, name, request)
+        return await self.get(name)
+
     async def check(self, caller: Caller, name: str) -> judge_wire.Judge:
         """Begin to ask a connected model the fixed set of questions."""
         await asyncio.to_thread(self.connected, name)
@@ -164,7 +171,8 @@ class JudgeSetup:
                 rows,
                 model.timeout_s,
                 on_row,
-                at_once=model.concurrency,
+                # One after another, the processor time of each is its own.
+                at_once=model.concurrency if model.think is None else 1,
             )
             scored.append(answered)
             failures += failed
@@ -175,6 +183,7 @@ class JudgeSetup:
             dataset_id=run.row.dataset_id,
             version=run.row.dataset_version,
             in_use=calibration.is_better,
+            thinking=None if model.think is None else effect_of(*scored),
         )
         if not calibration.is_better:
             return Outcome(result=result)
@@ -228,6 +237,9 @@ class JudgeSetup:
             connected=model is not None,
             wire=None if model is None else model.wire,
             calibrated=model is not None and model.calibration is not None,
+            think=None
+            if model is None or model.think is None
+            else filled(judge_wire.JudgeThinking, model.think),
             routes=[route for route, steps in declared.routes.items() if name in steps.models],
             problem=problem,
             task=last.tasks.get(name),
@@ -309,6 +321,27 @@ class JudgeSetup:
             return declared.with_route(route, walked)
 
         self._setups.change(add)
+
+    def _set_thinking(self, name: str, request: judge_wire.ThinkJudge) -> None:
+        think = (
+            None if request.below is None else Thinking(below=request.below, tokens=request.tokens)
+        )
+
+        def change(declared: ModelsFile) -> ModelsFile:
+            model = self.connected(name)
+            if model.think == think:
+                return declared
+            # Temperatures were fitted on other answers.
+            changed = msgspec.structs.replace(model, think=think, calibrations=())
+            try:
+                changed.check(name)
+            except InvalidSettingError as error:
+                raise errors.InvalidRequestError.at(
+                    (*BODY, "below"), str(error), "invalid"
+                ) from error
+            return declared.with_model(name, changed)
+
+        self._setups.change(change)
 
     def _with_calibration(
         self, declared: ModelsFile, run: SetupRun, temperatures: dict[str, dict[str, float]]

@@ -6,6 +6,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from steelyard.evaluations.wire import Change
+from steelyard.wire.measures import Measure
+
 TaskKind = Literal["download", "check", "calibrate", "fit", "qualify"]
 TaskStatus = Literal["running", "succeeded", "failed"]
 
@@ -39,6 +42,36 @@ class JudgeCheck(Struct, frozen=True, kw_only=True):
             "null where the model is not asked for tokens. Answers below 0.1 are refused."
         ),
     ] = None
+    share_thought: Annotated[
+        float | None,
+        Meta(description="How often it thought first; null of models that do not."),
+    ] = None
+
+
+class JudgeThinking(Struct, frozen=True, kw_only=True):
+    """When a judge writes before it answers, and how much."""
+
+    below: Annotated[
+        float, Meta(description="Top probability of its first answer below which it writes.")
+    ]
+    tokens: Annotated[int, Meta(description="Most tokens that it writes on a decision.")]
+
+
+class ThinkingEffect(Struct, frozen=True, kw_only=True):
+    """Held-out decisions as a judge answered them first, and after it thought where it was not sure."""
+
+    thought: Annotated[Measure, Meta(description="How often it thought.")]
+    tokens: Annotated[
+        float | None, Meta(description="Mean tokens of a thought; null where there was none.")
+    ]
+    right: Annotated[Change, Meta(description="Share whose top outcome is right.")]
+    log_loss: Annotated[
+        Change, Meta(description="In nats, each side under temperatures fitted on its own answers.")
+    ]
+    cpu_ms: Annotated[
+        Change | None,
+        Meta(description="Processor time of a decision; null where the system does not say."),
+    ]
 
 
 class JudgeCalibration(Struct, frozen=True, kw_only=True):
@@ -51,6 +84,9 @@ class JudgeCalibration(Struct, frozen=True, kw_only=True):
     log_loss_before: float
     log_loss_after: float
     in_use: Annotated[bool, Meta(description="False where it did not lower the loss.")]
+    thinking: Annotated[
+        ThinkingEffect | None, Meta(description="Of a judge that may think: gain and cost of it.")
+    ] = None
 
 
 class Judge(Struct, frozen=True, kw_only=True):
@@ -84,6 +120,9 @@ class Judge(Struct, frozen=True, kw_only=True):
         ),
     ] = None
     calibrated: bool
+    think: Annotated[JudgeThinking | None, Meta(description="Null where it answers at once.")] = (
+        None
+    )
     routes: Annotated[list[str], Meta(description="Routes that ask it.")]
     problem: Annotated[
         str | None,
@@ -110,6 +149,22 @@ class CalibrateJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     rows: Annotated[
         Annotated[int, Meta(ge=20, le=2_000)],
         Meta(description="Rows of each side that are asked at most."),
+    ] = 200
+
+
+class ThinkJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """When a judge is to think. Another value is another judge: its calibration ends."""
+
+    below: Annotated[
+        Annotated[float, Meta(gt=0, lt=1)] | None,
+        Meta(
+            description="Top probability of its first answer below which it writes before it answers again; "
+            "null, or left out: it answers at once."
+        ),
+    ] = None
+    tokens: Annotated[
+        Annotated[int, Meta(ge=1, le=1_024)],
+        Meta(description="Most tokens that it writes on a decision."),
     ] = 200
 
 

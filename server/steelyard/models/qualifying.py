@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import to_builtins
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.datasets.canonical import digest
@@ -97,6 +98,8 @@ def identity_of(model: ConnectedModel, home: Path, provider_model: str) -> Judge
         "hypothesis_first": model.hypothesis_first,
         "temperatures": None if calibration is None else calibration.temperatures,
     }
+    if model.think is not None:
+        settings["think"] = to_builtins(model.think)
     return JudgeIdentity(
         wire=model.wire,
         url=model.url,

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.decisions.statements import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """Text that a judge wrote since its first answer was not sure; it answered again with it in view."""
+
+    text: str
+    n_tokens: int
+    #: The logits of the first answer.
+    first: NDArray[Any]
+    #: Milliseconds of processor time since that; ``None`` where the system does not say.
+    cpu_ms: float | None = None
+
+
+class RouteStepScore(NamedTuple):
+    """A model of a route that was asked, its top probability, and the tokens that it wrote."""
+
+    model: str
+    p_top: float
+    n_written: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +48,7 @@ class ScoredDecision:
     logits: NDArray[Any]
     marker_vectors: NDArray[np.float32]
     is_calibrated: bool = False
-    route: tuple[tuple[str, float], ...] = ()
+    route: tuple[RouteStepScore, ...] = ()
     is_unread: bool = False
     #: The share of training rows that lie further out than the context, and whether it is unlike
     #: them; where that was asked.
@@ -45,6 +65,15 @@ class ScoredDecision:
     doubt: str = ""
     #: What a yes/no question was read as by a model that judges statements.
     reading: Reading | None = None
+    #: What a judge wrote before this answer, and milliseconds of processor time of all of it; of judges
+    #: that may think.
+    thought: Thought | None = None
+    cpu_ms: float | None = None
+
+    @property
+    def n_written(self) -> int:
+        """The tokens that a judge wrote before it answered."""
+        return 0 if self.thought is None else self.thought.n_tokens
 
 
 #: Where a pass runs.

@@ -212,6 +212,7 @@ class ConnectedRegistry:
             tokenizer=self._tokenizer,
             limits=DecideLimits(model.reads_tokens),
             reads_guidelines=model.wire not in {"hub", "entailment"},
+            thought_tokens=model.thought_tokens,
         )
         facts = ModelFacts(
             decide=decide,
@@ -323,7 +324,8 @@ def _source(name: str, model: ConnectedModel) -> str:
 
     Heads that read its logits stay of use when it moves to another address.
     """
-    parts = [name, model.wire, model.folder or model.file or model.model, model.orders]
+    parts: list[Any] = [name, model.wire, model.folder or model.file or model.model, model.orders]
+    parts += [] if model.think is None else [model.think]
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
@@ -333,6 +335,7 @@ def _identity(name: str, model: ConnectedModel, place: ConnectedModel) -> str:
     parts: list[Any] = [name, model.wire, model.url]
     parts += [model.folder or model.file or model.model, model.orders]
     parts.append(None if calibration is None else calibration.temperatures)
+    parts += [] if model.think is None else [model.think]
     if model.wire == "entailment":
         parts += [fingerprint(Path(place.file)), model.labels, model.hypothesis_first]
     return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()

@@ -11,6 +11,7 @@ import asyncio
 import concurrent.futures
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -39,7 +40,7 @@ from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import AnswerWarning
 from steelyard.errors.kinds import UnprocessableError
 from steelyard.ids import new_id
-from steelyard.scoring.protocol import ScoredDecision
+from steelyard.scoring.protocol import ScoredDecision, Thought
 from steelyard.scoring.shares import Share
 from steelyard.serving.refusals import too_long, unknown_model
 from steelyard.waiting import wait_for_end
@@ -77,6 +78,8 @@ class Prepared:
     rendered: RenderedRequest
     model: str
     input_tokens: int
+    #: The most tokens that are paid for: those of the input, and those that a judge may write.
+    most_tokens: int
     tokenizer: wire.TokenizerInfo
     render_ms: float
     started: float
@@ -104,9 +107,12 @@ class DecideService:
         limits: DecideLimits | None = None,
         warns: bool = False,
         reads_guidelines: bool = False,
+        thought_tokens: int = 0,
     ) -> None:
         #: The model that answers.
         self.model_name = model_name
+        #: Most tokens that it writes on a decision before it answers.
+        self.thought_tokens = thought_tokens
         #: Whether it reads the guidelines of decisions.
         self.reads_guidelines = reads_guidelines
         self._warns = warns
@@ -127,6 +133,7 @@ class DecideService:
             temperatures=self.temperatures,
             tokenizer=self.tokenizer,
             limits=self.limits,
+            thought_tokens=self.thought_tokens,
         )
 
     def prepare(self, payload: bytes | bytearray | Mapping[str, Any]) -> Prepared:
@@ -204,11 +211,13 @@ class DecideService:
         warnings: tuple[wire.AnswerWarning, ...] = ()
         if self._warns:
             warnings = tuple(context_warnings(read_context(rendered.context), self.tokenizer))
+        most_written = self.thought_tokens * len(request.decisions) * (1 + len(left_out))
         return Prepared(
             request,
             rendered,
             self.model_name,
             input_tokens,
+            input_tokens + most_written,
             self._tokenizer,
             render_ms,
             started,
@@ -264,6 +273,7 @@ class DecideService:
                 decisions=len(results),
                 # The engine reads the context once for all decisions, so both counts are one.
                 prompt_tokens=prepared.input_tokens,
+                thought_tokens=self.written(scored) or UNSET,
             ),
             timing_ms={stage: round(value, 3) for stage, value in timing_ms.items()},
             charge=wire.Charge(operation_id=new_id("op")),
@@ -316,16 +326,48 @@ class DecideService:
         results = with_readings(
             answer.decisions, request.decisions, [score.reading for score in whole]
         )
-        return msgspec.structs.replace(answer, decisions=results, explanation=effects)
+        written = self.written([*whole, *chain.from_iterable(scored)])
+        thoughts = {
+            decision.id: self._thought(decision, score, score.thought, request.temperature)
+            for decision, score in zip(request.decisions, whole, strict=True)
+            if score.thought is not None
+        }
+        return msgspec.structs.replace(
+            answer,
+            decisions=results,
+            explanation=effects,
+            thoughts=thoughts or UNSET,
+            usage=msgspec.structs.replace(answer.usage, thought_tokens=written or UNSET),
+        )
+
+    def _thought(
+        self,
+        decision: Decision,
+        score: ScoredDecision,
+        thought: Thought,
+        temperature: float | None,
+    ) -> wire.ThoughtReport:
+        first = replace(score, logits=thought.first, is_calibrated=False)
+        shares = self.probabilities(decision, first, temperature)
+        return wire.ThoughtReport(
+            text=thought.text,
+            tokens=thought.n_tokens,
+            before=dict(zip(decision.outcomes.names, shares, strict=True)),
+        )
+
+    def written(self, scored: Sequence[ScoredDecision]) -> dict[str, int]:
+        """Return the tokens that models wrote before they answered, by model; none where none did."""
+        n_written = sum(score.n_written for score in scored)
+        return {self.model_name: n_written} if n_written else {}
 
     def paid_tokens(
         self,
         n_tokens: int,
         decisions: Sequence[Decision],  # noqa: ARG002
-        scored: Sequence[ScoredDecision],  # noqa: ARG002
+        scored: Sequence[ScoredDecision],
     ) -> int:
-        """Return the input tokens that are paid for, at the model's price, of a request's."""
-        return n_tokens
+        """Return the tokens that are paid for, at the model's price, of a request's input tokens."""
+        return n_tokens + sum(score.n_written for score in scored)
 
     def count_tokens(self, text: str) -> int:
         """Count the tokens of a text."""

@@ -324,12 +324,12 @@ def reserve_nano(prepared: Prepared, candidates: tuple[Answerer, ...]) -> int:
     reserved = requested.price_nano
     if prepared.request.escalates and others:
         reserved += max(model.price_nano for model in others)
-    return reserved * prepared.input_tokens
+    return reserved * prepared.most_tokens
 
 
 def quote_nano(prepared: Prepared, requested: Answerer, model: Answerer) -> int:
     """Return the price when a model answers: never more than that of the requested model."""
-    return min(requested.price_nano, model.price_nano) * prepared.input_tokens
+    return min(requested.price_nano, model.price_nano) * prepared.most_tokens
 
 
 def charge_nano(
@@ -350,7 +350,7 @@ def _own_charge_nano(prepared: Prepared, model: Answerer, answer: DecideResponse
     """Return the charge of a model's answer: along a route, only of the models that were called."""
     if isinstance(model, HostedRoute):
         return model.charge_nano(prepared, answer)
-    return model.price_nano * prepared.input_tokens
+    return model.price_nano * (prepared.input_tokens + answer.usage.n_written)
 
 
 def _order(candidates: tuple[Answerer, ...]) -> list[Answerer]:

@@ -337,7 +337,7 @@ class DecisionService:
         if answer.stored and self._record is not None:
             stored = answer
             if answer.explanation is not UNSET:
-                stored = msgspec.structs.replace(answer, explanation=UNSET)
+                stored = msgspec.structs.replace(answer, explanation=UNSET, thoughts=UNSET)
             also = self._record(run.write.caller, self._now(), run.prepared.request, stored)
         await self._operations.settle(accepted, amount_nano=amount_nano, body=body, also=also)
         self._note_use(account_id, run.requested, model)
@@ -416,7 +416,7 @@ class DecisionService:
             amount_usd=to_usd(amount_nano),
             reserved_usd=to_usd(accepted.reserved_nano),
         )
-        explanation = answer.explanation
+        explanation, thoughts = answer.explanation, answer.thoughts
         book = request.rulebook
         rule = None if book is None else book.decide(answer.decisions, request.fields)
         if request.store == FEATURES and explanation is not UNSET:
@@ -425,6 +425,10 @@ class DecisionService:
                 name: [msgspec.structs.replace(part, text="") for part in parts]
                 for name, parts in explanation.items()
             }
+            thoughts = thoughts and {
+                name: msgspec.structs.replace(thought, text="")
+                for name, thought in thoughts.items()
+            }
         return msgspec.structs.replace(
             answer,
             charge=charge,
@@ -432,6 +436,7 @@ class DecisionService:
             decision=request.named or UNSET,
             rule=rule or UNSET,
             explanation=explanation,
+            thoughts=thoughts,
         )
 
     def _storing_of(self, caller: Caller, request: ValidRequest) -> Storing:

@@ -149,8 +149,8 @@ def test_control_tokens_in_a_context_are_text(judge):
     queue, engine = judge
     run = engine._run
     text = "<|im_end|>"
-    assert len(queue._loop.run(engine._tokens(run, text))) > 1
-    assert len(queue._loop.run(engine._tokens(run, text, is_own=True))) == 1
+    assert len(queue._loop.run(engine.tokens(run, text))) > 1
+    assert len(queue._loop.run(engine.tokens(run, text, is_own=True))) == 1
 
 
 def test_a_context_that_is_too_long_is_refused(judge):
@@ -171,7 +171,7 @@ def test_a_process_that_ends_is_replaced(judge):
 
 def test_a_connection_that_ends_is_replaced(judge, monkeypatch):
     queue, engine = judge
-    send, paths = engine._send, []
+    send, paths = engine.send, []
 
     async def lose_one(run, method, path, body=None):
         paths.append(path)
@@ -181,7 +181,7 @@ def test_a_connection_that_ends_is_replaced(judge, monkeypatch):
 
     ask(queue, YES_NO)
     before = engine.pid
-    monkeypatch.setattr(engine, "_send", lose_one)
+    monkeypatch.setattr(engine, "send", lose_one)
     ask(queue, YES_NO)
     assert engine.pid == before
 

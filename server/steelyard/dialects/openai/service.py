@@ -13,7 +13,12 @@ from msgspec import Struct
 from steelyard.decisions.named import NamedRequest
 from steelyard.decisions.wire import DecideResponse
 from steelyard.dialects.openai.mapping import Questionnaire, named_answers
-from steelyard.dialects.openai.wire import Answer, DecisionsResponse, DecisionsUsage
+from steelyard.dialects.openai.wire import (
+    Answer,
+    DecisionsResponse,
+    DecisionsUsage,
+    OutputTokensDetails,
+)
 from steelyard.operations.write import Write
 from steelyard.serving.service import DecisionService
 
@@ -49,7 +54,8 @@ def _respond_named(answer: DecideResponse) -> DecisionsResponse:
 
 
 def _response(answer: DecideResponse, answers: list[Answer]) -> DecisionsResponse:
-    input_tokens, output_tokens = answer.usage.input_tokens, len(answers)
+    input_tokens, n_written = answer.usage.input_tokens, answer.usage.n_written
+    output_tokens = len(answers) + n_written
     return DecisionsResponse(
         id=answer.id,
         model=answer.model,
@@ -58,6 +64,7 @@ def _response(answer: DecideResponse, answers: list[Answer]) -> DecisionsRespons
             input_tokens=input_tokens,
             output_tokens=output_tokens,
             total_tokens=input_tokens + output_tokens,
+            output_tokens_details=OutputTokensDetails(reasoning_tokens=n_written),
         ),
         charge=answer.charge,
         timing_ms=answer.timing_ms,

@@ -159,13 +159,13 @@ class InputTokensDetails(Struct, frozen=True, kw_only=True):
 
 
 class OutputTokensDetails(Struct, frozen=True, kw_only=True):
-    """The models do not reason in tokens, so it is 0."""
+    """Tokens that judges wrote before they answered; no other model reasons in tokens."""
 
     reasoning_tokens: int = 0
 
 
 class DecisionsUsage(Struct, frozen=True, kw_only=True):
-    """The tokens of a request; ``output_tokens`` is its number of questions."""
+    """The tokens of a request; ``output_tokens`` is one a question, and what judges wrote before."""
 
     input_tokens: int
     output_tokens: int

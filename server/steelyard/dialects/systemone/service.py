@@ -79,6 +79,9 @@ def _response(answer: DecideResponse, answers: dict[str, Answer], prefix: str) -
     return SystemOneResponse(
         model=answer.model,
         answers=answers,
-        usage=SystemOneUsage(input_tokens=answer.usage.input_tokens, output_tokens=len(answers)),
+        usage=SystemOneUsage(
+            input_tokens=answer.usage.input_tokens,
+            output_tokens=len(answers) + answer.usage.n_written,
+        ),
         **{prefix + name: value for name, value in ours.items()},
     )

@@ -99,7 +99,7 @@ Answer = NoulAnswer | ChoiceAnswer | ScoreAnswer
 
 
 class SystemOneUsage(Struct, frozen=True, kw_only=True):
-    """The tokens of a request; ``output_tokens`` is its number of questions."""
+    """The tokens of a request; ``output_tokens`` is one a question, and what judges wrote before."""
 
     input_tokens: int
     output_tokens: int

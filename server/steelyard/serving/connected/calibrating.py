@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,14 +35,20 @@ class LabelledAnswers:
     kinds: list[str]
     logits: list[NDArray[np.float64]]
     targets: list[NDArray[np.float64]]
+    #: The scored decisions themselves, and the number of the row that each is of.
+    scored: list[ScoredDecision] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
 
-    def log_loss(self, table: TemperatureTable) -> float:
-        """Return the mean loss in nats under temperatures."""
-        losses = [
+    def losses(self, table: TemperatureTable) -> list[float]:
+        """Return each decision's loss in nats under temperatures."""
+        return [
             -float(target @ table.log_probabilities(logits, kind))
             for kind, logits, target in zip(self.kinds, self.logits, self.targets, strict=True)
         ]
-        return float(np.mean(losses))
+
+    def log_loss(self, table: TemperatureTable) -> float:
+        """Return the mean loss in nats under temperatures."""
+        return float(np.mean(self.losses(table)))
 
 
 class CalibrationReport(Struct, frozen=True, kw_only=True):
@@ -93,7 +99,7 @@ def ask_rows(
         timeout_s=timeout_s,
         progress=progress,
     )
-    for row, request, answers in zip(rows, requests, answered, strict=True):
+    for number, (row, request, answers) in enumerate(zip(rows, requests, answered, strict=True)):
         if isinstance(answers, str):
             failures[answers] += 1
             continue
@@ -104,6 +110,8 @@ def ask_rows(
                 scored.kinds.append(decision.kind)
                 scored.logits.append(np.asarray(answer.logits, dtype=np.float64))
                 scored.targets.append(np.array(target))
+                scored.scored.append(answer)
+                scored.rows.append(number)
     return scored, failures
 
 

@@ -70,6 +70,8 @@ class CheckReport(Struct, frozen=True, kw_only=True):
     share_of_yes: float | None
     #: Mean probability of the next token on the outcomes' labels; of language models.
     share_on_outcomes: float | None
+    #: Of judges that may think: the share of answers that they wrote before.
+    share_thought: float | None
 
 
 def check_model(submit: Submit, timeout_s: float) -> CheckReport:
@@ -80,6 +82,7 @@ def check_model(submit: Submit, timeout_s: float) -> CheckReport:
     failures: dict[str, None] = {}
     times: list[float] = []
     masses: list[float] = []
+    thought: list[bool] = []
 
     def ask(context: str, kind: str, question: str, names: tuple[str, ...]) -> str | None:
         decision = RenderedDecision(kind, question, names, names)
@@ -95,6 +98,8 @@ def check_model(submit: Submit, timeout_s: float) -> CheckReport:
         times.append((perf_counter() - began) * 1e3)
         if scored.mass is not None:
             masses.append(scored.mass)
+        if scored.cpu_ms is not None:
+            thought.append(scored.thought is not None)
         return names[int(scored.logits.argmax())]
 
     orders, questions = [], []
@@ -113,6 +118,7 @@ def check_model(submit: Submit, timeout_s: float) -> CheckReport:
         flips_when_negated=_flips(questions),
         share_of_yes=float(np.mean(yes)) if yes else None,
         share_on_outcomes=float(np.mean(masses)) if masses else None,
+        share_thought=float(np.mean(thought)) if thought else None,
     )
 
 

@@ -45,6 +45,15 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     temperatures: dict[str, dict[str, float]]
 
 
+class Thinking(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """When a judge writes before it answers, and how much."""
+
+    #: Top probability of its first answer below which it writes.
+    below: Annotated[float, Meta(gt=0, lt=1)]
+    #: Most tokens that it writes on a decision.
+    tokens: Annotated[int, Meta(ge=1, le=1_024)] = 200
+
+
 class ConnectedModel(
     Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
 ):
@@ -70,6 +79,8 @@ class ConnectedModel(
     contextual: bool = False
     #: Whether a yes/no question that has no opposite is asked with one all the same (``gguf``).
     own_opposites: bool = False
+    #: When it writes before it answers (``gguf``).
+    think: Thinking | None = None
     #: Whether it is loaded when the server starts, and never for want of requests ended (``gguf``).
     warm: bool = False
     #: Of a reader: the meaning of its logits in order, where its config.json has another, and whether
@@ -107,9 +118,22 @@ class ConnectedModel(
             self._check_url(name)
         if self.writer and self.wire not in {"chat", "gguf"}:
             raise _bad(name, "only a model of wire 'chat' or 'gguf' can be a writer")
+        if self.think is not None:
+            self._check_thinking(name, self.think)
         if self.key_env and self.key_file:
             raise _bad(name, "set one of key_env and key_file")
         _ = self.price_nano
+
+    def _check_thinking(self, name: str, think: Thinking) -> None:
+        if self.wire != "gguf":
+            raise _bad(name, "only a model of wire 'gguf' can think; remove think")
+        least = ROOM_TOKENS + think.tokens
+        if self.context_tokens <= least:
+            raise _bad(
+                name,
+                f"its questions and {think.tokens} tokens of thought leave no room for a context; raise "
+                f"context_tokens above {least}, or lower think.tokens",
+            )
 
     def _check_url(self, name: str) -> None:
         needed = "url must be http://HOST[:PORT][/PATH] or https://…"
@@ -137,11 +161,21 @@ class ConnectedModel(
         return int(nano)
 
     @property
+    def thought_tokens(self) -> int:
+        """Most tokens that it writes on a decision before it answers."""
+        return 0 if self.think is None else self.think.tokens
+
+    @property
+    def room(self) -> int:
+        """Tokens of a judge's context that a text may have."""
+        return max(self.context_tokens - ROOM_TOKENS - self.thought_tokens, 1)
+
+    @property
     def reads_tokens(self) -> int:
         """Most input tokens of a request: a judge reads no more than its context has room for."""
         if self.wire != "gguf":
             return self.max_input_tokens
-        return min(self.max_input_tokens, max(self.context_tokens - ROOM_TOKENS, 1))
+        return min(self.max_input_tokens, self.room)
 
     @property
     def orders(self) -> int | None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,7 @@ from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.decisions.statements import guidance_of, read_decision
 from steelyard.errors import ContextTooLongError
 from steelyard.recent import Recent
+from steelyard.scoring.protocol import Thought
 from steelyard.serving.connected.answers import (
     Probabilities,
     UnusableAnswerError,
@@ -27,10 +29,10 @@ from steelyard.serving.connected.answers import (
 )
 from steelyard.serving.connected.breaker import RemoteFailureError
 from steelyard.serving.connected.chat import check_mass
-from steelyard.serving.connected.declared import ROOM_TOKENS, ConnectedModel
+from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.systemone import SystemOneWire
 from steelyard.serving.judge import prompts
-from steelyard.serving.judge.asking import Asker, NextToken
+from steelyard.serving.judge.asking import Asker
 from steelyard.serving.judge.evidence import NEUTRAL_CONTEXTS, Evidence, Judgement, judge
 from steelyard.serving.judge.gguf import read_header
 from steelyard.serving.judge.pool import JudgePool
@@ -80,6 +82,38 @@ class _Run:
         return slot
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A slot that has read a text: further prompts cost their own tokens alone."""
+
+    engine: JudgeEngine
+    run: _Run
+    slot: int
+    tokens: list[int]
+
+    def further(self, tokens: list[int]) -> _Reading:
+        """Return the reading of the text and what follows it."""
+        return replace(self, tokens=[*self.tokens, *tokens])
+
+    async def next_token(self, question: str) -> Any:
+        """Return the likeliest next tokens after a question."""
+        answer = await self._complete(question, n_predict=1, n_probs=_TOP)
+        return member(member(member(answer, "completion_probabilities"), 0), "top_logprobs")
+
+    async def write(self, question: str, max_tokens: int) -> tuple[str, int]:
+        """Return what the model writes after a question, and how many tokens that is."""
+        answer = await self._complete(question, n_predict=max_tokens)
+        return str(member(answer, "content")), int(member(answer, "tokens_predicted"))
+
+    async def _complete(self, question: str, **options: Any) -> Any:
+        engine, run = self.engine, self.run
+        prompt = [*self.tokens, *await engine.tokens(run, question), *run.tail]
+        body = {"prompt": prompt, "temperature": 0, "cache_prompt": True, "id_slot": self.slot}
+        answer = await engine.send(run, "POST", "/completion", {**body, **options})
+        engine.n_evaluated_tokens += int(member(member(answer, "timings"), "prompt_n"))
+        return answer
+
+
 class JudgeEngine:
     """Where the requests of one judge go; for one event loop."""
 
@@ -93,6 +127,8 @@ class JudgeEngine:
         self._keeps_warm = model.warm
         self._takes_leanings = model.contextual
         self._writes_opposites = model.own_opposites
+        self._think = model.think
+        self._room = model.room
         self._known: Recent[RenderedDecision, Probabilities] = Recent()
         self._opposites: Recent[str, str] = Recent()
         self._options = JudgeOptions(
@@ -138,8 +174,8 @@ class JudgeEngine:
         """Return the likeliest next tokens after each prompt about a context, which is read once."""
 
         async def ask(run: _Run) -> list[Any]:
-            async with self._reading(run, context) as next_token:
-                return [await next_token(question) for question in questions]
+            async with self._reading(run, context) as reading:
+                return [await reading.next_token(question) for question in questions]
 
         return await self._answered(ask)
 
@@ -155,7 +191,7 @@ class JudgeEngine:
             "id_slot": self._options.slots,  # no request's
             "chat_template_kwargs": {"enable_thinking": False},
         }
-        answer = await self._send(run, "POST", "/v1/chat/completions", body)
+        answer = await self.send(run, "POST", "/v1/chat/completions", body)
         return str(member(member(member(member(answer, "choices"), 0), "message"), "content"))
 
     async def warm_up(self) -> None:
@@ -271,7 +307,7 @@ class JudgeEngine:
     async def _learn(self, run: _Run) -> None:
         """Ask a new process for its model's facts and its message template."""
         try:
-            await self._send(run, "POST", "/v1/systemone", {"state": "", "questions": {}})
+            await self.send(run, "POST", "/v1/systemone", {"state": "", "questions": {}})
         except RemoteFailureError as error:
             run.is_decision_model = error.answered != 501
         else:
@@ -283,19 +319,19 @@ class JudgeEngine:
             "chat_template_kwargs": {"enable_thinking": False},
         }
         try:
-            prompt = str(member(await self._send(run, "POST", "/apply-template", body), "prompt"))
+            prompt = str(member(await self.send(run, "POST", "/apply-template", body), "prompt"))
         except RemoteFailureError:
             prompt = f"{_MARK}\n\nAnswer:"  # a model without a chat template
         head, mark, tail = prompt.partition(_MARK)
         if not mark:
             raise UnusableAnswerError(f"The chat template of {self.name} leaves messages out.")
-        run.head = await self._tokens(run, head, is_own=True, begins=True)
-        run.tail = await self._tokens(run, prompts.end_thinking(tail), is_own=True)
+        run.head = await self.tokens(run, head, is_own=True, begins=True)
+        run.tail = await self.tokens(run, prompts.end_thinking(tail), is_own=True)
 
     async def _score(self, run: _Run, request: RenderedRequest) -> list[Judgement]:
         if run.is_decision_model:
             answers = await SystemOneWire(self.name).score(
-                request, lambda path, body: self._send(run, "POST", path, body)
+                request, lambda path, body: self.send(run, "POST", path, body)
             )
             return [Judgement(probabilities) for probabilities in answers]
         gathered = await self._gather(run, request)
@@ -304,27 +340,55 @@ class JudgeEngine:
         return [judge(evidence) for evidence in gathered]
 
     async def _gather(self, run: _Run, request: RenderedRequest) -> list[Evidence]:
+        decisions, leanings = request.decisions, dict[RenderedDecision, Probabilities]()
         if self._writes_opposites:
-            opposites = [await self._own_opposite(run, decision) for decision in request.decisions]
+            own = [await self._own_opposite(run, decision) for decision in decisions]
             decisions = tuple(
                 replace(decision, opposite=opposite) if opposite else decision
-                for decision, opposite in zip(request.decisions, opposites, strict=True)
+                for decision, opposite in zip(decisions, own, strict=True)
             )
-            answers = await self._ask_about(run, replace(request, decisions=decisions))
-            return [
-                replace(evidence, is_own_opposite=bool(opposite))
-                for evidence, opposite in zip(answers, opposites, strict=True)
-            ]
-        answers = await self._ask_about(run, request)
-        if not self._takes_leanings:
-            return answers
-        leanings = await self._leanings(
-            run, [decision for decision in request.decisions if not decision.opposite]
-        )
-        return [
-            replace(evidence, neutral=leanings.get(decision))
-            for decision, evidence in zip(request.decisions, answers, strict=True)
-        ]
+        elif self._takes_leanings:
+            plain = [decision for decision in decisions if not decision.opposite]
+            leanings = await self._leanings(run, plain)
+        answers = []
+        async with self._reading(run, request.context) as reading:
+            for decision, given in zip(decisions, request.decisions, strict=True):
+                complete = partial(
+                    replace,
+                    neutral=leanings.get(given),
+                    is_own_opposite=decision.opposite != given.opposite,
+                )
+                answers.append(await self._decide(reading, decision, complete))
+        return answers
+
+    async def _decide(
+        self,
+        reading: _Reading,
+        decision: RenderedDecision,
+        complete: Callable[[Evidence], Evidence],
+    ) -> Evidence:
+        """Return the evidence on a decision: after a thought where the first answer is not sure."""
+        think, process = self._think, reading.run.process
+        began_ms = None if think is None else process.cpu_ms
+        first = complete(await Asker(reading.next_token, self._orders).ask(decision))
+        if think is None:
+            return first
+        check_mass(first.mass)
+        first_ms, shares = process.cpu_ms, judge(first).probabilities
+        first = replace(first, cpu_ms=_between(began_ms, first_ms))
+        if shares.max() >= think.below:
+            return first
+        written, n_tokens = await reading.write(prompts.ask_to_think(decision), think.tokens)
+        text = prompts.read_thought(written)
+        if not text:
+            return first
+        # As data: control tokens in it are text. Spelled out, they may be more than were written.
+        notes = await self.tokens(reading.run, prompts.as_notes(text))
+        after = reading.further(notes[: think.tokens + prompts.NOTES_TOKENS])
+        second = complete(await Asker(after.next_token, self._orders).ask(decision))
+        ended_ms = process.cpu_ms
+        thought = Thought(text, n_tokens, np.log(shares), _between(first_ms, ended_ms))
+        return replace(second, thought=thought, cpu_ms=_between(began_ms, ended_ms))
 
     async def _own_opposite(self, run: _Run, decision: RenderedDecision) -> str:
         """Return the opposite of a plain yes/no that has none, by grammar or as the judge writes it."""
@@ -362,57 +426,37 @@ class JudgeEngine:
         return {decision: leaning for decision, leaning in known.items() if leaning is not None}
 
     async def _ask_about(self, run: _Run, request: RenderedRequest) -> list[Evidence]:
-        async with self._reading(run, request.context) as next_token:
-            asker = Asker(next_token, self._orders)
+        async with self._reading(run, request.context) as reading:
+            asker = Asker(reading.next_token, self._orders)
             return [await asker.ask(decision) for decision in request.decisions]
 
     @asynccontextmanager
-    async def _reading(self, run: _Run, context: str) -> AsyncIterator[NextToken]:
-        """Return a reader that asks questions about a context, which is read once."""
+    async def _reading(self, run: _Run, context: str) -> AsyncIterator[_Reading]:
+        """Yield the reading of a context, which is read once."""
         slot = run.take_slot(context)
         try:
-            tokens = await self._tokens(run, prompts.before_question(context))
-            room = self._options.context_tokens - ROOM_TOKENS
-            if len(tokens) > room:
+            tokens = await self.tokens(run, prompts.before_question(context))
+            if len(tokens) > self._room:
                 raise ContextTooLongError(
-                    f"The context has {len(tokens)} tokens, and {self.name} reads {room}. Shorten it, "
-                    "or raise context_tokens of the model."
+                    f"The context has {len(tokens)} tokens, and {self.name} reads {self._room}. Shorten "
+                    "it, or raise context_tokens of the model."
                 )
-            begin = [*run.head, *tokens]
-
-            async def next_token(question: str) -> Any:
-                prompt = [*begin, *await self._tokens(run, question), *run.tail]
-                return await self._next_token(run, slot, prompt)
-
-            yield next_token
+            yield _Reading(self, run, slot, [*run.head, *tokens])
         finally:
             run.free.append(slot)
 
-    async def _next_token(self, run: _Run, slot: int, tokens: list[int]) -> Any:
-        body = {
-            "prompt": tokens,
-            "n_predict": 1,
-            "n_probs": _TOP,
-            "temperature": 0,
-            "cache_prompt": True,
-            "id_slot": slot,
-        }
-        answer = await self._send(run, "POST", "/completion", body)
-        self.n_evaluated_tokens += int(member(member(answer, "timings"), "prompt_n"))
-        first = member(member(answer, "completion_probabilities"), 0)
-        return member(first, "top_logprobs")
-
-    async def _tokens(
+    async def tokens(
         self, run: _Run, text: str, *, is_own: bool = False, begins: bool = False
     ) -> list[int]:
         """Return the tokens of a text; only our own may have control tokens."""
         if not text:
             return []
         body = {"content": text, "parse_special": is_own, "add_special": begins}
-        tokens = member(await self._send(run, "POST", "/tokenize", body), "tokens")
+        tokens = member(await self.send(run, "POST", "/tokenize", body), "tokens")
         return [int(token) for token in tokens]
 
-    async def _send(self, run: _Run, method: str, path: str, body: Any = None) -> Any:
+    async def send(self, run: _Run, method: str, path: str, body: Any = None) -> Any:
+        """Return the answer of its process to a request."""
         import httpx  # noqa: PLC0415  slow to import
 
         content = None if body is None else msgspec.json.encode(body)
@@ -455,12 +499,16 @@ class JudgeEngine:
         # Answered between two passes by the thread that computes: also one that is slow answers.
         try:
             async with asyncio.timeout(HUNG_S):
-                await self._send(run, "GET", "/slots")
+                await self.send(run, "GET", "/slots")
         except TimeoutError:
             _log.error("The process of the judge %s hangs, and is ended.", self.name)
             await asyncio.to_thread(run.process.kill)
         except RemoteFailureError:
             return  # the next look sees whether it ended
+
+
+def _between(before_ms: float | None, after_ms: float | None) -> float | None:
+    return None if before_ms is None or after_ms is None else after_ms - before_ms
 
 
 def _client(process: JudgeProcess) -> httpx.AsyncClient:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from steelyard.scoring.protocol import Thought
 from steelyard.serving.connected.answers import Probabilities, normalized
 
 #: Texts that say nothing.
@@ -30,6 +31,9 @@ class Evidence:
     is_own_opposite: bool = False
     #: Probability of the next token on the labels together, a mean over orders.
     mass: float = 1.0
+    #: See ``ScoredDecision``.
+    thought: Thought | None = None
+    cpu_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class Judgement:
     probabilities: Probabilities
     calibration: str = ""
     mass: float | None = None
+    thought: Thought | None = None
+    cpu_ms: float | None = None
 
 
 def judge(evidence: Evidence) -> Judgement:
@@ -48,17 +54,13 @@ def judge(evidence: Evidence) -> Judgement:
     >>> judge(Evidence(yes_to_both, opposite=yes_to_both)).probabilities.round(2).tolist()
     [0.5, 0.5]
     """
+    logits, calibration = evidence.context, ""
     if evidence.opposite is not None:
         # An answer to the opposite is one to the question with yes and no exchanged. Both are readings
         # of the text, whose evidence adds up; what leans to yes in both leaves no trace.
         logits = evidence.context + evidence.opposite[::-1]
         calibration = "own_opposite" if evidence.is_own_opposite else "opposite"
-        return Judgement(_softmax(logits), calibration, evidence.mass)
-    if evidence.neutral is not None:
-        logits = evidence.context - evidence.neutral
-        return Judgement(_softmax(logits), "contextual", evidence.mass)
-    return Judgement(_softmax(evidence.context), mass=evidence.mass)
-
-
-def _softmax(logits: Probabilities) -> Probabilities:
-    return normalized(np.exp(logits - logits.max()))
+    elif evidence.neutral is not None:
+        logits, calibration = evidence.context - evidence.neutral, "contextual"
+    probabilities = normalized(np.exp(logits - logits.max()))
+    return Judgement(probabilities, calibration, evidence.mass, evidence.thought, evidence.cpu_ms)

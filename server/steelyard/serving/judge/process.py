@@ -60,6 +60,16 @@ class JudgeProcess:
         """Whether the process has not ended."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def cpu_ms(self) -> float | None:
+        """Milliseconds of processor time that it took so far; ``None`` where the system does not say."""
+        with suppress(OSError):
+            # After the name, in brackets: the state and 10 numbers, then ticks in user and system mode.
+            stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii", errors="replace")
+            user, system = stat.rpartition(")")[2].split()[11:13]
+            return (int(user) + int(system)) * 1e3 / os.sysconf("SC_CLK_TCK")
+        return None
+
     def start(self) -> None:
         """Start, and wait until it answers; raise ``RemoteFailureError`` where it does not."""
         options = {

@@ -22,6 +22,8 @@ class GgufWire:
                 np.zeros((len(judgement.probabilities), 0), dtype=np.float32),
                 calibration=judgement.calibration,
                 mass=judgement.mass,
+                thought=judgement.thought,
+                cpu_ms=judgement.cpu_ms,
             )
             for judgement in judgements
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,8 @@ class RouteDecide(DecideService):
             tokenizer=steps[0].model.decide.tokenizer,
             limits=DecideLimits(min(step.model.max_input_tokens for step in steps)),
             reads_guidelines=any(step.model.decide.reads_guidelines for step in steps),
+            # At the price of all models: one step's tokens alone cost less.
+            thought_tokens=max(step.model.decide.thought_tokens for step in steps),
         )
         self._by_name = {step.model.name: step.model.decide for step in steps}
         self._prices = {step.model.name: step.model.price_nano for step in steps}
@@ -44,8 +47,7 @@ class RouteDecide(DecideService):
         temperature: float | None = None,
     ) -> list[float]:
         """Return the probabilities as the model that decided gives them."""
-        decided_by, _ = score.route[-1]
-        return self._by_name[decided_by].calibrated(kind, n_outcomes, score, temperature)
+        return self._by_name[score.route[-1].model].calibrated(kind, n_outcomes, score, temperature)
 
     def finish(
         self,
@@ -60,7 +62,7 @@ class RouteDecide(DecideService):
         read = self.tokens_by_model(
             prepared.input_tokens,
             prepared.request.decisions,
-            [[model for model, _ in decision.route] for decision in scored],
+            [[step.model for step in decision.route] for decision in scored],
             n_texts=1 + len(prepared.left_out),
         )
         usage = msgspec.structs.replace(answer.usage, prompt_tokens=sum(read.values()))
@@ -76,12 +78,25 @@ class RouteDecide(DecideService):
     def paid_tokens(
         self, n_tokens: int, decisions: Sequence[Decision], scored: Sequence[ScoredDecision]
     ) -> int:
-        """Return the input tokens whose price at all models equals the price of these decisions."""
+        """Return the tokens whose price at all models equals the price of these decisions."""
         full_nano = sum(self._prices.values())
         if not full_nano:
             return n_tokens
-        models = [[model for model, _ in decision.route] for decision in scored]
-        return round(self.price_nano(n_tokens, decisions, models) / full_nano)
+        models = [[step.model for step in decision.route] for decision in scored]
+        price_nano = self.price_nano(n_tokens, decisions, models)
+        return round((price_nano + self.written_nano(self.written(scored))) / full_nano)
+
+    def written(self, scored: Sequence[ScoredDecision]) -> dict[str, int]:
+        """Return the tokens that models wrote before they answered, by model; none where none did."""
+        counts = Counter[str]()
+        for score in scored:
+            for step in score.route:
+                counts[step.model] += step.n_written
+        return dict(+counts)
+
+    def written_nano(self, written: Mapping[str, int]) -> int:
+        """Return the price of tokens that models wrote."""
+        return sum(self._prices[model] * n for model, n in written.items())
 
     def price_nano(
         self,
@@ -132,7 +147,7 @@ class RouteDecide(DecideService):
     def _answer(
         self, decision: Decision, score: ScoredDecision, temperature: float | None
     ) -> DecisionResult:
-        route = [RouteEntry(model=model, p_top=p_top) for model, p_top in score.route]
+        route = [RouteEntry(model=step.model, p_top=step.p_top) for step in score.route]
         return msgspec.structs.replace(super()._answer(decision, score, temperature), route=route)
 
 
@@ -168,9 +183,10 @@ class HostedRoute(HostedModel):
         decisions = prepared.request.decisions
         routes = [answer.decisions[decision.id].route or [] for decision in decisions]
         models = [[entry.model for entry in route] for route in routes]
-        return self._walks.price_nano(
+        read_nano = self._walks.price_nano(
             prepared.input_tokens, decisions, models, n_texts=1 + len(prepared.left_out)
         )
+        return read_nano + self._walks.written_nano(answer.usage.thought_tokens or {})
 
 
 class RoutedModels:

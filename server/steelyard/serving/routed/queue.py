@@ -18,7 +18,7 @@ from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.decisions.wire import ABSTAIN
 from steelyard.errors import DeadlineExceededError, EngineUnavailableError
 from steelyard.scoring.batching import ScoreFuture
-from steelyard.scoring.protocol import ScoredDecision
+from steelyard.scoring.protocol import RouteStepScore, ScoredDecision
 from steelyard.scoring.shares import Share
 from steelyard.serving.registry import HostedModel, Scores
 
@@ -164,7 +164,8 @@ class _Walk:
             p_top = max(probabilities)
             before = self._scored[n].route if place else ()
             self._scored[n] = dataclasses.replace(
-                weighed, route=(*before, (step.model.name, p_top))
+                weighed,
+                route=(*before, RouteStepScore(step.model.name, p_top, score.n_written)),
             )
             if self._request.n_steps:
                 goes_on = place + 1 < self._request.n_steps[n]
