@@ -9,7 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 import steelyard
-from steelyard.models.judge_wire import Judge, JudgeCalibration, JudgeList, SetupTask
+from steelyard.evaluations.wire import Change
+from steelyard.models.judge_wire import (
+    Judge,
+    JudgeCalibration,
+    JudgeList,
+    JudgeThinking,
+    SetupTask,
+    ThinkingEffect,
+)
 from steelyard.models.qualification_wire import (
     JudgeIdentity,
     Qualification,
@@ -215,6 +223,17 @@ def test_a_route_is_fitted_from_lists_followed_and_removed(server):
     assert "first is removed." in texts(section.said)
 
 
+#: Of a judge that thinks; the measure of its answers stands in for any share.
+SHARE = Measure(value=0.95, low=0.86, high=0.99, n=60)
+EFFECT = ThinkingEffect(
+    thought=SHARE,
+    tokens=16,
+    right=Change(before=0.6, after=0.9, change=0.3, low=0.1, high=0.4, n=40),
+    log_loss=Change(before=0.5, after=0.4, change=-0.1, low=-0.2, high=0.0, n=40),
+    cpu_ms=None,
+)
+
+
 def test_a_judge_goes_from_the_catalogue_to_a_route(server):
     judge = Judge(
         name="small",
@@ -229,7 +248,6 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
         routes=[],
     )
     steps, state = [], {"judge": judge}
-    share = Measure(value=0.95, low=0.86, high=0.99, n=60)
     qualification = Qualification(
         id="qual_1",
         judge="small",
@@ -242,9 +260,9 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
         labelled_by=["person"],
         contexts=60,
         failures=0,
-        agreement=share,
-        accuracy=share,
-        log_loss=share,
+        agreement=SHARE,
+        accuracy=SHARE,
+        log_loss=SHARE,
         floor=0.85,
         passed=True,
         kin=["other"],
@@ -268,12 +286,16 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
         log_loss_before=0.6,
         log_loss_after=0.5,
         in_use=True,
+        thinking=EFFECT,
     )
     client = SimpleNamespace(
         judges=SimpleNamespace(
             list=lambda: JudgeList(data=[state["judge"]], runs_here=False),
             download=change("download", task=running),
-            connect=change("connect", connected=True),
+            connect=change("connect", connected=True, wire="gguf"),
+            think=lambda name, below=None, tokens=0: change(
+                "think", think=below and JudgeThinking(below=below, tokens=tokens)
+            )(name),
             check=change("check"),
             calibrate=change("calibrate", calibration=fitted, calibrated=True),
             use_in_route=change("route", routes=["auto"]),
@@ -298,7 +320,15 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
     asyncio.run(section.look())
     press(section.opened, "Connect it")
     press(section.opened, "Check it")
+    section.below.value = 0.7
+    press(section.opened, "Think")
+    assert "up to 200 tokens where its first answer is below 70 %" in texts(section.opened)
+    assert section.below.value == 0.7
     press(section.opened, "Calibrate")
+    assert "+0.300 (+0.100 to +0.400, n = 40)" in texts(section.opened)
+    assert "It thought about 95 % of them, 16 tokens each." in texts(section.opened)
+    press(section.opened, "Answer at once")
+    assert "up to 200 tokens" not in texts(section.opened)
     assert "0.600 before, 0.500 after" in texts(section.opened)
     assert "It agrees in 95 % (86 to 99, of 60); 85 % are needed." in texts(section.opened)
     assert "likely to err alike: other." in texts(section.opened)
@@ -308,7 +338,9 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
         "download",
         "connect",
         "check",
+        "think",
         "calibrate",
+        "think",
         "qualify",
         "route",
     ]

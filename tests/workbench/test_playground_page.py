@@ -18,7 +18,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from steelyard.decisions.several import multi_label
-from steelyard.decisions.wire import Novelty, SentenceEffect
+from steelyard.decisions.wire import Novelty, SentenceEffect, ThoughtReport
 from steelyard.errors import InvalidRequestError
 from steelyard.models.judge_wire import Judge, SetupTask
 from steelyard_workbench.kit.session import Session
@@ -142,6 +142,18 @@ def test_a_context_unlike_the_training_rows_is_said_to_be() -> None:
         answer.novelty = Novelty(share=0.015, unlike=unlike)
         assert words in (shown := texts(show_answer(answer)))
         assert "1.5% of the training rows lie further out" in shown
+
+
+def test_a_thought_stands_below_the_sentences_that_an_answer_depends_on() -> None:
+    answer = make_answer({"paid": make_result(0.1), "due": make_result(0.9)})
+    answer.explanation = {"paid": [], "due": []}
+    answer.thoughts = {
+        "paid": ThoughtReport(text="*15* EUR are open.", tokens=9, before={"yes": 0.55, "no": 0.45})
+    }
+    shown = texts(show_answer(answer, context="25 EUR came in."))
+    assert "Its first answer was not sure (yes 0.55, no 0.45). Then it wrote: " in shown
+    assert r"\*15\* EUR are open." in shown
+    assert shown.count("Then it wrote") == 1
 
 
 def test_several_labels_are_a_decision_each_and_one_group_of_the_answer(

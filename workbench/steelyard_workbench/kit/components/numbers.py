@@ -68,12 +68,12 @@ def named_change_text(name: str, change: Change) -> str:
     return f"{change.change * 100:+.0f} points ({ends}of {change.n:,})"
 
 
-def change_text(change: Change | None) -> str:
+def change_text(change: Change | None, form: str = ".3f") -> str:
     """Return a paired change with its 95 % interval and n; ``—`` where there is none."""
     if change is None:
         return "—"
-    ends = interval_text(change.low, change.high, form="+.3f", to=" to ")
-    return f"{change.change:+.3f} ({ends}, n = {change.n:,})"
+    ends = interval_text(change.low, change.high, form=f"+{form}", to=" to ")
+    return f"{change.change:+{form}} ({ends}, n = {change.n:,})"
 
 
 def is_free(price_usd: str) -> bool:

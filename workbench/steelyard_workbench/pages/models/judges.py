@@ -14,14 +14,20 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
-from steelyard.models.judge_wire import Judge, JudgeList, SetupTask
+from steelyard.models.judge_wire import Judge, JudgeList, SetupTask, ThinkingEffect
 from steelyard.models.qualification_wire import QualificationList
 from steelyard.serving.judge.memory import WORKING_BYTES
 from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import ago, measure_text, percent_text, share_text
+from steelyard_workbench.kit.components.numbers import (
+    ago,
+    change_text,
+    measure_text,
+    percent_text,
+    share_text,
+)
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -46,6 +52,11 @@ _DOING = {
     "fit": "Fitting",
     "qualify": "Qualifying",
 }
+_ABOUT_THINKING = (
+    "Where the top probability of its first answer is below a bound, it writes before it answers again. "
+    "Each change ends its calibration and qualifications; Calibrate then measures gain and cost of thinking."
+)
+_THINK_BELOW, _THINK_TOKENS = 0.6, 200
 _MOST_DATASETS, _MOST_SHOWN = 200, 5
 #: What is recommended, in the order in which it is offered; the last is what is here already.
 _SIZES = ("small", "good", "best", "")
@@ -169,6 +180,11 @@ class JudgeSection(Section):
         }
         if judge.context_tokens:
             values["Reads"] = f"{judge.context_tokens:,} tokens"
+        if judge.think is not None:
+            values["Thinks"] = (
+                f"up to {judge.think.tokens:,} tokens where its first answer is below "
+                f"{percent_text(judge.think.below)}"
+            )
         shown: list[Viewable] = [heading(judge.name, 3), facts(values)]
         if judge.problem is not None:
             shown.append(verdict("unsure", "Not here now.", escape_markdown(judge.problem)))
@@ -212,7 +228,44 @@ class JudgeSection(Section):
         )
         qualified.refresh.scope = self.scope
         qualified.start()
-        return [*steps, datasets.__panel__(), qualified.__panel__()]
+        return [*steps, datasets.__panel__(), *self._thinking(judge), qualified.__panel__()]
+
+    def _thinking(self, judge: Judge) -> list[Viewable]:
+        """Return the fields that say when a judge writes before it answers; none of other models."""
+        if judge.wire != "gguf":
+            return []
+        think, set_ = judge.think, partial(self.client.judges.think, judge.name)
+        self.below = pmui.FloatInput(
+            label="Think below",
+            value=_THINK_BELOW if think is None else think.below,
+            start=0.01,
+            end=0.99,
+            step=0.05,
+            width=120,
+        )
+        self.tokens = pmui.IntInput(
+            label="Tokens at most",
+            value=_THINK_TOKENS if think is None else think.tokens,
+            start=1,
+            end=1_024,
+            step=50,
+            width=130,
+        )
+        fields = {"below": self.below, "tokens": self.tokens}
+        steps = [
+            self._step(
+                "Think",
+                lambda: set_(float(self.below.value), tokens=int(self.tokens.value)),
+                fields=fields,
+            )
+        ]
+        if think is not None:
+            steps.append(self._step("Answer at once", set_))
+        return [
+            heading("Thinking", 3),
+            small_text(_ABOUT_THINKING),
+            pn.FlexBox(self.below, self.tokens, *steps, align_items="center"),
+        ]
 
     def _fetch_datasets(self) -> list[Dataset]:
         newest = islice(self.client.datasets.iterate(), _MOST_DATASETS)
@@ -337,6 +390,8 @@ def _show_results(judge: Judge) -> list[Viewable]:
             "Says yes (50 % is right)": _share(check.share_of_yes),
             "Probability on the answers (100 % is right)": _share(check.share_on_outcomes),
         }
+        if check.share_thought is not None:
+            values["Thought first"] = _share(check.share_thought)
         shown += [heading("Check", 3), facts(values)]
     if judge.calibration is not None:
         fit = judge.calibration
@@ -346,7 +401,32 @@ def _show_results(judge: Judge) -> list[Viewable]:
         )
         word = "In use." if fit.in_use else "Not kept: the loss is not lower."
         shown += [heading("Calibration", 3), verdict("good" if fit.in_use else "off", word, text)]
+        if fit.thinking is not None:
+            shown += _show_effect(fit.thinking)
     return shown
+
+
+def _show_effect(effect: ThinkingEffect) -> list[Viewable]:
+    """Show what thinking gained and what it cost, on the rows that a calibration was judged on."""
+    changes = {
+        "right": (effect.right, ".3f"),
+        "log loss": (effect.log_loss, ".3f"),
+        "processor ms": (effect.cpu_ms, ",.0f"),
+    }
+    lines = [
+        (name, f"{change.before:{form}}", f"{change.after:{form}}", change_text(change, form))
+        for name, (change, form) in changes.items()
+        if change is not None
+    ]
+    tokens = "" if effect.tokens is None else f", {effect.tokens:.0f} tokens each"
+    return [
+        table(
+            ("a decision", "at once", "thinking", "change"),
+            lines,
+            label="Gain and cost of thinking",
+        ),
+        small_text(f"It thought about {percent_text(effect.thought.value)} of them{tokens}."),
+    ]
 
 
 def _size_of(judge: Judge) -> str:

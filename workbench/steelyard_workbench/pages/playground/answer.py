@@ -64,8 +64,7 @@ def show_answer(
         parts.append(answer_card(title, result, threshold_of(decision)))
         if name in after:
             parts.append(after[name])
-        if answer.explanation is not UNSET:
-            parts.append(marked_context(context, result.top, answer.explanation[name]))
+        parts += _explain(answer, name, context)
     facts = [answer.model, f"{answer.usage.input_tokens:,} input tokens"]
     if not is_free(answer.charge.amount_usd):
         facts.append(f"{answer.charge.amount_usd} USD")
@@ -75,6 +74,19 @@ def show_answer(
         facts.append(f"instead of {answer.fallback.from_} ({answer.fallback.reason})")
     parts.append(small_text(", ".join(facts)))
     return pmui.Column(*parts, sizing_mode="stretch_width")
+
+
+def _explain(answer: DecideAnswer, name: str, context: Any) -> list[Viewable]:
+    """Show the sentences that a decision depends on, and what a judge wrote; none unless asked for."""
+    if answer.explanation is UNSET:
+        return []
+    shown = [marked_context(context, answer.decisions[name].top, answer.explanation[name])]
+    thought = (answer.thoughts or {}).get(name)
+    if thought is not None:
+        first = ", ".join(f"{outcome} {share:.2f}" for outcome, share in thought.before.items())
+        text = f"Its first answer was not sure ({first}). Then it wrote: {thought.text}"
+        shown.append(small_text(escape_markdown(text)))
+    return shown
 
 
 def _show_doubts(answer: DecideAnswer) -> list[Viewable]:
@@ -110,9 +122,8 @@ def _show_labels(
     parts: list[Viewable] = [figures.show(chart)]
     if answer.explanation is not UNSET:
         for id_, label in labels.labels.items():
-            top = answer.decisions[id_].top
-            parts.append(small_text(escape_markdown(f"{label}: {top}")))
-            parts.append(marked_context(context, top, answer.explanation[id_]))
+            parts.append(small_text(escape_markdown(f"{label}: {answer.decisions[id_].top}")))
+            parts += _explain(answer, id_, context)
     return parts
 
 
