@@ -136,19 +136,17 @@ SPANS = {
         ("spans.json", json.dumps(SPANS)),
     ],
 )
-def test_recorded_answers_are_read_from_tables_json_and_spans(tmp_path, name, text):
-    (tmp_path / name).write_text(text)
-    [answer] = read_recorded(tmp_path / name)
+def test_recorded_answers_are_read_from_tables_json_and_spans(name, text):
+    [answer] = read_recorded(text.encode(), name)
     assert answer == {"context": "Late.", "answer": "shipping", "probability": 0.75}
-    (tmp_path / "none.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(NoRowsError, match="name the columns or fields"):
-        read_recorded(tmp_path / "none.csv")
-    (tmp_path / "none.csv").write_text("text,answer,probability\nLate.,shipping,high\n")
-    with pytest.raises(NoRowsError, match="cannot be read: could not convert"):
-        read_recorded(tmp_path / "none.csv")
-    (tmp_path / "deep.json").write_text("[" * 100_000)
-    with pytest.raises(NoRowsError, match=r"deep\.json cannot be read"):
-        read_recorded(tmp_path / "deep.json")
+    for refused, content, message in (
+        ("none.csv", b"a,b\n1,2\n", "name the columns or fields"),
+        ("none.csv", b"text,answer,probability\nLate.,shipping,high\n", "could not convert"),
+        ("deep.json", b"[" * 100_000, r"deep\.json cannot be read"),
+        ("latin.csv", b"text,answer\n\xfc,shipping\n", r"latin\.csv cannot be read"),
+    ):
+        with pytest.raises(NoRowsError, match=message):
+            read_recorded(content, refused)
 
 
 def test_a_version_is_compared_with_answers_recorded_elsewhere(tmp_path):
@@ -163,7 +161,7 @@ def test_a_version_is_compared_with_answers_recorded_elsewhere(tmp_path):
         ]
         file = tmp_path / "answers.csv"
         file.write_text("\n".join(["text,answer,probability", *lines]))
-        recorded = read_recorded(file)
+        recorded = read_recorded(file.read_bytes(), file.name)
         estimate = named.estimate_comparison("desk", 1, recorded=recorded)
         assert (estimate.contexts, estimate.input_tokens_before) == (40, 0)
         comparison = named.wait(named.compare("desk", "production", recorded=recorded))

@@ -1,4 +1,4 @@
-"""Another model on recorded texts, on the page of a named decision, and the review that settles it."""
+"""Another model, or another provider's answers, on the page of a named decision, and what settles it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from steelyard_workbench.kit.session import Session
 from steelyard_workbench.pages.decisions.switching import SETTLE
 from support.browser.shown_parts import choose, named, press, texts
 
+RECORDED = "Production and recorded answers"
 TEAM = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping"]}
 
 
@@ -65,3 +66,33 @@ def test_a_price_is_shown_then_both_are_asked_and_a_review_settles_it():
         page = opened(server)
         press(page, SETTLE)
         assert "1 labels of the review are feedback now. Compare again." in shown(page)
+
+
+def test_production_is_compared_with_the_recorded_answers_of_a_file():
+    with steelyard.embed(engine="hashing") as server:
+        decisions = server.client.named_decisions
+        decisions.create("desk", [TEAM])
+        page = opened(server)
+        assert RECORDED not in shown(page)
+        choose(page.__panel__(), "Compare with recorded answers")
+        press(page, "Say what it costs")
+        assert "Choose a file with recorded answers first." in shown(page)
+        form = page.recorded
+        form.file.param.update(filename="bad.csv", value=b"a,b\n1,2\n")
+        assert "bad.csv has no recorded answers" in shown(page)
+        lines = [f"Ticket {number},billing,0.9" for number in range(40)]
+        answers = "\n".join(["text,answer,probability", *lines]).encode()
+        form.file.param.update(filename="answers.csv", value=answers)
+        assert "answers.csv, 40 answers." in shown(page)
+        press(page, "Say what it costs")
+        assert "40 texts, some 280 input tokens, free here." in shown(page)
+        assert list(decisions.comparisons("desk")) == []
+        press(page, "Ask production")
+        comparison = decisions.wait(next(decisions.comparisons("desk")))
+        assert (comparison.recorded, comparison.contexts) == (True, 40)
+        asyncio.run(page.look())
+        text = shown(opened(server))
+        assert "Version 1 was asked about 40 recorded texts." in text
+        assert "team: another action in " in text
+        assert "1 compared with recorded answers: " in text
+        assert comparison.result.switches[0].advice in text

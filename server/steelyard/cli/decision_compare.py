@@ -167,7 +167,7 @@ def _confirm(
 def _read_recorded(path: Path) -> list[dict[str, Any]]:
     from steelyard.imports.recorded import read_recorded
 
-    answers = read_recorded(path)
+    answers = read_recorded(path.read_bytes(), path.name)
     if len(answers) > _MOST_STORED:
         click.echo(
             f"{path} has {len(answers):,} answers; the first {_MOST_STORED:,} are taken.", err=True

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from steelyard.errors import NoRowsError
@@ -20,8 +19,8 @@ _NAMES = {
 }
 
 
-def read_recorded(path: Path) -> list[dict[str, Any]]:
-    """Return the answers of a file as ``named_decisions.compare`` takes them.
+def read_recorded(content: bytes, name: str) -> list[dict[str, Any]]:
+    """Return the answers of a file of some name as ``named_decisions.compare`` takes them.
 
     A CSV has columns, JSON and JSON Lines have objects with the fields ``text``, ``answer`` and
     perhaps ``probability`` and ``decision``. Of spans of OpenTelemetry (OTLP in JSON) the attributes
@@ -33,17 +32,17 @@ def read_recorded(path: Path) -> list[dict[str, Any]]:
         Where the file has no such answer, or cannot be read.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = content.decode("utf-8-sig")
         if text.lstrip()[:1] in {"{", "["}:
             records = [each for value in _values(text) for each in _records(value)]
         else:
             records = list(csv.DictReader(io.StringIO(text)))
         answers = [answer for record in records if (answer := _answer(record))]
     except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, or no number
-        raise NoRowsError(f"{path.name} cannot be read: {error}. Correct it there.") from None
+        raise NoRowsError(f"{name} cannot be read: {error}. Correct it there.") from None
     if not answers:
         raise NoRowsError(
-            f"{path.name} has no recorded answers: name the columns or fields text, answer and probability."
+            f"{name} has no recorded answers: name the columns or fields text, answer and probability."
         )
     return answers
 

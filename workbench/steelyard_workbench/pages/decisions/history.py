@@ -32,7 +32,7 @@ def _events(looked: Looked) -> Iterator[tuple[float, str, str]]:
         yield version.created_at, text, version.made_by
     for each in looked.comparisons:
         how = each.status if each.result is None else each.result.verdict
-        yield each.updated_at, f"{each.version} compared with {each.against}: {how}", ""
+        yield each.updated_at, f"{each.version} compared with {each.other}: {how}", ""
     for move in looked.moves:
         yield move.created_at, _move_text(move), move.moved_by
     for share in looked.decision.shares:

@@ -83,11 +83,14 @@ def _basis(result: ComparisonResult, gain: Change | None) -> list[str]:
     return [*texts, *map(everyday, result.sentences[:1])]
 
 
-def comparison_figures(result: ComparisonResult) -> Viewable:
-    """Show the reasons in exact words, the measures of each decision, and changed actions."""
+def comparison_figures(result: ComparisonResult, stored: str = "stored decisions") -> Viewable:
+    """Show the reasons in exact words, the measures of each decision, and changed actions.
+
+    ``stored`` names the texts that were no rows of a dataset.
+    """
     texts = [*result.sentences, *result.warnings]
     reasons = [pmui.Typography(escape_markdown(text)) for text in texts]
-    sides = (("rows for the check", result.rows), ("stored decisions", result.stored))
+    sides = (("rows for the check", result.rows), (stored, result.stored))
     decisions = [
         (name, each) for name, side in sides if side is not None for each in side.decisions
     ]
@@ -132,6 +135,13 @@ def comparison_figures(result: ComparisonResult) -> Viewable:
             ),
         ]
     return stack(*reasons, *tables)
+
+
+def closed_part(title: str, content: Viewable) -> Viewable:
+    """Return a part of the page that opens under its title."""
+    return pmui.Accordion(
+        (title, content), sizing_mode="stretch_width", margin=(6, 10), title_variant="body1"
+    )
 
 
 def _points(share: float) -> str:

@@ -37,8 +37,14 @@ from steelyard_workbench.pages.decisions.beside import show_beside
 from steelyard_workbench.pages.decisions.edit_form import EXAMPLE, EditForm
 from steelyard_workbench.pages.decisions.growing import growth_card
 from steelyard_workbench.pages.decisions.history import show_history
-from steelyard_workbench.pages.decisions.judging import UNFINISHED, comparison_figures, judge
+from steelyard_workbench.pages.decisions.judging import (
+    UNFINISHED,
+    closed_part,
+    comparison_figures,
+    judge,
+)
 from steelyard_workbench.pages.decisions.moving import Moves, last_move
+from steelyard_workbench.pages.decisions.recorded import RecordedForm, recorded_card
 from steelyard_workbench.pages.decisions.rules_form import EXAMPLE_VALUES
 from steelyard_workbench.pages.decisions.share_slider import share_card
 from steelyard_workbench.pages.decisions.switching import SwitchForm, settle_button
@@ -106,21 +112,25 @@ class DecisionsPage(OnePartPage):
             Choice("Edit", self._edit, look="filled"),
             Choice("Try on rows", self._try, look="outlined"),
             Choice("Try another model", self._switch, look="outlined"),
+            Choice("Compare with recorded answers", self._compare_recorded, look="outlined"),
             Choice("Ask it in the playground", lambda: self._go("playground"), look="outlined"),
             Choice("Use it in your program", self._show_code, look="outlined"),
         ]
         return [Choices(verbs, layout="row"), self.dialog, self.work, self.part(self.shown)]
 
     async def look(self) -> None:
-        """Show a comparison's progress, and its result once it ends."""
-        comparison = None if self.looked is None else self.looked.comparison
-        if comparison is not None and comparison.status in UNFINISHED:
+        """Show the progress of comparisons, and their results once they end."""
+        looked = self.looked
+        for comparison in () if looked is None else (looked.comparison, looked.recorded):
+            if comparison is None or comparison.status not in UNFINISHED:
+                continue
             try:
                 now = await asyncio.to_thread(self.client.named_decisions.comparison, comparison.id)
             except SteelyardError as error:
                 leave_to_banner(error)
                 return
-            self._show_progress(now)
+            if not now.recorded:
+                self._show_progress(now)
             if now.status not in UNFINISHED:
                 await self.refresh()
 
@@ -205,6 +215,20 @@ class DecisionsPage(OnePartPage):
         )
         self.work[:] = [self.switch]
 
+    def _compare_recorded(self) -> None:
+        async def show() -> None:
+            self.work.clear()
+            await self.refresh()
+
+        self.recorded = RecordedForm(
+            self.client,
+            self.session.named,
+            on_started=show,
+            on_leave=self.work.clear,
+            scope=self.visit,
+        )
+        self.work[:] = [self.recorded]
+
     def _try(self) -> None:
         if self.looked is not None:
             other = self.looked.beside or self.looked.version
@@ -243,10 +267,11 @@ class DecisionsPage(OnePartPage):
             show_beside(looked),
             Guidelines().show(looked.version.decisions),
             self._verdict(looked),
+            *recorded_card(looked.recorded),
             side_by_side(share_card(self, looked), show_history(looked)),
             *self._true_shares(looked),
             growth_card(self, looked),
-            _closed("Details", self._details(looked)),
+            closed_part("Details", self._details(looked)),
         )
 
     def _week(self, looked: Looked) -> Viewable:
@@ -315,7 +340,7 @@ class DecisionsPage(OnePartPage):
         alias = partial(moves.ask_alias, looked, number)
         buttons.append(self._opens("Put a version in use…", alias, "text"))
         if result is not None:
-            details.append(_closed("Why, and what changes", comparison_figures(result)))
+            details.append(closed_part("Why, and what changes", comparison_figures(result)))
         return card(
             verdict(status, sentence, "\n\n".join(map(escape_markdown, basis))),
             *details,
@@ -449,9 +474,3 @@ class DecisionsPage(OnePartPage):
         elif page == "playground":
             chosen = {}
         session.open(page, **chosen)
-
-
-def _closed(title: str, content: Viewable) -> Viewable:
-    return pmui.Accordion(
-        (title, content), sizing_mode="stretch_width", margin=(6, 10), title_variant="body1"
-    )

@@ -91,7 +91,7 @@ class SwitchForm(Boxed):
             estimate = await asyncio.to_thread(
                 lambda: named.estimate_comparison(self._name, version.version, **window)
             )
-            self._place[:] = [pmui.Typography(escape_markdown(_cost_text(estimate)))]
+            self._place[:] = [pmui.Typography(escape_markdown(cost_text(estimate)))]
             if not estimate.contexts:
                 raise InvalidRequestError("No texts of that time are stored; take more days.")
             self._agreed = model, days, estimate.price_usd
@@ -128,8 +128,11 @@ def settle_button(page: OnePartPage, comparison: NamedComparison, place: pn.Colu
     return action_button(SETTLE, Write(do, "Not opened:", place, scope=page.visit).on_event)
 
 
-def _cost_text(estimate: ComparisonEstimate) -> str:
+def cost_text(estimate: ComparisonEstimate) -> str:
     """Return what a comparison asks and costs, before anything is asked."""
     price = "free here" if is_free(estimate.price_usd) else f"{estimate.price_usd} USD at most"
-    tokens = f"{estimate.input_tokens_before:,} and {estimate.input_tokens_after:,} input tokens"
-    return " ".join([f"{estimate.contexts:,} texts, some {tokens}, {price}.", *estimate.warnings])
+    # Recorded answers cost none.
+    sides = filter(None, (estimate.input_tokens_before, estimate.input_tokens_after))
+    tokens = " and ".join(f"{side:,}" for side in sides)
+    text = f"{estimate.contexts:,} texts, some {tokens} input tokens, {price}."
+    return " ".join([text, *estimate.warnings])

@@ -72,6 +72,11 @@ class Looked:
             (each for each in self.comparisons if (each.version, each.against) == pair), None
         )
 
+    @property
+    def recorded(self) -> NamedComparison | None:
+        """The newest comparison with answers that were recorded elsewhere."""
+        return next((each for each in self.comparisons if each.recorded), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
