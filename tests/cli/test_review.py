@@ -48,6 +48,6 @@ def test_rows_of_a_review_are_assigned_and_moved(client, run):
     for row in client.drafts.rows(review, "assigned", reviewer="ann").data:
         client.drafts.answer(review, row.row, said, reviewer="ann")
     shown = run("show", review)
-    assert "0 undecided rows have no reviewer." in shown
+    assert "Undecided rows without a reviewer: 0." in shown
     assert re.search(r"ann +10 +10 +10 +[01] of [123] \(0\.\d\d to [01]\.\d\d\)", shown)
     assert "10 rows moved, 0 stay." in run("move", review, "bob", "--to", "cy")

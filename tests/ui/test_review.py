@@ -156,7 +156,7 @@ def test_two_label_apart_and_disputes_are_adjudicated(quiet_page, dataset, serve
     visit(page, f"page=review&draft={draft.id}")
     expect(page.get_by_text("Row 1 of 8").first).to_be_visible(timeout=SLOWLY)
     page.get_by_role("button", name="Reviewers", exact=True).click()
-    expect(page.get_by_text("8 undecided rows have no reviewer.")).to_be_visible()
+    expect(page.get_by_text("Without a reviewer: 8 undecided rows.")).to_be_visible()
     page.get_by_label("Reviewers, with commas").fill("ann, bob")
     page.get_by_role("textbox", name="Labelled by two, %").fill("100")
     page.get_by_role("textbox", name="At most rows").fill("2")

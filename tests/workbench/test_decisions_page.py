@@ -200,7 +200,7 @@ def test_a_decision_has_its_week_its_code_and_pages_of_its_own(server, decisions
     assert f"client.decision('{name}').decide(" in shown(page)
     server.client.decision(name).decide("Charged twice")
     page.on_session()
-    assert "1 answers in the last week" in shown(page)
+    assert "1 answer in the last week" in shown(page)
     [shares] = [each for each in tables(page) if each.label == "True shares of answers"]
     assert shares.rows[0][:1] + shares.rows[0][3:] == ["team", "—", "0", "—"]
     shares.press(0)  # opens the answers that chance draws

@@ -179,7 +179,7 @@ def test_reviewers_are_shown_with_their_agreement_and_rows_are_assigned() -> Non
     for part in (
         "0.700 (0.600 to 0.800, n = 8)",
         "80 % (70 to 90, of 8)",
-        "7 undecided rows have no reviewer",
+        "Without a reviewer: 7 undecided rows",
         "Decide 1 disputed",
     ):
         assert part in shown

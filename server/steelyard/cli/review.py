@@ -105,7 +105,7 @@ def _show_assignments(assignments: Assignments) -> None:
             for each in assignments.data
         ],
     )
-    click.echo(f"{assignments.unassigned} undecided rows have no reviewer.")
+    click.echo(f"Undecided rows without a reviewer: {assignments.unassigned}.")
 
 
 def _show_assignment(assignment: Assignment) -> None:

@@ -22,6 +22,15 @@ def measure_text(measure: Measure | None, *, places: int = 3) -> str:
     return f"{measure.value:.{places}f} ({ends}, n = {measure.n:,})"
 
 
+def counted(n: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def percent_text(share: float) -> str:
     """Return a share in whole percent.
 

@@ -14,7 +14,7 @@ from steelyard.named.comparison_wire import ComparisonResult
 from steelyard.named.wire import NamedVersion
 from steelyard_workbench.kit.basics import html_pane
 from steelyard_workbench.kit.components.changed_words import changed_sides
-from steelyard_workbench.kit.components.numbers import ago, percent_text, share_text
+from steelyard_workbench.kit.components.numbers import ago, counted, percent_text, share_text
 from steelyard_workbench.kit.look import CARD_CSS, pill, with_tokens
 from steelyard_workbench.kit.theme import HEADING, SMALL
 from steelyard_workbench.pages.decisions.judging import best_known
@@ -175,7 +175,7 @@ def _figures(week: DecisionSummary | None, result: ComparisonResult | None, plac
                 share, _, note = share_text(measure).partition(" (")
                 figures.append((share, word, note.rstrip(")")))
     if week is not None and week.latency_p50_ms is not None:
-        note = f"median of {week.answers:,} answers in the last week"
+        note = f"median of {counted(week.answers, 'answer')} in the last week"
         figures.append((f"{week.latency_p50_ms.value:.0f} ms", "", note))
     return '<div class="figures">{}</div>'.format(
         "".join(

@@ -22,7 +22,7 @@ from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.download import Download
 from steelyard_workbench.kit.components.facts import facts, heading
-from steelyard_workbench.kit.components.numbers import ago, measure_text
+from steelyard_workbench.kit.components.numbers import ago, counted, measure_text
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -278,7 +278,7 @@ class DecisionsPage(OnePartPage):
         """Return the last week in a sentence, and the page that brings the decision forward."""
         week, step = looked.summary, next_step(looked)
         seen = (
-            f"{week.answers:,} answers in the last week · {usd(looked.cost_usd)} · "
+            f"{counted(week.answers, 'answer')} in the last week · {usd(looked.cost_usd)} · "
             f"{'drift' if looked.alarms else 'no drift'}. "
         )
         rows = "".join(f"Golden rows checked {ago(each.checked_at)}. " for each in looked.golden)

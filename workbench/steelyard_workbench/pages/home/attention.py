@@ -19,7 +19,7 @@ from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
 from steelyard.named.wire import NamedDecision
 from steelyard.review.wire import Draft
-from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.components.numbers import ago, counted
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import Status
@@ -176,23 +176,14 @@ def waiting_needs(drafts: OpenDrafts) -> list[Need]:
         left, chosen = _rows_left(draft), _opens(draft)
         if mine := drafts.to_do.get(draft.id, 0):
             queue = {"query": write_query(RowFilter(), "assigned")}
-            title, text = f"{count_rows(mine)} in {draft.name}", "assigned to you."
+            title, text = f"{counted(mine, 'row')} in {draft.name}", "assigned to you."
             needs.insert(
                 0, Need("running", f"{title},", text, "Start", "review", {**chosen, **queue})
             )
         elif left:
-            text = f"{count_rows(left)} are not reviewed yet; nobody else needs to do them first."
+            text = f"{counted(left, 'row')} to review, by anybody."
             needs.append(Need("off", draft.name, text, "Open", "review", chosen))
     return needs
-
-
-def count_rows(n: int) -> str:
-    """Return a number of rows in words.
-
-    >>> count_rows(1), count_rows(1200)
-    ('1 row', '1,200 rows')
-    """
-    return f"{n:,} row" if n == 1 else f"{n:,} rows"
 
 
 def job_needs(jobs: Iterable[Job], now: float | None = None) -> list[Need]:

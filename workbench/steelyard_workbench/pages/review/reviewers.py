@@ -18,7 +18,7 @@ from steelyard.review.wire import Draft, Queue
 from steelyard.wire.origins import LabelledBy
 from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.components.numbers import measure_text, share_text
+from steelyard_workbench.kit.components.numbers import counted, measure_text, share_text
 from steelyard_workbench.kit.components.step_names import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
@@ -133,7 +133,9 @@ class Reviewers(Viewer):
             parts += _show_progress(assignments)
         else:
             parts.append(empty("No rows are assigned. Reviewers take the rows in **To review**."))
-        parts.append(small_text(f"{assignments.unassigned:,} undecided rows have no reviewer."))
+        parts.append(
+            small_text(f"Without a reviewer: {counted(assignments.unassigned, 'undecided row')}.")
+        )
         if agreement.blind or self.by.value:
             parts += self._show_agreement(agreement)
         if self._may_assign:
