@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 from importlib.resources import files
-from unittest.mock import Mock
+from operator import attrgetter
+from unittest.mock import MagicMock, Mock, call
 
 import click
 import pytest
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 from steelyard.cli.failures import show_failure, without_routes
 from steelyard.cli.main import COMMANDS, main
+from steelyard.client import NoAnswerInTimeError
 from steelyard.errors import (
     FamilyAnswersError,
     InvalidRequestError,
@@ -215,6 +217,58 @@ def test_a_refused_family_lists_places_once_and_obstacles(run, monkeypatch):
     monkeypatch.setattr("steelyard.client.parts.FamilyResource.list", Mock(side_effect=refused))
     told = run("family", "list", "--url", "http://127.0.0.1:9").stderr.splitlines()
     assert told[1:] == ["  steps: Give 1 or more.", "  answering: router"]
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "given"),
+    [
+        ("job follow ftj_1 --timeout 2", "jobs.wait", call("ftj_1", timeout_s=2)),
+        ("labeling follow lab_1 --timeout 2", "labeling.wait", call("lab_1", timeout_s=2)),
+        ("map follow map_1 --timeout 2", "maps.wait", call("map_1", timeout_s=2)),
+        ("tune follow pt_1 --timeout 2", "prompt_tuning.wait", call("pt_1", timeout_s=2)),
+        (
+            "family switch a on --switch-off b",
+            "families.switch",
+            call("a", True, switch_off=("b",)),
+        ),
+        ("family switch a@1 on", "models.switch", call("a@1", True, switch_off=None)),
+        (
+            "family keep-warm a@1 on --switch-off b --switch-off c@2",
+            "models.keep_warm",
+            call("a@1", True, max_price_usd=None, switch_off=("b", "c@2")),
+        ),
+        (
+            "labeling start src_1 --weighting probabilities",
+            "labeling.create",
+            call(
+                "src_1",
+                teacher_models=None,
+                decisions=None,
+                name=None,
+                weighting="probabilities",
+                max_price_usd=None,
+            ),
+        ),
+        (
+            "labeling finalize lab_1 --row 3 --row 5",
+            "labeling.finalize",
+            call("lab_1", [3, 5], evaluation_fraction=None),
+        ),
+        (
+            "decision compare desk 2 --stored 7",
+            "named_decisions.estimate_comparison",
+            call("desk", 2, against="production", traffic_s=None, rows=None, stored=7),
+        ),
+    ],
+)
+def test_options_reach_the_call_whose_lateness_is_status_3(run, monkeypatch, line, name, given):
+    client = MagicMock()
+    client.named_decisions.version.side_effect = lambda _, at: Mock(version=at)
+    asked = attrgetter(name)(client)
+    asked.side_effect = NoAnswerInTimeError("It took too long.")
+    monkeypatch.setattr("steelyard.client.Client.__enter__", lambda _: client)
+    assert run(*line.split()).exit_code == 3
+    assert asked.mock_calls == [given]
 
 
 def test_a_note_is_printed_with_violations_and_at_ctrl_c(run, capsys, monkeypatch):

@@ -35,8 +35,10 @@ def is_served(address):
 @pytest.mark.slow
 def test_it_serves_until_it_is_stopped():
     with steelyard.embed(engine="hashing") as server:
+        asked = ("--server", server.url, "--port", "0", "--open")
         process = subprocess.Popen(
-            [sys.executable, "-m", "steelyard", "workbench", "--server", server.url, "--port", "0"],
+            [sys.executable, "-m", "steelyard", "workbench", *asked],
+            env={**os.environ, "BROWSER": "echo opened %s"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -46,6 +48,7 @@ def test_it_serves_until_it_is_stopped():
         process.send_signal(signal.SIGTERM)
         stdout, _ = process.communicate(timeout=30)
     assert process.returncode == 0
+    assert f"opened {address}" in stdout
     assert "Stopped." in stdout
     assert not is_served(address)
 

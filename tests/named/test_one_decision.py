@@ -204,9 +204,7 @@ def test_a_decision_grows_with_leave_until_drift_sends_it_back(server, client, k
     with open_worker(server.services.settings):
         growth = turn_until("training")
         assert growth.estimate.error < growth.estimate.model_error.value
-        job = client.families.get(family).jobs[0]
-        client.jobs.wait(job.id, progress=False)
-        turn_until("shadowing")
+        assert "Growth: shadowing" in grow("--wait")
         for row in rows[:6]:
             client.decision(name).decide(row["context"])
         if policy == "propose":

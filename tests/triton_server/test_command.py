@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import socket
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
 
 from steelyard.cli import triton as module
 from steelyard.cli.main import main
+from steelyard.errors import EngineUnavailableError
 from steelyard.settings import read_settings
 from steelyard.triton import environment, sources
 from steelyard.triton.parity import ModelComparison
@@ -126,6 +128,17 @@ def test_a_path_that_a_shell_would_change_is_refused_before_an_installation(
     assert (done.exit_code, built) == (2, []), done.output
     assert f"Triton hands {tmp_path / path}" in " ".join(done.output.split())
     assert not list(tmp_path.iterdir())
+
+
+def test_up_loads_the_models_that_are_named_or_the_base_models(run, monkeypatch):
+    hosted = Mock(side_effect=EngineUnavailableError("It does not start."))
+    monkeypatch.setattr("steelyard.triton.host.TritonHost", hosted)
+    monkeypatch.setattr(environment, "check_machine", lambda: None)
+    monkeypatch.setattr(environment, "build_environment", lambda *_: None)
+    monkeypatch.setattr(module._Following, "write", lambda _: ["small"])
+    for options, loaded in (((), ["small"]), (("--load", "a", "--load", "b"), ("a", "b"))):
+        assert run("up", *options).exit_code == 3
+        assert hosted.call_args.kwargs["load"] == loaded
 
 
 def test_check_reports_an_absent_server(run):

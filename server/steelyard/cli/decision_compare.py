@@ -65,6 +65,9 @@ Examples:
 @click.option(
     "--rows", type=click.IntRange(0, 1_000), help="Held-out rows, at most. [default: 300]"
 )
+@click.option(
+    "--stored", type=click.IntRange(0, 1_000), help="Stored decisions, at most. [default: 200]"
+)
 @server_options
 @click.pass_context
 def compare(
@@ -93,7 +96,7 @@ def compare(
     if (version is None) == (model is None):
         raise click.UsageError("Give a VERSION, or a model with --with.")
     if options["traffic_s"] is not None:
-        options["stored"] = _MOST_STORED
+        options["stored"] = options["stored"] or _MOST_STORED
     with server.connected() as client:
         if version is None:
             version = str(version_with_model(client, name, _at_of(against), str(model)).version)

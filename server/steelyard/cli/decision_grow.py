@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +22,8 @@ Examples:
   steelyard decision grow support_triage --judge-rows 0.95
   steelyard decision grow support_triage --stop
 """
+#: Stages that end by themselves, and seconds between two looks at them.
+_UNDER_WAY, _LOOK_S = ("training", "comparing"), 2.0
 
 
 @asking("grow", "name", epilog=_EPILOG)
@@ -52,8 +55,9 @@ Examples:
     help="Make training rows of the model's own answers from this probability on. [default: none]",
 )
 @click.option("--max-price-usd", help="Refuse a fine-tune or a comparison that is dearer.")
+@click.option("--wait", is_flag=True, help="Wait for what trains or is compared.")
 @click.option("--stop", is_flag=True, help="Stop it; its rows, family and versions stay.")
-def command(client: Client, name: str, *, stop: bool, **leave: Any) -> Shown:
+def command(client: Client, name: str, *, wait: bool, stop: bool, **leave: Any) -> Shown:
     """Grow a family for NAME by itself, with the leave that is given, or show how far it is.
 
     Feedback on its stored decisions becomes rows of its dataset. When its own learning curve
@@ -63,6 +67,9 @@ def command(client: Client, name: str, *, stop: bool, **leave: Any) -> Shown:
     production back. The server looks every five minutes; this command looks at once.
     """
     growth = client.named_decisions.stop_growing(name) if stop else _grow(client, name, leave)
+    while wait and growth.stage in _UNDER_WAY and growth.stopped_at is None:
+        time.sleep(_LOOK_S)
+        growth = client.named_decisions.turn_growth(name)
     return growth, show_growth
 
 

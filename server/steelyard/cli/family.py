@@ -90,6 +90,13 @@ _follow = click.option(
     "--follow", is_flag=True, help="Wait until it has ended, and show the gate's verdict."
 )
 _state = click.argument("state", type=click.Choice(["on", "off"]))
+_switch_off = click.option(
+    "--switch-off",
+    multiple=True,
+    metavar="NAME",
+    callback=lambda _ctx, _option, names: names or None,
+    help="A family or a number that gives up its place in the same step; may be repeated.",
+)
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
@@ -193,17 +200,19 @@ def continue_family(client: Client, name: str, *, follow: bool, **given: Any) ->
 @command.asks("switch")
 @click.argument("name")
 @_state
-def switch(client: Client, *, name: str, state: str) -> Shown:
+@_switch_off
+def switch(client: Client, *, name: str, state: str, **places: Any) -> Shown:
     """Switch NAME, a family or a model's number, on or off."""
     if "@" in name:
-        return client.models.switch(name, state == "on"), _show_model
-    return client.families.switch(name, state == "on"), _show_family
+        return client.models.switch(name, state == "on", **places), _show_model
+    return client.families.switch(name, state == "on", **places), _show_family
 
 
 @command.asks("keep-warm")
 @click.argument("name")
 @_state
 @_max_price
+@_switch_off
 def keep_warm(client: Client, *, name: str, state: str, **price: Any) -> Shown:
     """Keep the model of NAME loaded between calls, or stop; an hour's price is held at a time."""
     if "@" in name:

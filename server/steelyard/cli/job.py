@@ -90,7 +90,7 @@ FINE_TUNES.add_to(
     follow="""Wait until JOB has ended, with a live bar, and show its outcome.
 
     Exit status: 0 when it succeeded, and a fine-tune's model joined its family; 1 when the gate did
-    not pass it, or the job failed or was cancelled.
+    not pass it, or the job failed or was cancelled; 3 when it has not ended in time.
     """,
     cancel="Ask JOB to stop; only a job that succeeds is charged.",
 )

@@ -32,11 +32,11 @@ class JobCommands(Generic[Job]):
         """Return a job that was queued, or follow it."""
         return self.follow(client, job) if follow else (job, self.show)
 
-    def follow(self, client: Client, job: Any) -> Shown:
+    def follow(self, client: Client, job: Any, timeout_s: float | None = None) -> Shown:
         """Wait until a job is over; the command ends with 1 when it made nothing."""
         # Whatever ends the wait, it can be taken up again under this id.
         click.echo(f"Following {printable(job if isinstance(job, str) else job.id)}", err=True)
-        answer = self.of(client).wait(job)
+        answer = self.of(client).wait(job, timeout_s=timeout_s)
         return answer, self.show, not self.is_done(answer)
 
     def add_to(self, noun: Noun, *, show: str, follow: str, cancel: str) -> None:
@@ -50,8 +50,11 @@ class JobCommands(Generic[Job]):
 
         @noun.asks("follow", help=follow, epilog=noun.epilog)
         @job_argument
-        def follow_job(client: Client, job: str) -> Shown:
-            return self.follow(client, job)
+        @click.option(
+            "--timeout", "timeout_s", type=float, help="Seconds to wait. [default: no end]"
+        )
+        def follow_job(client: Client, job: str, timeout_s: float | None) -> Shown:
+            return self.follow(client, job, timeout_s)
 
         @noun.asks("cancel", help=cancel)
         @job_argument

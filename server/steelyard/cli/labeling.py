@@ -44,7 +44,7 @@ _FIRST_BYTES = 1 << 16
 def command() -> None:
     """Ask other models to label rows, and make datasets of those that you accept.
 
-    Exit status: 1 when a job that is followed has no labels to review.
+    Exit status: 1 when a job that is followed has no labels to review; 3 when it has none in time.
     """
 
 
@@ -154,6 +154,12 @@ def delete(client: Client, source: str) -> Shown:
     help="JSON of decisions for the rows that carry none.",
 )
 @click.option("--name", help="Of the job and its dataset. [default: the source's]")
+@click.option(
+    "--weighting",
+    type=click.Choice(("votes", "probabilities")),
+    default="votes",
+    help="What targets are the mean of.",
+)
 @click.option("--max-price", "max_price_usd", metavar="USD", help="Refuse a higher price.")
 @click.option("--follow", is_flag=True, help="Wait until labels are ready.")
 def start(
@@ -193,14 +199,17 @@ def discard(client: Client, job: str) -> Shown:
 
 
 @command.asks("finalize", "job")
+@click.option("--row", "chosen", type=int, multiple=True, help="A row by its index; repeated.")
 @click.option("--agreed", is_flag=True, help="Every row on which all teachers agree.")
 @click.option("--all", "is_all", is_flag=True, help="Every row that has labels.")
 @click.option("--evaluation-fraction", type=float, help="Share put aside. [default: 0.2]")
-def finalize(client: Client, job: str, *, agreed: bool, is_all: bool, **given: Any) -> Shown:
+def finalize(
+    client: Client, job: str, *, chosen: tuple[int, ...], agreed: bool, is_all: bool, **given: Any
+) -> Shown:
     """Make a dataset of accepted rows of JOB; the same rows again are the same dataset."""
-    if agreed == is_all:
-        raise click.UsageError("Choose rows with --agreed or --all.")
-    indices = [
+    if bool(chosen) + agreed + is_all != 1:
+        raise click.UsageError("Choose rows with one of --row, --agreed and --all.")
+    indices = list(chosen) or [
         result.index
         for result in client.labeling.results(job)
         if result.valid and (is_all or result.agreement)

@@ -32,7 +32,7 @@ Examples:
 def command() -> None:
     """Lay out the rows of datasets as points: rows whose contexts are alike lie near each other.
 
-    Exit status: 1 when a map that is followed has no points.
+    Exit status: 1 when a map that is followed has no points; 3 when it has not ended in time.
     """
 
 

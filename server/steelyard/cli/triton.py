@@ -153,6 +153,12 @@ def export(
     type=_FOLDER,
     help="Where environments are built and kept. Default: triton/environments in the home.",
 )
+@click.option(
+    "--load",
+    multiple=True,
+    metavar="MODEL",
+    help="A model to load at the start; may be repeated. Default: the base models.",
+)
 @_instances
 @click.option(
     "--start-timeout",
@@ -180,6 +186,7 @@ def up(
     metrics_port: int,
     repository: Path | None,
     environment: Path | None,
+    load: tuple[str, ...],
     instances: int,
     start_timeout: float,
     tls_certificate: Path | None,
@@ -213,7 +220,7 @@ def up(
         server = TritonHost(
             folder,
             built,
-            load=bases,
+            load=load or bases,
             host=host,
             port=port,
             http_port=http_port,

@@ -30,7 +30,7 @@ Examples:
 def command() -> None:
     """Rewrite a decision's wording on a dataset's rows, and prove it on rows put aside.
 
-    Exit status: 1 when a job that is followed did not succeed.
+    Exit status: 1 when a job that is followed did not succeed; 3 when it has not ended in time.
     """
 
 

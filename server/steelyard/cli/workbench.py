@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from importlib.util import find_spec
@@ -51,7 +52,10 @@ _START_S, _STOP_S = 60.0, 10.0
     metavar="ADDRESS",
     help="Loopback address the workbench listens on: it has no accounts of its own.",
 )
-def command(url: str | None, hosts: str | None, server: str | None, port: int, host: str) -> None:
+@click.option("--open/--no-open", "opens", default=False, help="Open it in a browser.")
+def command(
+    url: str | None, hosts: str | None, server: str | None, port: int, host: str, *, opens: bool
+) -> None:
     """Show a server's workbench in the browser until Ctrl-C.
 
     It asks the server with the key in STEELYARD_API_KEY, where accounts are on.
@@ -69,6 +73,8 @@ def command(url: str | None, hosts: str | None, server: str | None, port: int, h
         home=home_of(settings),
     ) as (address, process):
         click.echo(f"Workbench on {address} (Ctrl-C stops), of {settings.url}")
+        if opens:
+            webbrowser.open(address)
         with suppress(KeyboardInterrupt):
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             if process.wait() != 0:
