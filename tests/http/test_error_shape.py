@@ -5,13 +5,17 @@ Each test also checks that nothing was scored: a refusal costs nothing.
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import logging
+import random
 
 import httpx
 import pytest
 from sanic import exceptions as sanic_errors
 
+from steelyard.http.compression import zstd
 from steelyard.http.errors import TRANSLATIONS
 from support.api.error_shape import (
     assert_canonical_body,
@@ -251,6 +255,40 @@ def test_a_chunked_body_too_large(client, server):
     chunks = (b" " * 65536 for _ in range(limit // 65536 + 1))
     response = client.post(DECIDE, content=chunks, headers=JSON)
     assert_canonical_error(response, 413, "payload_too_large", message=str(limit))
+
+
+#: Random bytes, which do not compress below the bound.
+IMAGE = base64.b64encode(random.Random(7).randbytes(1 << 21)).decode()
+LONG_IMAGES = [
+    request_of(images=[{"id": 1, "media_type": "image/png", "data": IMAGE}]),
+    {"images": [{"data": IMAGE, "id": 1, "media_type": "image/png"}], **request_of()},
+    {"model": "m", "input": [{"role": "user", "content": [{"type": "input_image"}, IMAGE]}]},
+    request_of(context=f"data:image/png;base64,{IMAGE}"),
+]
+
+
+@pytest.mark.parametrize("sent", LONG_IMAGES)
+@pytest.mark.parametrize("coding", ["identity", "gzip", "zstd"])
+def test_a_body_too_large_for_its_images(client, server, sent, coding):
+    compress = {"identity": bytes, "gzip": gzip.compress, "zstd": zstd.compress}[coding]
+    body, headers = compress(json.dumps(sent).encode()), {**JSON, "Content-Encoding": coding}
+    route = "/v1/decisions" if "input" in sent else DECIDE
+    response = client.post(route, content=body, headers=headers)
+    assert response.status_code == 422
+    assert response.json()["error"]["code"] == "images_not_supported"
+    # So it is in chunks, but on no route that does not take images.
+    chunks = (body[start : start + 65_536] for start in range(0, len(body), 65_536))
+    chunked = client.post(route, content=chunks, headers=headers)
+    assert chunked.json()["error"]["message"] == response.json()["error"]["message"]
+    lint = client.post("/v1/lint", content=body, headers=headers)
+    assert_canonical_error(lint, 413, "payload_too_large")
+
+
+def test_a_body_too_large_that_only_mentions_images(client):
+    mention = json.dumps({"images": [{"id": 1, "data": "data:image/png"}]})
+    for context in (mention + "x" * (1 << 20), {"images": [mention], "text": "x" * (1 << 20)}):
+        response = client.post(DECIDE, json=request_of(context=context))
+        assert_canonical_error(response, 413, "payload_too_large")
 
 
 def raw_post(*headers: str, body: bytes = b"") -> bytes:

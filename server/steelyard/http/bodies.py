@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -19,11 +20,17 @@ from sanic import exceptions as sanic_errors
 from sanic.http import Http
 
 from steelyard.errors import (
+    ImagesNotSupportedError,
     PayloadTooLargeError,
     RequestTimeoutError,
     UnsupportedMediaTypeError,
 )
-from steelyard.http.compression import BodyTooLargeError, content_encoding, decompress
+from steelyard.http.compression import (
+    BodyTooLargeError,
+    content_encoding,
+    decompress,
+    decompressed_start,
+)
 from steelyard.http.routing import Route, services_of
 from steelyard.http.transfers import FREE_BYTES
 from steelyard.settings import Settings
@@ -41,6 +48,12 @@ _INLINE_BYTES = 16 * 1024
 _DECODED_TIMES = 4
 #: Bytes of memory that one stream of rows takes.
 STREAM_BYTES = 4 * 1024 * 1024
+#: Seconds in which the start of a body over the bound may arrive, where it may show an image.
+_START_S = 1.0
+#: An image in JSON: as ``POST /v1/decide`` has it, as OpenAI has it, or as a data URL.
+_IMAGE = re.compile(
+    rb'"images"\s*:\s*\[\s*\{\s*"(?:id|media_type|data)"|"input_image"|(?<!\\)"data:image\\?/'
+)
 
 
 async def read_json_bytes(request: Request, *, may_be_empty: bool = False) -> bytes:
@@ -60,13 +73,25 @@ async def read_bytes(request: Request) -> bytes:
     header = request.headers.get("content-encoding")
     coding = "identity" if header is None else content_encoding(header)
     bound = body_bound(request)
-    body = await _receive(request, bound, _expected_bytes(request, bound, coding))
-    if coding == "identity":
-        return body
-    work = partial(decompress, body, coding, bound)
+    expected = _expected_bytes(request, bound, coding)
+    if _is_upload(request):
+        expected *= _DECODED_TIMES
+    parts: list[bytes] = []
     try:
+        await _hand_on(request, bound, parts.append, expected)
+        body = b"".join(parts)
+        if coding == "identity":
+            return body
+        work = partial(decompress, body, coding, bound)
         return await asyncio.to_thread(work) if len(body) > _INLINE_BYTES else work()
-    except BodyTooLargeError:
+    except (PayloadTooLargeError, BodyTooLargeError):
+        if _refuses_images(request):
+            start = decompressed_start(b"".join(parts), coding, bound)
+            if _IMAGE.search(start):
+                raise ImagesNotSupportedError(
+                    f"The body is longer than {bound} bytes and has an image, and the models here "
+                    "read text alone; describe images in the context and leave them out."
+                ) from None
         raise _too_large(bound) from None
 
 
@@ -84,15 +109,23 @@ async def read_stream(request: Request, take: Callable[[bytes], None]) -> None:
 
 async def discard_body(request: Request) -> None:
     """Read past a body that the route has no use for, within the same bounds."""
-    await _receive(request, body_bound(request), 0)
+    await _hand_on(request, body_bound(request), lambda _: None, 0)
 
 
 def body_bound(request: Request) -> int:
     """Return the most bytes that the body of a request may have, compressed or not."""
     settings: Settings = request.app.ctx.services.settings
+    return settings.upload_bytes if _is_upload(request) else settings.body_bytes
+
+
+def _is_upload(request: Request) -> bool:
     route: Route | None = getattr(request.ctx, "route", None)
-    is_upload = route is not None and route.max_body == "upload"
-    return settings.upload_bytes if is_upload else settings.body_bytes
+    return route is not None and route.max_body == "upload"
+
+
+def _refuses_images(request: Request) -> bool:
+    route: Route | None = getattr(request.ctx, "route", None)
+    return route is not None and ImagesNotSupportedError in route.errors
 
 
 def _expected_bytes(request: Request, bound: int, coding: str = "identity") -> int:
@@ -105,15 +138,6 @@ def _expected_bytes(request: Request, bound: int, coding: str = "identity") -> i
     return bound if is_unknown and announced <= bound else announced
 
 
-async def _receive(request: Request, bound: int, expected: int) -> bytes:
-    route: Route | None = getattr(request.ctx, "route", None)
-    if route is not None and route.max_body == "upload":
-        expected *= _DECODED_TIMES
-    parts: list[bytes] = []
-    await _hand_on(request, bound, parts.append, expected)
-    return b"".join(parts)
-
-
 async def _hand_on(
     request: Request, bound: int, take: Callable[[bytes], None], expected: int
 ) -> None:
@@ -122,11 +146,13 @@ async def _hand_on(
     if not isinstance(stream, Http) or not stream.request_body:
         return
     if (stream.request_bytes or 0) > bound:  # the head says so already
+        if _refuses_images(request):
+            await request.app.ctx.received.hold(request, bound)
+            await _take_start(stream, bound, take)
         raise _too_large(bound)
     stream.request_max_size = bound  # chunks that announce more are refused before they are read
-    route: Route | None = getattr(request.ctx, "route", None)
     timeout_s: float = request.app.ctx.services.settings.body_timeout_s
-    if route is not None and route.max_body == "upload":
+    if _is_upload(request):
         timeout_s *= UPLOAD_TIMES
     if expected > FREE_BYTES:
         await request.app.ctx.received.hold(request, expected)
@@ -143,7 +169,20 @@ async def _hand_on(
             f"The body did not arrive within {timeout_s:g} s; send it again."
         ) from None
     except sanic_errors.PayloadTooLarge:
+        # Sanic reads past some of the rest after the answer, or a client that still sends would miss it.
+        stream.request_max_size = request.app.config.REQUEST_MAX_SIZE
         raise _too_large(bound) from None
+
+
+async def _take_start(stream: Http, bound: int, take: Callable[[bytes], None]) -> None:
+    """Read the start of a body that is too long, up to the bound and for a moment."""
+    stream.request_max_size = float("inf")
+    n_bytes = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_START_S):
+            while n_bytes < bound and (part := await stream.read()):
+                take(part)
+                n_bytes += len(part)
 
 
 def _patience(stream: Http, timeout_s: float) -> AbstractAsyncContextManager[object]:

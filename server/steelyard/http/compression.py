@@ -50,6 +50,16 @@ def decompress(body: bytes, coding: str, bound: int) -> bytes:
     return b"".join(parts)
 
 
+def decompressed_start(body: bytes, coding: str, bound: int) -> bytes:
+    """Return the first bytes of a body that is too long, or of which the rest is missing."""
+    if coding == "identity":
+        return body
+    try:
+        return next(_DECODERS[coding](body, bound))
+    except (zlib.error, zstd.ZstdError):
+        return b""
+
+
 def _gunzip(body: bytes, bound: int) -> Iterator[bytes]:
     rest = body
     for _ in range(_MAX_PARTS):
@@ -67,8 +77,6 @@ def _gunzip(body: bytes, bound: int) -> Iterator[bytes]:
 def _unzstd(body: bytes, bound: int) -> Iterator[bytes]:
     rest = body
     for _ in range(_MAX_PARTS):
-        if (zstd.get_frame_info(rest).decompressed_size or 0) > bound:
-            raise BodyTooLargeError
         frame = zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
         yield frame.decompress(rest, bound + 1)
         if not frame.eof:
