@@ -68,6 +68,35 @@ def test_a_file_is_evaluated_whole(ask, server, worker, tmp_path):
     assert "There is no file" in ask("none.csv", "--model", "hashing").stderr
 
 
+@pytest.mark.parametrize("form", ["folder", "column", "export"])
+def test_the_evaluation_side_of_a_file_is_scored(run, ask, server, worker, tmp_path, form):
+    teams = ["billing", "shipping"]
+    # A row of training is in the test too, which matters to training alone.
+    rows = [("test", n) for n in range(8)] + [("train", n) for n in range(7, 30)]
+    source = tmp_path / f"split by {form}"
+    if form == "folder":
+        source.mkdir()
+        for split in ("test", "train"):
+            lines = [f"message {n},{teams[n % 2]}" for part, n in rows if part == split]
+            (source / f"{split}.csv").write_text("\n".join(["text,team", *lines]))
+    else:
+        lines = [f"message {n},{teams[n % 2]},{split}" for split, n in rows]
+        source = source.with_suffix(".csv")
+        source.write_text("\n".join(["text,team,split", *lines]))
+    if form == "export":
+        assert run("dataset", "import", str(source), "--url", server.url).exit_code == 0
+        exported = ("--format", "csv", "--output", str(source), "--force")
+        call = ("dataset", "export", source.stem, *exported, "--url", server.url)
+        assert run(*call).exit_code == 0
+    shown = ask(str(source), "--model", "hashing", "--follow")
+    assert shown.exit_code == 0, shown.output
+    assert "8 of 8" in shown.stdout
+    side = "8 of evaluation." if form == "export" else "test: 8 rows, the evaluation side"
+    assert side in shown.stderr
+    n_training = 22 if form == "export" else 23
+    assert f"{n_training} rows of training are left out of the evaluation." in shown.stderr
+
+
 def test_following_one_shows_its_figures(ask, dataset_id, worker):
     shown = ask(dataset_id, "--model", "hashing", "--follow")
     assert shown.exit_code == 0, shown.output

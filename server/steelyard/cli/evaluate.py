@@ -107,8 +107,9 @@ def start(
 ) -> None:
     """Score models on DATASET (the word start may be left out); earlier scores are reused.
 
-    DATASET may be a file, as dataset import or dataset create takes it: all of its rows become the
-    evaluation side of a dataset that has its name.
+    DATASET may be a file or a folder, as dataset import or dataset create takes it. Its rows become
+    the evaluation side of a dataset that has its name: those of test and validation where it has
+    such splits, else all.
     """
     is_file = not source.startswith("ds_") and Path(source).exists()
     if not is_file and is_table(Path(source)):
@@ -142,9 +143,11 @@ def start(
 def _store_file(
     client: Client, file: Path, read_as: FileReading, context: Sequence[str], labels: Sequence[str]
 ) -> tuple[FileRows, str]:
-    """Make a dataset of a file whose rows are all for evaluation; return the rows and its id."""
-    is_lines = file.is_file() and has_rows(file)
-    rows = lines_of(file, read_as) if is_lines else rows_of(file, read_as, None, context, labels)
+    """Make a dataset of a file's rows for evaluation; return them and its id."""
+    if file.is_file() and has_rows(file):
+        rows = lines_of(file, read_as)
+    else:
+        rows = rows_of(file, read_as, None, context, labels, for_evaluation=True)
     made = rows.made.without_sides()
     stored = client.datasets.create(file.stem, evaluation=made.lines, on_refused=made)
     rows.show_sent(client, stored)

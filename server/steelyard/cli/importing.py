@@ -152,6 +152,8 @@ def rows_of(
     names: Path | None = None,
     no_label: Sequence[str] = (),
     known: Sequence[dict[str, Any]] = (),
+    *,
+    for_evaluation: bool = False,
 ) -> FileRows:
     """Return the rows of a table, and show how it was read; ``labels`` is ``None`` for labeling."""
     from steelyard.client.tables import convert, is_exported, read_exported
@@ -159,13 +161,13 @@ def rows_of(
     table = read_as.read(file, shape)
     try:
         if labels is not None and is_exported(table) and not (context or labels or metadata):
-            made = read_exported(table)
+            made = read_exported(table, for_evaluation=for_evaluation)
             show_exported(made)
         else:
             mapping = choose_columns(table, context, labels, metadata, split, no_label, known)
             if names is not None:
                 mapping = _named(table, mapping, names, read_as.encoding)
-            made = convert(table, mapping)
+            made = convert(table, mapping, for_evaluation=for_evaluation)
             show_columns(made)
     except ValueError as error:
         n_left = len(table.refused)
@@ -390,4 +392,5 @@ def _kind(label: Label) -> str:
 def show_exported(made: Converted) -> None:
     """Write to the error stream that a file is an export, and its skipped records."""
     counts = ", ".join(f"{n:,} of {side}" for side, n in Counter(made.sides).items())
-    show_read(made.table, [f"  An exported dataset: rows, as they were: {counts}."], made.refused)
+    lines = [f"  An exported dataset: rows, as they were: {counts}."]
+    show_read(made.table, [*lines, *(f"  sides    {note}" for note in made.notes)], made.refused)

@@ -7,6 +7,7 @@ from typing import Any
 
 from steelyard.client.row_sources import numbers_of
 from steelyard.client.tables.converted import Converted
+from steelyard.client.tables.mapping import training_left_out
 from steelyard.datasets.wire import SIDES, Side
 from steelyard.imports.table import Refused, Table
 
@@ -21,9 +22,14 @@ def is_exported(table: Table) -> bool:
     return named >= _COLUMNS and not named.isdisjoint(_SUPERVISIONS)
 
 
-def read_exported(table: Table) -> Converted:
-    """Return the rows of an export, on their sides; one that was changed into none is refused."""
+def read_exported(table: Table, *, for_evaluation: bool = False) -> Converted:
+    """Return the rows of an export, on their sides; one that was changed into none is refused.
+
+    ``for_evaluation`` leaves the rows of training out, where there are others.
+    """
     sides: list[Side] = []
+    n_training = 0
+    is_left_out = for_evaluation and "evaluation" in table.column("side")
     made = Converted(table, refused=list(table.refused), sides=sides)
     for number, (line, cells) in enumerate(table.rows):
         record = dict(zip(table.columns, cells, strict=True))
@@ -33,11 +39,16 @@ def read_exported(table: Table) -> Converted:
             reason = f"It is not as it was exported ({error}); export the dataset again."
             made.refused.append(Refused(line, reason, cells))
             continue
+        if is_left_out and side == "training":
+            n_training += 1
+            continue
         made.lines.append(
             json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
         )
         made.places.append(number)
         sides.append(side)
+    if n_training:
+        made.notes.append(training_left_out(n_training))
     return made
 
 

@@ -26,17 +26,20 @@ from steelyard.review.wire import MAX_REVIEWER
 _LONGEST_BESIDE, _LONGEST_NAME_BESIDE = 512, 64
 #: Characters of a note beside an answer.
 _LONGEST_NOTE = 2_000
+#: Reasons to leave a row out; the second is the end of one.
+_EMPTY = "Its context is empty; fill it."
+_LEAK = " on the evaluation side too; a model may not train on it."
 #: Combinations of labels whose JSON is kept.
 _MOST_KNOWN = 4_096
 
 
-def convert(table: Table, mapping: Mapping) -> Converted:
+def convert(table: Table, mapping: Mapping, *, for_evaluation: bool = False) -> Converted:
     """Return the rows of a table; a row that lacks a context or every label is refused.
 
     A mapping without labels makes rows without decisions, as labeling takes them.
 
     Where the file has both sides, a row keeps its own, and one of training whose context is on the
-    evaluation side too is refused.
+    evaluation side too is refused; ``for_evaluation`` leaves the rows of training out.
     """
     made = Converted(table, mapping, refused=list(table.refused))
     at = {name: number for number, name in enumerate(table.columns)}
@@ -45,31 +48,15 @@ def convert(table: Table, mapping: Mapping) -> Converted:
     held_out = _held_out(table, mapping, at, sides) if sides is not None else {}
     questions = _Questions(mapping, at)
     hashes = array("q")
-    n_empty = n_leaks = 0
+    n_training = 0
     row_sides: list[Side] = []
     for number, (line, cells) in enumerate(table.rows):
         side = None if sides is None else sides[splits[number]]
-        sent: bytes | str
-        context = None
-        try:
-            context = _context([cells[at[name]] for name in mapping.context], mapping.context)
-            if context is None:
-                n_empty += 1
-                sent = "Its context is empty; fill it."
-            elif side == "training" and (copy := held_out.get(plain_hash(context))) is not None:
-                n_leaks += 1
-                is_exact = copy == hash(_key(context))
-                sent = (
-                    f"Its context is{'' if is_exact else ', but for case, blanks, markup or quoted mail,'}"
-                    " on the evaluation side too; a model may not train on it."
-                )
-            else:
-                sent = _row(context, mapping, cells, at, questions)
-        except UnicodeError:
-            column = next((name for name in table.columns if _is_cut(cells[at[name]])), "It")
-            sent = f"{column} has a lone UTF-16 surrogate; send whole characters."
-        except (ValueError, TypeError) as error:
-            sent = f"It has a value that JSON cannot say ({error}); change it."
+        if side == "training" and for_evaluation:
+            n_training += 1
+            continue
+        copies = held_out if side == "training" else {}
+        context, sent = _sent_row(table, mapping, cells, at, questions, copies)
         if isinstance(sent, str):
             is_open = bool(table.hints and context) and not questions.are_answered(cells)
             reason = NOT_LABELLED if is_open else sent
@@ -84,15 +71,50 @@ def convert(table: Table, mapping: Mapping) -> Converted:
         if side is not None:
             row_sides.append(side)
     made.notes.extend(_left_out(table, mapping, at))
+    n_leaks = sum(row.reason.endswith(_LEAK) for row in made.refused)
     if n_leaks:
         made.notes.append(f"{n_leaks:,} rows of training have a context of the evaluation side.")
+    if n_training:
+        made.notes.append(training_left_out(n_training))
     if len(set(row_sides)) < 2:
         row_sides, sides = [], None
     n_duplicates = len(hashes) - pc.count_distinct(pa.array(hashes, pa.int64())).as_py()
+    n_empty = sum(row.reason == _EMPTY for row in made.refused)
     sided = None if sides is None else row_sides
     return with_single_truths(
         replace(made, n_empty=n_empty, n_duplicates=n_duplicates, sides=sided)
     )
+
+
+def _sent_row(
+    table: Table,
+    mapping: Mapping,
+    cells: Sequence[Any],
+    at: dict[str, int],
+    questions: _Questions,
+    held_out: Dict[int, int],
+) -> tuple[Any, bytes | str]:
+    """Return the context of a row, and the row as it is sent, or why it cannot be."""
+    context = None
+    try:
+        context = _context([cells[at[name]] for name in mapping.context], mapping.context)
+        if context is None:
+            return None, _EMPTY
+        if held_out and (copy := held_out.get(plain_hash(context))) is not None:
+            is_exact = copy == hash(_key(context))
+            but = "" if is_exact else ", but for case, blanks, markup or quoted mail,"
+            return context, f"Its context is{but}{_LEAK}"
+        return context, _row(context, mapping, cells, at, questions)
+    except UnicodeError:
+        column = next((name for name in table.columns if _is_cut(cells[at[name]])), "It")
+        return context, f"{column} has a lone UTF-16 surrogate; send whole characters."
+    except (ValueError, TypeError) as error:
+        return context, f"It has a value that JSON cannot say ({error}); change it."
+
+
+def training_left_out(n_rows: int) -> str:
+    """Return the note on rows of training in a file that is evaluated."""
+    return f"{n_rows:,} rows of training are left out of the evaluation."
 
 
 def _left_out(table: Table, mapping: Mapping, at: dict[str, int]) -> list[str]:
