@@ -17,6 +17,7 @@ from steelyard.client.tables import (
     are_rows,
     convert,
     guess_mapping,
+    guess_split,
     label_of,
     read_table,
 )
@@ -266,6 +267,186 @@ def test_doccano_rows_in_csv_are_approved_or_left_out_too(said):
     rows[3]["is_confirmed"] = said
     made = convert(table := read_table(exported(rows, ",")), guess_mapping(table))
     assert [row.line for row in made.refused] == [5]
+
+
+TASK = "Which team answers it? Write a or b."
+
+
+def chat(answer, *before, system=TASK, n=1, **fields):
+    said = [{"role": "user", "content": text} for text in before or [f"message {n}"]]
+    first = [{"role": "system", "content": system}] if system else []
+    answers = [{"role": "assistant", "content": answer, **fields}] if answer or fields else []
+    return {"messages": [*first, *said, *answers]}
+
+
+def in_parts(text):
+    return [{"type": "text", "text": text}]
+
+
+CHATS = {
+    "a system message": [chat("a", "one text"), chat("b", "two text")],
+    "parts": [
+        chat(in_parts(answer), in_parts(text), system=in_parts(TASK))
+        for text, answer in (("one text", "a"), ("two text", "b"))
+    ],
+    "a tool": [
+        chat(None, f"{text} text", tool_calls=[{"function": {"arguments": f'{{"x": "{answer}"}}'}}])
+        for text, answer in (("one", "a"), ("two", "b"))
+    ],
+    "JSON": [
+        chat(json.dumps({"team": answer, "reason": "so", "confidence": 0.5}), f"{text} text")
+        for text, answer in (("one", "a"), ("two", "b"))
+    ],
+    "system beside": [
+        {"system": TASK, **chat(answer, f"{text} text", system=None)}
+        for text, answer in (("one", "a"), ("two", "b"))
+    ],
+    "ShareGPT": [
+        {
+            "id": text,
+            "conversations": [
+                {"from": "system", "value": TASK},
+                {"from": "human", "value": f"{text} text"},
+                {"from": "gpt", "value": answer},
+            ],
+        }
+        for text, answer in (("one", "a"), ("two", "b"))
+    ],
+    "Gemini": [
+        {
+            "systemInstruction": {"parts": [{"text": TASK}]},
+            "contents": [
+                {"role": "user", "parts": [{"text": f"{text} text"}]},
+                {"role": "model", "parts": [{"text": answer}]},
+            ],
+        }
+        for text, answer in (("one", "a"), ("two", "b"))
+    ],
+}
+
+
+@pytest.mark.parametrize("rows", CHATS.values(), ids=CHATS)
+def test_the_last_answer_of_a_chat_is_its_label(rows):
+    _, _, found = converted(rows)
+    assert [row["context"] for row in found] == ["one text", "two text"]
+    assert [row["targets"] for row in found] == [{"label": "a"}, {"label": "b"}]
+    assert {row["decisions"][0]["question"] for row in found} == {TASK}
+    table, _, _ = converted(
+        [{**row, "split": split} for row, split in zip(rows, ("train", "test"), strict=True)]
+    )
+    assert guess_split(table) == "split"
+
+
+def test_a_chat_has_the_turns_before_its_label_as_context():
+    rows = [chat("ab"[n % 2], n=n) for n in range(8)]
+    turns = [("user", "hello"), ("assistant", "Go on."), ("user", "more"), ("assistant", "a")]
+    rows.append({"messages": [{"role": role, "content": text} for role, text in turns]})
+    rows[-1]["messages"].insert(0, {"role": "system", "content": TASK})
+    rows.append(chat("b", n=9, weight=0))
+    rows.append(chat(None, n=10))
+    image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    rows.append(chat("a", [*in_parts("See it."), image]))
+    _, made, found = converted(rows)
+    assert found[-1]["context"] == "user: hello\n\nassistant: Go on.\n\nuser: more"
+    assert [row.line for row in made.refused] == [12, 10, 11]
+    assert "images are not read" in made.refused[0].reason
+
+
+def test_each_system_message_is_a_question_unless_each_text_has_its_own():
+    rows = [chat("ab"[n % 2], n=n) for n in range(4)]
+    rows += [chat(["yes", "no"][n % 2], n=n, system="Is it angry?") for n in range(4)]
+    _, _, found = converted(rows)
+    assert [list(row["targets"].items()) for row in found[3:5]] == [
+        [("label", "b")],
+        [("label_2", "yes")],
+    ]
+    assert found[4]["decisions"][0]["question"] == "Is it angry?"
+    _, _, found = converted([chat("ab"[n % 2], n=n, system=f"Task {n}") for n in range(9)])
+    assert found[8]["context"] == {"system": "Task 8", "text": "message 8"}
+    long = "Go by the guideline. " * 20
+    table, _, found = converted([chat("ab"[n % 2], n=n, system=long) for n in range(4)])
+    decision = found[0]["decisions"][0]
+    assert (decision["question"], decision["guideline"]) == ("Which label fits?", long.strip())
+    assert "419 characters" in guess_mapping(table).labels[0].note
+
+
+def test_answers_that_are_free_text_are_no_labels():
+    replies = [chat(f"Thank you for message {n}, we look at it.", n=n) for n in range(12)]
+    table = read_table("\n".join(map(json.dumps, replies)).encode())
+    assert guess_mapping(table).labels == ()
+    rows = [argilla(n, "billing" if n % 2 else "shipping") for n in range(12)]
+    for n, row in enumerate(rows):
+        row["responses"]["why"] = [{"value": f"since it is number {n}", "user_id": "u0"}]
+    table = read_table("\n".join(map(json.dumps, rows)).encode())
+    assert [label.column for label in guess_mapping(table).labels] == ["team"]
+
+
+def labelbox(n, *answers, status="DONE", text=None):
+    labels = [
+        {
+            "label_details": {"created_by": f"u{place}"},
+            "annotations": {"classifications": [answer]},
+        }
+        for place, answer in enumerate(answers)
+    ]
+    return {
+        "data_row": {"id": f"r{n}", "row_data": text or f"message {n}"},
+        "projects": {"p": {"labels": labels, "project_details": {"workflow_status": status}}},
+    }
+
+
+def radio(name, *inner):
+    answer = {"name": name, "value": name.lower(), "classifications": list(inner)}
+    return {"name": "Team", "value": "team", "radio_answer": answer}
+
+
+def test_labelbox_has_nested_answers_of_several_people_and_their_reviews():
+    tags = {
+        "name": "Tags",
+        "checklist_answers": [{"name": "new", "value": "n"}, {"name": "vip", "value": "v"}],
+    }
+    why = {"name": "Why", "text_answer": {"content": "It says so."}}
+    rows = [
+        labelbox(1, radio("A", tags, why), radio("B")),
+        labelbox(2, radio("B"), status="IN_REVIEW"),
+        labelbox(3, radio("B"), status="IN_REWORK"),
+        labelbox(4, radio("B")),
+        labelbox(5),
+        labelbox(6, radio("A"), text="https://example.org/6.txt"),
+    ]
+    _, made, found = converted(rows)
+    assert [row["context"] for row in found] == ["message 1", "message 4"]
+    assert found[0]["targets"] == {
+        "Team": {"A": 0.5, "B": 0.5},
+        "Tags_new": "yes",
+        "Tags_vip": "yes",
+    }
+    assert found[1]["targets"] == {"Team": "B"}
+    assert made.replies[0][0]["note"] == "It says so."
+    assert [row.line for row in made.refused] == [2, 3, 6, 5]
+    assert "behind a link" in made.refused[2].reason
+    for row in rows:
+        row["projects"]["p"]["project_details"] = {}
+    assert len(converted(rows)[2]) == 4
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_labelbox_had_a_row_for_each_label(form):
+    def label(n, answer, by="u0", **fields):
+        given = {"title": "Team", "answer": {"title": answer, "value": answer.lower()}}
+        said = {"classifications": [given]} if answer != "Skip" else answer
+        return {"DataRow ID": f"r{n}", "Labeled Data": f"message {n}", "Label": said, **fields} | {
+            "Created By": by
+        }
+
+    rows = [label(1, "A"), label(1, "B", "u1"), label(2, "B"), label(3, "Skip")]
+    rows.append(label(4, "A", Reviews=[{"score": -1}]))
+    data = json.dumps(rows).encode() if form == "json" else exported(rows, ",")
+    table = read_table(data)
+    made = convert(table, guess_mapping(table))
+    found = [json.loads(line) for line in made.lines]
+    assert [row["targets"]["Team"] for row in found] == [{"A": 0.5, "B": 0.5}, "B"]
+    assert len(made.refused) == 2
 
 
 def test_doccano_has_a_file_for_each_who_labels_alone(tmp_path):

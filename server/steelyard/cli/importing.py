@@ -48,7 +48,10 @@ Examples:
     "--from",
     "shape",
     type=click.Choice(
-        ["argilla", "label-studio", "prodigy", "doccano", "langfuse", "promptfoo", "onehot"],
+        [
+            *("argilla", "label-studio", "prodigy", "doccano", "labelbox", "langfuse", "promptfoo"),
+            *("openai-chat", "onehot"),
+        ],
     ),
     help="The program that wrote a JSON file. [default: found]",
 )

@@ -28,6 +28,8 @@ class AnnotatedText:
     replies: list[Reply] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
+    #: What a question asks, where the program that wrote it says so.
+    instructions: dict[str, str] = field(default_factory=dict)
 
     @property
     def questions(self) -> list[str]:
@@ -98,7 +100,15 @@ def table_of_items(
     if len(beside) > _MOST_METADATA:
         left = ", ".join(beside[_MOST_METADATA:])
         notes.append(f"A row keeps {_MOST_METADATA} values beside it; these are left out: {left}.")
-    hints = Hints(columns[:n_fields], columns[n_fields:n_labels], beside[:_MOST_METADATA])
+    instructions = {
+        column_of[name]: text
+        for item in every
+        for name, text in item.instructions.items()
+        if name in column_of
+    }
+    hints = Hints(
+        columns[:n_fields], columns[n_fields:n_labels], beside[:_MOST_METADATA], instructions
+    )
     return Table(columns, rows, left_out, read_as, notes, hints=hints, replies=replies)
 
 

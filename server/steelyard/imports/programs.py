@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from steelyard.imports.chats import is_chat, read_chats
 from steelyard.imports.items import AnnotatedText
 from steelyard.imports.objects import Numbered
 
@@ -413,6 +415,86 @@ def _expected(text: str) -> str | None:
     return value.strip() if kind.strip() == "equals" else None
 
 
+# Labelbox: a data row with the labels of each project; before 2024 a row for each label.
+
+
+def _is_labelbox(row: dict[str, Any]) -> bool:
+    if isinstance(row.get("data_row"), Mapping):
+        return isinstance(row.get("projects"), Mapping)
+    return {"Labeled Data", "Label"} <= row.keys()
+
+
+def _read_labelbox(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
+    by_text: dict[Any, tuple[int, AnnotatedText]] = {}
+    done = any(
+        _workflow_status(project) == "DONE"
+        for _, row in rows
+        for project in (row.get("projects") or {}).values()
+    )
+    for number, row in rows:
+        if "data_row" not in row:
+            key = row.get("DataRow ID") or number
+            item = AnnotatedText({"text": row["Labeled Data"]}, metadata=_labelbox_ids(row))
+            _, item = by_text.setdefault(key, (number, item))
+            label = row["Label"] if isinstance(row["Label"], Mapping) else {}
+            is_rejected = any(review.get("score") == -1 for review in row.get("Reviews") or [])
+            _add_labelbox(item, row.get("Created By"), {} if is_rejected else label)
+            continue
+        data = row["data_row"]
+        item = AnnotatedText({"text": data.get("row_data")}, metadata=_labelbox_ids(data))
+        by_text[number] = number, item
+        for project in row["projects"].values():
+            status = _workflow_status(project)
+            if not project.get("labels"):
+                continue
+            if status == "IN_REWORK" or (done and status not in ("DONE", None)):
+                item.reason = item.reason or _UNAPPROVED
+                continue
+            for label in project["labels"]:
+                by = (label.get("label_details") or {}).get("created_by")
+                _add_labelbox(item, by, label.get("annotations") or {})
+    for number, item in by_text.values():
+        if item.questions:
+            item.reason = ""
+        if re.match(r"[a-z][a-z0-9+.-]*://\S*$", str(item.fields["text"])):
+            item.reason = "Its text is behind a link; write the text in its place."
+        yield number, item
+
+
+def _workflow_status(project: Mapping[str, Any]) -> Any:
+    return (project.get("project_details") or {}).get("workflow_status")
+
+
+def _labelbox_ids(row: Mapping[str, Any]) -> dict[str, Any]:
+    ids = {"id": row.get("id", row.get("DataRow ID")), "global_key": row.get("global_key")}
+    ids["external_id"] = row.get("external_id", row.get("External ID"))
+    return {name: value for name, value in ids.items() if value is not None}
+
+
+def _add_labelbox(item: AnnotatedText, by: object, annotations: Mapping[str, Any]) -> None:
+    answers: dict[str, Any] = {}
+    notes: list[Any] = []
+    pending = list(annotations.get("classifications") or [])
+    while pending:
+        each = pending.pop(0)
+        name = each.get("name") or each.get("title") or each.get("value")
+        answer = (
+            each.get("radio_answer") or each.get("checklist_answers") or each.get("text_answer")
+        )
+        answer = answer or each.get("answer") or each.get("answers")
+        chosen = answer if isinstance(answer, list) else [answer]
+        if isinstance(answer, str) or (isinstance(answer, Mapping) and "content" in answer):
+            notes.append(answer if isinstance(answer, str) else answer["content"])
+            continue
+        chosen = [option for option in chosen if isinstance(option, Mapping)]
+        names = [
+            option.get("name") or option.get("title") or option.get("value") for option in chosen
+        ]
+        answers[str(name)] = names if isinstance(answer, list) else next(iter(names), None)
+        pending += [inner for option in chosen for inner in option.get("classifications") or []]
+    item.add(by, answers, notes)
+
+
 #: What ``--from`` names.
 SHAPES = {
     "argilla": ExportShape("Argilla", _is_argilla, _read_argilla),
@@ -421,4 +503,6 @@ SHAPES = {
     "doccano": ExportShape("doccano", _is_doccano, _read_doccano),
     "langfuse": ExportShape("Langfuse", _is_langfuse, _read_langfuse),
     "promptfoo": ExportShape("promptfoo", _is_promptfoo, _read_promptfoo),
+    "labelbox": ExportShape("Labelbox", _is_labelbox, _read_labelbox),
+    "openai-chat": ExportShape("OpenAI chat", is_chat, read_chats),
 }

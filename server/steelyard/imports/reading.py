@@ -387,12 +387,16 @@ def _joined(tables: Sequence[tuple[str, str | None, Table]], read_as: str) -> Ta
 def _joined_hints(tables: Sequence[Table]) -> Hints | None:
     """Return what the columns mean in exports of one kind; ``None`` where they are anything else."""
     known = [table.hints for table in tables if table.hints is not None]
-    roles = [
+    context, labels, metadata = roles = [
         tuple(dict.fromkeys(name for hints in known for name in getattr(hints, role)))
         for role in ("context", "labels", "metadata")
     ]
-    is_clear = len({name for names in roles for name in names}) == sum(map(len, roles))
-    return Hints(*roles) if known and len(known) == len(tables) and is_clear else None
+    instructions = {name: text for hints in known for name, text in hints.instructions.items()}
+    is_clear = len({name for names in roles for name in names}) == sum(map(len, roles)) and all(
+        instructions[name] == text for hints in known for name, text in hints.instructions.items()
+    )
+    is_known = bool(known) and len(known) == len(tables)
+    return Hints(context, labels, metadata, instructions) if is_known and is_clear else None
 
 
 def _spelled_alike(table: Table, spelled: dict[str, str]) -> Table:

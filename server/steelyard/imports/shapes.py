@@ -14,7 +14,7 @@ from steelyard.imports.programs import APPROVALS, SHAPES, ExportShape
 from steelyard.imports.table import Refused, Row, Table
 
 #: Programs that export tables too, as CSV.
-_ANNOTATED = frozenset({"argilla", "label-studio", "prodigy", "doccano"})
+_ANNOTATED = frozenset({"argilla", "label-studio", "prodigy", "doccano", "labelbox"})
 #: What reading an object raises whose values are not as they should be.
 _MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 

@@ -80,6 +80,8 @@ class Hints:
     context: tuple[str, ...]
     labels: tuple[str, ...]
     metadata: tuple[str, ...]
+    #: What a label's column asks, where the program says more than its name.
+    instructions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ _FORMS = word_set("coarse fine id idx index name names str string text")
 _BESIDE = word_set(
     "annotator author confidence coord coordinates coords count counts created date datetime day email "
     "file filename fold handle hour id ids idx index lang lat latitude link locale location lon "
-    "longitude modified month path time timestamp timezone tz updated uri url user username uuid version "
+    "longitude modified month path rejected time timestamp timezone tz updated uri url user username uuid version "
     "worker year zone"
 )
 #: Words in the names of columns that have a model's answers.

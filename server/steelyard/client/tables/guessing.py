@@ -37,6 +37,8 @@ _TEXTS = (
 )
 #: Guessed labels: at most so many columns, of at most so many outcomes and so long names.
 _MOST_LABELS, _MOST_GUESSED, _LONGEST_NAME = 8, 100, 80
+#: Blanks of a name that may be a sentence, and characters of the longest outcome.
+_LEAST_BLANKS, _LONGEST_OUTCOME = 2, 128
 #: How often texts of a column are there, on average, that is hardly of contexts.
 _LEAST_REPEATED = 4
 #: Cells that are seldom labels: numbers with a fraction, days and times.
@@ -99,9 +101,13 @@ def _without_numbers(table: Table, labels: list[Label]) -> list[Label]:
 
 def _hinted_label(table: Table, column: str) -> Label | None:
     try:
-        return label_of(table, column)
+        label = label_of(table, column)
     except ValueError:
         return None  # free text, or one answer throughout
+    n_texts = sum(name.count(" ") >= _LEAST_BLANKS for name in label.outcomes)
+    n_filled = sum(bool(label_names(cell)) for cell in table.column(column))
+    is_free = 2 * n_texts > len(label.outcomes) > max(2, n_filled // 2)
+    return None if is_free or max(map(len, label.outcomes)) > _LONGEST_OUTCOME else label
 
 
 def guess_split(table: Table, named: Collection[str] = ()) -> str | None:

@@ -35,6 +35,8 @@ _NO_LABEL = frozenset({"-1", "-1.0", "NA", "None"})
 _LIKE_NONE = frozenset({"none", "na", "n/a", "-1"})
 #: Whole numbers as a program wrote them that had blanks among them.
 _WHOLE = re.compile(r"-?\d{1,3}[.,]0")
+#: Characters of an instruction that is asked as the question; a longer one is the guideline.
+_LONGEST_QUESTION = 300
 #: What people put between labels in one cell.
 _SEPARATORS = re.compile(r"[;|,\n]")
 
@@ -61,11 +63,19 @@ class Label:
     descriptions: dict[str, str] = field(default_factory=dict)
     #: Values of the column that say that a row has no label.
     no_label: frozenset[str] = frozenset()
+    #: What reviewers and judges go by.
+    guideline: str = ""
 
     @property
     def note(self) -> str:
-        """A note for the user on its values: blanks, doubtful labels, or several labels in one."""
-        return " ".join(filter(None, (self.joined_note, self._no_label_note())))
+        """A note for the user: on its guideline, doubtful labels, or several labels in one."""
+        guideline = (
+            f"{self.column}: the instructions in the file are its guideline, {len(self.guideline):,} "
+            "characters."
+            if self.guideline
+            else ""
+        )
+        return " ".join(filter(None, (guideline, self.joined_note, self._no_label_note())))
 
     @property
     def case_note(self) -> str:
@@ -141,9 +151,12 @@ class Label:
         """Return its decisions as they are sent."""
         if self.definition is not None:
             return [self.definition]
+        beside = {"guideline": self.guideline} if self.guideline else {}
         if self.kind == "several":
-            return multi_label(self.id, self.outcomes, self.question)
+            each = multi_label(self.id, self.outcomes, self.question)
+            return [decision | beside for decision in each]
         sent: dict[str, Any] = {"id": self.id, "kind": self.kind, "question": self.question}
+        sent |= beside
         if self.kind != "binary":
             sent["outcomes"] = list(self.outcomes)
         if self.descriptions and self.kind == "single":
@@ -272,7 +285,20 @@ def label_of(
         outcomes = tuple(sorted(values, key=int))
         kind = "ordinal" if len(values) in _LEVELS and has_order(column) else "single"
     question = question or question_of(column, kind)
-    return Label(column, id_of(column), question, kind, outcomes, renamed=renamed, no_label=missing)
+    label = Label(
+        column, id_of(column), question, kind, outcomes, renamed=renamed, no_label=missing
+    )
+    instructions = {} if table.hints is None else table.hints.instructions
+    return _instructed(label, instructions.get(column, ""))
+
+
+def _instructed(label: Label, instructions: str) -> Label:
+    """Return a label with the instructions that its program has for it, as question or guideline."""
+    is_guessed = label.question == question_of(label.column, label.kind)
+    is_asked = is_guessed and label.kind != "several" and 0 < len(instructions) <= _LONGEST_QUESTION
+    if is_asked:
+        return replace(label, question=instructions)
+    return replace(label, guideline=instructions)
 
 
 def _joined_case(counts: Mapping[str, int]) -> dict[str, str]:
