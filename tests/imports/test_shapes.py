@@ -312,6 +312,10 @@ CHATS = {
         }
         for text, answer in (("one", "a"), ("two", "b"))
     ],
+    "evals": [
+        {"input": chat(None, f"{text} text")["messages"], "ideal": answer}
+        for text, answer in (("one", "a"), ("two", "b"))
+    ],
     "Gemini": [
         {
             "systemInstruction": {"parts": [{"text": TASK}]},
@@ -379,6 +383,27 @@ def test_answers_that_are_free_text_are_no_labels():
         row["responses"]["why"] = [{"value": f"since it is number {n}", "user_id": "u0"}]
     table = read_table("\n".join(map(json.dumps, rows)).encode())
     assert [label.column for label in guess_mapping(table).labels] == ["team"]
+
+
+def test_ground_truth_names_its_label_beside_its_number():
+    rows = [
+        {
+            "source": f"message {n}",
+            "team": n % 2,
+            "team-metadata": {"class-name": "ab"[n % 2], "type": "groundtruth/text-classification"},
+            "tags": [0, n % 2],
+            "tags-metadata": {"class-map": {"0": "new", "1": "old"} if n % 2 else {"0": "new"}},
+        }
+        for n in range(4)
+    ]
+    rows.append({**rows[0], "team-metadata": {"failure-reason": "none agreed"}})
+    rows.append({"source-ref": "s3://bucket/a.txt", **rows[0]})
+    del rows[-1]["source"]
+    table, made, found = converted(rows)
+    assert table.read_as.endswith("an export of SageMaker Ground Truth")
+    assert [row["targets"].get("team") for row in found] == ["a", "b", "a", "b", None]
+    assert found[1]["targets"] == {"team": "b", "tags_new": "yes", "tags_old": "yes"}
+    assert [row.line for row in made.refused] == [6]
 
 
 def labelbox(n, *answers, status="DONE", text=None):

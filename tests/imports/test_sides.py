@@ -84,5 +84,14 @@ def test_splits_of_file_names_and_columns_are_sides(tmp_path):
     renamed = FRAME.with_columns(split.alias("Usage").replace({"test": "PublicTest"}))
     for source in (tmp_path, renamed.write_csv().encode()):
         assert Counter(converted(source).sides) == {"training": 6, "evaluation": 2}
+    usage = split.replace({"train": "training"})
+    objects = [
+        {"text": text, "y": y, "dataItemResourceLabels": {"ml_use": part}}
+        for (text, y), part in zip(FRAME.iter_rows(), usage, strict=True)
+    ]
+    assert Counter(converted(json.dumps(objects).encode()).sides) == {
+        "training": 6,
+        "evaluation": 2,
+    }
     other = pl.Series("side", ["left", "right"] * 4)
     assert guess_mapping(read_table(FRAME.with_columns(other).write_csv().encode())).split is None

@@ -50,7 +50,7 @@ Examples:
     type=click.Choice(
         [
             *("argilla", "label-studio", "prodigy", "doccano", "labelbox", "langfuse", "promptfoo"),
-            *("openai-chat", "onehot"),
+            *("openai-chat", "ground-truth", "onehot"),
         ],
     ),
     help="The program that wrote a JSON file. [default: found]",
@@ -374,7 +374,7 @@ def show_columns(made: Converted) -> None:
         lines += [f"  note     {note}" for note in (label.case_note, label.note) if note]
     if mapping.split is not None:
         lines.append(f"  split    {mapping.split}")
-    lines += [f"  sides    {note}" for note in made.notes]
+    lines += [f"  {'sides' if ' side' in note else 'note':<9}{note}" for note in made.notes]
     rest = sorted(
         set(table.columns)
         - {*mapping.context, *mapping.metadata, mapping.split}

@@ -1,7 +1,7 @@
 """Chats that language models are fine-tuned on: the last answer of the model is a row's label.
 
-Read are OpenAI's chat format and its relatives: ShareGPT's ``conversations``, Gemini's ``contents``, and a
-system message beside the others.
+Read are OpenAI's chat format and its relatives: ShareGPT's ``conversations``, Gemini's ``contents``, a
+system message beside the others, and OpenAI's evals, whose ``ideal`` is the answer to the ``input``.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 from steelyard.imports.items import AnnotatedText
 from steelyard.imports.objects import Numbered
 
-_LISTS = ("messages", "conversations", "contents")
+_LISTS = ("messages", "conversations", "contents", "input")
 _SYSTEMS = ("system", "systemInstruction", "system_instruction")
 #: What a line may have beside its messages. With anything else it is a row of a table.
 _BESIDE = frozenset(
     {
         *("id", "conversation_id", "custom_id", "metadata", "model", "source", "split", "weight"),
-        *("tools", "functions", "tool_choice", "function_call", "parallel_tool_calls"),
+        *("ideal", "tools", "functions", "tool_choice", "function_call", "parallel_tool_calls"),
     }
 )
 _ROLES = {"human": "user", "gpt": "assistant", "model": "assistant", "developer": "system"}
@@ -77,7 +77,8 @@ def read_chats(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
             item.fields = {"system": system, **item.fields}
         if any(_has_image(message) for _, message in before):
             item.reason = "It has an image, and images are not read; describe it in the text."
-        item.add(None, _answers(answer, question))
+        ideal = row.get("ideal")
+        item.add(None, _answers(answer, question) if ideal is None else {question: ideal})
         yield number, item
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from steelyard.imports.splits import side_of
 from steelyard.imports.table import SAMPLE_RECORDS, Refused, Row, Table, find_header
 from steelyard.imports.unpacked import UnpackedBytes
 from steelyard.imports.workbooks import SheetCells, cell_name, check_workbook, place_of
@@ -32,6 +33,18 @@ _ERRORS = {
     "Ref": "#REF!",
     "Value": "#VALUE!",
 }
+
+
+def split_sheets(data: bytes) -> list[str]:
+    """Return the sheets of a workbook that are splits, where they are of both sides."""
+    import fastexcel  # noqa: PLC0415  an extra
+
+    sides = {name: side_of(name) for name in fastexcel.read_excel(data).sheet_names}
+    return (
+        [name for name in sides if sides[name]]
+        if {"training", "evaluation"} <= {*sides.values()}
+        else []
+    )
 
 
 def excel_table(data: bytes, name: str, sheet: str | None, has_names: bool | None = None) -> Table:

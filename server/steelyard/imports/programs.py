@@ -495,6 +495,36 @@ def _add_labelbox(item: AnnotatedText, by: object, annotations: Mapping[str, Any
     item.add(by, answers, notes)
 
 
+# SageMaker Ground Truth: a source, with the number of its label and, beside it, the label's name.
+
+_BESIDE_LABEL = "-metadata"
+
+
+def _is_ground_truth(row: dict[str, Any]) -> bool:
+    return ("source" in row or "source-ref" in row) and bool(_labelling_jobs(row))
+
+
+def _labelling_jobs(row: Mapping[str, Any]) -> list[str]:
+    jobs = [name.removesuffix(_BESIDE_LABEL) for name in row if name.endswith(_BESIDE_LABEL)]
+    return [job for job in jobs if job in row and isinstance(row[job + _BESIDE_LABEL], Mapping)]
+
+
+def _read_ground_truth(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
+    for number, row in rows:
+        item = AnnotatedText({"text": row.get("source")})
+        if "source" not in row:
+            item.reason = "Its source-ref is a link; write the text as its source."
+        for job in _labelling_jobs(row):
+            beside = row[job + _BESIDE_LABEL]
+            names = beside.get("class-map")
+            answer = (
+                list(names.values()) if isinstance(names, Mapping) else beside.get("class-name")
+            )
+            if "failure-reason" not in beside:
+                item.add(None, {job: answer})
+        yield number, item
+
+
 #: What ``--from`` names.
 SHAPES = {
     "argilla": ExportShape("Argilla", _is_argilla, _read_argilla),
@@ -505,4 +535,5 @@ SHAPES = {
     "promptfoo": ExportShape("promptfoo", _is_promptfoo, _read_promptfoo),
     "labelbox": ExportShape("Labelbox", _is_labelbox, _read_labelbox),
     "openai-chat": ExportShape("OpenAI chat", is_chat, read_chats),
+    "ground-truth": ExportShape("SageMaker Ground Truth", _is_ground_truth, _read_ground_truth),
 }

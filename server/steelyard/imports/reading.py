@@ -18,7 +18,7 @@ from typing import Any
 from steelyard.imports.columnar import arrow_table, parquet_table
 from steelyard.imports.delimited import Options, read_delimited
 from steelyard.imports.encodings import Encoding, Source, find_encoding
-from steelyard.imports.excel import excel_table
+from steelyard.imports.excel import excel_table, split_sheets
 from steelyard.imports.objects import LINES, Numbered, read_objects, table_of
 from steelyard.imports.programs import ANNOTATOR
 from steelyard.imports.shapes import as_export, program_of, read_shape
@@ -160,10 +160,19 @@ def _plain_table(source: Source, options: Options) -> Table:
         data = b"".join(source.chunks())
         if start.startswith(_ZIP) and (packed := _packed(data, name, options)) is not None:
             return packed
-        return excel_table(data, name, options.sheet, options.has_header)
+        return _workbook(data, name, options)
     if _COMPRESSED.match(start) or start[_TAR_AT:].startswith(_TAR):
         raise ValueError(f"{name} is compressed; unpack it, and import what is in it.")
     return _text(source, options)
+
+
+def _workbook(data: bytes, name: str, options: Options) -> Table:
+    table = excel_table(data, name, options.sheet, options.has_header)
+    sheets = split_sheets(data) if options.sheet is None else []
+    if not sheets:
+        return table
+    tables = [(each, each, excel_table(data, name, each, options.has_header)) for each in sheets]
+    return _joined(tables, f"Excel, the sheets {', '.join(sheets)}")
 
 
 def _text(source: Source, options: Options) -> Table:

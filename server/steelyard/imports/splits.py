@@ -26,7 +26,10 @@ _SIDES: dict[str, Side] = {
 }
 #: Names of columns that say of which split a row is.
 COLUMNS = frozenset(
-    {"split", "splits", "partition", "subset", "side", "dataset_split", "data_split"}
+    {
+        *("split", "splits", "partition", "subset", "side", "dataset_split", "data_split"),
+        "dataitemresourcelabels",  # Vertex AI
+    }
 )
 
 

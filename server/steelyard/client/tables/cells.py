@@ -105,6 +105,15 @@ def _as_list(answer: Any) -> list[Any]:
     return answer if isinstance(answer, list) else [answer]
 
 
+def split_text(cell: Any) -> str:
+    """Return the name of a row's split; in an object it is the one value.
+
+    >>> split_text({"ml_use": "test"}), split_text("train")
+    ('test', 'train')
+    """
+    return text_of(answer_of(cell) if isinstance(cell, dict) else cell)
+
+
 def text_of(cell: Any) -> str:
     """Return a cell as an outcome's name; empty where there is no value."""
     value = plain(cell)

@@ -24,6 +24,8 @@ _BESIDE = word_set(
 )
 #: Words in the names of columns that have a model's answers.
 _OF_MODELS = word_set("pred predicted prediction predictions")
+#: Words in the names of columns that have the right answers.
+_OF_TRUTH = word_set("adjudicated consensus expected gold golden ideal majority truth")
 #: Columns that an error lists, and characters of the name of one.
 _LISTED, _LONGEST_LISTED = 8, 80
 
@@ -59,6 +61,15 @@ def is_beside_name(column: str) -> bool:
     [True, True, False]
     """
     return _last_word(column) in _BESIDE or _is_of_model(column)
+
+
+def is_truth_name(column: str) -> bool:
+    """Return whether a column is named for the right answers, beside those of people or models.
+
+    >>> [is_truth_name(name) for name in ("gold_label", "expectedOutput", "label")]
+    [True, True, False]
+    """
+    return not _OF_TRUTH.isdisjoint(name_parts(column))
 
 
 def has_order(column: str) -> bool:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from steelyard.client.tables.cells import answer_of, are_flags, are_shares, label_names, text_of
-from steelyard.client.tables.columns import is_beside_name, is_label_name, listed
+from steelyard.client.tables.cells import (
+    answer_of,
+    are_flags,
+    are_shares,
+    label_names,
+    split_text,
+    text_of,
+)
+from steelyard.client.tables.columns import (
+    is_beside_name,
+    is_label_name,
+    is_truth_name,
+    listed,
+)
 from steelyard.client.tables.converted import Mapping
 from steelyard.client.tables.labels import Label, known_label, label_of
 from steelyard.datasets.wire import SIDES
@@ -39,6 +52,17 @@ _TEXTS = (
 _MOST_LABELS, _MOST_GUESSED, _LONGEST_NAME = 8, 100, 80
 #: Blanks of a name that may be a sentence, and characters of the longest outcome.
 _LEAST_BLANKS, _LONGEST_OUTCOME = 2, 128
+#: Names of two texts that a label is about together, and the end of names that say one of two.
+_PAIRS = (
+    *({"premise", "hypothesis"}, {"claim", "evidence"}, {"question", "sentence"}),
+    *(
+        {"question", "passage"},
+        {"question", "context"},
+        {"query", "passage"},
+        {"query", "document"},
+    ),
+)
+_ONE_OF_TWO = re.compile(r"(.+?)[ _-]?(?:[12ab]|one|two)", re.IGNORECASE)
 #: How often texts of a column are there, on average, that is hardly of contexts.
 _LEAST_REPEATED = 4
 #: Cells that are seldom labels: numbers with a fraction, days and times.
@@ -68,14 +92,21 @@ def guess_mapping(
         return Mapping(tuple(context) or fields, labels_, beside)
     by_id = {str(decision["id"]): decision for decision in known}
     split = guess_split(table, named)
-    context = tuple(context) or (_guess_context(table, {*named, *by_id, split}),)
+    context = tuple(context) or _with_pair(table, {*named, *by_id, split})
     others = [name for name in table.columns if name not in {*context, *named, split}]
     labels = [known_label(by_id[name]) for name in others if name in by_id]
     if not labels:
         guessed = [label for name in others if (label := _guess_label(table, name)) is not None]
         usual = [label for label in guessed if is_label_name(label.column)]
-        labels = _without_numbers(table, usual or guessed)[:_MOST_LABELS]
+        labels = _without_copies(_without_numbers(table, usual or guessed))[:_MOST_LABELS]
     return Mapping(context, tuple(labels), split=split)
+
+
+def _without_copies(labels: list[Label]) -> list[Label]:
+    """Return labels without those that others gave where a column is named for the truth: a model's."""
+    truths = [label for label in labels if is_truth_name(label.column)]
+    copied = {name for label in truths if label.kind != "binary" for name in label.outcomes}
+    return [label for label in labels if label in truths or copied.isdisjoint(label.outcomes)]
 
 
 def _without_numbers(table: Table, labels: list[Label]) -> list[Label]:
@@ -119,13 +150,33 @@ def guess_split(table: Table, named: Collection[str] = ()) -> str | None:
     for name in dict.fromkeys([*usual, *table.columns]):
         if name not in named and (name in usual or not is_label_name(name)):
             sides = set[Side | None]()
-            for text in filter(None, map(text_of, table.column(name))):
+            for text in filter(None, map(split_text, table.column(name))):
                 sides.add(side_of(text))
                 if None in sides:
                     break
             if sides == {*SIDES}:
                 return name
     return None
+
+
+def _with_pair(table: Table, others: Collection[str | None]) -> tuple[str, ...]:
+    """Return the context, with the other text where a label is of two, as a premise and its hypothesis."""
+    context = _guess_context(table, others)
+
+    def is_twin(name: str) -> bool:
+        stems = [_ONE_OF_TWO.fullmatch(each.strip()) for each in (context, name)]
+        alike = {stem[1].lower() if stem else None for stem in stems}
+        names = {context.strip().lower(), name.strip().lower()}
+        return (len(alike) == 1 and None not in alike) or names in _PAIRS
+
+    names = [name for name in table.columns if name not in others and name != context]
+    twin = next((name for name in names if is_twin(name) and _has_texts(table, name)), None)
+    return tuple(name for name in table.columns if name in {context, twin})
+
+
+def _has_texts(table: Table, column: str) -> bool:
+    texts = [isinstance(cell, str) and " " in cell.strip() for cell in table.column(column)]
+    return 2 * sum(texts) > len(texts)
 
 
 def _guess_context(table: Table, others: Collection[str | None]) -> str:
@@ -160,7 +211,7 @@ def _guess_context(table: Table, others: Collection[str | None]) -> str:
             f"No column has texts, and {lists} has lists of them: write a row for each text, or name {lists} "
             "as the context."
         )
-    lengths = lengths or seldom
+    lengths = lengths or _structures(table, others) or seldom
     if not lengths:
         raise ValueError(
             f"No column has texts: {listed(table.columns)}. Name the one with the context, or write the "
@@ -170,6 +221,17 @@ def _guess_context(table: Table, others: Collection[str | None]) -> str:
     longest = max(lengths, key=lambda name: lengths[name])
     # A usual name wins unless its texts are far shorter: a title beside a body.
     return next((name for name in named if lengths[name] * 3 >= lengths[longest]), longest)
+
+
+def _structures(table: Table, others: Collection[str | None]) -> dict[str, float]:
+    """Return columns of objects with texts in them, as inputs of language models, by their length."""
+    lengths: dict[str, float] = {}
+    for name in table.columns:
+        cells = [cell for cell in table.column(name) if isinstance(cell, dict)]
+        texts = [json.dumps(cell, separators=(",", ":"), default=str) for cell in cells]
+        if name not in others and not is_label_name(name) and any(" " in text for text in texts):
+            lengths[name] = sum(map(len, texts)) / len(texts)
+    return lengths
 
 
 def _list_of_texts(table: Table, others: Collection[str | None]) -> str | None:

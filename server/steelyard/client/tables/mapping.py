@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from steelyard.client.tables.cells import plain, text_of
+from steelyard.client.tables.cells import plain, split_text, text_of
 from steelyard.client.tables.converted import Converted, Mapping
 from steelyard.client.tables.truths import with_single_truths
 from steelyard.decisions.contexts import UNSEEN, plain_hash
+from steelyard.decisions.words import name_parts, word_set
 from steelyard.imports.items import NOT_LABELLED
 from steelyard.imports.splits import Side, side_of
 from steelyard.imports.table import Refused, Reply, Table
@@ -26,6 +27,9 @@ from steelyard.review.wire import MAX_REVIEWER
 _LONGEST_BESIDE, _LONGEST_NAME_BESIDE = 512, 64
 #: Characters of a note beside an answer.
 _LONGEST_NOTE = 2_000
+#: Columns with the status of a row, and what one says of rows that somebody threw away.
+_STATES = word_set("status state")
+_DISCARDED = frozenset({"discarded", "rejected", "declined", "invalid"})
 #: Reasons to leave a row out; the second is the end of one.
 _EMPTY = "Its context is empty; fill it."
 _LEAK = " on the evaluation side too; a model may not train on it."
@@ -70,7 +74,7 @@ def convert(table: Table, mapping: Mapping, *, for_evaluation: bool = False) -> 
         made.lines.append(sent)
         if side is not None:
             row_sides.append(side)
-    made.notes.extend(_left_out(table, mapping, at))
+    made.notes.extend([*_left_out(table, mapping, at), *_discarded(table, mapping)])
     n_leaks = sum(row.reason.endswith(_LEAK) for row in made.refused)
     if n_leaks:
         made.notes.append(f"{n_leaks:,} rows of training have a context of the evaluation side.")
@@ -129,6 +133,23 @@ def _left_out(table: Table, mapping: Mapping, at: dict[str, int]) -> list[str]:
     names = ", ".join(mapping.metadata)
     longest = f"longer than {_LONGEST_BESIDE} characters"
     return [f"{n_long:,} values of {names} are left out: they are not finite, or {longest}."]
+
+
+def _discarded(table: Table, mapping: Mapping) -> list[str]:
+    """Return a note on rows that an unused column calls rejected or discarded: nobody reads it here."""
+    used = {*mapping.context, *(label.column for label in mapping.labels)}
+    notes = []
+    for name in table.columns:
+        if name not in used and _STATES.intersection(name_parts(name)[-1:]):
+            counts = Counter(text_of(cell).lower() for cell in table.column(name))
+            values = [value for value in counts if value in _DISCARDED]
+            notes += [
+                f"{name}: {counts[value]:,} rows say {value}, and are used as others are; take them out "
+                "of the file if their labels are wrong."
+                for value in values
+                if len(counts) > 1
+            ]
+    return notes
 
 
 def _answers_of(replies: Sequence[Reply], mapping: Mapping) -> list[dict[str, Any]]:
@@ -214,7 +235,7 @@ def _splits(table: Table, mapping: Mapping) -> tuple[list[str | None], list[str]
     """Return the split of each row, and its file where there are several; ``None`` where unnamed."""
     files = [part.file for part in table.row_parts()] if len(table.parts) > 1 else []
     if mapping.split is not None:
-        return [text_of(cell) or None for cell in table.column(mapping.split)], files
+        return [split_text(cell) or None for cell in table.column(mapping.split)], files
     if any(part.split is not None for part in table.parts):
         return [part.split for part in table.row_parts()], files
     return [], files
