@@ -130,7 +130,6 @@ class Desk:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
             cwd=self.folder,
-            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
             capture_output=True,
             text=True,
             timeout=60,
@@ -166,6 +165,7 @@ def desk(tmp_path_factory) -> Iterator[Desk]:
     home = folder / "home"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
         patch.setenv("STEELYARD_ENGINE", "hashing")
         patch.setenv("STEELYARD_HOME", str(home))
         settings = read_settings({"engine": "hashing"}, environ={})

@@ -89,7 +89,7 @@ def check_tables(state: State) -> None:
         assert differences == []
         made = schema_of(inspect(connection))
         if connection.dialect.name == "sqlite":
-            with create_engine("sqlite://").connect() as other:
+            with create_engine("sqlite://", poolclass=NullPool).connect() as other:
                 metadata.create_all(other)
                 assert made == schema_of(inspect(other))
             return
