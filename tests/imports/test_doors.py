@@ -496,7 +496,7 @@ def test_imported_rows_can_be_answered(tmp_path):
             sheet.write_row(row, 0, cells)
     [batch] = RowFile(tmp_path / "a.xlsx", Options(sheet="Rows")).batches(["text"], 10)
     assert (batch.contexts, batch.rows["id"].to_list()) == (["x", "y"], ["007", None])
-    with pytest.raises(ValueError, match="no known format"):
+    with pytest.raises(ValueError, match="no known ending"):
         RowFile(tmp_path / "a.gz")
 
 

@@ -190,6 +190,16 @@ def test_texts_without_names_of_columns_have_their_labels(data):
     assert sorted(zip((row["context"] for row in rows), names, strict=True)) == sorted(PLAIN)
 
 
+@pytest.mark.parametrize("mark", ["'", '"'])
+def test_commas_in_quoted_cells_do_not_separate_them(mark):
+    rows = [f"{mark}{'ab'[n % 2]}{mark}\t{mark}A text, number {n}.{mark}" for n in range(9)]
+    table = read_table("\n".join(rows).encode(), has_header=False)
+    assert [cells for _, cells in table.rows][:2] == [
+        ["a", "A text, number 0."],
+        ["b", "A text, number 1."],
+    ]
+
+
 def test_backslashes_before_marks_are_read_as_mysql_and_spark_write_them():
     table = read_table(b'text,y\n"He said \\"no\\", twice",a\n"C:\\new \\\\",b\n"c d",a\n')
     assert [cells for _, cells in table.rows] == [

@@ -179,7 +179,8 @@ class RowFile:
 def check_format(path: Path, formats: frozenset[str] = FORMATS) -> None:
     """Raise ``ValueError`` when a file's ending names no format."""
     if path.suffix.lower() not in formats:
-        raise ValueError(f"{path} is in no known format; end its name in {sorted(formats)}.")
+        known = ", ".join(sorted(formats))
+        raise ValueError(f"{path} has no known ending; write it as one of {known}.")
 
 
 def contexts_of(rows: pl.DataFrame, context: Sequence[str]) -> list[Any]:

@@ -371,20 +371,23 @@ def _is_prose(sample: str, mark: str) -> bool:
 
 
 def _find_separator(sample: str, mark: str) -> str:
-    """Return the separator that cuts the first records most evenly into most cells."""
+    """Return the separator that cuts the first records most evenly, between quoted cells, into most cells."""
+    lines = [line for line in sample.splitlines()[:SAMPLE_RECORDS] if line.strip()]
 
-    def fit(separator: str) -> tuple[float, int]:
+    def fit(separator: str) -> tuple[float, bool, int]:
         quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if mark else csv.QUOTE_NONE
         text = io.StringIO(sample, newline="")
         reader = csv.reader(text, delimiter=separator, quotechar=mark or _MARK, quoting=quoting)
         try:
             widths = Counter(len(cells) for cells in islice(reader, SAMPLE_RECORDS) if cells)
         except csv.Error:
-            return 0.0, 0
+            return 0.0, False, 0
         if not widths:
-            return 0.0, 0
+            return 0.0, False, 0
         width, n_even = widths.most_common(1)[0]
-        return (n_even / widths.total() if width > 1 else 0.0), width
+        is_between = 2 * sum(f"{mark}{separator}{mark}" in line for line in lines) > len(lines)
+        is_between = is_between and bool(mark)
+        return (n_even / widths.total() if width > 1 else 0.0), is_between, width
 
     return max(SEPARATORS, key=fit)
 
