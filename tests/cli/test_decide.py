@@ -118,7 +118,7 @@ def test_an_invalid_request_names_the_field(run, arguments, path):
     assert result.exit_code == 2
     assert result.stdout == ""
     assert "invalid_request" in result.stderr
-    assert f"  {path}: " in result.stderr
+    assert f"\n  {path} " in result.stderr
 
 
 def test_bad_json_names_the_request(run):
@@ -145,10 +145,23 @@ def test_bad_json_names_the_request(run):
 )
 def test_a_command_line_that_cannot_be_used(run, arguments, message):
     result = run("decide", *arguments)
-    assert result.exit_code in {1, 2}
-    assert (result.exit_code == 1) == (message == "missing.json")
+    assert result.exit_code == 2
     assert result.stdout == ""
     assert message in result.stderr
+
+
+def test_rows_are_no_request(run, tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("text\nPaid twice.\n")
+    for command in ("decide", "lint"):
+        refused = run(command, str(rows))
+        assert refused.exit_code == 2
+        assert f"steelyard decide --input {rows} --output FILE" in " ".join(refused.stderr.split())
+    output = ("--output", str(tmp_path / "answers.xlsx"))
+    refused = run(
+        "decide", "--input", str(rows), *output, *FLAGS[2:], "--outcome", "a", "--outcome", "b"
+    )
+    assert "write it as one of .csv, .jsonl, .ndjson, .parquet, .tsv." in refused.stderr
 
 
 def test_an_unknown_model_is_refused(run):

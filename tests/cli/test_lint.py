@@ -65,8 +65,8 @@ def test_an_invalid_request_names_every_field(run):
     result = run("lint", "-", stdin=json.dumps(body))
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert "  context: " in result.stderr
-    assert "  decisions[0].outcomes: " in result.stderr
+    assert "\n  context is a number;" in result.stderr
+    assert "\n  decisions[0].outcomes has 1 outcome;" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [(), ("request.json", "--question", "x")])

@@ -110,6 +110,16 @@ def test_a_shell_completes_commands_and_options(run, shell, monkeypatch):
         assert found in CliRunner().invoke(main, [], prog_name="steelyard").stdout
 
 
+LISTS = {
+    "/v1/families": "steelyard family list",
+    "/v1/fine-tuning/jobs": "steelyard job list",
+    "/v1/evaluations": "steelyard evaluate list",
+    "/v1/integrations/webhooks": "steelyard webhook list",
+    "/v1/labeling/sources": "steelyard labeling sources",
+    "/v1/prompt-tuning/jobs": "steelyard tune list",
+}
+
+
 def test_an_error_in_the_shell_names_no_route():
     """Whichever route a server's sentence names, the shell names a command that there is."""
     context = click.Context(main, info_name="steelyard")
@@ -128,6 +138,8 @@ def test_an_error_in_the_shell_names_no_route():
                 command = main.get_command(context, name)
                 assert command is not None
                 assert not child or child[0] in command.commands, first
+    for path, command in LISTS.items():
+        assert without_routes(f"See GET {path}.") == f"See {command}."
     address = "No answer from https://models.example/v1/chat; check it."
     assert without_routes(address) == address
 
@@ -206,6 +218,26 @@ def test_violations_of_a_server_are_listed(error_class, capsys):
     told = capsys.readouterr().err
     assert "  decisions[3].id: Wrong 3.\n" in told
     assert told.endswith("  and 5 more\n")
+
+
+def test_a_place_and_a_message_are_said_once(capsys):
+    message = "url must be https://HOST."
+    details = [{"path": ["body", "url"], "message": message, "type": "x"}]
+    show_failure(InvalidRequestError(message, details=details))
+    show_failure(
+        NotEnoughEvaluationDataError("Add rows.", details=[{**details[0], "message": "Add rows."}])
+    )
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[1:] == [
+        "  url must be https://HOST.",
+        "Error (not_enough_evaluation_data): Add rows.",
+    ]
+
+
+def test_a_time_that_is_none_is_a_mistake_in_the_call(run):
+    refused = run("decisions", "export", "--since", "yesterday")
+    assert refused.exit_code == 2
+    assert "write 2026-11-30 or 2026-11-30T08:00:00" in refused.stderr
 
 
 def test_a_refused_family_lists_places_once_and_obstacles(run, monkeypatch):

@@ -101,13 +101,21 @@ def test_it_ends_by_itself_while_a_page_waits_for_a_server_that_says_nothing():
     assert process.returncode == 0  # it was not killed
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "example.org"])
-def test_it_listens_on_loopback_only(host):
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--host", "0.0.0.0", "loopback"),
+        ("--host", "example.org", "loopback"),
+        ("--server", "nothing", "address is 'nothing'"),
+    ],
+)
+def test_addresses_that_cannot_be_used_are_mistakes_in_the_call(option, value, message):
     refused = subprocess.run(
-        [sys.executable, "-m", "steelyard", "workbench", "--host", host],
+        [sys.executable, "-m", "steelyard", "workbench", option, value],
         capture_output=True,
         text=True,
         check=False,
     )
     assert refused.returncode == 2
-    assert "loopback" in refused.stderr
+    assert message in refused.stderr
+    assert "Traceback" not in refused.stderr

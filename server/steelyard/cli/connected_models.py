@@ -129,7 +129,7 @@ Examples:
 @click.option("--replace", is_flag=True, help="Change a model that is there.")
 @setting_option("home")
 def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
-    """Connect the model NAME of another server; running servers have it within a second.
+    """Connect the model NAME of another server; running servers of the home have it within a second.
 
     With --wire gguf the language model of a file runs on this machine, which needs the extra 'judge'.
     With --wire entailment the encoder of a folder reads in this server, and the route auto asks it.

@@ -14,7 +14,7 @@ from steelyard.cli.local_state import Print, show_answer
 from steelyard.cli.options import json_option, setting_option
 
 if TYPE_CHECKING:
-    from steelyard.client import Client
+    from steelyard.client import Client, ClientOptions
     from steelyard.settings import Settings
 
 
@@ -29,14 +29,9 @@ class Server:
     @contextmanager
     def connected(self) -> Iterator[Client]:
         """Yield a client; the environment and the defaults stand behind the options."""
-        from steelyard.client import Client, ClientOptions
+        from steelyard.client import Client
 
-        settings = client_settings(url=self.url, api_key=self.api_key)
-        try:
-            options = ClientOptions(settings.url, settings.api_key)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from None
-        with Client(options) as client:
+        with Client(client_options(client_settings(url=self.url, api_key=self.api_key))) as client:
             yield client
 
     def show(self, answer: Any, show: Print) -> None:
@@ -53,6 +48,16 @@ def client_settings(*, url: str | None, **given: str | None) -> Settings:
     settings = read_settings(overrides)
     running = None if url else address_of_running(home_of(settings))
     return settings if running is None else read_settings(overrides, defaults={"url": running})
+
+
+def client_options(settings: Settings) -> ClientOptions:
+    """Return the options of a client; an address that is none is a usage error."""
+    from steelyard.client import ClientOptions
+
+    try:
+        return ClientOptions(settings.url, settings.api_key)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 #: Parameters of commands that are a dataset, by id or name.

@@ -59,9 +59,10 @@ _file = click.argument(
 def command() -> None:
     """Make, list, read and delete the datasets of a running server.
 
-    A FILE has JSON Lines: a row a line, with context, decisions, and targets or rewards. Larger
-    ones than a server takes at once are sent in pieces. Rows that cannot be used are left out and
-    listed. Exit status: 0, 1 when over a tenth is left out without --bad-rows, or 2 when all are.
+    A FILE of create has JSON Lines: a row a line, with context, decisions, and targets or rewards.
+    import takes a table, and add either. Larger files than a server takes at once are sent in
+    pieces. Rows that cannot be used are left out and listed. Exit status: 0, 1 when over a tenth is
+    left out without --bad-rows, or 2 when all are.
     """
 
 

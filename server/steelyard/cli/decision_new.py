@@ -41,7 +41,11 @@ Examples:
     help="Start from this template, with its rows as examples; without a name, list them all.",
 )
 @click.option("--question", help="What is asked about a context.")
-@click.option("--kind", type=click.Choice(("single", "binary")), help="[default: single]")
+@click.option(
+    "--kind",
+    type=click.Choice(("single", "binary")),
+    help="One of several outcomes, or yes or no. [default: single]",
+)
 @click.option(
     "--outcome", "outcomes", multiple=True, help="NAME or NAME=DESCRIPTION; repeated for more."
 )

@@ -27,7 +27,18 @@ _ROUTE = re.compile(
     r"(?<![\w/.:])((?:GET|POST|PUT|PATCH|DELETE) )?/v1/([a-z-]+)((?:/[\w{}.:-]*[\w}])*)"
 )
 #: The commands of nouns whose names are others, and those whose list is a command.
-_NOUNS = {"named-decisions": "decision", "named-comparisons": "decision", "fine-tunes": "job"}
+_NOUNS = {
+    "named-decisions": "decision",
+    "named-comparisons": "decision",
+    "fine-tunes": "job",
+    "fine-tuning": "job",
+    "families": "family",
+    "evaluations": "evaluate",
+    "integrations": "webhook",
+    "prompt-tuning": "tune",
+}
+#: What follows a noun's address where its list is not the address itself, and the command's word.
+_LISTS = {"": "list", "/jobs": "list", "/webhooks": "list", "/sources": "sources"}
 _SHOWN = frozenset(
     {
         "account",
@@ -71,7 +82,8 @@ def without_routes(text: str) -> str:
         name = _NOUNS.get(noun, noun.removesuffix("s"))
         if name not in _SHOWN:
             return "the workbench"
-        return f"steelyard {name}{' list' if method == 'GET ' and not rest else ''}"
+        words = ["steelyard", name, _LISTS.get(rest, "") if method == "GET " else ""]
+        return " ".join(filter(None, words))
 
     return _ROUTE.sub(command, text)
 
@@ -101,7 +113,10 @@ def show_failure(error: Exception) -> None:
         headline = "the request cannot be used."  # its message is the first of them
     click.echo(f"Error ({error.code}): {printable(without_routes(headline))}", err=True)
     for path, message in problems[:_SHOWN_VIOLATIONS]:
-        click.echo(f"  {printable(f'{path_text(path)}: {without_routes(message)}')}", err=True)
+        if message == headline:
+            continue
+        place = "" if message.startswith(path_text(path)) else f"{path_text(path)}: "
+        click.echo(f"  {printable(place + without_routes(message))}", err=True)
     if len(problems) > _SHOWN_VIOLATIONS:
         click.echo(f"  and {len(problems) - _SHOWN_VIOLATIONS} more", err=True)
     show_notes(error)

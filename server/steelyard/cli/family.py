@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from steelyard.shadows.wire import ShadowReport
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_METHOD = "What the rows have: right outcomes (sft), or rewards. [default: sft]"
+_FROM = "A base model, or a model's number. [default: the server's base model]"
 
 _EPILOG = """\b
 Examples:
@@ -45,15 +47,17 @@ _HYPERPARAMETERS = ("seed", "lora_rank", "heads", "learning_rate", "steps", "jud
 
 def _starting(command: _Command) -> _Command:
     """Add the options of a new family."""
-    method = click.option("--method", type=click.Choice(["sft", "reward"]), help="[default: sft]")
-    first = click.option("--from", "start_from", help="A base model, or a model's number.")
+    method = click.option("--method", type=click.Choice(["sft", "reward"]), help=_METHOD)
+    first = click.option("--from", "start_from", help=_FROM)
     return first(method(command))
 
 
 def _training_options(command: _Command) -> _Command:
     """Add the options of a fine-tune."""
     for option in (
-        click.option("--dataset-version", type=int, help="[default: the newest]"),
+        click.option(
+            "--dataset-version", type=int, help="Version of the dataset. [default: the newest]"
+        ),
         click.option("--seed", type=int, help="Of every random choice. [default: the server's]"),
         click.option(
             "--lora-rank",
@@ -66,8 +70,10 @@ def _training_options(command: _Command) -> _Command:
             help="What heads read: as is best, words alone, words alone where they are as right, or the "
             "shipped reader's evidence too, where a yes/no is better with it.",
         ),
-        click.option("--learning-rate", type=float, help="[default: the server's]"),
-        click.option("--steps", type=int, help="[default: two passes over the rows]"),
+        click.option("--learning-rate", type=float, help="Size of a step. [default: the server's]"),
+        click.option(
+            "--steps", type=int, help="Steps of training. [default: two passes over the rows]"
+        ),
         click.option(
             "--judged-by",
             multiple=True,

@@ -30,7 +30,9 @@ Examples:
     default="accuracy",
     help="What the models achieve.",
 )
-@click.option("--version", type=int, help="On its evaluation rows; the newest evaluated.")
+@click.option(
+    "--version", type=int, help="A version of it. [default: the newest that was evaluated]"
+)
 @click.option("--decision", help="With expected_cost: the decision that the costs are for.")
 @click.option("--false-positive", type=float, help="Of a binary decision: a wrong yes costs this.")
 @click.option("--false-negative", type=float, help="Of a binary decision: a wrong no costs this.")

@@ -53,7 +53,7 @@ Examples:
             *("openai-chat", "ground-truth", "onehot"),
         ],
     ),
-    help="The program that wrote a JSON file. [default: found]",
+    help="The program that wrote the file. [default: found]",
 )
 @click.option(
     "--context",

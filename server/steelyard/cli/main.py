@@ -38,10 +38,10 @@ COMMANDS = {
     "decision": "Keep decisions under names, on a server and as files of a repository.",
     "decisions": "Draw stored decisions to check, and export them.",
     "evaluate": "Score models on a dataset, and show what was measured.",
-    "evaluation": "Export what an evaluation scored.",
+    "evaluation": "Export what an evaluation scored, and find thresholds.",
     "family": "Grow, switch and roll back lineages of fine-tuned models.",
     "frontier": "Show which models of a dataset no other model beats.",
-    "job": "List, follow and stop fine-tunes.",
+    "job": "List, follow and stop jobs of all kinds.",
     "doctor": "Check this installation.",
     "judge": "Hold judges to labels of people, and show what they qualified by.",
     "key": "Make, list and revoke API keys.",
@@ -140,6 +140,9 @@ class LazyGroup(click.Group):
         except (SteelyardError, InvalidSettingError) as error:
             show_failure(error)
             ctx.exit(exit_status(error))
+        except click.FileError as error:  # a file of the command line, for which click has 1
+            error.show()
+            ctx.exit(REFUSED)
         except RecursionError:
             click.echo("Error: The input is nested too deep; send fewer levels.", err=True)
             ctx.exit(REFUSED)

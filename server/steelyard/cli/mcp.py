@@ -39,17 +39,13 @@ def command(*, url: str | None, api_key: str | None, port: int | None, read_only
         raise click.ClickException(
             f"The package {error.name} is missing; install it: pip install 'steelyard[mcp]'."
         ) from None
-    from steelyard.cli.connecting import client_settings
-    from steelyard.client import ClientOptions
+    from steelyard.cli.connecting import client_options, client_settings
 
     settings = client_settings(url=url, api_key=api_key)
     if port is not None:
         with bind("127.0.0.1", port) as listener:  # so that one line says so where it is taken
             port = listener.getsockname()[1]
-    try:
-        options = ClientOptions(settings.url, settings.api_key)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    options = client_options(settings)
 
     def offered(scope: str) -> list[str]:
         return [name for name in OF_SCOPE[scope] if name in READING or not read_only]

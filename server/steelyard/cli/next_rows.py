@@ -35,7 +35,7 @@ _MAX_LABELLED = 50_000
 
 
 @asking("next", "rows", epilog=_EPILOG)
-@click.option("--n", type=click.IntRange(1, 10_000), default=100, help="Rows.")
+@click.option("--n", type=click.IntRange(1, 10_000), default=100, help="Rows to print.")
 @click.option("--dataset", help="Rows labelled so far: those that are like them come later.")
 @click.option("--model", help="The model or family whose doubts count; the shipped one by default.")
 @click.option("--decisions", type=click.File("rb"), help="JSON of decisions for rows without any.")

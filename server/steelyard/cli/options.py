@@ -51,8 +51,18 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print as JSO
 class _UtcTime(click.DateTime):
     """A time without a zone, which is UTC, in Unix seconds."""
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """Return the two usual forms."""
+        return "2026-11-30[T08:00:00]"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        time: dt.datetime = super().convert(value, param, ctx)
+        """Return a time in Unix seconds."""
+        try:
+            time: dt.datetime = super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(
+                f"{value!r} is not a time; write 2026-11-30 or 2026-11-30T08:00:00.", param, ctx
+            )
         return time.replace(tzinfo=dt.UTC).timestamp()
 
 

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from steelyard.cli.table_files import TABLES
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
@@ -76,7 +78,14 @@ def read_request(ctx: click.Context, flags: dict[str, Any]) -> bytes | dict[str,
         return request_from_flags(ctx, flags)
     if given:
         raise click.UsageError("Give either a request file or flags that spell a request.", ctx)
-    return _read_bytes(request_file)
+    request = _read_bytes(request_file)
+    if Path(request_file).suffix.lower() in TABLES:
+        raise click.UsageError(
+            f"{request_file} has rows, and no request. Answer them with steelyard decide --input "
+            f"{request_file} --output FILE.",
+            ctx,
+        )
+    return request
 
 
 def request_from_flags(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:

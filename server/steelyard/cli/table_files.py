@@ -23,7 +23,7 @@ _MOST_LISTED = 5
 #: Bytes in which the first row of a file is looked for.
 _FIRST_BYTES = 1 << 20
 #: Endings of files that have tables, without decisions.
-_TABLES = frozenset({".csv", ".tsv", ".xlsx", ".xls", ".parquet", ".zip"})
+TABLES = frozenset({".csv", ".tsv", ".xlsx", ".xls", ".parquet", ".zip"})
 
 
 def _check_mark(mark: str | None) -> str | None:
@@ -48,7 +48,11 @@ license_option = click.option(
     "shown in the dossier of a family.",
 )
 READING = (
-    click.option("--sheet", help="Of Excel: the sheet. [default: the first with a table]"),
+    click.option(
+        "--sheet",
+        help="Of Excel: the sheet. [default: those named train, test and so on, else the first with a "
+        "table]",
+    ),
     encoding_option,
     click.option(
         "--long-cells",
@@ -144,8 +148,8 @@ def read_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def is_table(file: Path) -> bool:
     """Return whether a file has a table, by its ending or its first row, and no rows with decisions."""
-    if file.suffix.lower() in _TABLES or not file.is_file():
-        return file.suffix.lower() in _TABLES
+    if file.suffix.lower() in TABLES or not file.is_file():
+        return file.suffix.lower() in TABLES
     with file.open("rb") as lines:
         start = lines.read(_FIRST_BYTES)
     return start.lstrip()[:1] in (b"{", b"[") and not re.search(rb'"(?:context|decisions)"', start)

@@ -60,10 +60,11 @@ def command(
 
     It asks the server with the key in STEELYARD_API_KEY, where accounts are on.
     """
-    from steelyard.cli.connecting import client_settings
+    from steelyard.cli.connecting import client_options, client_settings
     from steelyard.settings import home_of
 
     settings = client_settings(url=server or url, hosts=hosts)
+    client_options(settings)
     with serving_workbench(
         settings.url,
         port=port,

@@ -39,7 +39,7 @@ RETRYABLE = ("failed", "cancelled")
 EVALUATIONS = JobStore(
     EVALUATION,
     table=evaluations,
-    advice="list the dataset's",
+    advice="look at GET /v1/evaluations",
     is_priced=False,
     models=("model_id",),
     yields=True,

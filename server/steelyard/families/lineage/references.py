@@ -39,8 +39,8 @@ def check_name(name: str, base_models: frozenset[str]) -> None:
         )
     elif _NAME.fullmatch(name) is None:
         refusal = (
-            f"{name[:60]!r} is no name of a family; give a small letter and then at most 47 small "
-            "letters, digits or hyphens."
+            f"{name[:60]!r} cannot name a family; begin with a letter from a to z, and use letters from "
+            "a to z, digits and hyphens, 48 at most."
         )
     if refusal is not None:
         raise errors.InvalidNameError(refusal, path=_NEW)

@@ -358,4 +358,4 @@ def check_name(name: str) -> None:
 
 
 def _bad(what: str, needed: str) -> InvalidSettingError:
-    return InvalidSettingError(f"The connected model's {what!r} cannot be used: {needed}.")
+    return InvalidSettingError(f"The connected model {what!r} cannot be used: {needed}.")
