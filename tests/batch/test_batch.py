@@ -258,7 +258,7 @@ def test_a_file_goes_on_where_a_run_died(deployment, tmp_path):
         ("a.jsonl", b"\n[]\n", "no rows. Line 2: It is no JSON object"),
         ("a.jsonl", b'{"mail": "x"}\n', "no field 'text'"),
         ("a.jsonl", b'{"text": "x", "team.top": "y"}\n', "column 'team.top'"),
-        ("a.doc", b"x", "as one of .arrow"),
+        ("a.doc", b"x", "as one of .csv"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_with_its_place(tmp_path, name, content, told):

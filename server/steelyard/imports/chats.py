@@ -55,7 +55,7 @@ def read_chats(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
         system: "label" if place == 0 else f"label {place + 1}"
         for place, system in enumerate(systems)
     }
-    is_asked = len(systems) <= _MOST_QUESTIONS and max(map(len, systems)) <= _LONGEST_QUESTION
+    is_question = len(systems) <= _MOST_QUESTIONS and max(map(len, systems)) <= _LONGEST_QUESTION
     for number, row, messages in chats:
         system, question = _system_of(messages), "label"
         at, answer = next(
@@ -70,7 +70,7 @@ def read_chats(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
         item = AnnotatedText({"text": _transcript(before)})
         item.metadata = {name: row[name] for name in ("id", "source", "split") if name in row}
         item.metadata |= row["metadata"] if isinstance(row.get("metadata"), Mapping) else {}
-        if is_asked and system:
+        if is_question and system:
             question = questions[system]
             item.instructions[question] = system
         elif system:

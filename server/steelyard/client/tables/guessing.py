@@ -62,7 +62,7 @@ _PAIRS = (
         {"query", "document"},
     ),
 )
-_ONE_OF_TWO = re.compile(r"(.+?)[ _-]?(?:[12ab]|one|two)", re.IGNORECASE)
+_NUMBERED = re.compile(r"(.+?)[ _-]?(?:[12ab]|one|two)", re.IGNORECASE)
 #: How often texts of a column are there, on average, that is hardly of contexts.
 _LEAST_REPEATED = 4
 #: Cells that are seldom labels: numbers with a fraction, days and times.
@@ -164,7 +164,7 @@ def _with_pair(table: Table, others: Collection[str | None]) -> tuple[str, ...]:
     context = _guess_context(table, others)
 
     def is_twin(name: str) -> bool:
-        stems = [_ONE_OF_TWO.fullmatch(each.strip()) for each in (context, name)]
+        stems = [_NUMBERED.fullmatch(each.strip()) for each in (context, name)]
         alike = {stem[1].lower() if stem else None for stem in stems}
         names = {context.strip().lower(), name.strip().lower()}
         return (len(alike) == 1 and None not in alike) or names in _PAIRS

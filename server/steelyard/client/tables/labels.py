@@ -295,8 +295,10 @@ def label_of(
 def _instructed(label: Label, instructions: str) -> Label:
     """Return a label with the instructions that its program has for it, as question or guideline."""
     is_guessed = label.question == question_of(label.column, label.kind)
-    is_asked = is_guessed and label.kind != "several" and 0 < len(instructions) <= _LONGEST_QUESTION
-    if is_asked:
+    is_question = (
+        is_guessed and label.kind != "several" and 0 < len(instructions) <= _LONGEST_QUESTION
+    )
+    if is_question:
         return replace(label, question=instructions)
     return replace(label, guideline=instructions)
 

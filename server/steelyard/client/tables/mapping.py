@@ -96,7 +96,7 @@ def _sent_row(
     cells: Sequence[Any],
     at: dict[str, int],
     questions: _Questions,
-    held_out: Dict[int, int],
+    copies: Dict[int, int],
 ) -> tuple[Any, bytes | str]:
     """Return the context of a row, and the row as it is sent, or why it cannot be."""
     context = None
@@ -104,7 +104,7 @@ def _sent_row(
         context = _context([cells[at[name]] for name in mapping.context], mapping.context)
         if context is None:
             return None, _EMPTY
-        if held_out and (copy := held_out.get(plain_hash(context))) is not None:
+        if copies and (copy := copies.get(plain_hash(context))) is not None:
             is_exact = copy == hash(_key(context))
             but = "" if is_exact else ", but for case, blanks, markup or quoted mail,"
             return context, f"Its context is{but}{_LEAK}"
