@@ -87,7 +87,11 @@ def check(client: Client, model: str) -> Shown:
     type=click.Choice(WATCHES),
     help="What is watched, repeated for more; all by default.",
 )
-@click.option("--false-alarms", type=float, help="Chance of one in 10,000 decisions; 0.01.")
+@click.option(
+    "--false-alarms",
+    type=float,
+    help="Chance of a false alarm in 10,000 decisions. [default: 0.01]",
+)
 @click.option("--evaluation", "evaluation_id", help="The evaluation that it is held against.")
 @click.option(
     "--window",
