@@ -243,6 +243,14 @@ class TestChat:
         with pytest.raises(EngineUnavailableError, match="lies on the labels"):
             ask("chat", RenderedRequest("x", (asked,)))
 
+    @pytest.mark.parametrize("logprobs", [None, {"content": None}, {"content": []}])
+    def test_an_answer_without_log_probabilities_says_so(self, ask, chat, monkeypatch, logprobs):
+        choice = {"message": {"role": "assistant", "content": "A"}, "logprobs": logprobs}
+        monkeypatch.setattr(chat, "answer", lambda *_: {"choices": [choice]})
+        asked = decision("single", ["a", "b"])
+        with pytest.raises(EngineUnavailableError, match="it has no log probabilities"):
+            ask("chat", RenderedRequest("x", (asked,)))
+
     def test_a_check_measures_the_share_on_labels(self, open_chat, chat, monkeypatch):
         for answer, mass, answered in (
             (chat_answer, 0.9, 32),

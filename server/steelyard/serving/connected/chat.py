@@ -191,8 +191,12 @@ def check_mass(mass: float) -> None:
 
 
 def _read(labels: Sequence[str], answer: Any) -> LabelShares:
-    content = member(member(member(member(answer, "choices"), 0), "logprobs"), "content")
-    return read_top(labels, member(member(content, 0), "top_logprobs"))
+    choice = member(member(answer, "choices"), 0)
+    try:
+        entries = choice["logprobs"]["content"][0]["top_logprobs"]
+    except (TypeError, LookupError):
+        entries = None  # reading it says so
+    return read_top(labels, entries)
 
 
 def read_top(labels: Sequence[str], entries: Any) -> LabelShares:
