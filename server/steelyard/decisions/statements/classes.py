@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from steelyard.decisions.statements.lexicon import base_of, is_listed, uses_of
 from steelyard.decisions.statements.tokens import Token, tokenize
@@ -140,10 +141,13 @@ _POSSESSIVES = word_set("my your his her its our their")
 _AFTER_ADJECTIVE = {"subject": "to", "short": "of"}
 #: The most that a class of a word costs where the word is hardly ever of that class.
 _RARE = 4.5
+#: A question asks for the classes of each of its words several times.
+_CACHED_TOKENS = 4096
 _FORMS = (("E", "participle"), ("W", "past"), ("I", "gerund"), ("Z", "third"))
 
 
-def classes_of(token: Token, *, is_first: bool = False) -> dict[str, float]:
+@lru_cache(_CACHED_TOKENS)
+def classes_of(token: Token, *, is_first: bool = False) -> Mapping[str, float]:
     """Return the classes of a token, each a letter, with its cost.
 
     A adverb, B word before a determiner, C conjunction, D determiner, E past participle, F "of",
@@ -159,7 +163,7 @@ def classes_of(token: Token, *, is_first: bool = False) -> dict[str, float]:
     word = token.word
     fixed = _classes_of_form(token) or _CLASSES_OF.get(word)
     if fixed is not None:
-        return dict(fixed)
+        return fixed
     classes: dict[str, float] = {}
     for name, cost, words in _CLOSED:
         if word in words:
@@ -176,7 +180,7 @@ def classes_of(token: Token, *, is_first: bool = False) -> dict[str, float]:
     return classes
 
 
-def _classes_of_form(token: Token) -> dict[str, float] | None:
+def _classes_of_form(token: Token) -> Mapping[str, float] | None:
     """Return the classes of a mark, a quotation, a number or a genitive."""
     word = token.word
     if token.is_compound:
@@ -268,7 +272,7 @@ def _cost(share: float) -> float:
 
 def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
     """Return the classes of tokens, with costs changed by their neighbours."""
-    classes = [classes_of(token) for token in tokens]
+    classes = [dict(classes_of(token)) for token in tokens]
     for token, own, after, following in zip(tokens, classes, classes[1:], tokens[1:], strict=False):
         if token.word == "help" and "V" in own and after.get("V", 9.0) < _HELPED:
             # "Help close the deal".

@@ -7,8 +7,9 @@ says how likely the subject ends there; where two places cost nearly the same, t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from steelyard.decisions.statements.classes import classes_in_order
 from steelyard.decisions.statements.joints import Joint, joint_cost
@@ -137,10 +138,11 @@ def split_subject(
     subjects = _subject_costs(_after_singulars(tokens, classes), before_base=start == "base")
     costs: dict[int, float] = {}
     words = [token.word for token in tokens]
+    rests = _RestCosts(classes, start)
     for size in range(1, len(tokens)):
         if subjects[size - 1] == _INFINITE:
             continue
-        rest = rest_cost(classes[size:], start)
+        rest = rests.behind(size)
         if rest == _INFINITE:
             continue
         joint = Joint(tokens, words, classes, size, start, is_plural_verb)
@@ -199,80 +201,123 @@ def _last_cost(states: dict[_State, float], *, before_base: bool) -> float:
     )
 
 
-def _is_adjective(classes: dict[str, float]) -> bool:
+def _is_adjective(classes: Mapping[str, float]) -> bool:
     """Return whether a word is likelier an adjective than a noun or an adverb."""
     return classes.get("M", 9.0) < min(classes.get("N", 9.0), classes.get("A", 9.0))
 
 
-def rest_cost(classes: Sequence[dict[str, float]], start: str) -> float:
+def rest_cost(classes: Sequence[Mapping[str, float]], start: str) -> float:
     """Return the cost of reading words as the rest of a question."""
-    states: dict[_State, float] = {
-        (name, _OPEN if name == "R" else _NONE): cost
-        + STARTS[start][name]
-        # "Pressure" before another noun is none of its states.
-        + (0.8 if name == "M" and classes[0].get("N", 9.0) < cost else 0.0)
-        for name, cost in classes[0].items()
-        if name in STARTS[start]
-    }
-    if len(classes) == 1 and start in {"base", "participle"}:
-        # An adverb alone is no rest: "replied yet".
-        states = {state: cost for state, cost in states.items() if state[0] in "VE"}
-    elif len(classes) == 1:
-        # Nor is a preposition: "they complain about".
-        states = {
-            state: cost + (_MISMATCH if state[0] in "AP" else 0.0) for state, cost in states.items()
+    return _RestCosts(classes, start).behind(0)
+
+
+class _RestCosts:
+    """The cost of reading the last words of a question as its rest, behind each place."""
+
+    def __init__(self, classes: Sequence[Mapping[str, float]], start: str) -> None:
+        self._classes = classes
+        self._start = start
+        #: Of the last word, where another stands before it.
+        self._final = {_BARE.get(name, name): cost for name, cost in classes[-1].items()}
+        if start == "be" and {"K", "m"} <= self._final.keys():
+            # What is said last is a participle, and no adjective before a noun.
+            self._final["m"] += 1.0
+        if start == "be" and "m" in self._final and _is_adjective(classes[-2:][0]):
+            # "Due clear" are two predicates.
+            self._final["m"] += 1.5
+        self._ahead: dict[tuple[int, str, int], float] = {}
+
+    def behind(self, size: int) -> float:
+        """Return the cost of the words behind the first ``size``."""
+        own = self._classes[size]
+        is_alone = size == len(self._classes) - 1
+        is_of_verb = self._start in {"base", "participle"}
+        best = _INFINITE
+        for name, price in own.items():
+            cost = price + STARTS[self._start].get(name, _INFINITE)
+            if name == "M" and own.get("N", 9.0) < price:
+                # "Pressure" before another noun is none of its states.
+                cost += 0.8
+            if is_alone and is_of_verb and name not in "VE":
+                # An adverb alone is no rest: "replied yet".
+                continue
+            if is_alone and not is_of_verb and name in "AP":
+                # Nor is a preposition: "they complain about".
+                cost += _MISMATCH
+            if cost < best:
+                clause = _OPEN if name == "R" else _NONE
+                is_led = is_of_verb and not is_alone and name == "A"
+                ahead = self._to_verb if is_led else self._cost_ahead
+                best = min(best, cost + ahead(size, name, clause))
+        return best
+
+    def _to_verb(self, place: int, name: str, clause: int) -> float:
+        """Return the cost of what follows an adverb that leads to the verb itself: "always want"."""
+        verb = "V" if self._start == "base" else "E"
+        options = {
+            option: price
+            for option, price in self._options(place + 1).items()
+            if option in {verb, "A", "K"}
         }
-    final = {_BARE.get(name, name): cost for name, cost in classes[-1].items()}
-    if start == "be" and {"K", "m"} <= final.keys():
-        # What is said last is a participle, and no adjective before a noun.
-        final["m"] += 1.0
-    if start == "be" and "m" in final and _is_adjective(classes[-2:][0]):
-        # "Due clear" are two predicates.
-        final["m"] += 1.5
-    for place, options in enumerate([*classes[1:-1], final] if len(classes) > 1 else []):
-        if place == 0 and start in {"base", "participle"}:
-            # "always want": an adverb leads to the verb itself.
-            verb = "V" if start == "base" else "E"
-            adverbs = {state: cost for state, cost in states.items() if state[0] == "A"}
-            verbs = {state: cost for state, cost in states.items() if state[0] != "A"}
-            states = _step(verbs, options, part=start)
-            again = {name: cost for name, cost in options.items() if name in {verb, "A", "K"}}
-            for state, cost in _step(adverbs, again, part="be").items():
-                states[state] = min(cost, states.get(state, _INFINITE))
-            continue
-        states = _step(states, options, part=start)
-    return min(
-        (
-            cost + _END.get(name, 0.0) + (2.5 if clause == _OPEN and name != "R" else 0.0)
-            for (name, clause), cost in states.items()
-        ),
-        default=_INFINITE,
-    )
+        return self._cost_of_steps(place, name, clause, options, part="be")
+
+    def _cost_ahead(self, place: int, name: str, clause: int) -> float:
+        """Return the cost of the words behind a place that is read as a class."""
+        if place == len(self._classes) - 1:
+            return _END.get(name, 0.0) + (2.5 if clause == _OPEN and name != "R" else 0.0)
+        cost = self._ahead.get((place, name, clause))
+        if cost is None:
+            options = self._options(place + 1)
+            cost = self._cost_of_steps(place, name, clause, options, part=self._start)
+            self._ahead[place, name, clause] = cost
+        return cost
+
+    def _options(self, place: int) -> Mapping[str, float]:
+        return self._final if place == len(self._classes) - 1 else self._classes[place]
+
+    def _cost_of_steps(
+        self, place: int, name: str, clause: int, options: Mapping[str, float], *, part: str
+    ) -> float:
+        best = _INFINITE
+        for option, price in options.items():
+            for target, after, step in _moves(name, clause, option, part):
+                if price + step < best:
+                    best = min(best, price + step + self._cost_ahead(place + 1, target, after))
+        return best
 
 
 def _step(
-    states: dict[_State, float], options: dict[str, float], *, part: str
+    states: dict[_State, float], options: Mapping[str, float], *, part: str
 ) -> dict[_State, float]:
     """Return the states after one more word."""
     after: dict[_State, float] = {}
     for (name, clause), cost in states.items():
         for option, price in options.items():
-            # Where the verb has been, an adverb leads to no other: "like this usually buy".
-            again = 1.5 if name + option == "AV" and part in {"base", "participle"} else 0.0
-            if clause == _FILLED and option == "E" and name in "ZW":
-                # "The rights he grants limited".
-                again = _SECOND_OBJECT
-            if part == _SUBJECT and name + option in _UNLIKELY_IN_SUBJECT:
-                again = 1.0
-            for target, step in _moves(name, clause, option, part=part):
-                total = cost + price + step + again
-                state = (_BEHIND.get(name + option, option), target)
-                if total < after.get(state, _INFINITE):
-                    after[state] = total
+            for target, inside, step in _moves(name, clause, option, part):
+                total = cost + price + step
+                if total < after.get((target, inside), _INFINITE):
+                    after[target, inside] = total
     return after
 
 
-def _moves(name: str, clause: int, option: str, *, part: str) -> Iterable[tuple[int, float]]:
+@cache
+def _moves(name: str, clause: int, option: str, part: str) -> tuple[tuple[str, int, float], ...]:
+    """Return the classes and clauses that a word of a class leads to, with the cost of each."""
+    # Where the verb has been, an adverb leads to no other: "like this usually buy".
+    again = 1.5 if name + option == "AV" and part in {"base", "participle"} else 0.0
+    if clause == _FILLED and option == "E" and name in "ZW":
+        # "The rights he grants limited".
+        again = _SECOND_OBJECT
+    if part == _SUBJECT and name + option in _UNLIKELY_IN_SUBJECT:
+        again = 1.0
+    target = _BEHIND.get(name + option, option)
+    moves = _clauses_after(name, clause, option, part=part)
+    return tuple((target, inside, step + again) for inside, step in moves)
+
+
+def _clauses_after(
+    name: str, clause: int, option: str, *, part: str
+) -> Iterable[tuple[int, float]]:
     """Yield the clauses that a class may lead to, with the cost of each."""
     if option in "XZWV" and clause == _OPEN and name in _INTO_VERB:
         yield _FILLED if name in "NQ" else _DONE, _INTO_VERB[name]
