@@ -89,7 +89,8 @@ def _refuse_alternative(clause: Clause, words: list[str], at: int) -> None:
         bases = [base_of(word, "participle") or word for word in (*words[:at], after)]
         if _are_compatible(bases[:-1], bases[-1]):
             return
-    if is_verb and clause.auxiliary in BE | DO and _are_compatible(words[:at], after):
+    is_infinitive = clause.auxiliary in BE | DO or "to" in words[:at]
+    if is_verb and is_infinitive and _are_compatible(words[:at], after):
         return
     if is_verb or "E" in classes_after or clause.auxiliary in _DUTIES:
         raise DeclinedError

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from steelyard.decisions.statements.lexicon import base_of, is_listed, uses_of
-from steelyard.decisions.statements.tokens import Token, tokenize
+from steelyard.decisions.statements.tokens import ADVERBIAL, TIME, Token, tokenize
 from steelyard.decisions.words import word_set
 
 DETERMINERS = word_set(
@@ -113,12 +113,13 @@ _NUMBERED = _NUMBERS | word_set(
 )
 #: What words that are one noun, or a verb and its adverb, end with: "follow up", "money back".
 _OF_PHRASAL = word_set("up ups off offs out outs in ins over back down")
-#: What "this year" and the like begin with.
-_TIMES = ("this ", "next ", "last ")
-_ORDINALS = word_set("first second third fourth fifth next")
+#: Letters of a word in capitals that is a name.
+_ACRONYM = range(2, 6)
+_TITLES = ("mr", "mrs", "ms", "dr", "prof")
+ORDINALS = word_set("first second third fourth fifth next")
 _CLASSES_OF = {
     **{word: {"Y": 0.0, "N": 0.6} for word in _NUMBERS},
-    **{word: {"M": 0.0, "A": 1.5, "N": 1.5} for word in _ORDINALS},
+    **{word: {"M": 0.0, "A": 1.5, "N": 1.5} for word in ORDINALS},
     **{word: {"A": 2.0, "L": 0.0, "S": 1.5} for word in ("once", "twice")},
     "one": {"Y": 0.0, "N": 0.6, "Q": 0.5},
     "last": {"M": 0.0, "A": 1.5, "N": 1.5, "V": 0.8},
@@ -127,6 +128,12 @@ _CLASSES_OF = {
     **{word: {"M": 0.0, "L": 0.5} for word in ("early", "late")},
 }
 _NO_ADVERBS = word_set("family assembly anomaly monopoly belly july italy ally tally")
+#: Nouns in "ing".
+DEEDS = word_set(
+    "meeting warning hearing booking listing filing ruling recording greeting rating posting swelling bleeding "
+    "training shipping housing parking building painting opening ending finding spelling wording setting "
+    "feeling drawing landing briefing funding billing pricing packaging formatting"
+)
 #: A word after "help" costs less than this as a verb where it is one.
 _HELPED = 1.3
 _APPEAR = word_set("act behave feel look read seem smell sound taste work")
@@ -135,6 +142,8 @@ INDEFINITE = word_set(
 )
 #: What an adjective costs less behind one of them: "something illegal".
 LIKELY_AFTER_INDEFINITE = 1.4
+#: Those of whom it is open whether "the person writing a review" writes one.
+SOMEBODY = word_set("person man woman guy one")
 _BEHIND_NOUNS = word_set("due available payable outstanding")
 _POSSESSIVES = word_set("my your his her its our their")
 #: Nouns that are adjectives before a word.
@@ -173,6 +182,9 @@ def classes_of(token: Token, *, is_first: bool = False) -> Mapping[str, float]:
         return _classes_of_name(word)
     if word in _CLOSED_ONLY:
         return classes
+    is_acronym = token.text.isupper() and len(word) in _ACRONYM and uses_of(word).adjective < 0.5
+    if is_name and is_acronym:
+        return {"N": 0.1, "M": 2.0}
     if is_name and not token.text.isupper():
         return _classes_of_name(word)
     if not classes or is_listed(word) or word in _ALSO_OPEN or word.endswith("ly"):
@@ -199,7 +211,11 @@ def _classes_of_form(token: Token) -> Mapping[str, float] | None:
 
 def _classes_of_compound(word: str) -> dict[str, float]:
     """Return the classes of several words that are read as one."""
-    if word.startswith(_TIMES):
+    if word.startswith(_TITLES):
+        return {"G": 0.0} if word.endswith("'s") else {"N": 0.0}
+    if ADVERBIAL.fullmatch(word):
+        return {"A": 0.0}
+    if TIME.fullmatch(word):
         return {"L": 0.0, "A": 1.2, "N": 0.8}
     last = word.rpartition(" ")[2]
     if last == "than":
@@ -221,6 +237,8 @@ def _classes_of_name(word: str) -> dict[str, float]:
 def _add_open_classes(classes: dict[str, float], word: str) -> None:
     uses = uses_of(word)
     is_form = _add_verb_forms(classes, word)
+    if word in DEEDS:
+        classes["N"] = 0.4
     if "I" in classes and not uses.verb:
         classes.setdefault("N", 1.8)
         classes.setdefault("M", 1.8)
@@ -300,6 +318,9 @@ def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
         if following.word == "home" and not {"P", "H"}.isdisjoint(own):
             # "At home" is a place, and nothing follows it as an adverb.
             after.pop("A", None)
+        if token.word in SOMEBODY and "I" in after and following is tokens[-1]:
+            # "The person asking".
+            after["L"] = 0.3
         if token.word in INDEFINITE and "M" in after:
             # "Something illegal".
             after["M"] -= LIKELY_AFTER_INDEFINITE

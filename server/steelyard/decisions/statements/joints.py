@@ -6,10 +6,15 @@ costs more there; less than nothing where the words speak for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from steelyard.decisions.statements.classes import INDEFINITE, LIKELY_AFTER_INDEFINITE, NOMINATIVES
+from steelyard.decisions.statements.classes import (
+    INDEFINITE,
+    LIKELY_AFTER_INDEFINITE,
+    NOMINATIVES,
+    ORDINALS,
+)
 from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.nouns import is_plural
 from steelyard.decisions.statements.tokens import Token
@@ -45,7 +50,14 @@ _OF_FEELING = word_set(
 )
 #: What a deed is said to be: "the intent is to greet".
 _AIMS = word_set("intent intention aim goal purpose objective point job task duty role")
+#: Adverbs of a sentence, which stand before its verb.
+_OF_SENTENCE = word_set(
+    "certainly definitely probably really actually likely clearly also still always"
+)
 _STATES = ({"M", "N"}, {"M", "N", "V"})
+#: Adverbs that are said of nothing alone.
+_NO_STATE = word_set("only again too also already still yet ever just even not either")
+_VERBAL = frozenset("EIVWZXRPH")
 #: Words that begin another phrase than the noun before them.
 _BEGIN_PHRASE = frozenset("PHRSXVFT")
 
@@ -97,6 +109,16 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
     behind = classes[size + 2] if size + 2 < len(classes) else {"P": 0.0}
     is_state = "E" in after and bool({"P", "H", "T"} & behind.keys())
     rules = (
+        # "After six years", "the next meeting".
+        (
+            is_inside and _is_number(joint, size - 1) and "N" in own and own["N"] < _SURE_NOUN,
+            _HARDLY,
+        ),
+        (bool({"U", "Y"} & classes[size - 1].keys()) and joint.tokens[size].is_compound, _HARDLY),
+        (before in ORDINALS and "N" in own and own["N"] < 1.0, _UNLIKELY),
+        # "Someone in our team", "the hotel" before "worth the money".
+        (before in INDEFINITE and bool({"P", "H"} & own.keys()), _UNUSUAL),
+        (word == "worth", -_UNUSUAL),
         # "More expensive", "the most noise", "the best one", "longer than".
         (is_inside and before in _OF_NEXT, _HARDLY),
         (word in {"most", "best", "least"} and "D" in after, _HARDLY),
@@ -106,7 +128,14 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
         (is_inside and before in INDEFINITE and "M" in own, LIKELY_AFTER_INDEFINITE),
         # "Buying the bond", "stopping suddenly".
         (size == 1 and is_deed and "D" in own, _HARDLY),
-        (is_inside and is_deed and (word.endswith("ly") or word in _OF_DEEDS), 2 * _UNLIKELY),
+        (
+            is_inside
+            and is_deed
+            and (word.endswith("ly") or word in _OF_DEEDS)
+            and word not in _OF_SENTENCE,
+            2 * _UNLIKELY,
+        ),
+        (size == 1 and is_deed and "A" in own and "A" in after, 2 * _UNLIKELY),
         # "Received yesterday", but not "received yesterday from".
         (bool(after) and {"A", "L"} <= own.keys(), _UNUSUAL),
         (is_inside and "P" in classes[size - 1] and "L" in classes[size - 2], _UNUSUAL),
@@ -115,10 +144,44 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
             "I" in own and is_state and not _leads_to_state(word),
             _HARDLY,
         ),
+        # "Is calling it again wise".
+        (is_deed and size > 2 and before in _OF_DEEDS, -_UNLIKELY),
+        # "The caption" before "an insult aimed at her".
+        (_has_article_behind_noun(joint), 2 * _NEVER),
+        # "Only" alone, "according to the guest" and "even if he pays" are said of nothing.
+        (joint.is_before_last and (word in _NO_STATE or _is_manner(word, own)), _NEVER),
+        (joint.is_of_being and word in {"according", "regarding", "despite", "because"}, _UNUSUAL),
+        (joint.is_of_being and word == "even" and "S" in after, _UNLIKELY),
         # "The text here" before "mean".
         (not joint.is_of_being and word in {"here", "there"}, _UNUSUAL),
     )
     return sum(cost for is_parted, cost in rules if is_parted)
+
+
+def _is_manner(word: str, classes: Mapping[str, float]) -> bool:
+    """Return whether a word says how something is done alone: "quickly"."""
+    return word.endswith("ly") and "A" in classes and not {"M", "L"} & classes.keys()
+
+
+def _has_article_behind_noun(joint: Joint) -> bool:
+    """Return whether the subject has "a" behind a noun, and no verb before that has an object."""
+    if not joint.is_of_being:
+        return False
+    for place in range(1, joint.size):
+        own, before = joint.classes[place], joint.classes[place - 1]
+        if _VERBAL & own.keys() and "N" not in own:
+            return False
+        is_one = joint.words[place : place + 2] == ["one", "of"]
+        if (is_one or joint.words[place] in {"a", "an"}) and before.get("N", 9.0) < _SURE_NOUN:
+            return True
+    return False
+
+
+def _is_number(joint: Joint, place: int) -> bool:
+    """Return whether a number stands at a place that names no noun before it: "six", not "room 6"."""
+    classes = joint.classes
+    is_name = place > 0 and classes[place - 1].get("N", 9.0) < _SURE_NOUN
+    return bool({"U", "Y"} & classes[place].keys()) and not is_name
 
 
 def _leads_to_state(gerund: str) -> bool:
@@ -141,7 +204,10 @@ def _cost_of_first_word(joint: Joint) -> float:
     is_relative = {"P", "H"} & joint.classes[joint.size].keys() and after in (["which"], ["whom"])
     if first in NOMINATIVES or is_relative:
         return _HARDLY
-    if first == "to" and (after == ["be"] or joint.words[joint.size - 1] in _AIMS):
+    is_deed = any("I" in own for own in joint.classes[: joint.size])
+    if first == "to" and (
+        (after == ["be"] and not is_deed) or joint.words[joint.size - 1] in _AIMS
+    ):
         return -_HARDLY
     is_fused = first in {"what", "how"} or (first == "why" and joint.size == 1)
     return -_UNLIKELY if is_fused else 0.0
@@ -196,9 +262,12 @@ def _cost_behind_noun(
     is_last = adverbs == len(tokens) - 1 and (is_time or "L" not in own)
     is_degree = adverbs > 0 and tokens[adverbs - 1].word in _DEGREES
     states = "MIE" if is_degree else "MI"
-    if (is_last or is_degree) and min(own.get(name, 9.0) for name in states) < noun:
-        return _UNLIKELY
-    if is_known and tokens[adverbs].word == "over" and adverbs == len(tokens) - 1:
+    is_state = (is_last or is_degree) and min(own.get(name, 9.0) for name in states) < noun
+    is_over = is_known and tokens[adverbs].word == "over" and adverbs == len(tokens) - 1
+    # "In section 9.2 subject to the cap".
+    behind = classes[adverbs + 1] if adverbs + 1 < len(classes) else {}
+    is_led = own.get("M", 9.0) < noun and behind.keys() & {"P", "T"} and "N" not in behind
+    if is_state or is_over or is_led:
         return _UNLIKELY
     is_article = tokens[adverbs].word in {"a", "an"}
     if not is_article and own.get("E", 9.0) >= noun:
@@ -219,12 +288,27 @@ def _cost_of_object(joint: Joint) -> float:
         is_passive = "E" in own and base_of(token.word, "participle") not in _OF_TWO_OBJECTS
         if is_passive and after.word in {"a", "an", "the"}:
             return _UNLIKELY
+        if (
+            "E" in own
+            and _is_sure_state(joint, place + 1)
+            and base_of(token.word, "participle") not in _OF_STATE
+        ):
+            # "The position advertised" before "open to all".
+            return _NEVER
         last = joint.classes[-1]
         is_state = last.keys() in _STATES and last["M"] < last["N"]
         if "E" in own and is_state and place == len(joint.tokens) - 2:
             # "The costs are claimed reasonable", but "was left alone".
             return 0.0 if base_of(token.word, "participle") in _OF_STATE else _NEVER
     return 0.0
+
+
+def _is_sure_state(joint: Joint, place: int) -> bool:
+    """Return whether an adjective stands at a place, with what it leads to and no noun: "open to all"."""
+    own = joint.classes[place]
+    behind = joint.classes[place + 1] if place + 1 < len(joint.classes) else {}
+    is_adjective = own.get("M", 9.0) < min(own.get(name, 9.0) for name in "NALEI")
+    return is_adjective and bool({"P", "H", "T"} & behind.keys()) and "N" not in behind
 
 
 _RULES: tuple[Callable[[Joint], float], ...] = (

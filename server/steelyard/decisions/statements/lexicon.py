@@ -48,6 +48,9 @@ _OTHER_FORMS = {
     "spoilt": "spoil",
 }
 _VERB_ENDINGS = ("ise", "ize", "ify")
+_VERB_PREFIXES = ("re", "sub", "mis", "over", "under")
+#: A verb with a prefix is one whose share of uses as a verb is larger.
+_SURE_VERB = 0.6
 _NOUN_ENDINGS = ("ity", "ncy", "ory", "ogy", "ery")
 
 
@@ -96,6 +99,9 @@ def uses_of(word: str) -> Uses:
         return listed
     if "-" in word:
         return _uses_of_compound(word)
+    repeated = _lexicon().get(_without_prefix(word))
+    if repeated is not None and repeated.verb > _SURE_VERB:
+        return repeated
     stem = singular(word)
     singular_uses = _lexicon().get(stem)
     if stem != word and singular_uses is not None and singular_uses.noun > 0:
@@ -138,4 +144,18 @@ def base_of(word: str, form: str) -> str | None:
     >>> base_of("wants", "third"), base_of("sent", "participle"), base_of("bed", "past")
     ('want', 'send', None)
     """
-    return _verb_forms()[form].get(word)
+    forms = _verb_forms()[form]
+    base = forms.get(word)
+    if base is not None or is_listed(word):
+        return base
+    # "Sublicenses", "rehired".
+    inner = _without_prefix(word)
+    base = forms.get(inner)
+    is_verb = base is not None and uses_of(base).verb > _SURE_VERB
+    return f"{word[: len(word) - len(inner)]}{base}" if is_verb and inner != word else None
+
+
+def _without_prefix(word: str) -> str:
+    """Return a verb without the prefix that repeats or qualifies it; another word as it is."""
+    prefix = next((each for each in _VERB_PREFIXES if word.startswith(each)), "")
+    return word[len(prefix) :] if len(word) - len(prefix) > 2 else word

@@ -46,6 +46,10 @@ def head_of(tokens: Sequence[Token]) -> Token:
         classes = classes_of(token, is_first=i == 0)
         if i and ({"P", "H", "R", "O", "S"} & set(classes) and "N" not in classes):
             break
+        verbal = min(classes.get("E", 9.0), classes.get("I", 9.0))
+        if i and "N" in classes_of(tokens[i - 1]) and verbal < classes.get("N", 9.0):
+            # "Disputes arising here".
+            break
         if "N" in classes or "Q" in classes:
             head = token
     return head

@@ -61,6 +61,8 @@ _FOLLOWS = {name: _costs(row) for name, row in _ROWS.items()}
 # "Below about" is hardly a place.
 _FOLLOWS["H"] = _FOLLOWS["P"] | _costs("P2.4")
 _FOLLOWS |= {name: _FOLLOWS[other] for name, other in _LIKE.items()}
+# "Cut off before he came".
+_FOLLOWS["P"] = _FOLLOWS["P"] | _costs("S1")
 #: Participles with nothing after them: hardly about the noun before.
 _BARE = {"E": "K", "I": "K", "M": "m"}
 #: Participles behind a noun: "the return accepted" leads to no object and to no state.
@@ -254,12 +256,14 @@ class _RestCosts:
     def _to_verb(self, place: int, name: str, clause: int) -> float:
         """Return the cost of what follows an adverb that leads to the verb itself: "always want"."""
         verb = "V" if self._start == "base" else "E"
-        options = {
-            option: price
-            for option, price in self._options(place + 1).items()
-            if option in {verb, "A", "K"}
-        }
-        return self._cost_of_steps(place, name, clause, options, part="be")
+        options = self._options(place + 1)
+        is_last = place + 2 == len(self._classes)
+        verbs = {option: price for option, price in options.items() if option in {verb, "K"}}
+        cost = self._cost_of_steps(place, name, clause, verbs, part="be")
+        if "A" in options and not is_last:
+            step = options["A"] + _FOLLOWS["A"]["A"]
+            cost = min(cost, step + self._to_verb(place + 1, "A", clause))
+        return cost
 
     def _cost_ahead(self, place: int, name: str, clause: int) -> float:
         """Return the cost of the words behind a place that is read as a class."""
@@ -330,7 +334,9 @@ def _clauses_after(
     if name == "N" and option == "V" and part == _SUBJECT:
         return
     if option in "RS":
-        yield _OPEN, step
+        # "Needed before the agent can book" is hardly a part of the subject.
+        is_odd = option == "S" and part == _SUBJECT and clause == _NONE
+        yield _OPEN, step + (0.8 if is_odd else 0.0)
         if option == "S":
             yield clause, step + 0.8
     elif name in "NQUY" and option in "DQG":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from steelyard.decisions.statements.classes import INDEFINITE, classes_of
+from steelyard.decisions.statements.classes import DEEDS, INDEFINITE, classes_of
 from steelyard.decisions.statements.clauses import Clause, DeclinedError, Tokens
 from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.nouns import head_of, indefinite_article, is_mass, is_plural
@@ -16,10 +16,6 @@ from steelyard.decisions.words import word_set
 
 #: What "any" is asked of before a clause: "any chance we can meet".
 _CHANCES = word_set("chance way possibility hope")
-#: Nouns in "ing" that are counted.
-_DEEDS = word_set(
-    "meeting warning hearing booking listing filing ruling recording greeting rating posting"
-)
 #: What leads from a noun to what it is of: "complaint about the price".
 _OF = word_set("of for about from against")
 _MAX_PHRASE, _MAX_NOUNS = 6, 3
@@ -79,7 +75,7 @@ def clause_of_phrase(tokens: Tokens) -> Clause:
 def _likely_classes(tokens: Tokens) -> set[str]:
     """Return the classes that the last word may well be of."""
     last = tokens[-1]
-    if last.word in _DEEDS or (last.word.endswith("ing") and is_mass(tokens[-1:])):
+    if last.word in DEEDS or (last.word.endswith("ing") and is_mass(tokens[-1:])):
         return {"N"}
     classes = classes_of(last, is_first=len(tokens) == 1)
     return {name for name, cost in classes.items() if cost < 1.0}

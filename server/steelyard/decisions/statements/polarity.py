@@ -49,13 +49,13 @@ def without_nothing(rest: Tokens) -> Tokens | None:
         if i and not {"R", "S"}.isdisjoint(classes_of(token)):
             return None
         following = rest[i + 1].word if i + 1 < len(rest) else ""
-        if token.word == "no" and following == "longer" and i < 2:
-            return (*rest[:i], *words_of("still"), *rest[i + 2 :])
+        if token.word == "no longer" and i < 2:
+            return (*rest[:i], *words_of("still"), *rest[i + 1 :])
         if i and not {"P", "H", "F"}.isdisjoint(classes_of(rest[i - 1])):
             # "With no address" says how, and denies nothing.
             continue
         if token.word in _NOTHING and token.text != "None":
-            is_idiom = following in {"longer", "more", "matter"}
+            is_idiom = following in {"more", "matter"}
             if is_idiom or any(other.word in _NOTHING | {"not"} for other in rest[i + 1 :]):
                 raise DeclinedError
             return (*rest[:i], *something(rest[i:]))

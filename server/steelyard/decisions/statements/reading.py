@@ -39,8 +39,9 @@ _ANSWERS = re.compile(
     re.IGNORECASE,
 )
 _LOOK = re.compile(
-    r"^(?:(?:please )?(?:read|look at|consider|review|see|take|think about|examine)\b[^.?!:]{0,120}[.:!]\s+"
-    r"|(?:you are|act as|imagine that you are) [^.?!:]{0,120}[.!]\s+)",
+    r"^(?:(?:(?:please )?(?:read|look at|consider|review|see|take|think about|examine)\b[^.?!:]{0,120}[.:!]"
+    r"|(?:you are|act as|imagine that you are|you(?: will|'ll) (?:be (?:given|shown)|see|get|receive|read)|you (?:get|see)"
+    r"|here is|here are|below is|below are|the following is) [^.?!:]{0,120}[.!])\s+)+",
     re.IGNORECASE,
 )
 #: What cites or says how to answer, so that *yes* may not be what the question alone asks.
@@ -96,7 +97,7 @@ _SHORT = (
 #: What trails a sentence and asks nothing of its own.
 _TAG = re.compile(
     r"\s*,\s*(?:right|correct|yes|no|true|yeah|ok|okay|huh|eh|please|pls|thanks|if any|innit|is that right)$"
-    r"|\s*,?\s+(?<!\byes )or (?:not|no)$|\s+(?:please|pls)$"
+    r"|\s*,?\s+(?<!\byes )or (?:not|no)$|(?<! to)\s+(?:please|pls)$"
     rf"|\s*,?\s*\b{_AUXILIARIES}n'?t {_THEY}$|\s*,\s*{_AUXILIARIES} {_THEY}(?: not)?$",
     re.IGNORECASE,
 )
@@ -107,10 +108,14 @@ _ASK = (
     r"let us know|look|know|make sure|ensure)"
 )
 _YOU = r"(?:(?:can|could|will|would) you (?:please )?)?(?:please )?"
+_DECIDING = (
+    rf"{_YOU}(?:(?:your (?:task|job) is|(?:i|we)(?: want| need| would like|'d like)(?: you)?|try|help me|you (?:have|need|must|should)) to )?"
+    rf"{_ASK}(?: for)?(?: me| us| it| this| the \w+)?(?: as \w+)?,? (?:whether or not|whether|if) "
+)
+_DECIDE = re.compile(_DECIDING, re.IGNORECASE)
 #: What asks whether the statement after it is so.
 _WHETHER = re.compile(
-    rf"{_YOU}(?:(?:your task is|(?:i|we)(?: want| need| would like|'d like)|try|help me) to )?"
-    rf"{_ASK}(?: for)?(?: me| us| it| this| the \w+)?(?: as \w+)?,? (?:whether or not|whether|if) (.+)|whether(?: or not)? (.+)"
+    rf"{_DECIDING}(.+)|whether(?: or not)? (.+)"
     r"|(?:answer|say|reply)(?: with)? [\"']?yes[\"']? (?:if|when) ([^,]+?)(?:,?(?: and| or| else)? [\"']?no[\"']? otherwise"
     r"|,? (?:otherwise|else),? [\"']?no[\"']?)|if ([^,]+)",
     re.IGNORECASE,
@@ -208,21 +213,28 @@ def without_guidance(question: str) -> str:
     'Does the post threaten somebody?'
     """
     asking, guidance = _split_guidance(question)
-    return asking if guidance and asking.endswith("?") and asking.count('"') % 2 == 0 else question
+    is_asking = guidance and _is_marked_asking(asking) and asking.count('"') % 2 == 0
+    return asking if is_asking else question
 
 
 def _split_guidance(question: str) -> tuple[str, str]:
     """Return the sentence that asks, and the others where they say what counts."""
     sentences = _SENTENCE.split(" ".join(question.split()))
-    marked = [sentence for sentence in sentences if sentence.endswith("?")]
+    marked = [sentence for sentence in sentences if _is_marked_asking(sentence)]
     asking = sentences[0]
-    if len(marked) == 1 and marked[0] in sentences[1:3] and not _REFERS.search(marked[0]):
+    if len(marked) == 1 and marked[0] in sentences[1:4] and not _REFERS.search(marked[0]):
         begins = marked[0].partition(" ")[0]
-        is_asking = begins.istitle() and begins.lower() in KINDS.keys() | QUESTION_WORDS
+        is_asking = _DECIDE.match(marked[0]) or (
+            begins.istitle() and begins.lower() in KINDS.keys() | QUESTION_WORDS
+        )
         if is_asking and not re.search(r"\d", asking):
             asking = marked[0]
     guidance = " ".join(sentence for sentence in sentences if sentence is not asking)
     return asking, "" if _INSTRUCTION.search(guidance) else guidance
+
+
+def _is_marked_asking(sentence: str) -> bool:
+    return sentence.endswith("?") or _DECIDE.match(sentence) is not None
 
 
 def _single_sentence(question: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from steelyard.decisions.words import STRAIGHT
 
 _TO_TEN = "one|two|three|four|five|six|seven|eight|nine|ten"
+_TENS = "twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred"
 #: A noun and its number, and words that together are one adjective.
 _NUMBERED = (
     r"\b(?:page|clause|section|chapter|line|rule|part|step|level|room|question|point|version|paragraph|"
@@ -26,11 +27,13 @@ _ADJECTIVES = (
     r"(?:tax|error|risk|duty|smoke|fat|sugar|gluten|interest) free|"
     r"(?:year|month|week|day|hour|minute)s? (?:old|long|late|early|overdue)|"
     r"out of (?:date|stock|order|scope|office|place|use|reach|hand|control|time|breath|work)|"
-    r"in (?:favou?r|charge|line|order|stock|force|touch|contact|doubt|danger|pain|love|debt|trouble|"
+    r"for (?:sale|rent|hire)|"
+    r"in (?:favou?r|charge|line|order|stock|force|touch|contact|doubt|danger|pain|love|debt|trouble|use|transit|"
     r"writing|time)|"
-    r"at (?:risk|fault|stake)|on (?:hold|track|sale)|under (?:control|review|warranty|attack|threat|investigation)|"
+    r"at (?:risk|fault|stake)|on (?:hold|track|sale|call|leave|holiday|vacation|duty|board|file|record)|under (?:control|review|warranty|attack|threat|investigation)|"
     r"off (?:topic|limits)|in (?:breach|default|scope|progress|arrears|remission|denial|dispute|bad taste|"
     r"poor taste|good faith)|to blame|"
+    r"of (?:(?:no|any|little|great|some) )?(?:use|help|interest|value|importance|relevance|concern)|"
     r"(?:metre|meter|centimetre|kilometre|mile|inche?|foot|feet|floor)s? (?:deep|long|tall|high|wide|away))\b(?! \d)"
 )
 #: A verb and its adverb, which may be one noun: "a follow up"; some are one behind an article alone: "a set up".
@@ -42,6 +45,14 @@ _PHRASAL = (
     r"|(?<=\ba )(?:set|back|start|shut|mark|line|roll|call|break|melt|cut|drop|pick|take|turn|change|hand) "
     r"(?:up|down|off|out|over|back)|(?<=\bthe )(?:set up|roll back|call back|break down|cut off|hand over))\b"
 )
+#: Words that together are one adverb.
+_ADVERBIALS = (
+    r"\b(?:no longer|a bit(?! of\b)|in (?:general|full|advance|public|private|person|particular|detail|fact)|"
+    r"at (?:the moment|present|once|least once|first|last|all times)|for (?:free|now|a while|the time being|good)|"
+    r"by (?:mistake|accident|default|hand)|on purpose|so far|as well(?! as\b)|right (?:now|away)|straight away|"
+    r"all the time|in the (?:end|meantime))\b"
+)
+ADVERBIAL = re.compile(_ADVERBIALS)
 #: What is paid back: "asking for her money back", "cash back is offered".
 _BACK = (
     r"(?<=\bfor )(?:(?:the|my|his|her|their|our|your|all) )*(?:money|cash|deposit|fees?|payments?) back\b"
@@ -49,22 +60,27 @@ _BACK = (
     r"(?! (?:in|on|at|with|from) )"
 )
 #: What stands before a number as one word does.
-_MORE = rf"\b(?:more|less|fewer) than(?= (?:[$€£¥]?\d|(?:{_TO_TEN})\b))"
+_MORE = rf"\b(?:more|less|fewer) than(?= (?:[$€£¥]?\d|(?:{_TO_TEN}|{_TENS})\b))"
 #: Nouns with a determiner that say when: "this year".
 _TIMES = (
     r"\b(?:this|next|last) (?:year|month|week|weekend|quarter|morning|afternoon|evening|night|spring|summer|"
     r"autumn|winter|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b(?!'s|-)"
+    r"|\b(?:(?:every|each) (?:time|hour|day|week|month|year|night|morning|evening|weekend)|once (?:a|an) "
+    r"(?:day|week|month|year)|the same day|(?:a|one) (?:day|week|month|year) (?:later|earlier|ago)|"
+    r"all (?:year|day|night|week)(?: round| long)?)\b(?!'s|-)"
 )
+TIME = re.compile(_TIMES)
 _QUOTED = r"\"[^\"]*\"|`[^`]*`|«[^»]*»|(?<!\w)'[^']{2,}?'(?!\w)|\{[^}]*\}|<[^>]*>"
 _ABBREVIATED = (
-    r"(?:Mr|Mrs|Ms|Dr|Prof|St|No|Inc|Ltd|Co|vs|etc|approx|e\.g|i\.e)\.(?:'s)?"
+    r"(?:Mr|Mrs|Ms|Dr|Prof)\.? [A-Z][\w-]*(?:'s)?"
+    r"|(?:Mr|Mrs|Ms|Dr|Prof|St|No|Inc|Ltd|Co|vs|etc|approx|e\.g|i\.e)\.(?:'s)?"
     r"|(?:[A-Za-z]\.){2,}(?:'s)?|[A-Z]\.(?:'s)?(?= \w)"
 )
 #: "https://a.io", "#12", "$4,500", "parse()", "O(n^2)", and a word with what explains it in brackets.
 _CODED = r"\d{1,2}(?::\d\d)? (?:am|pm)\b|https?://[^\s,]*[^\s,.]|(?<!\S)/\w[\w./-]*\w|#\d[\w-]*|[$€£¥] ?\d[\d.,]*\d?[kmb]?\b|\w[\w.]*\([\w., ^*+/-]*\)|[\w'-]+ \((?!or |and )[^()]+\)"
 _WORD = r"\w+(?:[-'.,:@/_&]\w+)*(?:'(?=\s|$))?"
 _TOKEN = re.compile(
-    rf"{_NUMBERED}|(?i:{_PHRASAL}|{_BACK}|{_MORE}|{_ADJECTIVES})|{_TIMES}|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"
+    rf"{_NUMBERED}|(?i:{_ADVERBIALS}|{_PHRASAL}|{_BACK}|{_MORE}|{_ADJECTIVES}|{_TIMES})|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"
 )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from steelyard.decisions.statements.alternatives import refuse_alternatives
-from steelyard.decisions.statements.classes import classes_in_order, classes_of
+from steelyard.decisions.statements.classes import SOMEBODY, classes_in_order, classes_of
 from steelyard.decisions.statements.clauses import Clause, DeclinedError, Tokens
 from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.nouns import is_plural
@@ -51,8 +51,8 @@ _INTRANSITIVE = word_set(
     "disappeared waited objected resigned consented cooperated fainted failed passed succeeded crashed left "
     "worked started ended stopped escalated churned relapsed improved worsened fell rose grew"
 )
-#: Those of whom it is open whether "the person writing a review" writes one.
-_SOMEBODY = word_set("person man woman guy one")
+#: What names of persons end with.
+_AGENTS = ("er", "or", "ist", "an", "ee", "ent", "ant", "child", "minor", "adult", "teen")
 #: Those that "is" is asked of, and what makes them a part of a longer subject all the same.
 _ALONE, _AFTER_PERSON = (
     word_set("i you he she we they"),
@@ -126,10 +126,11 @@ def _clause_of_auxiliary(tokens: Tokens) -> Clause:
         return clause
     if (
         KINDS[auxiliary] == "be"
-        and rest[1].word in _SOMEBODY
+        and rest[1].word in SOMEBODY
         and rest[3:]
         and "I" in classes_of(rest[2])
         and rest[3].word in {"a", "an"}
+        and rest[-1].word.endswith(_AGENTS)
     ):
         # "Is the person writing a decision maker?"
         raise DeclinedError
