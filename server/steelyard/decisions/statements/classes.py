@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from steelyard.decisions.statements.lexicon import base_of, is_listed, uses_of
-from steelyard.decisions.statements.tokens import ADVERBIAL, TIME, Token, tokenize
+from steelyard.decisions.statements.tokens import (
+    ADVERBIAL,
+    COMPOUND_PREPOSITIONS,
+    TIME,
+    Token,
+    tokenize,
+)
 from steelyard.decisions.words import word_set
 
 DETERMINERS = word_set(
@@ -109,7 +115,8 @@ _NUMBERS = word_set(
 _DAYS = word_set("today yesterday tomorrow tonight online abroad upstairs")
 #: What words that are one noun end with: "step one", "the text below", "pull request".
 _NUMBERED = _NUMBERS | word_set(
-    "one below above request requests call calls base bases itself himself herself themselves"
+    "one below above request requests call calls base bases itself himself herself themselves "
+    "statement statements loop loops block blocks clause clauses branch branches"
 )
 #: What words that are one noun, or a verb and its adverb, end with: "follow up", "money back".
 _OF_PHRASAL = word_set("up ups off offs out outs in ins over back down")
@@ -136,6 +143,10 @@ DEEDS = word_set(
 )
 #: A word after "help" costs less than this as a verb where it is one.
 _HELPED = 1.3
+_LEADING_TO_VERB = word_set(
+    "try tries trying want wants wanting wanted need needs needed going able unable willing plan plans planning "
+    "attempt attempts attempting intend intends intending refuse refuses refused likely supposed ready hoping"
+)
 _APPEAR = word_set("act behave feel look read seem smell sound taste work")
 INDEFINITE = word_set(
     "something anything nothing everything somebody anybody nobody someone anyone"
@@ -215,6 +226,8 @@ def _classes_of_compound(word: str) -> dict[str, float]:
         return {"G": 0.0} if word.endswith("'s") else {"N": 0.0}
     if ADVERBIAL.fullmatch(word):
         return {"A": 0.0}
+    if word in COMPOUND_PREPOSITIONS:
+        return {"P": 0.0}
     if TIME.fullmatch(word):
         return {"L": 0.0, "A": 1.2, "N": 0.8}
     last = word.rpartition(" ")[2]
@@ -295,6 +308,11 @@ def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
         if token.word == "help" and "V" in own and after.get("V", 9.0) < _HELPED:
             # "Help close the deal".
             own["A"] = 0.0
+        if token.word in _LEADING_TO_VERB and following.word == "to":
+            # "Trying to trick somebody".
+            after.pop("P", None)
+        if token.word == "to" and "P" not in own:
+            after.pop("N", None) if "V" in after else None
         if token.word in _APPEAR and following.word == "like":
             # "Sound like" is no sound that likes.
             own["V"] = 0.0

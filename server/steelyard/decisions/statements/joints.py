@@ -17,7 +17,7 @@ from steelyard.decisions.statements.classes import (
 )
 from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.nouns import is_plural
-from steelyard.decisions.statements.tokens import Token
+from steelyard.decisions.statements.tokens import COMPOUND_PREPOSITIONS, Token
 from steelyard.decisions.words import word_set
 
 _UNUSUAL, _UNLIKELY, _HARDLY, _NEVER = 1.0, 2.0, 3.0, 4.5
@@ -57,6 +57,10 @@ _OF_SENTENCE = word_set(
 _STATES = ({"M", "N"}, {"M", "N", "V"})
 #: Adverbs that are said of nothing alone.
 _NO_STATE = word_set("only again too also already still yet ever just even not either")
+#: Prepositions that lead to nothing said of the subject.
+_NO_PREDICATE = frozenset(COMPOUND_PREPOSITIONS[:-1]) | word_set(
+    "according regarding despite because"
+)
 _VERBAL = frozenset("EIVWZXRPH")
 #: Words that begin another phrase than the noun before them.
 _BEGIN_PHRASE = frozenset("PHRSXVFT")
@@ -118,11 +122,25 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
         (before in ORDINALS and "N" in own and own["N"] < 1.0, _UNLIKELY),
         # "Someone in our team", "the hotel" before "worth the money".
         (before in INDEFINITE and bool({"P", "H"} & own.keys()), _UNUSUAL),
-        (word == "worth", -_UNUSUAL),
+        (word in {"worth", "part of"}, -_UNUSUAL),
+        # "The writer express" before "love", "calling made" before "difficult".
+        (
+            joint.start == "base"
+            and classes[size - 1].get("V", 9.0) + 1.0 < classes[size - 1].get("N", 9.0),
+            _UNUSUAL,
+        ),
+        (
+            size < 4 and "M" in own and base_of(before, "participle") in _OF_STATE,
+            _UNLIKELY,
+        ),
         # "More expensive", "the most noise", "the best one", "longer than".
         (is_inside and before in _OF_NEXT, _HARDLY),
         (word in {"most", "best", "least"} and "D" in after, _HARDLY),
-        (word in {"one", "ones", "than"} and "M" in classes[size - 1], _HARDLY),
+        (
+            word in {"one", "ones", "than"}
+            and classes[size - 1].get("M", 9.0) < classes[size - 1].get("N", 9.0),
+            _HARDLY,
+        ),
         # "Must be made", "something illegal".
         (before in {"be", "been", "is", "are", "was", "were"} and "E" in own, _HARDLY),
         (is_inside and before in INDEFINITE and "M" in own, LIKELY_AFTER_INDEFINITE),
@@ -150,7 +168,7 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
         (_has_article_behind_noun(joint), 2 * _NEVER),
         # "Only" alone, "according to the guest" and "even if he pays" are said of nothing.
         (joint.is_before_last and (word in _NO_STATE or _is_manner(word, own)), _NEVER),
-        (joint.is_of_being and word in {"according", "regarding", "despite", "because"}, _UNUSUAL),
+        (joint.is_of_being and word in _NO_PREDICATE, _UNUSUAL),
         (joint.is_of_being and word == "even" and "S" in after, _UNLIKELY),
         # "The text here" before "mean".
         (not joint.is_of_being and word in {"here", "there"}, _UNUSUAL),

@@ -101,7 +101,7 @@ def uses_of(word: str) -> Uses:
         return _uses_of_compound(word)
     repeated = _lexicon().get(_without_prefix(word))
     if repeated is not None and repeated.verb > _SURE_VERB:
-        return repeated
+        return Uses(max(repeated.noun, 0.3), repeated.adjective, repeated.verb)
     stem = singular(word)
     singular_uses = _lexicon().get(stem)
     if stem != word and singular_uses is not None and singular_uses.noun > 0:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from steelyard.decisions.statements.classes import DEEDS, INDEFINITE, classes_of
-from steelyard.decisions.statements.clauses import Clause, DeclinedError, Tokens
+from steelyard.decisions.statements.clauses import ADVERBS, Clause, DeclinedError, Tokens
 from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.nouns import head_of, indefinite_article, is_mass, is_plural
 from steelyard.decisions.statements.parsing import subject_cost
@@ -99,6 +99,7 @@ def _clause_of_thing_and_state(phrase: Tokens) -> Clause | None:
     """Return the clause of "refund wanted", "customer satisfied" or "order late"; None of another."""
     sought = [i for i, token in enumerate(phrase) if token.word in SOUGHT]
     size = sought[0] if sought else len(phrase) - 1
+    size -= phrase[size - 1].word in ADVERBS
     nouns, likely = phrase[:size], _likely_classes(phrase)
     is_over = phrase[-1].word in {"over", "down", "off"}
     is_state = (

@@ -130,7 +130,8 @@ def some_for_any(clause: Clause, tokens: Tokens) -> Tokens:
         if after in _DEGREES and i + 2 >= len(tokens):
             # "Any good" is good.
             continue
-        if clause.auxiliary in _LEAVE or before in {"every", "all"}:
+        is_leave = clause.auxiliary in _LEAVE and (i > 0 or after != "of")
+        if is_leave or before in {"every", "all"}:
             raise DeclinedError
         words += words_of(_SOME[token.word])
     return tuple(words)
@@ -145,7 +146,7 @@ def any_for_some(clause: Clause, tokens: Tokens) -> Tokens:
         if not {"R", "S"}.isdisjoint(classes_of(token)):
             break
         after = tokens[i + 1].word if i + 1 < len(tokens) else ""
-        is_least = i > 0 and tokens[i - 1].word == "least"
-        if token.word in _ANY and after not in {"else's", "else"} and not is_least:
+        is_kind = i > 0 and tokens[i - 1].word in {"least", "like"}
+        if token.word in _ANY and after not in {"else's", "else"} and not is_kind:
             words[i : i + 1] = words_of(_ANY[token.word])
     return tuple(words)

@@ -110,7 +110,7 @@ _ASK = (
 _YOU = r"(?:(?:can|could|will|would) you (?:please )?)?(?:please )?"
 _DECIDING = (
     rf"{_YOU}(?:(?:your (?:task|job) is|(?:i|we)(?: want| need| would like|'d like)(?: you)?|try|help me|you (?:have|need|must|should)) to )?"
-    rf"{_ASK}(?: for)?(?: me| us| it| this| the \w+)?(?: as \w+)?,? (?:whether or not|whether|if) "
+    rf"{_ASK}(?: for)?(?: me| us| it| this| the \w+)?(?: as \w+)?(?:, [^,.?!]{{3,60}})?,? (?:whether or not|whether|if) "
 )
 _DECIDE = re.compile(_DECIDING, re.IGNORECASE)
 #: What asks whether the statement after it is so.
@@ -128,7 +128,7 @@ _THAT = re.compile(
     r"(?: to (?:say|conclude|assume|think|state))?(?:,? that|:) (.+)"
     r"|(?:is it|would it be) (?:fair|safe|right|correct|accurate|reasonable|true) to "
     r"(?:say|conclude|assume|state)(?: that)? (.+)"
-    r"|does it follow(?: from (?:this|it|the [\w-]+))? that (.+)|true or false[:,] (.+)",
+    r"|does it follow(?: from (?:this|it|the [\w-]+))? that (.+)|true or false[:,.] (.+)",
     re.IGNORECASE,
 )
 _FALSE = re.compile(

@@ -19,6 +19,7 @@ _NUMBERED = (
     r"paragraph|section|sentence|statement|claim|request|complaint|answer|response|excerpt|snippet|code|note|"
     r"letter|report|transcript|chat|chain|thread|dialogue|list|table|example|question|argument|story|quote|log) (?:below|above)\b"
     r"|\b(?:[Aa]rt|[Ss]ec|[Pp]ara|[Ff]ig)\. ?\d[\w.]*\b(?:\(\w{1,4}\))*"
+    r"|\b(?:if|else|for|while|try|catch|switch|case|return|import) (?:statement|loop|block|clause|branch)s?\b"
     r"|\b(?:pull|merge) requests?\b|\b(?:tool|function|api|phone|video|conference) calls?\b"
     r"|\b(?:code|data|knowledge) bases?\b|(?<=\bthe )\w+ (?:itself|himself|herself|themselves)\b"
 )
@@ -26,7 +27,7 @@ _ADJECTIVES = (
     r"\b(?:brand new|tax deductible|user friendly|cost effective|up to date|on time|"
     r"(?:tax|error|risk|duty|smoke|fat|sugar|gluten|interest) free|"
     r"(?:year|month|week|day|hour|minute)s? (?:old|long|late|early|overdue)|"
-    r"out of (?:date|stock|order|scope|office|place|use|reach|hand|control|time|breath|work)|"
+    r"out of (?:character|pocket|bounds|hours|town|print|context|date|stock|order|scope|office|place|use|reach|hand|control|time|breath|work)|"
     r"for (?:sale|rent|hire)|"
     r"in (?:favou?r|charge|line|order|stock|force|touch|contact|doubt|danger|pain|love|debt|trouble|use|transit|"
     r"writing|time)|"
@@ -53,6 +54,13 @@ _ADVERBIALS = (
     r"all the time|in the (?:end|meantime))\b"
 )
 ADVERBIAL = re.compile(_ADVERBIALS)
+#: Words that together lead to a noun; "part of" where it is not "a part of".
+COMPOUND_PREPOSITIONS = ("rather than", "as well as", "instead of", "such as", "part of")
+_PART = (
+    r"(?<!\bthe )(?<!\ba )(?<!\bthis )(?<!\bthat )(?<!\bany )(?<!\bno )(?<!\bsome )(?<!\beach )(?<!\bwhich )"
+    r"(?<!\bmy )(?<!\bhis )(?<!\bher )(?<!\bits )(?<!\bour )(?<!\bone )(?<!\bother )(?<!\b\wst )(?<!ond )(?<!ird )(?<!arge )"
+    r"(?<!mall )(?<!good )(?<!best )\bpart of\b"
+)
 #: What is paid back: "asking for her money back", "cash back is offered".
 _BACK = (
     r"(?<=\bfor )(?:(?:the|my|his|her|their|our|your|all) )*(?:money|cash|deposit|fees?|payments?) back\b"
@@ -80,7 +88,7 @@ _ABBREVIATED = (
 _CODED = r"\d{1,2}(?::\d\d)? (?:am|pm)\b|https?://[^\s,]*[^\s,.]|(?<!\S)/\w[\w./-]*\w|#\d[\w-]*|[$€£¥] ?\d[\d.,]*\d?[kmb]?\b|\w[\w.]*\([\w., ^*+/-]*\)|[\w'-]+ \((?!or |and )[^()]+\)"
 _WORD = r"\w+(?:[-'.,:@/_&]\w+)*(?:'(?=\s|$))?"
 _TOKEN = re.compile(
-    rf"{_NUMBERED}|(?i:{_ADVERBIALS}|{_PHRASAL}|{_BACK}|{_MORE}|{_ADJECTIVES}|{_TIMES})|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"
+    rf"{_NUMBERED}|(?i:{_ADVERBIALS}|{'|'.join(COMPOUND_PREPOSITIONS[:-1])}|{_PART}|{_PHRASAL}|{_BACK}|{_MORE}|{_ADJECTIVES}|{_TIMES})|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"
 )
 
 

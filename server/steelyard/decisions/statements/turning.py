@@ -108,6 +108,27 @@ def clause_of_question(tokens: Tokens) -> Clause:
 
 
 def _clause_of_auxiliary(tokens: Tokens) -> Clause:
+    """Return the clause behind an auxiliary, also where its verb is inflected: "does he wants"."""
+    try:
+        return _clause_of_base(tokens)
+    except DeclinedError:
+        form, name = {"does": ("third", "Z"), "did": ("past", "W")}.get(tokens[0].word, ("", ""))
+        places = [
+            place
+            for place, token in enumerate(tokens)
+            if place > 1
+            and form
+            and base_of(token.word, form) not in {None, token.word}
+            and min(classes := classes_of(token), key=lambda each: classes[each]) in {name, "E"}
+        ]
+        if len(places) != 1:
+            raise
+        [place] = places
+        verb = words_of(base_of(tokens[place].word, form) or "")
+        return _clause_of_base((*tokens[:place], *verb, *tokens[place + 1 :]))
+
+
+def _clause_of_base(tokens: Tokens) -> Clause:
     tokens = _with_asides(tokens)
     auxiliary = CONTRACTIONS.get(tokens[0].word, tokens[0].word)
     # "Is not the bill paid?" asks whether it is.
