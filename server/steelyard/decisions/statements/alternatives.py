@@ -73,7 +73,11 @@ def _refuse_alternative(clause: Clause, words: list[str], at: int) -> None:
     if after in _AFTER_OR or (before == "," and clause.auxiliary not in DO):
         raise DeclinedError
     sides = [classes_of(clause.rest[place]).keys() for place in (at - 1, at + 1)]
-    if all({"P", "H"} & side and "N" not in side for side in sides):
+    # "The short or the long version".
+    is_short = words[at - 2 : at - 1] == ["the"] == words[at + 1 : at + 2]
+    if (is_short and _is_adjective(clause, at - 1)) or all(
+        {"P", "H"} & side and "N" not in side for side in sides
+    ):
         # "Before or after the call".
         raise DeclinedError
     if "either" in words[:at] or after in _OPEN_ENDED:
@@ -98,6 +102,11 @@ def _refuse_alternative(clause: Clause, words: list[str], at: int) -> None:
     first = set(classes_of(clause.rest[0]))
     if clause.auxiliary in BE and (at == 1 or not {"I", "E", "P", "H"} & first):
         raise DeclinedError
+
+
+def _is_adjective(clause: Clause, place: int) -> bool:
+    classes = classes_of(clause.rest[place])
+    return classes.get("M", 9.0) < classes.get("N", 9.0)
 
 
 def _are_compatible(before: list[str], verb: str) -> bool:

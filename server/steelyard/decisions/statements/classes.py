@@ -122,7 +122,7 @@ _NUMBERED = _NUMBERS | word_set(
 _OF_PHRASAL = word_set("up ups off offs out outs in ins over back down")
 #: Letters of a word in capitals that is a name.
 _ACRONYM = range(2, 6)
-_TITLES = ("mr", "mrs", "ms", "dr", "prof")
+_TITLES = tuple(f"{title}{end}" for title in ("mr", "mrs", "ms", "dr", "prof") for end in " .")
 ORDINALS = word_set("first second third fourth fifth next")
 _CLASSES_OF = {
     **{word: {"Y": 0.0, "N": 0.6} for word in _NUMBERS},
@@ -224,10 +224,9 @@ def _classes_of_compound(word: str) -> dict[str, float]:
     """Return the classes of several words that are read as one."""
     if word.startswith(_TITLES):
         return {"G": 0.0} if word.endswith("'s") else {"N": 0.0}
-    if ADVERBIAL.fullmatch(word):
-        return {"A": 0.0}
-    if word in COMPOUND_PREPOSITIONS:
-        return {"P": 0.0}
+    is_leading = word in COMPOUND_PREPOSITIONS
+    if is_leading or ADVERBIAL.fullmatch(word):
+        return {"P": 0.0} if is_leading else {"A": 0.0}
     if TIME.fullmatch(word):
         return {"L": 0.0, "A": 1.2, "N": 0.8}
     last = word.rpartition(" ")[2]
@@ -235,7 +234,7 @@ def _classes_of_compound(word: str) -> dict[str, float]:
         return {"D": 0.0}
     if last in _OF_PHRASAL:
         is_noun_alone = last[-1] == "s" or last == "back"
-        return {"N": 0.2} if is_noun_alone else {"N": 0.2, "V": 0.2}
+        return {"N": 0.2} | ({} if is_noun_alone else {"V": 0.2})
     is_numbered = len(last) == 1 or last[0].isdigit() or last in _NUMBERED
     return {"N": 0.0} if is_numbered else {"M": 0.0}
 
@@ -305,18 +304,7 @@ def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
     """Return the classes of tokens, with costs changed by their neighbours."""
     classes = [dict(classes_of(token)) for token in tokens]
     for token, own, after, following in zip(tokens, classes, classes[1:], tokens[1:], strict=False):
-        if token.word == "help" and "V" in own and after.get("V", 9.0) < _HELPED:
-            # "Help close the deal".
-            own["A"] = 0.0
-        if token.word in _LEADING_TO_VERB and following.word == "to":
-            # "Trying to trick somebody".
-            after.pop("P", None)
-        if token.word == "to" and "P" not in own:
-            after.pop("N", None) if "V" in after else None
-        if token.word in _APPEAR and following.word == "like":
-            # "Sound like" is no sound that likes.
-            own["V"] = 0.0
-            after.pop("V", None)
+        _weigh_verb(token, own, following, after)
         if following.word == _AFTER_ADJECTIVE.get(token.word, "than") and "M" in own:
             # "Higher than", "subject to".
             own.pop("N", None)
@@ -325,8 +313,6 @@ def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
             # "A must".
             after.clear()
             after["N"] = 0.0
-        if token.word == "being" and "E" in after:
-            after.pop("M", None)
         if token.word in _BEHIND_NOUNS and after.keys() & {"M", "E"}:
             # "The amount due clear".
             own["L"] = 0.0
@@ -343,3 +329,23 @@ def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
             # "Something illegal".
             after["M"] -= LIKELY_AFTER_INDEFINITE
     return classes
+
+
+def _weigh_verb(
+    token: Token, own: dict[str, float], following: Token, after: dict[str, float]
+) -> None:
+    """Change the costs of two words of which one is a verb."""
+    if token.word == "help" and "V" in own and after.get("V", 9.0) < _HELPED:
+        # "Help close the deal".
+        own["A"] = 0.0
+    if token.word in _LEADING_TO_VERB and following.word == "to":
+        # "Trying to trick somebody".
+        after.pop("P", None)
+    if token.word == "to" and "P" not in own and "V" in after:
+        after.pop("N", None)
+    if token.word in _APPEAR and following.word == "like":
+        # "Sound like" is no sound that likes.
+        own["V"] = 0.0
+        after.pop("V", None)
+    if token.word == "being" and "E" in after:
+        after.pop("M", None)

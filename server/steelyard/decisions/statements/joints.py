@@ -122,7 +122,7 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
         (before in ORDINALS and "N" in own and own["N"] < 1.0, _UNLIKELY),
         # "Someone in our team", "the hotel" before "worth the money".
         (before in INDEFINITE and bool({"P", "H"} & own.keys()), _UNUSUAL),
-        (word in {"worth", "part of"}, -_UNUSUAL),
+        (word in {"worth", "part of"} or (word == "as" and "M" in after), -_UNUSUAL),
         # "The writer express" before "love", "calling made" before "difficult".
         (
             joint.start == "base"

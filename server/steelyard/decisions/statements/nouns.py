@@ -14,6 +14,9 @@ _PLURALS = word_set(
 _SINGULARS = word_set("news he she it this that series gas bus lens")
 #: Nouns that take no "a".
 _MASS = word_set(
+    "antisemitism arson asthma bigotry coercion constipation deception defamation diarrhea diarrhoea duress "
+    "entrapment evasion exploitation hatred hearsay homophobia impersonation infringement insomnia "
+    "intimidation obesity perjury pneumonia retaliation sepsis solicitation xenophobia "
     "abuse access advertising advice aggression alcohol anger anxiety approval assistance attention "
     "authorisation authorization bandwidth banter blackmail bleeding blood bloodshed bragging bribery "
     "bullying cancer care cash chat cheating clarity clickbait code collusion compliance "

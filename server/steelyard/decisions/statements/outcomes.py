@@ -96,7 +96,7 @@ def _answer_of(tokens: Tokens) -> Tokens:
     while size and (noun[size - 1].word in _DEGREES or "A" in classes_of(noun[size - 1])):
         size -= 1
     noun, adverbs = noun[:size], noun[size:]
-    if not noun and tokens[0].word in _WHICH and is_being:
+    if not noun and is_being and (tokens[0].word in _WHICH or rest[0].word in _WHOSE):
         return _being(tokens, place)
     subject = words_of("the")
     if (
