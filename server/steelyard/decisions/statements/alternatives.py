@@ -74,9 +74,12 @@ def _refuse_alternative(clause: Clause, words: list[str], at: int) -> None:
         raise DeclinedError
     sides = [classes_of(clause.rest[place]).keys() for place in (at - 1, at + 1)]
     # "The short or the long version".
+    is_again = clause.auxiliary in BE and after == words[0] and {"P", "H"} & sides[1]
     is_short = words[at - 2 : at - 1] == ["the"] == words[at + 1 : at + 2]
-    if (is_short and _is_adjective(clause, at - 1)) or all(
-        {"P", "H"} & side and "N" not in side for side in sides
+    if (
+        is_again
+        or (is_short and _is_adjective(clause, at - 1))
+        or all({"P", "H"} & side and "N" not in side for side in sides)
     ):
         # "Before or after the call".
         raise DeclinedError

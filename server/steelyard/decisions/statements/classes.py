@@ -10,6 +10,7 @@ from steelyard.decisions.statements.lexicon import base_of, is_listed, uses_of
 from steelyard.decisions.statements.tokens import (
     ADVERBIAL,
     COMPOUND_PREPOSITIONS,
+    STATED,
     TIME,
     Token,
     tokenize,
@@ -47,7 +48,7 @@ _PREPOSITIONS = word_set(
     "instead"
 )
 _ADVERBS = word_set(
-    "not very too quite rather just only also even still already almost always often sometimes usually "
+    "forth not very too quite rather just only also even still already almost always often sometimes usually "
     "never again ever soon now then here there once twice maybe "
     "perhaps well away back together else yet anymore longer so enough more most less least far ago "
     "first last later earlier better worse ahead apart offline home much "
@@ -122,6 +123,8 @@ _NUMBERED = _NUMBERS | word_set(
 _OF_PHRASAL = word_set("up ups off offs out outs in ins over back down")
 #: Letters of a word in capitals that is a name.
 _ACRONYM = range(2, 6)
+#: Words that together are said of something, or of how it is done.
+_IN_PHRASE = ("in good faith", "in writing", "in time", "on time")
 _TITLES = tuple(f"{title}{end}" for title in ("mr", "mrs", "ms", "dr", "prof") for end in " .")
 ORDINALS = word_set("first second third fourth fifth next")
 _CLASSES_OF = {
@@ -230,13 +233,14 @@ def _classes_of_compound(word: str) -> dict[str, float]:
     if TIME.fullmatch(word):
         return {"L": 0.0, "A": 1.2, "N": 0.8}
     last = word.rpartition(" ")[2]
-    if last == "than":
-        return {"D": 0.0}
-    if last in _OF_PHRASAL:
-        is_noun_alone = last[-1] == "s" or last == "back"
-        return {"N": 0.2} | ({} if is_noun_alone else {"V": 0.2})
-    is_numbered = len(last) == 1 or last[0].isdigit() or last in _NUMBERED
-    return {"N": 0.0} if is_numbered else {"M": 0.0}
+    if last == "than" or last in _OF_PHRASAL:
+        is_verb = last[-1] != "s" and last != "back"
+        return {"D": 0.0} if last == "than" else {"N": 0.2} | ({"V": 0.2} if is_verb else {})
+    if len(last) == 1 or last[0].isdigit() or last in _NUMBERED:
+        return {"N": 0.0}
+    # "The goods bought in good faith returned".
+    is_place = STATED.fullmatch(word) or word in _IN_PHRASE
+    return {"M": 0.0} | ({"L": 0.4} if is_place else {})
 
 
 def _classes_of_name(word: str) -> dict[str, float]:
@@ -341,11 +345,14 @@ def _weigh_verb(
     if token.word in _LEADING_TO_VERB and following.word == "to":
         # "Trying to trick somebody".
         after.pop("P", None)
-    if token.word == "to" and "P" not in own and "V" in after:
+    if token.word == "to" and "P" not in own:
+        after.setdefault("V", 0.5)
         after.pop("N", None)
     if token.word in _APPEAR and following.word == "like":
         # "Sound like" is no sound that likes.
         own["V"] = 0.0
         after.pop("V", None)
+        # "Sounds like he is late".
+        after["S"] = 0.3
     if token.word == "being" and "E" in after:
         after.pop("M", None)

@@ -48,7 +48,8 @@ def write(clause: Clause, subject: Tokens, rest: Tokens) -> str:
     text = join(replace(token, text="I") if token.text == "i" else token for token in tokens)
     first = tokens[0].word
     is_code = "_" in first or (first.endswith(")") and " " not in first)
-    return f"{text if is_code else text[:1].upper() + text[1:]}."
+    start = 2 if text.startswith('"') else 1
+    return f"{text if is_code else text[:start].upper() + text[start:]}."
 
 
 def predicate(clause: Clause, rest: Tokens) -> Tokens:

@@ -56,6 +56,10 @@ _AFTER_A = word_set("few lot couple number bit little great majority minority ha
 _UNDENIED = word_set(
     "probably perhaps maybe possibly hardly barely rarely seldom scarcely apparently obviously"
 )
+#: What is said of a kind of thing.
+_GENERIC = word_set(
+    "usual normal common typical standard customary rare legal lawful valid binding"
+)
 _STRANDED = word_set("anymore nor neither")
 _STRANDED_PAIRS = {
     ("any", "more"),
@@ -112,6 +116,7 @@ def _refuse_open(clause: Clause) -> None:
         not _UNDENIED.isdisjoint(words[:3])
         or not _STRANDED.isdisjoint(words)
         or not _STRANDED_PAIRS.isdisjoint(pairwise(words))
+        or ("only" in words and "if" in words[words.index("only") :])
         or _asks_again(clause.rest)
         or "nor" in subject - {clause.subject[0].word}
         or ("or" in subject and clause.subject[0].word != "either")
@@ -224,6 +229,8 @@ def _denied_subject(clause: Clause) -> Tokens | None:
     if first == "one" and after == "of":
         return (*words_of("none"), *rest)
     is_kind = clause.auxiliary in BE and "D" in classes_of(clause.rest[0])
+    is_kind = is_kind or (clause.auxiliary in BE and clause.rest[0].word in _GENERIC)
+    is_kind = is_kind or any("R" in classes_of(token) for token in clause.subject[2:])
     if first in {"a", "an"} and (is_kind or clause.auxiliary not in BE | DO | HAVE):
         # "A tenant cannot", "a permit is a must": of every one.
         return None

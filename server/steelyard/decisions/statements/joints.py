@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from steelyard.decisions.statements.classes import (
     INDEFINITE,
     LIKELY_AFTER_INDEFINITE,
     NOMINATIVES,
     ORDINALS,
+    classes_of,
 )
 from steelyard.decisions.statements.lexicon import base_of
-from steelyard.decisions.statements.nouns import is_plural
-from steelyard.decisions.statements.tokens import COMPOUND_PREPOSITIONS, Token
+from steelyard.decisions.statements.nouns import head_of, is_mass, is_plural
+from steelyard.decisions.statements.tokens import ADDING, Token
 from steelyard.decisions.words import word_set
 
 _UNUSUAL, _UNLIKELY, _HARDLY, _NEVER = 1.0, 2.0, 3.0, 4.5
@@ -32,7 +34,7 @@ _OF_NEXT = word_set(
     "within during until per via despite"
 )
 #: Adverbs of a deed that is a subject: "is buying it now wise".
-_OF_DEEDS = word_set("now again today here online first early late")
+_OF_DEEDS = word_set("back now again today here online first early late")
 #: Verbs of giving and naming: "was given a refund".
 _OF_TWO_OBJECTS = word_set(
     "allow appoint ask assign award bring call charge consider cost deem deny do elect fine forgive give grant "
@@ -54,13 +56,33 @@ _AIMS = word_set("intent intention aim goal purpose objective point job task dut
 _OF_SENTENCE = word_set(
     "certainly definitely probably really actually likely clearly also still always"
 )
+_OBJECTS = word_set("this it him her them")
 _STATES = ({"M", "N"}, {"M", "N", "V"})
 #: Adverbs that are said of nothing alone.
-_NO_STATE = word_set("only again too also already still yet ever just even not either")
-#: Prepositions that lead to nothing said of the subject.
-_NO_PREDICATE = frozenset(COMPOUND_PREPOSITIONS[:-1]) | word_set(
-    "according regarding despite because"
+_COMPARED = {("one", "of"), ("more", "than"), ("less", "than")}
+_UNITS = (
+    "year",
+    "month",
+    "week",
+    "day",
+    "hour",
+    "minute",
+    "met",
+    "centimet",
+    "kilomet",
+    "mile",
+    "inch",
+    "foot",
+    "feet",
+    "floor",
+    "per ",
 )
+_NO_STATE = word_set("only again too also already still yet ever just even not either")
+#: Prepositions that a form in "ing" goes with.
+_OF_DEED = word_set("for of about without by from with before after instead")
+_DIRECTIONS = word_set("to about off from against")
+#: Prepositions that lead to nothing said of the subject.
+_NO_PREDICATE = frozenset(ADDING) | word_set("according regarding despite because than")
 _VERBAL = frozenset("EIVWZXRPH")
 #: Words that begin another phrase than the noun before them.
 _BEGIN_PHRASE = frozenset("PHRSXVFT")
@@ -95,8 +117,18 @@ def joint_cost(joint: Joint) -> float:
     return sum(rule(joint) for rule in _RULES)
 
 
-def _cost_of_bare_plural(joint: Joint) -> float:
-    """Return the cost of "are the people minors", which is likely, and of "is the hotel claims"."""
+def _cost_of_bare_noun(joint: Joint) -> float:
+    """Return the cost of "are the people minors", which is likely, and of "is the profile picture of her"."""
+    own, rest = joint.classes[joint.size], joint.tokens[joint.size :]
+    is_noun = own.get("N", 9.0) < _SURE_NOUN and not {"M", "E", "I", "A", "L"} & own.keys()
+    if joint.is_of_being and is_noun and len(rest) > 1 and not (is_plural(rest) or is_mass(rest)):
+        return _UNUSUAL
+    if joint.is_of_being and not joint.is_plural_verb and "D" in own and "of" not in joint.words:
+        # "This report the customer mentions" before "on the list".
+        head = head_of(rest[1:]) if rest[1:] else rest[0]
+        is_verb = is_plural((head,)) and "Z" in classes_of(head)
+        if rest[0].word == "the" and joint.size > 1 and is_verb:
+            return _UNLIKELY
     is_plural_alone = joint.is_before_last and is_plural(joint.tokens[joint.size :])
     if not joint.is_of_being or not is_plural_alone or "I" in joint.classes[joint.size - 1]:
         return 0.0
@@ -118,11 +150,28 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
             is_inside and _is_number(joint, size - 1) and "N" in own and own["N"] < _SURE_NOUN,
             _HARDLY,
         ),
-        (bool({"U", "Y"} & classes[size - 1].keys()) and joint.tokens[size].is_compound, _HARDLY),
+        (bool({"U", "Y"} & classes[size - 1].keys()) and word.startswith(_UNITS), _HARDLY),
         (before in ORDINALS and "N" in own and own["N"] < 1.0, _UNLIKELY),
         # "Someone in our team", "the hotel" before "worth the money".
         (before in INDEFINITE and bool({"P", "H"} & own.keys()), _UNUSUAL),
         (word in {"worth", "part of"} or (word == "as" and "M" in after), -_UNUSUAL),
+        # "This offer" before "help".
+        (
+            size == 1 and before in {"this", "that"} and own.get("N", 9.0) < own.get("V", 9.0),
+            _UNUSUAL,
+        ),
+        # "Does he wants" has no subject "he wants".
+        (
+            joint.start == "base"
+            and size < 4
+            and "R" not in classes[0]
+            and classes[size - 1].get("Z", 9.0) + _HARDLY < classes[size - 1].get("N", 9.0),
+            _NEVER,
+        ),
+        # "The reason he gives for" before "leaving".
+        (joint.is_of_being and before in _OF_DEED and "I" in own, _UNLIKELY),
+        # "The link in the bio" before "to a site".
+        (joint.is_of_being and "H" in own and _leads_on(joint), _UNUSUAL),
         # "The writer express" before "love", "calling made" before "difficult".
         (
             joint.start == "base"
@@ -137,15 +186,17 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
         (is_inside and before in _OF_NEXT, _HARDLY),
         (word in {"most", "best", "least"} and "D" in after, _HARDLY),
         (
-            word in {"one", "ones", "than"}
-            and classes[size - 1].get("M", 9.0) < classes[size - 1].get("N", 9.0),
+            word in {"one", "ones", "than"} and classes[size - 1].get("M", 9.0) < _UNLIKELY,
             _HARDLY,
         ),
         # "Must be made", "something illegal".
         (before in {"be", "been", "is", "are", "was", "were"} and "E" in own, _HARDLY),
         (is_inside and before in INDEFINITE and "M" in own, LIKELY_AFTER_INDEFINITE),
         # "Buying the bond", "stopping suddenly".
-        (size == 1 and is_deed and "D" in own, _HARDLY),
+        (
+            size == 1 and is_deed and bool({"D", "Q", "P", "H"} & own.keys()) and len(words) > 3,
+            _HARDLY,
+        ),
         (
             is_inside
             and is_deed
@@ -166,6 +217,8 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
         (is_deed and size > 2 and before in _OF_DEEDS, -_UNLIKELY),
         # "The caption" before "an insult aimed at her".
         (_has_article_behind_noun(joint), 2 * _NEVER),
+        (_has_article_in_predicate(joint), _NEVER),
+        (joint.is_of_being and before == "of" and "D" in own, _UNLIKELY),
         # "Only" alone, "according to the guest" and "even if he pays" are said of nothing.
         (joint.is_before_last and (word in _NO_STATE or _is_manner(word, own)), _NEVER),
         (joint.is_of_being and word in _NO_PREDICATE, _UNUSUAL),
@@ -174,6 +227,23 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
         (not joint.is_of_being and word in {"here", "there"}, _UNUSUAL),
     )
     return sum(cost for is_parted, cost in rules if is_parted)
+
+
+def _has_article_in_predicate(joint: Joint) -> bool:
+    """Return whether the rest is a noun with "a" and another behind it: "a clown a violation"."""
+    words, classes = joint.words[joint.size :], joint.classes[joint.size :]
+    nouns = [place for place, own in enumerate(classes) if own.get("N", 9.0) < _SURE_NOUN][:1]
+    return (
+        joint.is_of_being
+        and "D" in classes[0]
+        and any(place < 3 and words[place + 1 : place + 2] in (["a"], ["an"]) for place in nouns)
+    )
+
+
+def _leads_on(joint: Joint) -> bool:
+    """Return whether the rest is a place and what a noun before it leads to: "in the bio to a site"."""
+    words = joint.words[joint.size + 1 : joint.size + 5]
+    return bool(words) and words[0] in {"the", "this"} and not _DIRECTIONS.isdisjoint(words[2:])
 
 
 def _is_manner(word: str, classes: Mapping[str, float]) -> bool:
@@ -223,9 +293,9 @@ def _cost_of_first_word(joint: Joint) -> float:
     if first in NOMINATIVES or is_relative:
         return _HARDLY
     is_deed = any("I" in own for own in joint.classes[: joint.size])
-    if first == "to" and (
-        (after == ["be"] and not is_deed) or joint.words[joint.size - 1] in _AIMS
-    ):
+    last = joint.classes[joint.size - 1]
+    is_thing = not is_deed and last.get("N", 9.0) < last.get("M", 9.0)
+    if first == "to" and ((after == ["be"] and is_thing) or joint.words[joint.size - 1] in _AIMS):
         return -_HARDLY
     is_fused = first in {"what", "how"} or (first == "why" and joint.size == 1)
     return -_UNLIKELY if is_fused else 0.0
@@ -238,7 +308,9 @@ def _cost_of_been(joint: Joint) -> float:
     at = joint.words.index("been")
     first = joint.size if at >= joint.size else 0
     is_led = first == joint.size and all("A" in own for own in joint.classes[first:at])
-    return 0.0 if is_led or set(_HAVE).intersection(joint.words[first:at]) else _UNLIKELY
+    if is_led or set(_HAVE).intersection(joint.words[first:at]):
+        return 0.0
+    return _NEVER if first and joint.start == "participle" else _UNLIKELY
 
 
 def _cost_of_second_predicate(joint: Joint) -> float:
@@ -252,18 +324,33 @@ def _cost_of_second_predicate(joint: Joint) -> float:
     tokens, classes = joint.tokens[joint.size :], joint.classes[joint.size :]
     if "R" in classes[0]:
         return 0.0
-    is_definite, cost = False, 0.0
+    is_definite, is_owned, cost = False, False, 0.0
     for i, own in enumerate(classes):
         if own.keys() & {"D", "G"}:
+            # "The language the user" before "asked for".
+            is_owned = i > 0 and classes[i - 1].get("N", 9.0) < _SURE_NOUN
             is_definite = tokens[i].word not in _INDEFINITE_ARTICLES
         elif own.keys() & _BEGIN_PHRASE and "N" not in own:
             is_definite = False
         is_time = "L" in own and i > 0
-        if is_time or "U" in own or own.get("N", 9.0) < _SURE_NOUN:
-            is_known = is_definite or "U" in own or tokens[i].text[0].isupper()
+        if is_owned and "N" in own:
+            continue
+        is_deed = i > 0 and "I" in classes[i - 1]
+        is_object = is_deed and tokens[i].word in _OBJECTS and not _keeps(tokens[i - 1])
+        if is_time or is_object or "U" in own or _is_noun(own):
+            is_known = is_definite or is_object or "U" in own or tokens[i].text[0].isupper()
             behind = _cost_behind_noun(tokens[i + 1 :], classes[i + 1 :], is_time, is_known)
             cost = max(cost, behind)
     return cost
+
+
+def _is_noun(classes: Mapping[str, float]) -> bool:
+    return classes.get("N", 9.0) < _SURE_NOUN and "D" not in classes
+
+
+def _keeps(gerund: Token) -> bool:
+    """Return whether a verb says what its object becomes or stays: "making it clear"."""
+    return base_of(gerund.word, "gerund") in _OF_STATE
 
 
 def _cost_behind_noun(
@@ -282,17 +369,38 @@ def _cost_behind_noun(
     states = "MIE" if is_degree else "MI"
     is_state = (is_last or is_degree) and min(own.get(name, 9.0) for name in states) < noun
     is_over = is_known and tokens[adverbs].word == "over" and adverbs == len(tokens) - 1
-    # "In section 9.2 subject to the cap".
-    behind = classes[adverbs + 1] if adverbs + 1 < len(classes) else {}
-    is_led = own.get("M", 9.0) < noun and behind.keys() & {"P", "T"} and "N" not in behind
-    if is_state or is_over or is_led:
-        return _UNLIKELY
+    if is_state or is_over or _begins_predicate(tokens, classes, adverbs):
+        return _HARDLY if is_known else _UNLIKELY
     is_article = tokens[adverbs].word in {"a", "an"}
     if not is_article and own.get("E", 9.0) >= noun:
         return 0.0
     if is_known:
-        return _UNLIKELY if is_last and not is_article else _UNUSUAL
+        return _UNLIKELY if is_last or is_article else _UNUSUAL
     return _UNUSUAL / 2
+
+
+def _begins_predicate(
+    tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], adverbs: int
+) -> bool:
+    """Return whether words behind a noun and adverbs say something of it: "subject to the cap", "on leave"."""
+    token, own = tokens[adverbs], classes[adverbs]
+    behind = classes[adverbs + 1] if adverbs + 1 < len(classes) else {}
+    other = min(own.get("N", 9.0), own.get("E", 9.0))
+    is_adjective = own.get("M", 9.0) < other and token.word not in {
+        "other",
+        "available",
+    }
+    is_led = is_adjective and behind.keys() & {"P", "T", "H"} and "N" not in behind
+    is_compared = (token.word == "as" and "M" in behind) or not _COMPARED.isdisjoint(
+        pairwise(other.word for other in tokens[: adverbs + 2])
+    )
+    return bool(
+        is_led
+        or is_compared
+        or (is_adjective and token.is_compound)
+        or token.word in {"part of", "worth", "better", "worse", "being"}
+        or "about to" in [other.word for other in tokens[:adverbs]]
+    )
 
 
 def _cost_of_object(joint: Joint) -> float:
@@ -330,7 +438,7 @@ def _is_sure_state(joint: Joint, place: int) -> bool:
 
 
 _RULES: tuple[Callable[[Joint], float], ...] = (
-    _cost_of_bare_plural,
+    _cost_of_bare_noun,
     _cost_of_parted_phrase,
     _cost_of_nominative,
     _cost_of_first_word,

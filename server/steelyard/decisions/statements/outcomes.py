@@ -180,4 +180,7 @@ def _clause(tokens: Tokens) -> Tokens:
         if tokens[0].word in DO:
             raise
         return tokens
+    if clause.is_possession:
+        # "Has the most experience".
+        return tokens
     return (*clause.subject, *predicate(clause, clause.rest))

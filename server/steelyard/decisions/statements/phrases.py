@@ -69,7 +69,7 @@ def clause_of_phrase(tokens: Tokens) -> Clause:
     phrase = (start, *tokens[1:])
     if _is_state(tokens, first):
         return Clause(_THIS, "is", phrase)
-    return _clause_of_thing_and_state(phrase) or _clause_of_noun(phrase)
+    return _clause_of_still(phrase) or _clause_of_thing_and_state(phrase) or _clause_of_noun(phrase)
 
 
 def _likely_classes(tokens: Tokens) -> set[str]:
@@ -93,6 +93,17 @@ def _is_state(tokens: Tokens, first: Mapping[str, float]) -> bool:
         return True
     is_led = len(tokens) > 1 and {"P", "H", "T"} & classes_of(tokens[1]).keys()
     return bool(is_led) and min(first.get(name, 9.0) for name in "MEI") < first.get("N", 9.0)
+
+
+def _clause_of_still(phrase: Tokens) -> Clause | None:
+    """Return the clause of "patient still on oxygen"; None of another."""
+    at = next((i for i, token in enumerate(phrase) if token.word in {"still", "already"}), 0)
+    nouns, rest = phrase[:at], phrase[at + 1 :]
+    if not 0 < at <= _MAX_NOUNS or not rest or not _is_noun(classes_of(nouns[-1])):
+        return None
+    if not {"P", "H", "M", "I", "E"} & classes_of(rest[0]).keys() or "V" in classes_of(rest[0]):
+        return None
+    return Clause((*words_of("the"), *nouns), "are" if is_plural(nouns) else "is", phrase[at:])
 
 
 def _clause_of_thing_and_state(phrase: Tokens) -> Clause | None:
@@ -126,7 +137,7 @@ def _clause_of_noun(phrase: Tokens) -> Clause:
     named, last = phrase[:of], phrase[-1]
     if not 0 < of <= _MAX_NOUNS or last.word.endswith(" back") or not last.word[0].isalpha():
         raise DeclinedError
-    is_noun = classes_of(named[-1], is_first=of == 1).get("N", 9.0) < 1.0
+    is_noun = classes_of(named[-1], is_first=of == 1).get("N", 9.0) < 1.0 or is_mass(named)
     is_deed = of == len(phrase) and _likely_classes(phrase) == {"N"}
     is_headed = head_of(named) is named[-1] and (is_noun or is_deed)
     if not is_headed or subject_cost(phrase) > _MAX_COST:

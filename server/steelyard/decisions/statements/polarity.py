@@ -22,6 +22,11 @@ _YES = {"nobody": "somebody", "nothing": "something", "none": "some", "neither":
 _NOTHING = word_set("no nobody nothing none")
 #: Words before which "any" stays; "at any time", "without any".
 _BEFORE_ANY = word_set("without than before if")
+#: Words behind which "any" is none of some: "unable to log in on any device".
+_DENYING = word_set(
+    "without unable unwilling unlikely impossible reluctant refuse refuses refused fail fails failed deny denies denied "
+    "forbid forbids forbade forbidden prohibit prohibits prohibited prevent prevents prevented avoid avoids avoided"
+)
 _AFTER_ANY = word_set(
     "time moment point stage case rate event day date hour way weather condition conditions circumstances"
 )
@@ -119,7 +124,7 @@ def some_for_any(clause: Clause, tokens: Tokens) -> Tokens:
         after = tokens[i + 1].word if i + 1 < len(tokens) else ""
         is_any = (
             before in _BEFORE_ANY
-            or "without" in [other.word for other in tokens[:i]]
+            or not _DENYING.isdisjoint(other.word for other in tokens[:i])
             or (before in {"at", "in", "on", "under"} and after in _AFTER_ANY)
         )
         # "Free of any trace".

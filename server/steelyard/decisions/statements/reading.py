@@ -26,7 +26,8 @@ _MAX_CHARACTERS, _MAX_WORDS = 600, 80
 _MAX_ACRONYM = 5
 _FILLERS = re.compile(
     r"^(?:(?:q\d*|question)\s*[:.)]\s*|[-*•>]\s+|\d{1,2}[.)]\s+"
-    r"|(?:so|and|but|well|ok|okay|hi|hello|hey|please|pls|now|also|then|just|um|hmm)\b[,:]?\s+(?=\S))+",
+    r"|(?:so|and|but|hi|hello|hey|please|pls|now|also|then|just|um|hmm|lol|omg|btw|fyi)\b[,:]?\s+(?=\S)"
+    r"|(?:well|ok|okay)\b(?:[,:]\s+|\s+(?=(?:so|is|are|was|do|does|did|has|have|can|could|will|would)\b)))+",
     re.IGNORECASE,
 )
 _ANSWERS = re.compile(
@@ -97,7 +98,7 @@ _SHORT = (
 #: What trails a sentence and asks nothing of its own.
 _TAG = re.compile(
     r"\s*,\s*(?:right|correct|yes|no|true|yeah|ok|okay|huh|eh|please|pls|thanks|if any|innit|is that right)$"
-    r"|\s*,?\s+(?<!\byes )or (?:not|no)$|(?<! to)\s+(?:please|pls)$"
+    r"|\s*,?\s+(?<!\byes )or (?:not|no|nah|nope|what)$|(?<! to)\s+(?:please|pls)$"
     rf"|\s*,?\s*\b{_AUXILIARIES}n'?t {_THEY}$|\s*,\s*{_AUXILIARIES} {_THEY}(?: not)?$",
     re.IGNORECASE,
 )
@@ -105,12 +106,12 @@ _COLON = re.compile(r":(?!\d)(?!\w)")
 _ASK = (
     r"(?:tell|say|check|see|confirm|verify|determine|decide|judge|find out|work out|figure out|identify|state|"
     r"indicate|answer|assess|detect|establish|evaluate|mark|flag|test|predict|classify|report|let me know|"
-    r"let us know|look|know|make sure|ensure)"
+    r"let us know|look|know|make sure|ensure|wonder|wondering|curious|not sure|(?:any|no) idea)"
 )
 _YOU = r"(?:(?:can|could|will|would) you (?:please )?)?(?:please )?"
 _DECIDING = (
-    rf"{_YOU}(?:(?:your (?:task|job) is|(?:i|we)(?: want| need| would like|'d like)(?: you)?|try|help me|you (?:have|need|must|should)) to )?"
-    rf"{_ASK}(?: for)?(?: me| us| it| this| the \w+)?(?: as \w+)?(?:, [^,.?!]{{3,60}})?,? (?:whether or not|whether|if) "
+    rf"{_YOU}(?:(?:your (?:task|job) is|(?:(?:i |we )?(?:want|need|would like)|(?:i|we)'d like)(?: you)?|try|help me|you (?:have|need|must|should)) to )?"
+    rf"(?:(?:i'm|i am|we are|we're) |your (?:task|job): )?{_ASK}(?: for)?(?: me| us| it| this| the \w+)?(?: as \w+)?(?:, [^,.?!]{{3,60}})?,? (?:whether or not|whether|if) "
 )
 _DECIDE = re.compile(_DECIDING, re.IGNORECASE)
 #: What asks whether the statement after it is so.

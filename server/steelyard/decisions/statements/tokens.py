@@ -17,7 +17,7 @@ _NUMBERED = (
     rf"schedule) (?:\d[\w.]*\b(?:\(\w{{1,4}}\))*|(?:{_TO_TEN}|[A-HJ-Z])\b(?!-))"
     r"|\b(?:text|message|review|passage|comment|e-?mail|ticket|post|conversation|content|document|clause|"
     r"paragraph|section|sentence|statement|claim|request|complaint|answer|response|excerpt|snippet|code|note|"
-    r"letter|report|transcript|chat|chain|thread|dialogue|list|table|example|question|argument|story|quote|log) (?:below|above)\b"
+    r"letter|report|transcript|chat|chain|thread|dialogue|list|table|example|question|argument|story|quote|log) (?:below|above)\b(?! (?:the|this|that|an?|its?|my|his|her|your|our|their|\d+)\b)"
     r"|\b(?:[Aa]rt|[Ss]ec|[Pp]ara|[Ff]ig)\. ?\d[\w.]*\b(?:\(\w{1,4}\))*"
     r"|\b(?:if|else|for|while|try|catch|switch|case|return|import) (?:statement|loop|block|clause|branch)s?\b"
     r"|\b(?:pull|merge) requests?\b|\b(?:tool|function|api|phone|video|conference) calls?\b"
@@ -48,14 +48,21 @@ _PHRASAL = (
 )
 #: Words that together are one adverb.
 _ADVERBIALS = (
-    r"\b(?:no longer|a bit(?! of\b)|in (?:general|full|advance|public|private|person|particular|detail|fact)|"
+    r"\b(?:no longer|about to|as is(?=\W*$)|a bit(?! of\b)|in (?:general|full|advance|public|private|person|particular|detail|fact)|"
     r"at (?:the moment|present|once|least once|first|last|all times)|for (?:free|now|a while|the time being|good)|"
     r"by (?:mistake|accident|default|hand)|on purpose|so far|as well(?! as\b)|right (?:now|away)|straight away|"
     r"all the time|in the (?:end|meantime))\b"
 )
 ADVERBIAL = re.compile(_ADVERBIALS)
 #: Words that together lead to a noun; "part of" where it is not "a part of".
-COMPOUND_PREPOSITIONS = ("rather than", "as well as", "instead of", "such as", "part of")
+_STATED = r"\b(?:listed|mentioned|described|stated|set out|given|shown|cited|quoted|named|pasted) (?:below|above|here)\b"
+STATED = re.compile(_STATED)
+ADDING = ("rather than", "as well as", "instead of", "such as", "as a result of", "in the event of")
+COMPOUND_PREPOSITIONS = (
+    *ADDING,
+    *("next to", "in front of", "on behalf of", "on top of", "in accordance with", "in spite of"),
+    *("in addition to", "by means of", "in terms of", "in light of", "in view of", "part of"),
+)
 _PART = (
     r"(?<!\bthe )(?<!\ba )(?<!\bthis )(?<!\bthat )(?<!\bany )(?<!\bno )(?<!\bsome )(?<!\beach )(?<!\bwhich )"
     r"(?<!\bmy )(?<!\bhis )(?<!\bher )(?<!\bits )(?<!\bour )(?<!\bone )(?<!\bother )(?<!\b\wst )(?<!ond )(?<!ird )(?<!arge )"
@@ -73,6 +80,7 @@ _MORE = rf"\b(?:more|less|fewer) than(?= (?:[$€£¥]?\d|(?:{_TO_TEN}|{_TENS})\
 _TIMES = (
     r"\b(?:this|next|last) (?:year|month|week|weekend|quarter|morning|afternoon|evening|night|spring|summer|"
     r"autumn|winter|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b(?!'s|-)"
+    rf"|\b(?:\d+|{_TO_TEN}) (?:hour|day|night|time)s? (?:a|per) (?:day|week|month|year)\b"
     r"|\b(?:(?:every|each) (?:time|hour|day|week|month|year|night|morning|evening|weekend)|once (?:a|an) "
     r"(?:day|week|month|year)|the same day|(?:a|one) (?:day|week|month|year) (?:later|earlier|ago)|"
     r"all (?:year|day|night|week)(?: round| long)?)\b(?!'s|-)"
@@ -88,7 +96,7 @@ _ABBREVIATED = (
 _CODED = r"\d{1,2}(?::\d\d)? (?:am|pm)\b|https?://[^\s,]*[^\s,.]|(?<!\S)/\w[\w./-]*\w|#\d[\w-]*|[$€£¥] ?\d[\d.,]*\d?[kmb]?\b|\w[\w.]*\([\w., ^*+/-]*\)|[\w'-]+ \((?!or |and )[^()]+\)"
 _WORD = r"\w+(?:[-'.,:@/_&]\w+)*(?:'(?=\s|$))?"
 _TOKEN = re.compile(
-    rf"{_NUMBERED}|(?i:{_ADVERBIALS}|{'|'.join(COMPOUND_PREPOSITIONS[:-1])}|{_PART}|{_PHRASAL}|{_BACK}|{_MORE}|{_ADJECTIVES}|{_TIMES})|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"
+    rf"{_NUMBERED}|(?i:{_ADVERBIALS}|{'|'.join(COMPOUND_PREPOSITIONS[:-1])}|{_STATED}|{_PART}|{_PHRASAL}|{_BACK}|{_MORE}|{_ADJECTIVES}|{_TIMES})|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"
 )
 
 

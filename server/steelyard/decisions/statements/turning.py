@@ -70,11 +70,16 @@ _MAX_REST = 2.5
 #: What reading a sentence may cost: so much, and so much for each word.
 _COST, _COST_OF_WORD = 4.5, 0.45
 _FORMS = (("does", "third", "Z"), ("did", "past", "W"), ("do", "", "V"))
+#: What a past form costs more that may be a participle of the noun before it.
+_MAYBE_PASSIVE = 1.5
+#: A word costs less than this as a base form where it may well be the verb of a question.
+_SURE_VERB = 0.8
 #: A statement of no more words may be a headline.
 _MAX_HEADLINE = 3
 _LEAD = re.compile(
     r"(?:according to|based on|given|judging (?:by|from)|in|for|on|from|at|overall|after|before|if|when|"
-    r"once|under|within|during|as|with|by|unless|assuming|currently|today|apart from|besides)\b",
+    r"once|under|within|during|as|with|by|unless|assuming|currently|today|apart from|besides|to the extent|"
+    r"insofar|provided|where|since|because|even if|regardless|although|while|per|considering|despite)\b",
     re.IGNORECASE,
 )
 
@@ -112,20 +117,35 @@ def _clause_of_auxiliary(tokens: Tokens) -> Clause:
     try:
         return _clause_of_base(tokens)
     except DeclinedError:
-        form, name = {"does": ("third", "Z"), "did": ("past", "W")}.get(tokens[0].word, ("", ""))
-        places = [
-            place
-            for place, token in enumerate(tokens)
-            if place > 1
-            and form
-            and base_of(token.word, form) not in {None, token.word}
-            and min(classes := classes_of(token), key=lambda each: classes[each]) in {name, "E"}
-        ]
-        if len(places) != 1:
+        place = _inflected_place(tokens)
+        if place is None:
             raise
-        [place] = places
-        verb = words_of(base_of(tokens[place].word, form) or "")
+        verb = words_of(_base_behind(tokens[0].word, tokens[place]))
         return _clause_of_base((*tokens[:place], *verb, *tokens[place + 1 :]))
+
+
+def _inflected_place(tokens: Tokens) -> int | None:
+    """Return the place of the one verb, inflected behind "does" or "did"; None where it may be another's.
+
+    "Did the offer we received change it" has two.
+    """
+    places = [i for i in range(2, len(tokens)) if _base_behind(tokens[0].word, tokens[i])]
+    if len(places) != 1:
+        return None
+    kinds = [classes_of(token) for token in tokens]
+    begun = sum(not {"D", "R"}.isdisjoint(own) for own in kinds[1 : places[0]])
+    has_verb = any(own.get("V", 9.0) < _SURE_VERB for own in kinds[2:])
+    return None if begun > 1 or has_verb or "R" in kinds[1] else places[0]
+
+
+def _base_behind(auxiliary: str, token: Token) -> str:
+    """Return the verb of an inflected form that stands behind "does" or "did"; else nothing."""
+    form, names = {"does": ("third", "ZX"), "did": ("past", "WEX")}.get(auxiliary, ("", ""))
+    classes = classes_of(token)
+    if not form or min(classes, key=lambda name: classes[name]) not in names:
+        return ""
+    base = base_of(token.word, form) or ""
+    return "" if base in {"be", "do", token.word} else base
 
 
 def _clause_of_base(tokens: Tokens) -> Clause:
@@ -142,6 +162,8 @@ def _clause_of_base(tokens: Tokens) -> Clause:
     if rest[1].word not in _AFTER_PERSON and (
         ends_at_person or (rest[0].word in _PERSONS and (KINDS[auxiliary] == "base" or is_done))
     ):
+        if KINDS[auxiliary] == "base" and not {"V", "A"} & classes_of(rest[1]).keys():
+            raise DeclinedError
         clause = Clause(rest[:1], auxiliary, rest[1:])
         refuse_alternatives(clause)
         return clause
@@ -321,6 +343,9 @@ def _clauses_at(tokens: Tokens, place: int, *, is_whole: bool) -> Iterator[tuple
             continue
         verb = words_of(base)
         price = _rest_cost((*verb, *rest), "base") - classes_of(verb[0])["V"] + classes[name] + 0.3
+        if name == "W" and "E" in classes and rest and {"P", "H"} & classes_of(rest[0]).keys():
+            # "The arguments passed to it" before "match".
+            price += _MAYBE_PASSIVE
         yield cost + price, Clause(subject, auxiliary, (*adverbs, *verb, *rest))
 
 
