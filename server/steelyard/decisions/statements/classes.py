@@ -126,10 +126,10 @@ _ACRONYM = range(2, 6)
 #: Words that together are said of something, or of how it is done.
 _IN_PHRASE = ("in good faith", "in writing", "in time", "on time")
 _TITLES = tuple(f"{title}{end}" for title in ("mr", "mrs", "ms", "dr", "prof") for end in " .")
-ORDINALS = word_set("first second third fourth fifth next")
+_ORDINALS = word_set("first second third fourth fifth next")
 _CLASSES_OF = {
     **{word: {"Y": 0.0, "N": 0.6} for word in _NUMBERS},
-    **{word: {"M": 0.0, "A": 1.5, "N": 1.5} for word in ORDINALS},
+    **{word: {"M": 0.0, "A": 1.5, "N": 1.5} for word in _ORDINALS},
     **{word: {"A": 2.0, "L": 0.0, "S": 1.5} for word in ("once", "twice")},
     "one": {"Y": 0.0, "N": 0.6, "Q": 0.5},
     "last": {"M": 0.0, "A": 1.5, "N": 1.5, "V": 0.8},

@@ -14,7 +14,6 @@ from steelyard.decisions.statements.classes import (
     INDEFINITE,
     LIKELY_AFTER_INDEFINITE,
     NOMINATIVES,
-    ORDINALS,
     classes_of,
 )
 from steelyard.decisions.statements.lexicon import base_of
@@ -78,9 +77,9 @@ _UNITS = (
     "per ",
 )
 _NO_STATE = word_set("only again too also already still yet ever just even not either")
+_DIRECTIONS = word_set("to about off from against")
 #: Prepositions that a form in "ing" goes with.
 _OF_DEED = word_set("for of about without by from with before after instead")
-_DIRECTIONS = word_set("to about off from against")
 #: Prepositions that lead to nothing said of the subject.
 _NO_PREDICATE = frozenset(ADDING) | word_set("according regarding despite because than")
 _VERBAL = frozenset("EIVWZXRPH")
@@ -136,97 +135,83 @@ def _cost_of_bare_noun(joint: Joint) -> float:
 
 
 def _cost_of_parted_phrase(joint: Joint) -> float:
-    """Return the cost of parting "something illegal", "stopping suddenly" and "received yesterday"."""
+    """Return the cost of parting "something illegal", "six years" and "received yesterday"."""
     words, classes, size = joint.words, joint.classes, joint.size
     before, word = words[size - 1], words[size]
-    own, is_inside, is_deed = classes[size], size > 1, "I" in classes[0]
+    last, own, is_inside = classes[size - 1], classes[size], size > 1
     after = classes[size + 1] if not joint.is_before_last else {}
     # "Authorised to do so", but "encrypted data".
     behind = classes[size + 2] if size + 2 < len(classes) else {"P": 0.0}
     is_state = "E" in after and bool({"P", "H", "T"} & behind.keys())
+    is_noun = own.get("N", 9.0) < _SURE_NOUN
     rules = (
-        # "After six years", "the next meeting".
-        (
-            is_inside and _is_number(joint, size - 1) and "N" in own and own["N"] < _SURE_NOUN,
-            _HARDLY,
-        ),
-        (bool({"U", "Y"} & classes[size - 1].keys()) and word.startswith(_UNITS), _HARDLY),
-        (before in ORDINALS and "N" in own and own["N"] < 1.0, _UNLIKELY),
-        # "Someone in our team", "the hotel" before "worth the money".
-        (before in INDEFINITE and bool({"P", "H"} & own.keys()), _UNUSUAL),
+        # "After six years", "forty years old".
+        (is_inside and is_noun and _is_number(joint, size - 1), _HARDLY),
+        (not {"U", "Y"}.isdisjoint(last) and word.startswith(_UNITS), _HARDLY),
+        # "Someone in our team", "calling made" before "difficult".
+        (before in INDEFINITE and not {"P", "H"}.isdisjoint(own), _UNUSUAL),
+        (size < 4 and "M" in own and base_of(before, "participle") in _OF_STATE, _UNLIKELY),
+        # "The hotel" before "worth the money".
         (word in {"worth", "part of"} or (word == "as" and "M" in after), -_UNUSUAL),
         # "This offer" before "help".
         (
             size == 1 and before in {"this", "that"} and own.get("N", 9.0) < own.get("V", 9.0),
             _UNUSUAL,
         ),
+        # "More expensive", "the best one", "longer than".
+        (is_inside and before in _OF_NEXT, _HARDLY),
+        (word in {"one", "ones", "than"} and last.get("M", 9.0) < _UNLIKELY, _HARDLY),
+        # "Must be made", "something illegal".
+        (before in {"be", "been", "is", "are", "was", "were"} and "E" in own, _HARDLY),
+        (is_inside and before in INDEFINITE and "M" in own, LIKELY_AFTER_INDEFINITE),
+        # "Received yesterday", but not "received yesterday from".
+        (bool(after) and "A" in own and "L" in own, _UNUSUAL),
+        (is_inside and "P" in last and "L" in classes[size - 2], _UNUSUAL),
+        # "The person signing" before "authorised".
+        ("I" in own and is_state and not _leads_to_state(word), _HARDLY),
+        # "Only" alone is said of nothing.
+        (joint.is_before_last and (word in _NO_STATE or _is_manner(word, own)), _NEVER),
+        # "The text here" before "mean".
+        (not joint.is_of_being and word in {"here", "there"}, _UNUSUAL),
         # "Does he wants" has no subject "he wants".
         (
             joint.start == "base"
             and size < 4
             and "R" not in classes[0]
-            and classes[size - 1].get("Z", 9.0) + _HARDLY < classes[size - 1].get("N", 9.0),
+            and last.get("Z", 9.0) + _HARDLY < last.get("N", 9.0),
             _NEVER,
         ),
-        # "The reason he gives for" before "leaving".
-        (joint.is_of_being and before in _OF_DEED and "I" in own, _UNLIKELY),
-        # "The link in the bio" before "to a site".
-        (joint.is_of_being and "H" in own and _leads_on(joint), _UNUSUAL),
-        # "The writer express" before "love", "calling made" before "difficult".
-        (
-            joint.start == "base"
-            and classes[size - 1].get("V", 9.0) + 1.0 < classes[size - 1].get("N", 9.0),
-            _UNUSUAL,
-        ),
-        (
-            size < 4 and "M" in own and base_of(before, "participle") in _OF_STATE,
-            _UNLIKELY,
-        ),
-        # "More expensive", "the most noise", "the best one", "longer than".
-        (is_inside and before in _OF_NEXT, _HARDLY),
-        (word in {"most", "best", "least"} and "D" in after, _HARDLY),
-        (
-            word in {"one", "ones", "than"} and classes[size - 1].get("M", 9.0) < _UNLIKELY,
-            _HARDLY,
-        ),
-        # "Must be made", "something illegal".
-        (before in {"be", "been", "is", "are", "was", "were"} and "E" in own, _HARDLY),
-        (is_inside and before in INDEFINITE and "M" in own, LIKELY_AFTER_INDEFINITE),
-        # "Buying the bond", "stopping suddenly".
-        (
-            size == 1 and is_deed and bool({"D", "Q", "P", "H"} & own.keys()) and len(words) > 3,
-            _HARDLY,
-        ),
-        (
-            is_inside
-            and is_deed
-            and (word.endswith("ly") or word in _OF_DEEDS)
-            and word not in _OF_SENTENCE,
-            2 * _UNLIKELY,
-        ),
-        (size == 1 and is_deed and "A" in own and "A" in after, 2 * _UNLIKELY),
-        # "Received yesterday", but not "received yesterday from".
-        (bool(after) and {"A", "L"} <= own.keys(), _UNUSUAL),
-        (is_inside and "P" in classes[size - 1] and "L" in classes[size - 2], _UNUSUAL),
-        # "The person signing" before "authorised".
-        (
-            "I" in own and is_state and not _leads_to_state(word),
-            _HARDLY,
-        ),
-        # "Is calling it again wise".
-        (is_deed and size > 2 and before in _OF_DEEDS, -_UNLIKELY),
-        # "The caption" before "an insult aimed at her".
-        (_has_article_behind_noun(joint), 2 * _NEVER),
-        (_has_article_in_predicate(joint), _NEVER),
-        (joint.is_of_being and before == "of" and "D" in own, _UNLIKELY),
-        # "Only" alone, "according to the guest" and "even if he pays" are said of nothing.
-        (joint.is_before_last and (word in _NO_STATE or _is_manner(word, own)), _NEVER),
-        (joint.is_of_being and word in _NO_PREDICATE, _UNUSUAL),
-        (joint.is_of_being and word == "even" and "S" in after, _UNLIKELY),
-        # "The text here" before "mean".
-        (not joint.is_of_being and word in {"here", "there"}, _UNUSUAL),
     )
     return sum(cost for is_parted, cost in rules if is_parted)
+
+
+def _cost_of_parted_deed(joint: Joint) -> float:
+    """Return the cost of parting "stopping suddenly"; a gain behind "calling it again"."""
+    if "I" not in joint.classes[0]:
+        return 0.0
+    word = joint.words[joint.size]
+    if joint.size == 1:
+        # "Calling" before "someone a clown a violation".
+        is_object = not {"D", "Q", "P", "H"}.isdisjoint(joint.classes[1])
+        return _HARDLY if is_object and len(joint.words) > 3 else 0.0
+    is_manner = word.endswith("ly") and word not in _OF_SENTENCE
+    cost = 2 * _UNLIKELY if is_manner or word in _OF_DEEDS else 0.0
+    is_done = joint.size > 2 and joint.words[joint.size - 1] in _OF_DEEDS
+    return cost - _UNLIKELY if is_done else cost
+
+
+def _cost_of_odd_predicate(joint: Joint) -> float:
+    """Return the cost of "is a clown a violation", "is according to him" and "he gives for is leaving"."""
+    if not joint.is_of_being:
+        return 0.0
+    word, size = joint.words[joint.size], joint.size
+    after = joint.classes[size + 1] if not joint.is_before_last else {}
+    cost = 2 * _NEVER if _has_article_behind_noun(joint) else 0.0
+    cost += _NEVER if _has_article_in_predicate(joint) else 0.0
+    cost += _UNUSUAL if word in _NO_PREDICATE or _leads_on(joint) else 0.0
+    is_deed = joint.words[size - 1] in _OF_DEED and "I" in joint.classes[size]
+    cost += _UNLIKELY if is_deed else 0.0
+    return cost + (_UNLIKELY if word == "even" and "S" in after else 0.0)
 
 
 def _has_article_in_predicate(joint: Joint) -> bool:
@@ -243,7 +228,8 @@ def _has_article_in_predicate(joint: Joint) -> bool:
 def _leads_on(joint: Joint) -> bool:
     """Return whether the rest is a place and what a noun before it leads to: "in the bio to a site"."""
     words = joint.words[joint.size + 1 : joint.size + 5]
-    return bool(words) and words[0] in {"the", "this"} and not _DIRECTIONS.isdisjoint(words[2:])
+    is_place = "H" in joint.classes[joint.size] and words[:1] in (["the"], ["this"])
+    return is_place and not _DIRECTIONS.isdisjoint(words[2:])
 
 
 def _is_manner(word: str, classes: Mapping[str, float]) -> bool:
@@ -440,6 +426,8 @@ def _is_sure_state(joint: Joint, place: int) -> bool:
 _RULES: tuple[Callable[[Joint], float], ...] = (
     _cost_of_bare_noun,
     _cost_of_parted_phrase,
+    _cost_of_parted_deed,
+    _cost_of_odd_predicate,
     _cost_of_nominative,
     _cost_of_first_word,
     _cost_of_been,
