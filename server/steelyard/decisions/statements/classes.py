@@ -165,11 +165,10 @@ _AFTER_ADJECTIVE = {"subject": "to", "short": "of"}
 #: The most that a class of a word costs where the word is hardly ever of that class.
 _RARE = 4.5
 #: A question asks for the classes of each of its words several times.
-_CACHED_TOKENS = 4096
+_CACHED_WORDS = 4096
 _FORMS = (("E", "participle"), ("W", "past"), ("I", "gerund"), ("Z", "third"))
 
 
-@lru_cache(_CACHED_TOKENS)
 def classes_of(token: Token, *, is_first: bool = False) -> Mapping[str, float]:
     """Return the classes of a token, each a letter, with its cost.
 
@@ -183,7 +182,12 @@ def classes_of(token: Token, *, is_first: bool = False) -> Mapping[str, float]:
     >>> [sorted(classes_of(token)) for token in tokenize("the customer wants it")]
     [['D'], ['N'], ['N', 'Z'], ['Q']]
     """
-    word = token.word
+    return _classes_of_word(token.text, token.word, is_first)
+
+
+@lru_cache(_CACHED_WORDS)
+def _classes_of_word(text: str, word: str, is_first: bool) -> Mapping[str, float]:
+    token = Token(text, "", word)
     fixed = _classes_of_form(token) or _CLASSES_OF.get(word)
     if fixed is not None:
         return fixed

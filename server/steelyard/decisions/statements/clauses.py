@@ -44,12 +44,13 @@ class Clause:
 
 def write(clause: Clause, subject: Tokens, rest: Tokens) -> str:
     """Return a sentence of a subject and the rest behind a clause's lead."""
-    tokens = (*clause.lead, replace(subject[0], before=" "), *subject[1:], *rest)
-    text = join(replace(token, text="I") if token.text == "i" else token for token in tokens)
+    start = Token(subject[0].text, " ", subject[0].word)
+    tokens = (*clause.lead, start, *subject[1:], *rest)
+    text = join(Token("I", token.before, "i") if token.text == "i" else token for token in tokens)
     first = tokens[0].word
     is_code = "_" in first or (first.endswith(")") and " " not in first)
-    start = 2 if text.startswith('"') else 1
-    return f"{text if is_code else text[:start].upper() + text[start:]}."
+    size = 2 if text.startswith('"') else 1
+    return f"{text if is_code else text[:size].upper() + text[size:]}."
 
 
 def predicate(clause: Clause, rest: Tokens) -> Tokens:

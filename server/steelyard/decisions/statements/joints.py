@@ -113,23 +113,24 @@ class Joint:
 
 def joint_cost(joint: Joint) -> float:
     """Return what it costs more, or less, that the subject ends at a place."""
-    return sum(rule(joint) for rule in _RULES)
+    rules = _RULES + _RULES_OF_BEING if joint.is_of_being else _RULES
+    return sum(rule(joint) for rule in rules)
 
 
 def _cost_of_bare_noun(joint: Joint) -> float:
     """Return the cost of "are the people minors", which is likely, and of "is the profile picture of her"."""
     own, rest = joint.classes[joint.size], joint.tokens[joint.size :]
     is_noun = own.get("N", 9.0) < _SURE_NOUN and not {"M", "E", "I", "A", "L"} & own.keys()
-    if joint.is_of_being and is_noun and len(rest) > 1 and not (is_plural(rest) or is_mass(rest)):
+    if is_noun and len(rest) > 1 and not (is_plural(rest) or is_mass(rest)):
         return _UNUSUAL
-    if joint.is_of_being and not joint.is_plural_verb and "D" in own and "of" not in joint.words:
+    if not joint.is_plural_verb and "D" in own and "of" not in joint.words:
         # "This report the customer mentions" before "on the list".
         head = head_of(rest[1:]) if rest[1:] else rest[0]
         is_verb = is_plural((head,)) and "Z" in classes_of(head)
         if rest[0].word == "the" and joint.size > 1 and is_verb:
             return _UNLIKELY
     is_plural_alone = joint.is_before_last and is_plural(joint.tokens[joint.size :])
-    if not joint.is_of_being or not is_plural_alone or "I" in joint.classes[joint.size - 1]:
+    if not is_plural_alone or "I" in joint.classes[joint.size - 1]:
         return 0.0
     return -2 * _UNLIKELY if joint.is_plural_verb else _UNUSUAL
 
@@ -202,8 +203,6 @@ def _cost_of_parted_deed(joint: Joint) -> float:
 
 def _cost_of_odd_predicate(joint: Joint) -> float:
     """Return the cost of "is a clown a violation", "is according to him" and "he gives for is leaving"."""
-    if not joint.is_of_being:
-        return 0.0
     word, size = joint.words[joint.size], joint.size
     after = joint.classes[size + 1] if not joint.is_before_last else {}
     cost = 2 * _NEVER if _has_article_behind_noun(joint) else 0.0
@@ -272,8 +271,6 @@ def _cost_of_nominative(joint: Joint) -> float:
 
 def _cost_of_first_word(joint: Joint) -> float:
     """Return the cost of "the item is they ordered"; of "to be paid", "the aim is to" and "what", a gain."""
-    if not joint.is_of_being:
-        return 0.0
     first, *after = joint.words[joint.size : joint.size + 2]
     is_relative = {"P", "H"} & joint.classes[joint.size].keys() and after in (["which"], ["whom"])
     if first in NOMINATIVES or is_relative:
@@ -305,8 +302,6 @@ def _cost_of_second_predicate(joint: Joint) -> float:
     "Measured at home too high", "returned by the helper checked for null": what stands in front is
     likelier a part of the subject.
     """
-    if not joint.is_of_being:
-        return 0.0
     tokens, classes = joint.tokens[joint.size :], joint.classes[joint.size :]
     if "R" in classes[0]:
         return 0.0
@@ -391,8 +386,6 @@ def _begins_predicate(
 
 def _cost_of_object(joint: Joint) -> float:
     """Return the cost of "is mocked a child": what is done to the subject has no object."""
-    if not joint.is_of_being:
-        return 0.0
     for place in range(joint.size, len(joint.tokens) - 1):
         token, own, after = joint.tokens[place], joint.classes[place], joint.tokens[place + 1]
         if {"D", "H", "P", "N"} & own.keys() and "E" not in own:
@@ -424,13 +417,16 @@ def _is_sure_state(joint: Joint, place: int) -> bool:
 
 
 _RULES: tuple[Callable[[Joint], float], ...] = (
-    _cost_of_bare_noun,
     _cost_of_parted_phrase,
     _cost_of_parted_deed,
-    _cost_of_odd_predicate,
     _cost_of_nominative,
-    _cost_of_first_word,
     _cost_of_been,
+)
+#: Where the verb before the subject is "is" or another form of it.
+_RULES_OF_BEING: tuple[Callable[[Joint], float], ...] = (
+    _cost_of_bare_noun,
+    _cost_of_odd_predicate,
+    _cost_of_first_word,
     _cost_of_object,
     _cost_of_second_predicate,
 )

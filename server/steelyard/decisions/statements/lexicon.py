@@ -47,6 +47,8 @@ _OTHER_FORMS = {
     "spelt": "spell",
     "spoilt": "spoil",
 }
+#: The digits of a word that is not listed.
+_UNLISTED = "000"
 _VERB_ENDINGS = ("ise", "ize", "ify")
 _VERB_PREFIXES = ("re", "sub", "mis", "over", "under")
 #: A verb with a prefix is one whose share of uses as a verb is larger.
@@ -64,16 +66,22 @@ class Uses:
 
 
 @cache
-def _lexicon() -> dict[str, Uses]:
+def _lexicon() -> dict[str, str]:
+    """Return the three digits of every listed word."""
     text = resources.files(__package__).joinpath("lexicon.txt").read_text("utf-8")
-    rows = (line.split() for line in text.splitlines())
-    return {word: Uses(*(int(digit) / 9 for digit in digits)) for word, digits in rows}
+    words = text.split()
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+@cache
+def _uses(digits: str) -> Uses:
+    return Uses(*(int(digit) / 9 for digit in digits))
 
 
 @cache
 def _verb_forms() -> dict[str, dict[str, str]]:
     """Return, for each kind of form, the base of every form."""
-    bases = [word for word, uses in _lexicon().items() if uses.verb]
+    bases = [word for word, digits in _lexicon().items() if digits[2] != "0"]
     forms = {"third": third_person, "past": past, "participle": participle, "gerund": gerund}
     tables = {kind: {form(base): base for base in bases} for kind, form in forms.items()}
     # "Cancelled" and "canceled" are both written.
@@ -96,15 +104,15 @@ def uses_of(word: str) -> Uses:
     """
     listed = _lexicon().get(word)
     if listed is not None:
-        return listed
+        return _uses(listed)
     if "-" in word:
         return _uses_of_compound(word)
-    repeated = _lexicon().get(_without_prefix(word))
-    if repeated is not None and repeated.verb > _SURE_VERB:
+    repeated = _uses(_lexicon().get(_without_prefix(word), _UNLISTED))
+    if repeated.verb > _SURE_VERB:
         return Uses(max(repeated.noun, 0.3), repeated.adjective, repeated.verb)
     stem = singular(word)
-    singular_uses = _lexicon().get(stem)
-    if stem != word and singular_uses is not None and singular_uses.noun > 0:
+    singular_uses = _uses(_lexicon().get(stem, _UNLISTED))
+    if stem != word and singular_uses.noun > 0:
         return Uses(singular_uses.noun, 0.0, 0.0)
     return _uses_by_ending(word)
 

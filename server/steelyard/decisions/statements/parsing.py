@@ -193,14 +193,12 @@ def _subject_costs(
 
 def _last_cost(states: dict[_State, float], *, before_base: bool) -> float:
     ends = _LAST_BEFORE_BASE if before_base else _LAST
-    return min(
-        (
-            cost + (_LAST_IN_CLAUSE if clause in {_DONE, _FILLED} else ends).get(name, _INFINITE)
-            for (name, clause), cost in states.items()
-            if clause != _OPEN
-        ),
-        default=_INFINITE,
-    )
+    best = _INFINITE
+    for (name, clause), cost in states.items():
+        if clause != _OPEN:
+            last = (ends if clause == _NONE else _LAST_IN_CLAUSE).get(name, _INFINITE)
+            best = min(best, cost + last)
+    return best
 
 
 def _is_adjective(classes: Mapping[str, float]) -> bool:

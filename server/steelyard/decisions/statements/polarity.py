@@ -120,6 +120,9 @@ def some_for_any(clause: Clause, tokens: Tokens) -> Tokens:
     """Return words of a clause as they stand where it is not denied."""
     words: list[Token] = []
     for i, token in enumerate(tokens):
+        if token.word not in _SOME:
+            words.append(token)
+            continue
         before = tokens[i - 1].word if i else ""
         after = tokens[i + 1].word if i + 1 < len(tokens) else ""
         is_any = (
@@ -129,7 +132,7 @@ def some_for_any(clause: Clause, tokens: Tokens) -> Tokens:
         )
         # "Free of any trace".
         is_any = is_any or (before == "of" and i > 1 and tokens[i - 2].word in {"free", "clear"})
-        if token.word not in _SOME or is_any:
+        if is_any:
             words.append(token)
             continue
         if after in _DEGREES and i + 2 >= len(tokens):

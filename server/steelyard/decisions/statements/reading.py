@@ -39,6 +39,8 @@ _ANSWERS = re.compile(
     r"|(?<!\bwith)(?<!\bby)(?<!\bas)(?<!\ba)\s+(?:yes or no|y/n|yes/no)\s*\??$",
     re.IGNORECASE,
 )
+#: What stands in each of them.
+_MAY_ANSWER = re.compile(r"yes|y/n|[(\[/] *y|(?:true|correct|right|false|not)\?$", re.IGNORECASE)
 _LOOK = re.compile(
     r"^(?:(?:(?:please )?(?:read|look at|consider|review|see|take|think about|examine)\b[^.?!:]{0,120}[.:!]"
     r"|(?:you are|act as|imagine that you are|you(?: will|'ll) (?:be (?:given|shown)|see|get|receive|read)|you (?:get|see)"
@@ -76,13 +78,6 @@ _THEY = r"(?:it|he|she|they|we|you|i|there|this|that)"
 _AUXILIARIES = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|ca|wo)"
 #: Short forms of a pronoun and its verb, and how they are written out.
 _SHORT = (
-    (
-        re.compile(r"\b(it|he|she|that|there|what|who)'s (?=been\b|got\b)", re.IGNORECASE),
-        r"\1 has ",
-    ),
-    (re.compile(r"\b(it|he|she|that|there|what|who)'s\b", re.IGNORECASE), r"\1 is"),
-    (re.compile(r"\b(they|we|you)'re\b", re.IGNORECASE), r"\1 are"),
-    (re.compile(r"\bi'm\b", re.IGNORECASE), "I am"),
     (re.compile(r"(?<=\s)u(?=\s)"), "you"),
     (
         re.compile(
@@ -92,9 +87,18 @@ _SHORT = (
         ),
         r"is \1\2 ",
     ),
+    (
+        re.compile(r"\b(it|he|she|that|there|what|who)'s (?=been\b|got\b)", re.IGNORECASE),
+        r"\1 has ",
+    ),
+    (re.compile(r"\b(it|he|she|that|there|what|who)'s\b", re.IGNORECASE), r"\1 is"),
+    (re.compile(r"\b(they|we|you)'re\b", re.IGNORECASE), r"\1 are"),
+    (re.compile(r"\bi'm\b", re.IGNORECASE), "I am"),
     (re.compile(r"\b(i|they|we|you|he|she|it)'ll\b", re.IGNORECASE), r"\1 will"),
     (re.compile(r"\b(i|they|we|you)'ve\b", re.IGNORECASE), r"\1 have"),
 )
+#: How many of them have no apostrophe.
+_WITHOUT_MARK = 2
 #: What trails a sentence and asks nothing of its own.
 _TAG = re.compile(
     r"\s*,\s*(?:right|correct|yes|no|true|yeah|ok|okay|huh|eh|please|pls|thanks|if any|innit|is that right)$"
@@ -241,7 +245,9 @@ def _is_marked_asking(sentence: str) -> bool:
 def _single_sentence(question: str) -> str:
     """Return the sentence of a question that asks, without its mark; empty where there are several."""
     text = spell_out(question)
-    for pattern in (_ANSWERS, _LOOK, _FILLERS, _ASIDE):
+    if _MAY_ANSWER.search(text):
+        text = _ANSWERS.sub("", text)
+    for pattern in (_LOOK, _FILLERS, _ASIDE):
         text = pattern.sub("", text)
     text = without_guidance(text.strip())
     if len(_SENTENCE.split(text)) != 1 or text.endswith(":"):
@@ -252,7 +258,7 @@ def _single_sentence(question: str) -> str:
 
 def spell_out(text: str) -> str:
     """Return a text whose pronouns and verbs are not contracted: "it's" is "it is"."""
-    for pattern, written in _SHORT:
+    for pattern, written in _SHORT if "'" in text else _SHORT[:_WITHOUT_MARK]:
         text = pattern.sub(written, text)
     return text
 
