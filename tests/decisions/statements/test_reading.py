@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,58 @@ _WORDS = st.sampled_from(
     ]
 )
 
+_SUBJECTS = (
+    *(
+        "the customer",
+        "the second parcel",
+        "her last invoice",
+        "the supplier's offer",
+        "what she wrote",
+    ),
+    *("the e-mail that came on Friday", "the witness who called yesterday", "the report she sent"),
+    *(
+        "the fee charged by the bank",
+        "the clause on liability",
+        "the tenant in flat 4",
+        "Mr Ito's bag",
+    ),
+    *("the file attached to the ticket", "the second of the two tests", "the fact that he paid"),
+    *("the review of the hotel", "the reason why he left", "calling the customer back"),
+)
+_STATES = (
+    *(
+        "late",
+        "angry",
+        "a problem",
+        "too long",
+        "clear enough to be used",
+        "being checked",
+        "not signed",
+    ),
+    *("signed by both parties", "ready to be sent", "known to the police", "hard to understand"),
+    *(
+        "likely to change",
+        "wrong about the price",
+        "asked to wait",
+        "worth the money",
+        "part of the file",
+    ),
+)
+#: The base of a verb, its third person and its past, each with an object.
+_DEEDS = (
+    ("mention a price", "mentions a price", "mentioned a price"),
+    ("make sense", "makes sense", "made sense"),
+    ("explain why it was late", "explains why it was late", "explained why it was late"),
+    ("have to be signed", "has to be signed", "had to be signed"),
+    ("go on for too long", "goes on for too long", "went on for too long"),
+    (
+        "stop working after the update",
+        "stops working after the update",
+        "stopped working after the update",
+    ),
+    ("change the result", "changes the result", "changed the result"),
+)
+
 
 @pytest.mark.parametrize(
     ("file", "size"), [("questions.jsonl", 400), ("later_questions.jsonl", 80)]
@@ -73,6 +126,37 @@ def test_typed_questions_are_turned_rightly_or_declined(file, size):
     assert not wrong
     assert len(rows) >= size
     assert len(declined) <= 0.05 * len(rows), declined
+
+
+def _built_questions():
+    """Yield questions of every subject and predicate, each with its statement and negation."""
+    for subject, state, verb in product(_SUBJECTS, _STATES, ("is", "was")):
+        plain = state.removeprefix("not ")
+        both = f"{subject} {verb} {plain}", f"{subject} {verb} not {plain}"
+        yield f"{verb} {subject} {state}", both if plain == state else both[::-1]
+    for subject, (base, third, past) in product(_SUBJECTS, _DEEDS):
+        yield f"does {subject} {base}", (f"{subject} {third}", f"{subject} does not {base}")
+        yield f"did {subject} {base}", (f"{subject} {past}", f"{subject} did not {base}")
+        for modal, denied in (("will", "will not"), ("can", "cannot"), ("might", "could not")):
+            yield (
+                f"{modal} {subject} {base}",
+                (f"{subject} {modal} {base}", f"{subject} {denied} {base}"),
+            )
+
+
+def test_built_questions_are_turned_rightly():
+    wrong, declined, size = [], 0, 0
+    for question, (statement, negation) in _built_questions():
+        reading = read_question(f"{question[:1].upper()}{question[1:]}?")
+        expected = tuple(f"{text[:1].upper()}{text[1:]}." for text in (statement, negation))
+        size += 1
+        if reading is None:
+            declined += 1
+        elif (reading.statement, reading.negation) != expected:
+            wrong.append((question, reading))
+    assert not wrong
+    assert size > 1000
+    assert declined <= 0.03 * size
 
 
 @pytest.mark.parametrize(

@@ -208,8 +208,12 @@ def _cost_of_odd_predicate(joint: Joint) -> float:
     cost = 2 * _NEVER if _has_article_behind_noun(joint) else 0.0
     cost += _NEVER if _has_article_in_predicate(joint) else 0.0
     cost += _UNUSUAL if word in _NO_PREDICATE or _leads_on(joint) else 0.0
-    is_deed = joint.words[size - 1] in _OF_DEED and "I" in joint.classes[size]
-    cost += _UNLIKELY if is_deed else 0.0
+    before, last = joint.words[size - 1], joint.classes[size - 1]
+    is_deed = before in _OF_DEED and "I" in joint.classes[size]
+    # "She sent one of" before "the reasons", "she spoke" before "to angry".
+    is_stranded = before == "of" and "D" in joint.classes[size]
+    is_parted = word == "to" and not {"W", "Z"}.isdisjoint(last) and "N" not in last
+    cost += _UNLIKELY if is_deed or is_stranded or is_parted else 0.0
     return cost + (_UNLIKELY if word == "even" and "S" in after else 0.0)
 
 

@@ -12,7 +12,7 @@ _TO_TEN = "one|two|three|four|five|six|seven|eight|nine|ten"
 _TENS = "twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred"
 #: A noun and its number, and words that together are one adjective.
 _NUMBERED = (
-    r"\b(?:page|clause|section|chapter|line|rule|part|step|level|room|question|point|version|paragraph|"
+    r"\b(?:bed|flat|apartment|exhibit) \d+\b|\b(?:page|clause|section|chapter|line|rule|part|step|level|room|question|point|version|paragraph|"
     r"article|item|option|figure|table|track|gate|platform|phase|grade|class|number|form|annex|appendix|"
     rf"schedule) (?:\d[\w.]*\b(?:\(\w{{1,4}}\))*|(?:{_TO_TEN}|[A-HJ-Z])\b(?!-))"
     r"|\b(?:text|message|review|passage|comment|e-?mail|ticket|post|conversation|content|document|clause|"
