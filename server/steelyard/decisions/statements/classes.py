@@ -158,6 +158,8 @@ INDEFINITE = word_set(
 LIKELY_AFTER_INDEFINITE = 1.4
 #: Those of whom it is open whether "the person writing a review" writes one.
 SOMEBODY = word_set("person man woman guy one")
+#: Participles that often stand alone behind their noun.
+_NAMED = word_set("shown given stated named listed quoted specified depicted pictured")
 _BEHIND_NOUNS = word_set("due available payable outstanding")
 _POSSESSIVES = word_set("my your his her its our their")
 #: Nouns that are adjectives before a word.
@@ -330,8 +332,10 @@ def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
         if following.word == "home" and not {"P", "H"}.isdisjoint(own):
             # "At home" is a place, and nothing follows it as an adverb.
             after.pop("A", None)
-        if token.word in SOMEBODY and "I" in after and following is tokens[-1]:
-            # "The person asking".
+        if following is tokens[-1] and (
+            (token.word in SOMEBODY and "I" in after) or ("N" in own and following.word in _NAMED)
+        ):
+            # "The person asking", "the name shown".
             after["L"] = 0.3
         if token.word in INDEFINITE and "M" in after:
             # "Something illegal".

@@ -174,6 +174,13 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
         (joint.is_before_last and (word in _NO_STATE or _is_manner(word, own)), _NEVER),
         # "The text here" before "mean".
         (not joint.is_of_being and word in {"here", "there"}, _UNUSUAL),
+        # "Conflict with the system" before "prompt".
+        (
+            joint.start == "base"
+            and joint.is_before_last
+            and own.get("N", 9.0) < own.get("V", 9.0),
+            _UNUSUAL,
+        ),
         # "Does he wants" has no subject "he wants".
         (
             joint.start == "base"

@@ -45,6 +45,7 @@ SOUGHT = word_set(
     "needed required wanted requested asked mentioned offered promised recommended planned present visible "
     "missing attached included contained disclosed detected found involved provided shared identified exposed"
 )
+_NEEDED = word_set("needed required wanted")
 #: Participles that are no state: "customer complained".
 _INTRANSITIVE = word_set(
     "complained apologised apologized replied responded agreed arrived died lied happened occurred appeared "
@@ -332,7 +333,10 @@ def _clauses_at(tokens: Tokens, place: int, *, is_whole: bool) -> Iterator[tuple
         # "Invoice sent", "refund requested by her": somebody else did so.
         is_short = len(tokens) <= _MAX_HEADLINE and not is_whole
         is_headline = not {"D", "Q", "G"} & classes_of(subject[0]).keys()
-        is_passive = is_headline and rest[0].word == "by" if rest else is_short or word in SOUGHT
+        is_led = bool(rest) and (
+            rest[0].word == "by" or (word in _NEEDED and "P" in classes_of(rest[0]))
+        )
+        is_passive = is_headline and is_led if rest else is_short or word in SOUGHT
         is_bare = name == "W" and "E" in classes and is_passive and word not in _INTRANSITIVE
         if (
             is_bare
