@@ -255,8 +255,8 @@ def _has_article_behind_noun(joint: Joint) -> bool:
         own, before = joint.classes[place], joint.classes[place - 1]
         if _VERBAL & own.keys() and "N" not in own:
             return False
-        is_one = joint.words[place : place + 2] == ["one", "of"]
-        if (is_one or joint.words[place] in {"a", "an"}) and before.get("N", 9.0) < _SURE_NOUN:
+        is_member = joint.words[place : place + 2] == ["one", "of"]
+        if (is_member or joint.words[place] in {"a", "an"}) and before.get("N", 9.0) < _SURE_NOUN:
             return True
     return False
 

@@ -65,8 +65,8 @@ COMPOUND_PREPOSITIONS = (
 )
 _PART = (
     r"(?<!\bthe )(?<!\ba )(?<!\bthis )(?<!\bthat )(?<!\bany )(?<!\bno )(?<!\bsome )(?<!\beach )(?<!\bwhich )"
-    r"(?<!\bmy )(?<!\bhis )(?<!\bher )(?<!\bits )(?<!\bour )(?<!\bone )(?<!\bother )(?<!\b\wst )(?<!ond )(?<!ird )(?<!arge )"
-    r"(?<!mall )(?<!good )(?<!best )\bpart of\b"
+    r"(?<!\bmy )(?<!\bhis )(?<!\bher )(?<!\bits )(?<!\bour )(?<!\bone )(?<!\bother )(?<!\b\wst )(?<!second )(?<!third )(?<!large )"
+    r"(?<!small )(?<!good )(?<!best )\bpart of\b"
 )
 #: What is paid back: "asking for her money back", "cash back is offered".
 _BACK = (
