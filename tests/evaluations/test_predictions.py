@@ -51,7 +51,7 @@ def test_times_of_requests_are_counted_once_a_row_over_all_parts(store):
 
 
 def test_files_of_releases_that_did_not_count_are_read(store):
-    old = SCHEMA.names[:-3]
+    old = SCHEMA.names[: SCHEMA.names.index("input_tokens")]
     sha256 = predictions.write_predictions(store, of_row(0, latency_ms=1.0))
     table = predictions.read_table(store, [sha256]).select(old)
     sha256 = predictions.write_table(store, table)
@@ -79,6 +79,22 @@ def test_the_share_of_contexts_that_do_not_say_is_of_decisions_whose_model_knows
     assert rate.low <= rate.value <= rate.high
     sha256 = predictions.write_predictions(store, scored[3:])
     assert measure_file(store, sha256, "targets").unstated_rate is None
+
+
+def test_the_share_of_each_step_is_told_where_several_answer(store):
+    scored = [
+        msgspec.structs.replace(prediction, decided_by=step)
+        for row, step in enumerate(("words alone", "words and base model", "words alone"))
+        for prediction in of_row(row, latency_ms=1.0, n_decisions=1)
+    ]
+    sha256 = predictions.write_predictions(store, scored)
+    shares = measure_file(store, sha256, "targets").decided_by
+    assert {step: (share.value, share.n) for step, share in shares.items()} == {
+        "words alone": (pytest.approx(2 / 3), 3),
+        "words and base model": (pytest.approx(1 / 3), 3),
+    }
+    sha256 = predictions.write_predictions(store, of_row(0, latency_ms=1.0))
+    assert measure_file(store, sha256, "targets").decided_by == {}
 
 
 def test_of_a_long_file_metrics_are_of_all_and_the_rest_of_whole_contexts(store):

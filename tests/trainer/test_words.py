@@ -12,12 +12,14 @@ from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, ren
 from steelyard.evaluations.gate_wire import GateWords
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.heads import Heads
+from steelyard.scoring.ladder import WORDS_STEP
 from steelyard.scoring.tuned import TunedScorer, load_tuned
 from steelyard.trainer import cheapest
 from steelyard.trainer.program import run
 from steelyard.trainer.task import TaskRow
 from support.families.trainer_folders import make_rows, records_of, result_of, write_task
 
+URGENT = RenderedDecision("binary", "Is it urgent?", ("yes", "no"))
 TEAM = RenderedDecision("single", "Which team?", ("billing", "sales", "support"))
 
 
@@ -106,3 +108,58 @@ def test_the_cheapest_that_is_as_right_is_taken(
 def _context(rows: list[TaskRow]) -> str:
     held_out = next(row for row in rows if row.side == "evaluation")
     return render_context(held_out.context)
+
+
+def test_a_ladder_answers_by_words_where_they_are_sure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [*make_rows(80, "training"), *make_rows(400, "evaluation")]
+    plain, folder = (
+        write_task(tmp_path / heads, rows, heads=heads) for heads in ("auto", "ladder")
+    )
+    for each in (plain, folder):
+        run(each)
+    told = words_of(folder).ladder
+    assert told is not msgspec.UNSET
+    assert set(told.thresholds) == {"single", "binary"}
+    assert 0 < told.share < 1
+    assert (
+        str(told).split(" in ")[0].split("(")[0] in (folder / "model" / "MODEL_CARD.md").read_text()
+    )
+    # Nothing else of the model differs.
+    for name in ("heads.json", "heads.safetensors"):
+        assert (plain / "model" / name).read_bytes() == (folder / "model" / name).read_bytes()
+
+    # What was scored is what serves, each alone and many at once, and says who answered.
+    scorer = load_tuned(folder / "model", HashingScorer(), threads=1)
+    held_out = [render_context(row.context) for row in rows if row.side == "evaluation"]
+    requests = [RenderedRequest(context, (TEAM, URGENT)) for context in held_out]
+    asked: list[RenderedRequest] = []
+    score = HashingScorer.score
+    monkeypatch.setattr(
+        HashingScorer, "score", lambda self, batch: asked.extend(batch) or score(self, batch)
+    )
+    together = scorer.score(requests)
+    answers = [answer for both in together for answer in both]
+    by_words = [answer for answer in answers if len(answer.route) == 1]
+    assert len(by_words) / len(answers) == pytest.approx(told.share)
+    assert sum(len(request.decisions) for request in asked) <= len(answers) - len(by_words)
+    for answer, record in zip(answers, records_of(folder)["adapted"], strict=True):
+        np.testing.assert_allclose(np.exp(answer.logits), record["probabilities"], atol=1e-6)
+        assert answer.route[0][0] == WORDS_STEP
+        assert answer.route[-1][0] == record["decided_by"]
+        assert answer.route[-1][1] == pytest.approx(max(record["probabilities"]))
+    for request, both in zip(requests[:20], together[:20], strict=True):
+        [alone] = scorer.score([request])
+        assert [each.logits.tobytes() for each in alone] == [each.logits.tobytes() for each in both]
+        assert [each.route for each in alone] == [each.route for each in both]
+
+    # A strange text goes on, however sure words are; an explanation keeps to who answered the whole.
+    strange = requests[0].context.replace(" ", " Ж") + "Поезд в Ульм опаздывает. " * 5
+    for steps in (1, 2):
+        [both] = scorer.score(
+            [RenderedRequest(requests[0].context, (TEAM, URGENT), n_steps=(steps,) * 2)]
+        )
+        assert [len(answer.route) for answer in both] == [steps] * 2
+    [both] = scorer.score([RenderedRequest(strange, (TEAM, URGENT))])
+    assert [len(answer.route) for answer in both] == [2, 2]

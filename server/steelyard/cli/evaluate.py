@@ -265,7 +265,7 @@ def _people_of(client: Client, evaluation: Evaluation) -> str | None:
 def _show_detail(detail: EvaluationDetail, people: str | None) -> None:
     from msgspec import UNSET
 
-    from steelyard.client.display_evaluations import labels_note, show_measure
+    from steelyard.client.display_evaluations import labels_note, show_measure, steps_note
 
     lines = [("all", detail.overall)]
     lines += [(decision.decision_id, decision.metrics) for decision in detail.decisions]
@@ -277,8 +277,9 @@ def _show_detail(detail: EvaluationDetail, people: str | None) -> None:
     _show_measures(lines)
     if people is not None and detail.overall.accuracy is not UNSET:
         click.echo(people)
-    if (note := labels_note(detail)) is not None:
-        click.echo(printable(note))
+    for note in (labels_note(detail), steps_note(detail)):
+        if note is not None:
+            click.echo(printable(note))
     if detail.sample is not None:
         click.echo(
             f"These rest on {detail.sample:.2%} of the contexts; the evaluation's metrics are of all."

@@ -66,9 +66,10 @@ def _training_options(command: _Command) -> _Command:
         ),
         click.option(
             "--heads",
-            type=click.Choice(("auto", "words", "cheapest", "evidence")),
-            help="What heads read: as is best, words alone, words alone where they are as right, or the "
-            "shipped reader's evidence too, where a yes/no is better with it.",
+            type=click.Choice(("auto", "words", "cheapest", "ladder", "evidence")),
+            help="What heads read: as is best, words alone, words alone where they are as right, words "
+            "alone for the decisions they are sure of, or the shipped reader's evidence too, where a "
+            "yes/no is better with it.",
         ),
         click.option("--learning-rate", type=float, help="Size of a step. [default: the server's]"),
         click.option(

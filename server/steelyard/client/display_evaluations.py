@@ -290,6 +290,14 @@ def labels_note(detail: EvaluationDetail) -> str | None:
     return f"Nobody observed some of these labels: {listed}. Cut the figures by metadata.by."
 
 
+def steps_note(detail: EvaluationDetail) -> str | None:
+    """Return in words which share each step decided; None where one model answers all."""
+    if not detail.decided_by:
+        return None
+    listed = "; ".join(f"{step} {show_measure(share)}" for step, share in detail.decided_by.items())
+    return f"Share that each step decided: {listed}."
+
+
 def people_note(people: PeopleAgreement) -> str | None:
     """Return in words how far people agree on the rows behind figures; ``None`` where that is not known.
 

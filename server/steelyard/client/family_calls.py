@@ -65,8 +65,8 @@ def create(
         The kind of labels; ``sft``, targets, when left out.
     hyperparameters
         ``steps``, ``learning_rate``, ``lora_rank`` (1 to 16: train the encoder too), ``heads``
-        (``auto``, ``words`` alone, the ``cheapest`` that is as right, or a reader's ``evidence``
-        too), ``seed`` and ``judged_by``: the origins of held-out labels that the gate counts.
+        (``auto``, ``words`` alone, the ``cheapest`` that is as right, a ``ladder`` of words where they
+        are sure, or a reader's ``evidence`` too), ``seed`` and ``judged_by``: the origins of held-out labels that the gate counts.
     max_price_usd
         Refuse, and hold nothing, when the fine-tune is dearer.
     """

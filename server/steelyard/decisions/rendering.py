@@ -69,7 +69,7 @@ class RenderedRequest:
     #: How often a text like the held-out ones may be taken for one unlike any trained on; ``None``
     #: where nobody asks how unlike it is.
     false_alarms: float | None = None
-    #: By decision, how many models of a route answer it; empty: as many as it takes.
+    #: By decision, how many models of a route, or steps of a ladder, answer it; empty: as many as it takes.
     n_steps: tuple[int, ...] = field(default=(), compare=False)
 
 

@@ -281,7 +281,7 @@ class PolicyResult(Struct, frozen=True, kw_only=True):
 
 
 class RouteEntry(Struct, frozen=True, kw_only=True):
-    """A model of a route that was asked, and its calibrated top probability."""
+    """A model of a route, or a step of a ladder, that was asked, and its calibrated top probability."""
 
     model: str
     p_top: float
@@ -313,7 +313,10 @@ class DecisionResult(Struct, frozen=True, kw_only=True):
     policy: PolicyResult | UnsetType = UNSET
     route: Annotated[
         list[RouteEntry] | UnsetType,
-        Meta(description="The models of a route that were asked, in turn; the last one decided."),
+        Meta(
+            description="The models of a route that were asked, in turn, or the steps of a family with "
+            "a ladder: `words alone`, then `words and base model`; the last one decided."
+        ),
     ] = UNSET
     calibration: Annotated[
         str | UnsetType,

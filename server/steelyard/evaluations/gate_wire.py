@@ -140,6 +140,72 @@ class GateLabels(Struct, frozen=True, kw_only=True):
     ]
 
 
+class LadderMs(Struct, frozen=True, kw_only=True):
+    """Milliseconds of one core for a decision that is asked alone."""
+
+    words: Annotated[
+        float, Meta(description="Of words alone and the look how like their texts are.")
+    ]
+    reading: Annotated[float, Meta(description="Of what reads the base model, asked after them.")]
+    mean: Annotated[float, Meta(description="On average, by the share that words answer.")]
+
+
+class GateLadder(Struct, frozen=True, kw_only=True):
+    """Words alone before what reads the base model: they answer where they are sure.
+
+    Certified: of each kind with a threshold, words answer at most ``margin`` of all decisions wrong that
+    what reads the base answers right.
+    """
+
+    thresholds: Annotated[
+        dict[str, float],
+        Meta(
+            description="Top probability from which words answer, by kind of decision; kinds without one "
+            "are left to what reads the base model."
+        ),
+    ]
+    share: Annotated[float, Meta(description="Of the held-out decisions, those words answered.")]
+    margin: float
+    confidence: float
+    lost: Annotated[
+        float,
+        Meta(description="By how much the share that is right fell; below 0 where it rose."),
+    ]
+    missing_rows: Annotated[
+        dict[str, int | None],
+        Meta(
+            description="Of kinds without a threshold: further evaluation rows that would certify one, "
+            "answered alike; null where no number would."
+        ),
+    ]
+    cpu_ms: Annotated[
+        LadderMs | UnsetType, Meta(description="Absent for a base model of another server.")
+    ] = UNSET
+
+    def __str__(self) -> str:
+        """Return who answers which share, at which price, in words."""
+        if not self.thresholds:
+            few = [rows for rows in self.missing_rows.values() if rows is not None]
+            more = f" {min(few):,} more held-out rows would, answered alike." if few else ""
+            return (
+                "No ladder: the held-out rows certify no threshold from which words alone may answer."
+                + more
+            )
+        kinds = ", ".join(f"{kind} from {value:.3g} on" for kind, value in self.thresholds.items())
+        text = f"A ladder: words alone answer {self.share:.1%} of the decisions ({kinds})"
+        if self.cpu_ms is not UNSET:
+            cost = self.cpu_ms
+            text += (
+                f" in {cost.words:.2g} ms of one core, what reads the base model the rest in "
+                f"{cost.reading:.2g} more: {cost.mean:.2g} on average"
+            )
+        change = f"{abs(self.lost):.2%} {'more' if self.lost < 0 else 'fewer'}"
+        return (
+            f"{text}. At most {self.margin:.1%} are wrong that would be right without it, with a confidence "
+            f"of {self.confidence:.0%}; {change} of the held-out ones are right."
+        )
+
+
 class GateWords(Struct, frozen=True, kw_only=True):
     """Words alone beside heads that read the base model: how right each is, and its cost.
 
@@ -172,6 +238,9 @@ class GateWords(Struct, frozen=True, kw_only=True):
             "the fine-tune ran; absent for a base model of another server."
         ),
     ] = UNSET
+    ladder: Annotated[GateLadder | UnsetType, Meta(description="Where `heads` was `ladder`.")] = (
+        UNSET
+    )
 
 
 class Gate(Framed, Plotted, Struct, frozen=True, kw_only=True):
@@ -258,6 +327,8 @@ def words_of(gate: Gate) -> str | None:
     words = gate.words
     if words is UNSET:
         return None
+    if words.ladder is not UNSET:
+        return str(words.ladder)
     right, cpu = words.right, words.cpu_ms
     both, after = f"{right.after:.1%} beside {right.before:.1%}", ""
     if cpu is not UNSET and cpu.before is not None and cpu.after is not None:

@@ -6,8 +6,12 @@ and hold some kilobytes of each: of a long file they rest on a sample of its con
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from steelyard.calibration.intervals import mean_interval
 from steelyard.evaluations import predictions as frames
@@ -43,7 +47,11 @@ def measure_file(
         latencies_ms=effort.latencies_ms,
         input_tokens=effort.input_tokens,
     )
-    detail = msgspec.structs.replace(detail, unstated_rate=_unstated_rate(sample.table))
+    detail = msgspec.structs.replace(
+        detail,
+        unstated_rate=_unstated_rate(sample.table),
+        decided_by=step_shares(sample.table),
+    )
     if sample.share is None:
         return detail
     totals, tokens = RecordTotals(), 0
@@ -65,10 +73,21 @@ def measure_file(
 def _unstated_rate(table: pa.Table) -> Measure | None:
     """Return how often a context more likely than not does not say; None where no model knows."""
     known = table.select(["unstated", "context_sha256"]).drop_null()
-    if not len(known):
-        return None
-    values = (known["unstated"].to_numpy() > 0.5).astype(float)
-    contexts = known["context_sha256"].to_pylist()
+    return _share(known["unstated"].to_numpy() > 0.5, known) if len(known) else None
+
+
+def step_shares(table: pa.Table) -> dict[str, Measure]:
+    """Return the share of decisions that each step decided, the largest first."""
+    known = table.select(["decided_by", "context_sha256"]).drop_null()
+    steps = known["decided_by"].to_pylist()
+    codes = np.array(steps)
+    return {step: _share(codes == step, known) for step, _ in Counter(steps).most_common()}
+
+
+def _share(is_so: NDArray[np.bool_], table: pa.Table) -> Measure:
+    """Return a share of decisions, with its interval over contexts."""
+    values = is_so.astype(float)
+    contexts = table["context_sha256"].to_pylist()
     within = mean_interval(values, clusters=contexts, least=0.0, most=1.0)
     return Measure(
         value=float(values.mean()),

@@ -17,6 +17,7 @@ input_tokens     of the row's request, context and all its decisions; of a route
                  the price of all its models, cost the same; null in older files
 latency_ms       how long the row's answer took; null where it shared a pass with others
 unstated         probability that the context does not say; null for models that cannot tell
+decided_by       model of a route, or step of a family's ladder, that decided; null for other models
 ================ ============================================================================
 """
 
@@ -50,6 +51,7 @@ SCHEMA = pa.schema(
         pa.field("input_tokens", pa.int64()),
         pa.field("latency_ms", pa.float64()),
         pa.field("unstated", pa.float64()),
+        pa.field("decided_by", pa.string()),
     ]
 )
 
@@ -70,6 +72,7 @@ class Prediction(Struct, frozen=True, gc=False):
     input_tokens: int
     latency_ms: float | None
     unstated: float | None = None
+    decided_by: str | None = None
 
 
 def records_of(table: pa.Table, supervision: Supervision) -> Records:

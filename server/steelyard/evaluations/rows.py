@@ -127,6 +127,7 @@ class RowRenderer:
                     input_tokens=paid_tokens,
                     latency_ms=latency_ms,
                     unstated=score.unstated,
+                    decided_by=score.route[-1][0] if score.route else None,
                 )
             )
         return made

@@ -327,6 +327,13 @@ class EvaluationDetail(Framed, Plotted, Struct, frozen=True, kw_only=True):
             "context more likely than not does not say; null where none was."
         ),
     ] = None
+    decided_by: Annotated[
+        dict[str, Measure],
+        Meta(
+            description="Of a route, the share of decisions that each model decided; of a family with a "
+            "ladder, each step: `words alone`, `words and base model`. Empty for other models."
+        ),
+    ] = {}
     sample: Annotated[
         float | None,
         Meta(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -16,7 +16,7 @@ from steelyard.scoring.shares import Share
 from steelyard.serving.registry import HostedModel, Scores, WatchedQueue
 
 if TYPE_CHECKING:  # libraries of heads are slow to import
-    from steelyard.scoring.tuned import TunedScorer
+    from steelyard.scoring.tuned import Chosen, TunedScorer
 
 _NOBODY = Share()
 
@@ -75,7 +75,8 @@ class HeadsQueue:
 
     def check_room(self, request: RenderedRequest, share: Share = _NOBODY) -> None:
         """Refuse a request as ``submit`` would now."""
-        request_below = self._scorer.request_below(request, self._scorer.heads_of(request))
+        [chosen] = self._scorer.choose([request])
+        request_below = self._scorer.request_below(request, chosen)
         if request_below is not None:
             self._base.check_room(request_below, share)
 
@@ -83,14 +84,16 @@ class HeadsQueue:
         self, request: RenderedRequest, deadline_s: float | None = None, share: Share = _NOBODY
     ) -> Scores:
         """Queue a request; the future gives one scored decision per decision."""
-        request_below = self._scorer.request_below(request, self._scorer.heads_of(request))
+        [chosen] = self._scorer.choose([request])
+        request_below = self._scorer.request_below(request, chosen)
         answer = ScoreFuture()
+        finish = partial(self._finish, request, chosen, answer)
         if request_below is None:
-            self._heads.submit(self._finish, request, answer, None)
+            self._heads.submit(finish, None)
             return answer
         below = self._base.submit(request_below, deadline_s, share)
         answer.add_done_callback(lambda done: below.cancel() if done.cancelled() else None)
-        below.add_done_callback(partial(self._pass_on, request, answer))
+        below.add_done_callback(partial(self._pass_on, finish, answer))
         return answer
 
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002  the rest takes milliseconds
@@ -98,9 +101,11 @@ class HeadsQueue:
         self._heads.shutdown()
         return True
 
-    def _pass_on(self, request: RenderedRequest, answer: ScoreFuture, below: Scores) -> None:
+    def _pass_on(
+        self, finish: Callable[[Scores], None], answer: ScoreFuture, below: Scores
+    ) -> None:
         try:
-            self._heads.submit(self._finish, request, answer, below)
+            self._heads.submit(finish, below)
         except RuntimeError:  # closed meanwhile
             with suppress(InvalidStateError):
                 answer.set_exception(
@@ -109,12 +114,17 @@ class HeadsQueue:
                     )
                 )
 
-    def _finish(self, request: RenderedRequest, answer: ScoreFuture, below: Scores | None) -> None:
+    def _finish(
+        self,
+        request: RenderedRequest,
+        chosen: Sequence[Chosen],
+        answer: ScoreFuture,
+        below: Scores | None,
+    ) -> None:
         with suppress(InvalidStateError):  # given up by its caller
             try:
                 scored: Sequence[ScoredDecision] = () if below is None else below.result()
-                heads = self._scorer.heads_of(request)
-                answer.set_result(self._scorer.answer(request, heads, scored, {}))
+                answer.set_result(self._scorer.answer(request, chosen, scored, {}))
             except InvalidStateError:
                 raise
             except Exception as error:  # noqa: BLE001  somebody waits for the future

@@ -82,6 +82,8 @@ class Hyperparameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             description="What heads read. `auto`, when left out: the base model's vectors and words, "
             "as is best. `words`: words alone, in a small part of the time. `cheapest`: both are "
             "trained, and words alone are taken where they are as right, as `words` of the gate says. "
+            "`ladder`: words alone answer where they are sure and the text is like the training rows, "
+            "from thresholds that held-out rows certify, and what `auto` trains answers the rest. "
             "`evidence`: as `auto`, and for yes/no of at most 2,000 rows also the evidence of the reader "
             "that ships, where cross-validation is better with it; `reader` of the gate then names it."
         ),

@@ -40,6 +40,13 @@ class HashedTexts:
     owners: NDArray[np.int64]
     hashes: Hashes
 
+    def counted(self) -> tuple[NDArray[np.intp], Hashes, Floats]:
+        """Return the place of the text, the hash and the count of each n-gram, both rising."""
+        keys, counts = np.unique(
+            self.owners.astype(np.uint64) << _HALF | self.hashes, return_counts=True
+        )
+        return (keys >> _HALF).astype(np.intp), keys.astype(np.uint32), counts.astype(np.float32)
+
 
 def hash_texts(texts: Sequence[str]) -> tuple[HashedTexts, HashedTexts]:
     """Return the n-grams of texts, of words and of characters, each as often as it stands there."""
@@ -133,7 +140,7 @@ class NgramTable:
     def vectors(self, texts: Sequence[str]) -> list[tuple[NDArray[np.intp], Floats]]:
         """Return ``vector`` of each text: of many at once, in a third of the time."""
         vectors = []
-        for part in _in_parts(texts):
+        for part in in_parts(texts):
             by_sort = [self._part(hashed, len(part)) for hashed in hash_texts(part)]
             for (places, values), (run_places, run_values) in zip(*by_sort, strict=True):
                 vectors.append(
@@ -153,14 +160,11 @@ class NgramTable:
 
     def _part(self, part: HashedTexts, n: int) -> list[tuple[NDArray[np.intp], Floats]]:
         """Return the known n-grams of one sort, and their values, of each of n texts."""
-        keys, counts = np.unique(
-            part.owners.astype(np.uint64) << _HALF | part.hashes, return_counts=True
-        )
-        columns, is_known = self._find(keys.astype(np.uint32))
-        counts, owners = counts[is_known], keys[is_known] >> _HALF
-        values = (1 + np.log(counts.astype(np.float32))) * self.rarity[columns]
+        owners, hashes, counts = part.counted()
+        columns, is_known = self._find(hashes)
+        values = (1 + np.log(counts[is_known])) * self.rarity[columns]
         squares = values**2
-        ends = np.searchsorted(owners, np.arange(n + 1, dtype=np.uint64))
+        ends = np.searchsorted(owners[is_known], np.arange(n + 1))
         vectors = []
         for start, end in pairwise(ends.tolist()):
             length = np.sqrt(2 * squares[start:end].sum())
@@ -184,8 +188,8 @@ def fit_table(texts: Sequence[str], most_columns: int, *, least_texts: int = 2) 
     return NgramTable(hashes.astype(np.uint32), rarity.astype(np.float32))
 
 
-def _in_parts(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Cut texts into parts of a bounded number of characters."""
+def in_parts(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Cut texts into parts of a bounded number of characters, which are hashed together."""
     part: list[str] = []
     n_characters = 0
     for text in texts:

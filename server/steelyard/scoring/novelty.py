@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from steelyard.durable import write_atomically
-from steelyard.scoring.ngrams import hash_ngrams
+from steelyard.scoring.ngrams import hash_texts, in_parts
 
 #: Beside the heads: a fine-tune gathers tensors with this prefix. The second is of a model of words alone.
 NOVELTY, WORDS_NOVELTY = "heads-novelty.safetensors", "heads-novelty-words.safetensors"
@@ -117,11 +117,15 @@ Vectors = Callable[[Sequence[str]], Floats]
 def word_vectors(texts: Sequence[str]) -> Floats:
     """Return a unit vector of each text, (n_texts, WORD_WIDTH), of its words and runs of characters."""
     vectors = np.zeros((len(texts), WORD_WIDTH), np.float32)
-    for vector, text in zip(vectors, texts, strict=True):
-        for hashes, counts in hash_ngrams(text):
+    start = 0
+    for part in in_parts(texts):
+        for hashed in hash_texts(part):
+            owners, hashes, counts = hashed.counted()
             # Two that fall into one place cancel out as often as they add up.
             signs = np.where(hashes >> 31, -1.0, 1.0)
-            np.add.at(vector, hashes % WORD_WIDTH, signs * (1 + np.log(counts)))
+            places = start + owners, hashes % WORD_WIDTH
+            np.add.at(vectors, places, signs * (1 + np.log(counts)))
+        start += len(part)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True).astype(np.float32)
     vectors /= np.maximum(lengths, np.float32(1e-9))
     return vectors

@@ -39,8 +39,8 @@ class ScoredDecision:
 
     ``logits`` are uncalibrated unless it says otherwise, similarity channel included, of shape
     (n_outcomes,); ``marker_vectors``, (n_outcomes, width), are those at the outcomes' marker
-    tokens: features for heads. ``route`` has each model of a route that was asked, with its top
-    probability; the last one decided. ``is_unread`` says that the context is in a language
+    tokens: features for heads. ``route`` has each model of a route, or step of a ladder, that was asked,
+    with its top probability; the last one decided. ``is_unread`` says that the context is in a language
     that the model does not read, so that its answer is next to nothing.
     """
 

@@ -15,22 +15,24 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import MANIFEST
 from steelyard.scoring.batching import SHORT_BATCH_CHARACTERS
 from steelyard.scoring.entailment.reader import EvidenceReader, reader_in
 from steelyard.scoring.heads import Head, Heads
+from steelyard.scoring.ladder import READING_STEP, WORDS_STEP, Ladder
 from steelyard.scoring.merging import merged_scorer
 from steelyard.scoring.novelty import TrainingTexts, word_vectors
-from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
+from steelyard.scoring.protocol import EngineStatus, RouteStepScore, ScoredDecision, Scorer
 from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.scoring.shipped import READER
 from steelyard.wire.decoding import decode
@@ -40,7 +42,7 @@ FORMAT: Literal["steelyard-model-1"] = "steelyard-model-1"
 
 #: How many times as long as another call one of words alone is.
 _QUICK = 16
-_NO_ANSWERS: Mapping[int, NDArray[np.float32]] = {}
+_CALIBRATED = TemperatureTable()
 _REPAIR = "restore it from a backup, or continue its family to make another"
 
 
@@ -72,6 +74,29 @@ class ArtifactManifest(Struct, frozen=True, omit_defaults=True, kw_only=True):
     reader: ArtifactReader | None = None
 
 
+class Chosen(NamedTuple):
+    """What answers a decision: a head, or the scorer below where that is ``None``.
+
+    ``logs`` are its log probabilities where they are known already; ``words_top`` is the top probability
+    of the first step of a ladder where that was asked, and ``stands`` whether its answer stands.
+    """
+
+    head: Head | None
+    logs: NDArray[np.float32] | None = None
+    words_top: float | None = None
+    stands: bool = False
+
+    @property
+    def needs_base(self) -> bool:
+        """Whether the scorer below has to answer the decision."""
+        return self.logs is None and (self.head is None or self.head.needs_base)
+
+    @property
+    def needs_embedding(self) -> bool:
+        """Whether the vector of the context is read."""
+        return self.logs is None and self.head is not None and self.head.needs_embedding
+
+
 class TunedScorer:
     """Answers decisions that it has a head for through the head, any other through a scorer.
 
@@ -87,6 +112,7 @@ class TunedScorer:
         owns_scorer: bool = False,
         training: TrainingTexts | None = None,
         reader: EvidenceReader | None = None,
+        ladder: Ladder | None = None,
     ) -> None:
         #: What it knows of the texts that it was trained on.
         self.training = training
@@ -94,6 +120,8 @@ class TunedScorer:
         self.heads, self.scorer = heads, scorer
         #: The reader whose evidence heads may read.
         self.reader = reader
+        #: The step before its heads.
+        self.ladder = ladder
         self._owns_scorer = owns_scorer
         self._is_open = True
 
@@ -117,71 +145,65 @@ class TunedScorer:
     def call_characters(self) -> int:
         """The characters of short requests for one call: words alone take longer to begin than to read."""
         heads = list(self.heads)
-        is_quick = bool(heads) and all(head.reads_words_alone for head in heads)
-        return SHORT_BATCH_CHARACTERS * (_QUICK if is_quick else 1)
+        if heads and all(head.reads_words_alone for head in heads):
+            return SHORT_BATCH_CHARACTERS * _QUICK
+        share = 0.0 if self.ladder is None else self.ladder.share
+        # As many characters as before go on to the base.
+        return int(SHORT_BATCH_CHARACTERS / max(1 - share, 1 / _QUICK))
 
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
         """Score every decision of every request, in the order given."""
         self._check_open()
-        heads = [self.heads_of(request) for request in requests]
-        base_requests = [self.request_below(*pair) for pair in zip(requests, heads, strict=True)]
+        chosen = self.choose(requests)
+        base_requests = [self.request_below(*pair) for pair in zip(requests, chosen, strict=True)]
         needed = [request for request in base_requests if request is not None]
         below = iter(self.scorer.score(needed) if needed else ())
-        vectors = self._embed_contexts(requests, heads)
-        by_words = _answer_words(requests, heads) if len(requests) > 1 else {}
+        vectors = self._embed_contexts(requests, chosen)
         return [
-            self.answer(
-                request,
-                head,
-                () if base_request is None else next(below),
-                vectors,
-                by_words.get(place, {}),
-            )
-            for place, (request, head, base_request) in enumerate(
-                zip(requests, heads, base_requests, strict=True)
-            )
+            self.answer(request, heads, () if base_request is None else next(below), vectors)
+            for request, heads, base_request in zip(requests, chosen, base_requests, strict=True)
         ]
 
-    def heads_of(self, request: RenderedRequest) -> list[Head | None]:
-        """Return the head of each decision; None where there is none."""
-        return [self.heads.find(decision) for decision in request.decisions]
+    def choose(self, requests: Sequence[RenderedRequest]) -> list[list[Chosen]]:
+        """Return what answers each decision of each request."""
+        heads = [[self.heads.find(decision) for decision in row.decisions] for row in requests]
+        known = _answer_words(requests, heads) if len(requests) > 1 else {}
+        chosen = [
+            [Chosen(head, known.get(at, {}).get(place)) for place, head in enumerate(request_heads)]
+            for at, request_heads in enumerate(heads)
+        ]
+        if self.ladder is not None:
+            self._climb(self.ladder, requests, chosen)
+        return chosen
 
     @staticmethod
-    def request_below(
-        request: RenderedRequest, heads: Sequence[Head | None]
-    ) -> RenderedRequest | None:
+    def request_below(request: RenderedRequest, chosen: Sequence[Chosen]) -> RenderedRequest | None:
         """Return the part of a request that the lower scorer must answer; None where heads need none."""
         # Answers do not depend on the decisions beside them, so that leaving some out is the same.
         decisions = tuple(
             decision
-            for decision, head in zip(request.decisions, heads, strict=True)
-            if _needs_base(head)
+            for decision, choice in zip(request.decisions, chosen, strict=True)
+            if choice.needs_base
         )
         return replace(request, decisions=decisions) if decisions else None
 
     def answer(
         self,
         request: RenderedRequest,
-        heads: Sequence[Head | None],
+        chosen: Sequence[Chosen],
         below: Sequence[ScoredDecision],
         vectors: Mapping[str, NDArray[np.float32]],
-        by_words: Mapping[int, NDArray[np.float32]] = _NO_ANSWERS,
     ) -> list[ScoredDecision]:
-        """Answer a request from the lower scorer's answers to ``request_below``.
-
-        ``by_words`` has answers that are known, of heads of words alone, by the decision's place.
-        """
+        """Answer a request from the lower scorer's answers to ``request_below``."""
         self._check_open()
         answers, vector = iter(below), vectors.get(request.context)
         scored = [
             self._answer(
-                request, decision, head, next(answers) if _needs_base(head) else None, vector
+                request, decision, choice, next(answers) if choice.needs_base else None, vector
             )
-            if place not in by_words
-            else _of_words(by_words[place])
-            for place, (decision, head) in enumerate(zip(request.decisions, heads, strict=True))
+            for decision, choice in zip(request.decisions, chosen, strict=True)
         ]
-        novelty = self._novelty(request, vector)
+        novelty = self._novelty(request, self._texts_for(chosen), vector)
         return (
             scored if novelty is None else [replace(answer, novelty=novelty) for answer in scored]
         )
@@ -209,57 +231,93 @@ class TunedScorer:
         if self._owns_scorer:
             self.scorer.close()
 
+    def _climb(
+        self, ladder: Ladder, requests: Sequence[RenderedRequest], chosen: list[list[Chosen]]
+    ) -> None:
+        """Put the answers of words in the place of heads, where words are sure of a text like theirs."""
+        heads = [[ladder.find(decision) for decision in row.decisions] for row in requests]
+        sure: list[tuple[int, int, NDArray[np.float32]]] = []
+        for at, answers in _answer_words(requests, heads).items():
+            steps = requests[at].n_steps
+            for place, logs in answers.items():
+                p_top = _p_top(logs)
+                chosen[at][place] = chosen[at][place]._replace(words_top=p_top)
+                if steps and steps[place]:  # an explanation asks who answered the whole text
+                    if steps[place] == 1:
+                        chosen[at][place] = Chosen(heads[at][place], logs, p_top, stands=True)
+                elif ladder.is_sure(requests[at].decisions[place].kind, p_top):
+                    sure.append((at, place, logs))
+        contexts = list(dict.fromkeys(requests[at].context for at, _, _ in sure))
+        near = dict(zip(contexts, ladder.are_near(contexts).tolist(), strict=True))
+        for at, place, logs in sure:
+            if near[requests[at].context]:
+                words_top = chosen[at][place].words_top
+                chosen[at][place] = Chosen(heads[at][place], logs, words_top, stands=True)
+
+    def _texts_for(self, chosen: Sequence[Chosen]) -> TrainingTexts | None:
+        """Return the texts that tell how unlike them a context is: those of what answered it."""
+        if self.ladder is not None and all(choice.stands for choice in chosen):
+            return self.ladder.texts
+        return self.training
+
     def _embed_contexts(
-        self, requests: Sequence[RenderedRequest], heads: Sequence[Sequence[Head | None]]
+        self, requests: Sequence[RenderedRequest], chosen: Sequence[Sequence[Chosen]]
     ) -> dict[str, NDArray[np.float32]]:
         contexts = list(
             dict.fromkeys(
                 request.context
-                for request, request_heads in zip(requests, heads, strict=True)
+                for request, choices in zip(requests, chosen, strict=True)
                 if (
-                    self.training is not None
-                    and not self.training.of_words
-                    and request.false_alarms is not None
+                    request.false_alarms is not None
+                    and (texts := self._texts_for(choices)) is not None
+                    and not texts.of_words
                 )
-                or any(head is not None and head.needs_embedding for head in request_heads)
+                or any(choice.needs_embedding for choice in choices)
             )
         )
         return dict(zip(contexts, self.embed(contexts), strict=True)) if contexts else {}
 
     def _novelty(
-        self, request: RenderedRequest, vector: NDArray[np.float32] | None
+        self,
+        request: RenderedRequest,
+        texts: TrainingTexts | None,
+        vector: NDArray[np.float32] | None,
     ) -> tuple[float, bool] | None:
-        if request.false_alarms is None or self.training is None:
+        if request.false_alarms is None or texts is None:
             return None
-        if self.training.of_words:
+        if texts.of_words:
             vector = word_vectors([request.context])[0]
         if vector is None:
             return None
-        limit = self.training.limit(request.false_alarms)
+        limit = texts.limit(request.false_alarms)
         if limit is None:
             return None
-        distance = float(self.training.distances_of(vector[None])[0])
-        return self.training.share_further(distance), distance > limit
+        distance = float(texts.distances_of(vector[None])[0])
+        return texts.share_further(distance), distance > limit
 
     def _answer(
         self,
         request: RenderedRequest,
         decision: RenderedDecision,
-        head: Head | None,
+        chosen: Chosen,
         scored: ScoredDecision | None,
         vector: NDArray[np.float32] | None,
     ) -> ScoredDecision:
+        head, logs = chosen.head, chosen.logs
         if head is None:
             assert scored is not None  # noqa: S101  # decisions without a head were asked below
             return replace(scored, is_untrained=True)
-        embedding = vector if head.needs_embedding else None
-        evidence = None
-        if self.reader is not None and head.needs_evidence:
-            [[evidence]] = self.reader.score([replace(request, decisions=(decision,))])
-        logs = head.log_probabilities(request.context, decision, scored, embedding, evidence)
+        if logs is None:
+            embedding = vector if head.needs_embedding else None
+            evidence = None
+            if self.reader is not None and head.needs_evidence:
+                [[evidence]] = self.reader.score([replace(request, decisions=(decision,))])
+            logs = head.log_probabilities(request.context, decision, scored, embedding, evidence)
         empty = np.zeros((len(decision.outcomes), 0), np.float32)
         vectors = empty if scored is None else scored.marker_vectors
-        return ScoredDecision(np.asarray(logs, np.float32), vectors, is_calibrated=True)
+        return ScoredDecision(
+            np.asarray(logs, np.float32), vectors, is_calibrated=True, route=_route(chosen, logs)
+        )
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -290,12 +348,17 @@ def _answer_words(
     return answers
 
 
-def _of_words(logs: NDArray[np.float32]) -> ScoredDecision:
-    return ScoredDecision(logs, np.zeros((len(logs), 0), np.float32), is_calibrated=True)
+def _route(chosen: Chosen, logs: NDArray[np.float32]) -> tuple[RouteStepScore, ...]:
+    """Return the steps of a ladder that were asked; the last one decided."""
+    if chosen.words_top is None:
+        return ()
+    by_words = RouteStepScore(WORDS_STEP, chosen.words_top)
+    return (by_words,) if chosen.stands else (by_words, RouteStepScore(READING_STEP, _p_top(logs)))
 
 
-def _needs_base(head: Head | None) -> bool:
-    return head is None or head.needs_base
+def _p_top(logs: NDArray[np.float32]) -> float:
+    """Return the top probability exactly as an answer has it."""
+    return float(_CALIBRATED.probabilities(logs, "").max())
 
 
 def identity_of(scorer: Scorer) -> str:
@@ -349,10 +412,10 @@ def load_tuned(
     """Load a fine-tuned model, every file's SHA-256 checked; ``reader`` is the folder of the reader here."""
     manifest = check_artifact(folder)
     check_base(manifest, base)
-    heads, training = _load_heads(folder)
+    heads, training, ladder = _load_heads(folder)
     evidence = _find_reader(manifest, reader)
     if not manifest.has_adapter:
-        return TunedScorer(heads, base, training=training, reader=evidence)
+        return TunedScorer(heads, base, training=training, reader=evidence, ladder=ladder)
     merged = merged_scorer(
         getattr(base, "folder", None),
         folder,
@@ -362,7 +425,9 @@ def load_tuned(
         hosted_name=hosted_name,
         hosted_sha256=hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest(),
     )
-    return TunedScorer(heads, merged, owns_scorer=True, training=training, reader=evidence)
+    return TunedScorer(
+        heads, merged, owns_scorer=True, training=training, reader=evidence, ladder=ladder
+    )
 
 
 def _find_reader(manifest: ArtifactManifest, folder: Path) -> EvidenceReader | None:
@@ -398,9 +463,9 @@ def check_base(manifest: ArtifactManifest, base: Scorer) -> None:
         )
 
 
-def _load_heads(folder: Path) -> tuple[Heads, TrainingTexts | None]:
+def _load_heads(folder: Path) -> tuple[Heads, TrainingTexts | None, Ladder | None]:
     try:
-        return Heads.load(folder), TrainingTexts.load(folder)
+        return Heads.load(folder), TrainingTexts.load(folder), Ladder.load(folder)
     except EngineUnavailableError:
         raise
     except (OSError, ValueError, KeyError, msgspec.MsgspecError) as error:

@@ -298,10 +298,13 @@ class DecideService:
     def left_out_of(
         self,
         prepared: Prepared,
-        scored: Sequence[ScoredDecision],  # noqa: ARG002
+        scored: Sequence[ScoredDecision],
     ) -> Sequence[RenderedRequest]:
-        """Return a request without each of its sentences; along a route ``scored`` says who answers it."""
-        return prepared.left_out
+        """Return a request without each of its sentences, for the steps that answered the whole."""
+        n_steps = tuple(len(decision.route) for decision in scored)
+        if not any(n_steps):
+            return prepared.left_out
+        return [replace(part, n_steps=n_steps) for part in prepared.left_out]
 
     def explain(
         self,
@@ -412,8 +415,12 @@ class DecideService:
     ) -> wire.DecisionResult:
         probabilities = self.probabilities(decision, score, temperature)
         answer = answer_decision(decision, probabilities, score.unstated)
+        route = [wire.RouteEntry(model=step.model, p_top=step.p_top) for step in score.route]
         return msgspec.structs.replace(
-            answer, calibration=score.calibration or UNSET, doubt=score.doubt or UNSET
+            answer,
+            route=route or UNSET,
+            calibration=score.calibration or UNSET,
+            doubt=score.doubt or UNSET,
         )
 
 

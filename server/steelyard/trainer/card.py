@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from steelyard.evaluations.gate_wire import GateChange, GateGroup, GateWords
 from steelyard.evaluations.measures.gate import Verdict
@@ -169,6 +170,9 @@ def _held_out(figures: CardFigures) -> Iterable[str]:
 
 def _words(task: FineTuneTask, verdict: Verdict) -> Iterable[str]:
     words = verdict.gate.words
+    if isinstance(words, GateWords) and words.ladder is not UNSET:
+        # Without the milliseconds: equal fine-tunes have equal cards.
+        yield str(replace(words.ladder, cpu_ms=UNSET))
     if not isinstance(words, GateWords) or not words.serves:
         return
     if task.heads != "cheapest":

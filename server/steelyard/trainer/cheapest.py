@@ -72,10 +72,11 @@ def take_words(table: pa.Table, by_words: pa.Table) -> pa.Table:
 
 def time_both(reading: Scorer, words: Scorer, decisions: Sequence[HeldOutDecision]) -> BeforeAfter:
     """Return the milliseconds of one core that a decision costs either, each asked alone."""
-    return BeforeAfter(before=_time(reading, decisions), after=_time(words, decisions))
+    return BeforeAfter(before=time_alone(reading, decisions), after=time_alone(words, decisions))
 
 
-def _time(scorer: Scorer, decisions: Sequence[HeldOutDecision]) -> float:
+def time_alone(scorer: Scorer, decisions: Sequence[HeldOutDecision]) -> float:
+    """Return the milliseconds of one core that a decision costs, each asked alone."""
     requests = [
         RenderedRequest(decision.context, (decision.rendered,)) for decision in decisions[:_TIMED]
     ]

@@ -32,6 +32,7 @@ from steelyard.proof.differences import Bootstrap
 from steelyard.scoring.assets import MANIFEST
 from steelyard.scoring.entailment.reader import EvidenceReader
 from steelyard.scoring.heads import Heads
+from steelyard.scoring.ladder import FOLDER as LADDER
 from steelyard.scoring.merging import ADAPTER_FILES, merged_scorer
 from steelyard.scoring.novelty import TrainingTexts, word_vectors
 from steelyard.scoring.protocol import Scorer
@@ -55,6 +56,7 @@ from steelyard.trainer.durable import read_struct, write_struct
 from steelyard.trainer.features import Features, compute_features
 from steelyard.trainer.fitting import WORDS_ALONE, FitReport, fit_heads
 from steelyard.trainer.judging import judge_by_origin, nothing_to_judge
+from steelyard.trainer.ladder import certify_ladder, take_steps, time_ladder
 from steelyard.trainer.lora import lacking_for_lora, train_lora
 from steelyard.trainer.progress import Reporter
 from steelyard.trainer.reading import ReadRows, read_rows
@@ -166,6 +168,8 @@ class _Program:
         heads = self._folder / _HEADS
         if words is not None and words.as_right and task.heads == "cheapest":
             table, heads = take_words(table, by_words), heads / WORDS_ALONE
+        if words is not None and task.heads == "ladder":
+            table, words = self._climb(rows, table, by_words, words, scorer)
         write_table(self._folder / RECORDS, table)
         verdict, figures = self._judge(rows, table, by_words, parent)
         reader = self._reader_of(Heads.load(heads))
@@ -177,7 +181,11 @@ class _Program:
                 reader=msgspec.UNSET if reader is None else reader.name,
             ),
         )
-        parts = {path.name: path for path in sorted(heads.glob("heads*")) if path.is_file()}
+        parts = {
+            path.relative_to(heads).as_posix(): path
+            for path in (*sorted(heads.glob("heads*")), *sorted(heads.glob(f"{LADDER}/*")))
+            if path.is_file()
+        }
         if adapter is not None:
             parts |= {name: adapter / name for name in ADAPTER_FILES}
         manifest = self._manifest_of(base, parent, reader, has_adapter=adapter is not None)
@@ -412,7 +420,12 @@ class _Program:
             models["parent"] = (
                 parent.scorer
                 if shared is None
-                else TunedScorer(parent.scorer.heads, shared, reader=parent.scorer.reader)
+                else TunedScorer(
+                    parent.scorer.heads,
+                    shared,
+                    reader=parent.scorer.reader,
+                    ladder=parent.scorer.ladder,
+                )
             )
             temperatures["parent"] = parent.temperatures
 
@@ -495,6 +508,31 @@ class _Program:
             if task.base.is_connected
             else time_both(heads, words, rows.evaluation),
         )
+
+    def _climb(
+        self,
+        rows: ReadRows,
+        table: pa.Table,
+        by_words: pa.Table,
+        words: GateWords,
+        scorer: Scorer,
+    ) -> tuple[pa.Table, GateWords]:
+        """Certify a ladder and store it beside the heads; return the records of who answers, and its figures."""
+        folder = self._folder / _HEADS
+        heads = Heads.load(folder / WORDS_ALONE)
+        texts = TrainingTexts.load(folder / WORDS_ALONE)
+        assert texts is not None  # noqa: S101  # stored with the heads
+        test = certify_ladder(self._task, (table, by_words), rows.evaluation, heads, texts)
+        ladder = test.gate
+        if words.cpu_ms is not msgspec.UNSET:
+            ladder = msgspec.structs.replace(
+                ladder, cpu_ms=time_ladder(test, words.cpu_ms, scorer, rows.evaluation)
+            )
+        if ladder.thresholds:
+            test.ladder.save(folder)
+            flush_tree(folder)
+            table = take_steps(table, by_words, test.steps)
+        return table, msgspec.structs.replace(words, ladder=ladder)
 
 
 def _held_out_of_lora(rows: Sequence[TuningRow], seed: int) -> frozenset[str]:

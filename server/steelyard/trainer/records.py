@@ -1,7 +1,7 @@
 """Held-out scoring: every labelled decision of the evaluation rows, by every model concerned.
 
 The columns of ``records.parquet`` are ``group`` (adapted, base or parent: which model scored it) and
-those of ``steelyard.evaluations.prediction_columns`` up to ``labels``. Rows come by group in that
+those of ``steelyard.evaluations.prediction_columns`` up to ``labels``, with ``decided_by``. Rows come by group in that
 order, and within a group in dataset order and then decision order.
 """
 
@@ -31,7 +31,13 @@ from steelyard.wire.methods import Method
 #: Groups of models in the order of the file.
 GROUPS: tuple[RecordGroup, ...] = ("adapted", "base", "parent")
 _N_SHARED = PREDICTIONS.get_field_index("labels") + 1
-SCHEMA = pa.schema([pa.field("group", pa.string(), nullable=False), *list(PREDICTIONS)[:_N_SHARED]])
+SCHEMA = pa.schema(
+    [
+        pa.field("group", pa.string(), nullable=False),
+        *list(PREDICTIONS)[:_N_SHARED],
+        PREDICTIONS.field("decided_by"),
+    ]
+)
 
 #: Outcomes of the decisions that are scored and made durable together: about a second's work.
 _PART_OUTCOMES = 4096

@@ -96,7 +96,7 @@ class FineTuneTask(
         Of LoRA; without a rank heads train alone.
     heads
         Their features: all where that is best, words alone, words alone where that is as right
-        (``cheapest``), or a reader's evidence too where that is best.
+        (``cheapest``) or where they are sure (``ladder``), or a reader's evidence too where that is best.
     reader, parent
         Folders of the reader, for its evidence, and of the artifact to train from.
     parent_base

@@ -8,9 +8,10 @@ from msgspec import Meta, Struct
 
 #: Where a running fine-tune is, in order.
 Phase = Literal["features", "heads", "lora", "calibration", "scoring"]
-#: What heads read: whatever is best; words alone; words alone where they are as right as that; and
-#: beside what is best a reader's evidence, where that is better still.
-HeadsKind = Literal["auto", "words", "cheapest", "evidence"]
+#: What heads read: whatever is best; words alone; words alone where they are as right as that; words
+#: alone where they are sure, and whatever is best elsewhere; and beside what is best a reader's
+#: evidence, where that is better still.
+HeadsKind = Literal["auto", "words", "cheapest", "ladder", "evidence"]
 
 
 class CurvePoint(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from steelyard.evaluations import predictions as frames
 from steelyard.evaluations import store as rows
 from steelyard.evaluations.measures.records import Supervision, UnmeasurableError
 from steelyard.evaluations.measures.summary import evaluation_detail
+from steelyard.evaluations.measuring import step_shares
 from steelyard.evaluations.prediction_columns import SCHEMA, effort_of, records_of
 from steelyard.evaluations.rows import RowRenderer, slices_of
 from steelyard.families.lineage.lineage import FamilyModel, FineTune, adapter_of
@@ -76,8 +77,11 @@ class HeldOutEvaluations:
         supervision: Supervision = "targets" if job.method == "sft" else "rewards"
         try:
             measured = records_of(table, supervision)
-            detail = evaluation_detail(
-                measured, slices=slices_of(table), input_tokens=effort_of(table).input_tokens
+            detail = msgspec.structs.replace(
+                evaluation_detail(
+                    measured, slices=slices_of(table), input_tokens=effort_of(table).input_tokens
+                ),
+                decided_by=step_shares(table),
             )
         except UnmeasurableError as error:
             raise NotMeasurableError(str(error)) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,9 +11,8 @@ import msgspec
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.kinds import Decision
-from steelyard.decisions.rendering import RenderedRequest
 from steelyard.decisions.tokens import count_input_tokens
-from steelyard.decisions.wire import DecideResponse, DecisionResult, RouteEntry
+from steelyard.decisions.wire import DecideResponse
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.declared_route import DeclaredRoute
 from steelyard.serving.connected_hosting import ConnectedRegistry
@@ -67,13 +65,6 @@ class RouteDecide(DecideService):
         )
         usage = msgspec.structs.replace(answer.usage, prompt_tokens=sum(read.values()))
         return msgspec.structs.replace(answer, usage=usage)
-
-    def left_out_of(
-        self, prepared: Prepared, scored: Sequence[ScoredDecision]
-    ) -> Sequence[RenderedRequest]:
-        """Return a request without each of its sentences, for the models that answered the whole."""
-        n_steps = tuple(len(decision.route) for decision in scored)
-        return [dataclasses.replace(part, n_steps=n_steps) for part in prepared.left_out]
 
     def paid_tokens(
         self, n_tokens: int, decisions: Sequence[Decision], scored: Sequence[ScoredDecision]
@@ -143,12 +134,6 @@ class RouteDecide(DecideService):
             counter, "", part
         )
         return n_tokens - n_texts * of_others
-
-    def _answer(
-        self, decision: Decision, score: ScoredDecision, temperature: float | None
-    ) -> DecisionResult:
-        route = [RouteEntry(model=step.model, p_top=step.p_top) for step in score.route]
-        return msgspec.structs.replace(super()._answer(decision, score, temperature), route=route)
 
 
 class HostedRoute(HostedModel):

@@ -201,7 +201,12 @@ def show_result(family: Family, job: Job, model: object, result: HeldOutResult |
             text = (
                 f"answers by words alone: {right}" if gate.words.serves else f"words alone: {right}"
             )
-            if gate.words.cpu_ms is not UNSET and gate.words.cpu_ms.after is not None:
+            ladder = gate.words.ladder
+            if ladder is not UNSET and ladder.thresholds:
+                text = f"words alone answer {percent_text(ladder.share)}"
+                if ladder.cpu_ms is not UNSET:
+                    text = f"{text}: {ladder.cpu_ms.mean:.2g} ms on average"
+            elif gate.words.cpu_ms is not UNSET and gate.words.cpu_ms.after is not None:
                 text = f"{text}, {gate.words.cpu_ms.after:.2g} ms"
             pills.append(f'<span class="note" title="{title}">{text}</span>')
         elif baseline is not None:

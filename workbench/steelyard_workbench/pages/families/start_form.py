@@ -32,6 +32,7 @@ _HEADS = {
     "whatever is most often right": "auto",
     "a reader's evidence too, where it helps": "evidence",
     "the cheapest that is as right": "cheapest",
+    "words alone where they are sure": "ladder",
     "words alone": "words",
 }
 _RANKS = {"as the server chooses": 0, **{str(n): n for n in (1, 2, 4, 8, MAX_LORA_RANK)}}

@@ -65,15 +65,22 @@ def show_answer(
         if name in after:
             parts.append(after[name])
         parts += _explain(answer, name, context)
+    parts.append(small_text(", ".join(_facts_of(answer))))
+    return pmui.Column(*parts, sizing_mode="stretch_width")
+
+
+def _facts_of(answer: DecideAnswer) -> list[str]:
+    """Return who answered, and what it took."""
     facts = [answer.model, f"{answer.usage.input_tokens:,} input tokens"]
+    if steps := sorted({each.route[-1].model for each in answer.decisions.values() if each.route}):
+        facts.append(f"decided by {', '.join(steps)}")
     if not is_free(answer.charge.amount_usd):
         facts.append(f"{answer.charge.amount_usd} USD")
     if "total" in answer.timing_ms:
         facts.append(f"{answer.timing_ms['total']:.1f} ms")
     if answer.fallback is not None:
         facts.append(f"instead of {answer.fallback.from_} ({answer.fallback.reason})")
-    parts.append(small_text(", ".join(facts)))
-    return pmui.Column(*parts, sizing_mode="stretch_width")
+    return facts
 
 
 def _explain(answer: DecideAnswer, name: str, context: Any) -> list[Viewable]:

@@ -443,4 +443,7 @@ def headline_of(detail: EvaluationDetail, people: Measure | None = None) -> list
     measures = [(name, TITLES[name], measure_of(detail.overall, name)) for name in MEASURES]
     measures.insert(1, ("accuracy", PEOPLE, people))
     measures.append(("accuracy", UNSTATED, detail.unstated_rate))
+    measures += [
+        ("accuracy", f"decided by {step}", share) for step, share in detail.decided_by.items()
+    ]
     return [(title, named_text(name, measure)) for name, title, measure in measures if measure]
