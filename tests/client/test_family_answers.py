@@ -75,9 +75,11 @@ def test_a_gate_that_passed_shows_its_changes_on_a_number_line():
         ({"as_right": False}, "Words alone are not shown to be as right"),
         (
             {"ladder": LADDER},
-            "words alone answer 90.0% of the decisions (single from 0.81 on) in 0.3 ms of one core, what "
-            "reads the base model the rest in 6.7 more: 0.97 on average. At most 1.0% are wrong that would "
-            "be right without it, with a confidence of 95%; 0.20% fewer of the held-out ones are right.",
+            (
+                "words alone answer 90.0% of the decisions (single from 0.81 on) in 0.3 ms of one core, what "
+                "reads the base model the rest in 6.7 more: 0.97 on average. At most 1.0% are wrong that would "
+                "be right without it, with a confidence of 95%; 0.20% fewer of the held-out ones are right."
+            ),
         ),
         (
             {"ladder": {**LADDER, "thresholds": {}, "missing_rows": {"single": 120}}},

@@ -18,14 +18,11 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
-from steelyard.scoring.ngrams import NgramTable
+from steelyard.scoring.ngrams import MANY, NgramTable
 from steelyard.scoring.protocol import ScoredDecision
 
 #: Log probabilities below this are read as this: a member's impossible outcomes stay comparable.
 LEAST_LOG = -20.0
-
-#: Texts, at least, whose n-grams are faster found together than one by one.
-_MANY = 8
 
 Floats = NDArray[np.float32]
 Tensors = Mapping[str, NDArray[Any]]
@@ -158,7 +155,7 @@ def linear_logits(
     if member.table is not None:
         weights, table = tensors["ngrams"], tables[member.table]
         texts = inputs.texts
-        vectors = table.vectors(texts) if len(texts) >= _MANY else map(table.vector, texts)
+        vectors = table.vectors(texts) if len(texts) >= MANY else map(table.vector, texts)
         for row, (places, values) in enumerate(vectors):
             logits[row] += values @ weights[places].astype(np.float32)
     return logits

@@ -29,7 +29,7 @@ FORMAT: Literal["steelyard-ladder-1"] = "steelyard-ladder-1"
 #: What an answer calls the steps; models have no spaces in their names.
 WORDS_STEP, READING_STEP = "words alone", "words and base model"
 #: How often a text like the held-out ones is taken for one unlike those that words learned from.
-FALSE_ALARMS = 0.01
+FALSE_ALARMS = 0.02
 
 
 class LadderFile(Struct, frozen=True, kw_only=True):

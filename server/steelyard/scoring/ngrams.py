@@ -11,7 +11,7 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -24,6 +24,10 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT, _HALF = np.uint64(29), np.uint64(32)
+#: Texts, at least, that are faster hashed together than one by one.
+MANY = 8
+#: Texts hashed together, and single ones, that stay hashed: several heads read what is asked now.
+_KEPT = 2
 #: Characters that are hashed at once: more than a processor keeps near would be slower.
 _AT_ONCE = 16_384
 #: Starts of the hashes of each sort of n-gram, so that they do not mix.
@@ -31,6 +35,7 @@ _WORDS, _PAIRS, _RUNS = (np.uint64(0x1000_0000_0000 * salt) for salt in (1, 2, 3
 
 Hashes = NDArray[np.uint32]
 Floats = NDArray[np.float32]
+Counted = tuple[NDArray[np.intp], Hashes, Floats]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +45,7 @@ class HashedTexts:
     owners: NDArray[np.int64]
     hashes: Hashes
 
-    def counted(self) -> tuple[NDArray[np.intp], Hashes, Floats]:
+    def counted(self) -> Counted:
         """Return the place of the text, the hash and the count of each n-gram, both rising."""
         keys, counts = np.unique(
             self.owners.astype(np.uint64) << _HALF | self.hashes, return_counts=True
@@ -84,6 +89,14 @@ def hash_texts(texts: Sequence[str]) -> tuple[HashedTexts, HashedTexts]:
     )
 
 
+@lru_cache(_KEPT)
+def count_ngrams(texts: tuple[str, ...]) -> tuple[Counted, Counted]:
+    """Return the n-grams of texts, of words and of characters: the place of the text, the hash and the count."""
+    words, characters = hash_texts(texts)
+    return words.counted(), characters.counted()
+
+
+@lru_cache(_KEPT)
 def hash_ngrams(text: str) -> tuple[tuple[Hashes, Floats], ...]:
     """Return the n-grams of a text, of words and of characters: rising hashes, and their counts."""
     lowered = text.lower()
@@ -141,7 +154,7 @@ class NgramTable:
         """Return ``vector`` of each text: of many at once, in a third of the time."""
         vectors = []
         for part in in_parts(texts):
-            by_sort = [self._part(hashed, len(part)) for hashed in hash_texts(part)]
+            by_sort = [self._part(counted, len(part)) for counted in count_ngrams(part)]
             for (places, values), (run_places, run_values) in zip(*by_sort, strict=True):
                 vectors.append(
                     (
@@ -158,9 +171,9 @@ class NgramTable:
         is_known = self.columns[indices] == hashes if len(self) else np.zeros(len(indices), bool)
         return indices[is_known], is_known
 
-    def _part(self, part: HashedTexts, n: int) -> list[tuple[NDArray[np.intp], Floats]]:
+    def _part(self, part: Counted, n: int) -> list[tuple[NDArray[np.intp], Floats]]:
         """Return the known n-grams of one sort, and their values, of each of n texts."""
-        owners, hashes, counts = part.counted()
+        owners, hashes, counts = part
         columns, is_known = self._find(hashes)
         values = (1 + np.log(counts[is_known])) * self.rarity[columns]
         squares = values**2
@@ -188,7 +201,7 @@ def fit_table(texts: Sequence[str], most_columns: int, *, least_texts: int = 2) 
     return NgramTable(hashes.astype(np.uint32), rarity.astype(np.float32))
 
 
-def in_parts(texts: Sequence[str]) -> Iterator[list[str]]:
+def in_parts(texts: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Cut texts into parts of a bounded number of characters, which are hashed together."""
     part: list[str] = []
     n_characters = 0
@@ -196,10 +209,10 @@ def in_parts(texts: Sequence[str]) -> Iterator[list[str]]:
         part.append(text)
         n_characters += len(text)
         if n_characters >= _AT_ONCE:
-            yield part
+            yield tuple(part)
             part, n_characters = [], 0
     if part:
-        yield part
+        yield tuple(part)
 
 
 def _mixed(hashes: NDArray[np.uint64]) -> Hashes:

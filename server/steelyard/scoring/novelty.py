@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from steelyard.durable import write_atomically
-from steelyard.scoring.ngrams import hash_texts, in_parts
+from steelyard.scoring.ngrams import MANY, Hashes, count_ngrams, hash_ngrams, in_parts
 
 #: Beside the heads: a fine-tune gathers tensors with this prefix. The second is of a model of words alone.
 NOVELTY, WORDS_NOVELTY = "heads-novelty.safetensors", "heads-novelty-words.safetensors"
@@ -117,18 +117,26 @@ Vectors = Callable[[Sequence[str]], Floats]
 def word_vectors(texts: Sequence[str]) -> Floats:
     """Return a unit vector of each text, (n_texts, WORD_WIDTH), of its words and runs of characters."""
     vectors = np.zeros((len(texts), WORD_WIDTH), np.float32)
+    if len(texts) < MANY:
+        for vector, text in zip(vectors, texts, strict=True):
+            for hashes, counts in hash_ngrams(text):
+                np.add.at(vector, *_placed(hashes, counts))
+        texts = ()
     start = 0
     for part in in_parts(texts):
-        for hashed in hash_texts(part):
-            owners, hashes, counts = hashed.counted()
-            # Two that fall into one place cancel out as often as they add up.
-            signs = np.where(hashes >> 31, -1.0, 1.0)
-            places = start + owners, hashes % WORD_WIDTH
-            np.add.at(vectors, places, signs * (1 + np.log(counts)))
+        for owners, hashes, counts in count_ngrams(part):
+            places, values = _placed(hashes, counts)
+            np.add.at(vectors, (start + owners, places), values)
         start += len(part)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True).astype(np.float32)
     vectors /= np.maximum(lengths, np.float32(1e-9))
     return vectors
+
+
+def _placed(hashes: Hashes, counts: Floats) -> tuple[Hashes, NDArray[np.float64]]:
+    """Return the places of n-grams in a vector, and what they add there."""
+    # Two that fall into one place cancel out as often as they add up.
+    return hashes % WORD_WIDTH, np.where(hashes >> 31, -1.0, 1.0) * (1 + np.log(counts))
 
 
 def sample(texts: Iterable[str], most: int) -> list[str]:

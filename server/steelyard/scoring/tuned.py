@@ -203,7 +203,7 @@ class TunedScorer:
             )
             for decision, choice in zip(request.decisions, chosen, strict=True)
         ]
-        novelty = self._novelty(request, self._texts_for(chosen), vector)
+        novelty = self._novelty(request, vector)
         return (
             scored if novelty is None else [replace(answer, novelty=novelty) for answer in scored]
         )
@@ -247,18 +247,12 @@ class TunedScorer:
                         chosen[at][place] = Chosen(heads[at][place], logs, p_top, stands=True)
                 elif ladder.is_sure(requests[at].decisions[place].kind, p_top):
                     sure.append((at, place, logs))
-        contexts = list(dict.fromkeys(requests[at].context for at, _, _ in sure))
-        near = dict(zip(contexts, ladder.are_near(contexts).tolist(), strict=True))
+        # Of all contexts, which are hashed already.
+        near = ladder.are_near([request.context for request in requests]) if sure else ()
         for at, place, logs in sure:
-            if near[requests[at].context]:
+            if near[at]:
                 words_top = chosen[at][place].words_top
                 chosen[at][place] = Chosen(heads[at][place], logs, words_top, stands=True)
-
-    def _texts_for(self, chosen: Sequence[Chosen]) -> TrainingTexts | None:
-        """Return the texts that tell how unlike them a context is: those of what answered it."""
-        if self.ladder is not None and all(choice.stands for choice in chosen):
-            return self.ladder.texts
-        return self.training
 
     def _embed_contexts(
         self, requests: Sequence[RenderedRequest], chosen: Sequence[Sequence[Chosen]]
@@ -268,9 +262,9 @@ class TunedScorer:
                 request.context
                 for request, choices in zip(requests, chosen, strict=True)
                 if (
-                    request.false_alarms is not None
-                    and (texts := self._texts_for(choices)) is not None
-                    and not texts.of_words
+                    self.training is not None
+                    and not self.training.of_words
+                    and request.false_alarms is not None
                 )
                 or any(choice.needs_embedding for choice in choices)
             )
@@ -278,22 +272,19 @@ class TunedScorer:
         return dict(zip(contexts, self.embed(contexts), strict=True)) if contexts else {}
 
     def _novelty(
-        self,
-        request: RenderedRequest,
-        texts: TrainingTexts | None,
-        vector: NDArray[np.float32] | None,
+        self, request: RenderedRequest, vector: NDArray[np.float32] | None
     ) -> tuple[float, bool] | None:
-        if request.false_alarms is None or texts is None:
+        if request.false_alarms is None or self.training is None:
             return None
-        if texts.of_words:
+        if self.training.of_words:
             vector = word_vectors([request.context])[0]
         if vector is None:
             return None
-        limit = texts.limit(request.false_alarms)
+        limit = self.training.limit(request.false_alarms)
         if limit is None:
             return None
-        distance = float(texts.distances_of(vector[None])[0])
-        return texts.share_further(distance), distance > limit
+        distance = float(self.training.distances_of(vector[None])[0])
+        return self.training.share_further(distance), distance > limit
 
     def _answer(
         self,
