@@ -10,17 +10,18 @@ from steelyard.client.display_families import SHOWN_MODELS
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.families.fine_tune_wire import Job, JobEvents, JobPage
 from steelyard.families.wire import Family, FamilyList
-from support.families.family_data import HOSTILE, change, deleted, family, gate, group, job, model
-
-LADDER = {
-    "thresholds": {"single": 0.81},
-    "share": 0.9,
-    "margin": 0.01,
-    "confidence": 0.95,
-    "lost": 0.002,
-    "missing_rows": {},
-    "cpu_ms": {"words": 0.3, "reading": 6.7, "mean": 0.97},
-}
+from support.families.family_data import (
+    HOSTILE,
+    LADDER,
+    WORDS,
+    change,
+    deleted,
+    family,
+    gate,
+    group,
+    job,
+    model,
+)
 
 
 def gate_answer(**fields: object) -> Gate:
@@ -88,14 +89,7 @@ def test_a_gate_that_passed_shows_its_changes_on_a_number_line():
     ],
 )
 def test_words_alone_stand_beside_it_with_their_cost(fields, text):
-    words = {
-        "decisions": 120,
-        "as_right": True,
-        "margin": 0.01,
-        "right": {"before": 0.71, "after": 0.7, "change": -0.01, "low": -0.02, "high": 0.01},
-        "cpu_ms": {"before": 6.7, "after": 0.3},
-        **fields,
-    }
+    words = {**WORDS, **fields}
     if "right" in fields:
         words["right"] = {**fields["right"], "low": 0.0, "high": 0.0}
     assert text in Page(gate_answer(words=words)._repr_html_()).text

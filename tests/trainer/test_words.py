@@ -10,6 +10,8 @@ import pytest
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, render_context
 from steelyard.evaluations.gate_wire import GateWords
+from steelyard.families.connected import HeadsQueue
+from steelyard.scoring.batching import Batcher
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.heads import Heads
 from steelyard.scoring.ladder import WORDS_STEP
@@ -153,6 +155,19 @@ def test_a_ladder_answers_by_words_where_they_are_sure(
         [alone] = scorer.score([request])
         assert [each.logits.tobytes() for each in alone] == [each.logits.tobytes() for each in both]
         assert [each.route for each in alone] == [each.route for each in both]
+
+    # A connected base is asked for the rest alone.
+    base = Batcher(HashingScorer())
+    queue = HeadsQueue(scorer, base)
+    for request, both in zip(requests[:20], together[:20], strict=True):
+        asked.clear()
+        answers = queue.submit(request).result(5)
+        assert [each.logits.tobytes() for each in answers] == [
+            each.logits.tobytes() for each in both
+        ]
+        assert bool(asked) <= any(len(each.route) == 2 for each in both)
+    queue.close(1)
+    base.close()
 
     # A strange text goes on, however sure words are; an explanation keeps to who answered the whole.
     strange = requests[0].context.replace(" ", " Ж") + "Поезд в Ульм опаздывает. " * 5

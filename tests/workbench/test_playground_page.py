@@ -132,6 +132,7 @@ def make_result(yes: float) -> Any:
         p_top=probabilities[top],
         action="act",
         unstated=UNSET,
+        route=UNSET,
         doubt=UNSET,
     )
 

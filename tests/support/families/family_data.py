@@ -28,6 +28,24 @@ def group(measure: str = "loss", before: float = 0.9, after: float = 0.6) -> dic
     }
 
 
+LADDER = {
+    "thresholds": {"single": 0.81},
+    "share": 0.9,
+    "margin": 0.01,
+    "confidence": 0.95,
+    "lost": 0.002,
+    "missing_rows": {},
+    "cpu_ms": {"words": 0.3, "reading": 6.7, "mean": 0.97},
+}
+WORDS = {
+    "decisions": 120,
+    "as_right": True,
+    "margin": 0.01,
+    "right": {"before": 0.71, "after": 0.7, "change": -0.01, "low": -0.02, "high": 0.01},
+    "cpu_ms": {"before": 6.7, "after": 0.3},
+}
+
+
 def gate(**fields: Any) -> dict[str, Any]:
     """A gate that passed; keyword arguments replace fields."""
     return {

@@ -205,7 +205,8 @@ def show_result(family: Family, job: Job, model: object, result: HeldOutResult |
             if ladder is not UNSET and ladder.thresholds:
                 text = f"words alone answer {percent_text(ladder.share)}"
                 if ladder.cpu_ms is not UNSET:
-                    text = f"{text}: {ladder.cpu_ms.mean:.2g} ms on average"
+                    cost = ladder.cpu_ms
+                    text = f"{text} in {cost.words:.2g} ms, the rest takes {cost.reading:.2g} more"
             elif gate.words.cpu_ms is not UNSET and gate.words.cpu_ms.after is not None:
                 text = f"{text}, {gate.words.cpu_ms.after:.2g} ms"
             pills.append(f'<span class="note" title="{title}">{text}</span>')
