@@ -26,8 +26,8 @@ _MIX = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT, _HALF = np.uint64(29), np.uint64(32)
 #: Texts, at least, that are faster hashed together than one by one.
 MANY = 8
-#: Texts hashed together, and single ones, that stay hashed: several heads read what is asked now.
-_KEPT = 2
+#: Texts hashed together, and single ones, that stay hashed: several heads read the same call.
+_CACHED = 2
 #: Characters that are hashed at once: more than a processor keeps near would be slower.
 _AT_ONCE = 16_384
 #: Starts of the hashes of each sort of n-gram, so that they do not mix.
@@ -89,14 +89,14 @@ def hash_texts(texts: Sequence[str]) -> tuple[HashedTexts, HashedTexts]:
     )
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def count_ngrams(texts: tuple[str, ...]) -> tuple[Counted, Counted]:
     """Return the n-grams of texts, of words and of characters: the place of the text, the hash and the count."""
     words, characters = hash_texts(texts)
     return words.counted(), characters.counted()
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def hash_ngrams(text: str) -> tuple[tuple[Hashes, Floats], ...]:
     """Return the n-grams of a text, of words and of characters: rising hashes, and their counts."""
     lowered = text.lower()
