@@ -70,11 +70,6 @@ class ScoredDecision:
     thought: Thought | None = None
     cpu_ms: float | None = None
 
-    @property
-    def n_written(self) -> int:
-        """The tokens that a judge wrote before it answered."""
-        return 0 if self.thought is None else self.thought.n_tokens
-
 
 #: Where a pass runs.
 Place = Literal["triton", "in-process", "none"]

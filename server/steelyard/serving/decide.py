@@ -360,7 +360,7 @@ class DecideService:
 
     def written(self, scored: Sequence[ScoredDecision]) -> dict[str, int]:
         """Return the tokens that models wrote before they answered, by model; none where none did."""
-        n_written = sum(score.n_written for score in scored)
+        n_written = _count_written(scored)
         return {self.model_name: n_written} if n_written else {}
 
     def paid_tokens(
@@ -370,7 +370,7 @@ class DecideService:
         scored: Sequence[ScoredDecision],
     ) -> int:
         """Return the tokens that are paid for, at the model's price, of a request's input tokens."""
-        return n_tokens + sum(score.n_written for score in scored)
+        return n_tokens + _count_written(scored)
 
     def count_tokens(self, text: str) -> int:
         """Count the tokens of a text."""
@@ -549,6 +549,10 @@ async def wait_for_scores(
         raise
     except TimeoutError:
         raise _late(future, wait_s) from None
+
+
+def _count_written(scored: Sequence[ScoredDecision]) -> int:
+    return sum(score.thought.n_tokens for score in scored if score.thought is not None)
 
 
 def _late(

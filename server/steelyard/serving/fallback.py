@@ -350,7 +350,8 @@ def _own_charge_nano(prepared: Prepared, model: Answerer, answer: DecideResponse
     """Return the charge of a model's answer: along a route, only of the models that were called."""
     if isinstance(model, HostedRoute):
         return model.charge_nano(prepared, answer)
-    return model.price_nano * (prepared.input_tokens + answer.usage.n_written)
+    n_written = answer.usage.n_written if answer.usage.thought_tokens else 0
+    return model.price_nano * (prepared.input_tokens + n_written)
 
 
 def _order(candidates: tuple[Answerer, ...]) -> list[Answerer]:

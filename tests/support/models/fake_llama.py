@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 
-from steelyard import http_clients
 from steelyard.serving.judge import engine as engines
 
 #: Milliseconds of processor time of a token that is read, and of one that is written.
@@ -41,10 +40,11 @@ class FakeLlama:
         transport = httpx.MockTransport(self._respond)
         monkeypatch.setattr(engines, "read_header", lambda _: _HEADER)
         monkeypatch.setattr(engines, "JudgeProcess", lambda *_: self)
+        # Not the maker of all clients: a module imported meanwhile would keep the made-up one.
         monkeypatch.setattr(
-            http_clients,
-            "open_async_http",
-            lambda **_: httpx.AsyncClient(transport=transport, base_url="http://judge"),
+            engines,
+            "_client",
+            lambda _: httpx.AsyncClient(transport=transport, base_url="http://judge"),
         )
 
     def start(self) -> None:

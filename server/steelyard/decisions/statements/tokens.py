@@ -124,7 +124,7 @@ def tokenize(text: str) -> list[Token]:
     """Return the tokens of a text, with straight quotes.
 
     >>> [token.word for token in tokenize("Isn't the e-mail from Dr. Ito 2.5 MB, then?")]
-    ["isn't", 'the', 'e-mail', 'from', 'dr.', 'ito', '2.5', 'mb', ',', 'then', '?']
+    ["isn't", 'the', 'e-mail', 'from', 'dr. ito', '2.5', 'mb', ',', 'then', '?']
     """
     tokens, end = [], 0
     text = text.translate(STRAIGHT)

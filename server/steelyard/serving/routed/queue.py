@@ -163,10 +163,9 @@ class _Walk:
             self._probabilities[n] = probabilities
             p_top = max(probabilities)
             before = self._scored[n].route if place else ()
-            self._scored[n] = dataclasses.replace(
-                weighed,
-                route=(*before, RouteStepScore(step.model.name, p_top, score.n_written)),
-            )
+            n_written = 0 if score.thought is None else score.thought.n_tokens
+            entry = RouteStepScore(step.model.name, p_top, n_written)
+            self._scored[n] = dataclasses.replace(weighed, route=(*before, entry))
             if self._request.n_steps:
                 goes_on = place + 1 < self._request.n_steps[n]
             else:
