@@ -11,7 +11,6 @@ A size of 0 takes every row. The data are not part of this repository; without `
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -20,11 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from heldout import find_sources, read_rows
-from quality_tables import text_table
-from words import STRANGE, sides_of
+from words import print_figures
 
-from models import add_arguments, load_model
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.proof.differences import Bootstrap, Paired
 from steelyard.scoring.heads import Heads
@@ -49,34 +45,7 @@ _HEAD = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a line for each task and number of rows."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, help="folder of NAME.train and NAME.test.jsonl.gz")
-    parser.add_argument("--tasks", nargs="+", help="(default: all)")
-    parser.add_argument("--sizes", nargs="+", type=int, default=[200, 2_000, 0])
-    parser.add_argument("--rows", type=int, default=1_000, help="test rows of a task, at most")
-    parser.add_argument("--seed", type=int, default=0)
-    add_arguments(parser)
-    options = parser.parse_args(arguments)
-    if options.data is None:
-        print("skipped: ladder.py reads labelled text from --data DIR")
-        return 0
-    sources = find_sources(options.data)
-    scorer = load_model((options.engine or ["auto"])[0], threads=options.threads).scorer
-    strange = {
-        name: [row.request.context for row in read_rows(path, STRANGE, options.seed)]
-        for name, path in sources.items()
-    }
-    lines = []
-    for name in options.tasks or sources:
-        others = [text for other, texts in strange.items() if other != name for text in texts]
-        rows, tests = sides_of(sources[name], options.rows, options.seed)
-        for size in options.sizes:
-            if size > len(rows):
-                continue
-            lines.append(compare(name, rows[: size or None], tests, others, scorer, options.seed))
-            print(" | ".join(lines[-1]), flush=True)
-    print(text_table(_HEAD.split(","), lines))
-    return 0
+    return print_figures(__doc__, _HEAD, compare, arguments)
 
 
 def compare(

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,10 @@ from steelyard.trainer.rows import TuningRow
 #: Rows of a file without a partner for training that are kept to test on, at most a third.
 TESTED = 3
 FALSE_ALARMS = 0.05
+_HEAD = (
+    "task,rows,outcomes,right: words,base,change in points,cheapest takes,log loss: words,base,"
+    "fit in CPU s: words,base,decisions/CPU s: words,base,strange found: words,base"
+)
 #: Texts of each other task, none of which a model should know.
 STRANGE = 40
 
@@ -57,7 +61,14 @@ class Figures:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a line for each task and number of rows."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    return print_figures(__doc__, _HEAD, compare, arguments)
+
+
+def print_figures(
+    doc: str, head: str, compare: Callable[..., list[str]], arguments: Sequence[str] | None
+) -> int:
+    """Print what a comparison finds on each task with each number of its rows."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder of NAME.train and NAME.test.jsonl.gz")
     parser.add_argument("--tasks", nargs="+", help="(default: all)")
     parser.add_argument("--sizes", nargs="+", type=int, default=[200, 2_000, 0])
@@ -66,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_arguments(parser)
     options = parser.parse_args(arguments)
     if options.data is None:
-        print("skipped: words.py reads labelled text from --data DIR")
+        print("skipped: labelled text is read from --data DIR")
         return 0
     sources = find_sources(options.data)
     scorer = load_model((options.engine or ["auto"])[0], threads=options.threads).scorer
@@ -84,11 +95,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             lines.append(compare(name, train, sides[1], others, scorer, options.seed))
             print(" | ".join(lines[-1]), flush=True)
-    head = (
-        "task,rows,outcomes,right: words,base,change in points,cheapest takes,log loss: words,base"
-    )
-    head += ",fit in CPU s: words,base"
-    head += ",decisions/CPU s: words,base,strange found: words,base"
     print(text_table(head.split(","), lines))
     return 0
 
