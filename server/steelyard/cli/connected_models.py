@@ -24,6 +24,7 @@ from steelyard.cli.local_state import (
 from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.options import json_option, setting_option
 from steelyard.cli.terminal import progress_bar
+from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
 from steelyard.wire.measures import interval_text
 
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ Examples:
 )
 @click.option(
     "--think-tokens",
-    type=click.IntRange(1, 1_024),
-    default=200,
+    type=click.IntRange(1, MAX_THOUGHT_TOKENS),
+    default=THOUGHT_TOKENS,
     help="Most tokens that it writes on a decision, with --think-below.",
 )
 @click.option("--warm", is_flag=True, help="Load it when the server starts (gguf, entailment).")

@@ -37,12 +37,8 @@ Examples:
     "--dataset",
     help="In place of --rows: the id of a dataset, whose rows have the fields in their metadata.",
 )
-@click.option(
-    "--context", "column", default="text", show_default=True, help="The column of --rows."
-)
-@click.option(
-    "--most", type=click.IntRange(1, 500), default=200, show_default=True, help="Rows, at most."
-)
+@click.option("--context", "column", default="text", help="The column of --rows.")
+@click.option("--most", type=click.IntRange(1, 500), default=200, help="Rows, at most.")
 def command(
     client: Client,
     decision: str,

@@ -9,6 +9,7 @@ import click
 
 from steelyard.cli.local_state import show_rows
 from steelyard.cli.nouns import Noun, Shown
+from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
 from steelyard.wire.measures import Measure, interval_text
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ def qualify(
 )
 @click.option(
     "--tokens",
-    type=click.IntRange(1, 1_024),
-    help="Most tokens that it writes on a decision. [default: 200]",
+    type=click.IntRange(1, MAX_THOUGHT_TOKENS),
+    help=f"Most tokens that it writes on a decision. [default: {THOUGHT_TOKENS}]",
 )
 @click.option("--off", is_flag=True, help="Let it answer at once.")
 def think(

@@ -87,7 +87,7 @@ class RuleError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
-    """What a condition is about."""
+    """An answer with the fields of its request, as conditions read them."""
 
     results: Mapping[str, DecisionResult]
     fields: Mapping[str, Any]
@@ -312,12 +312,14 @@ class _Reader:
         parts = [self._condition(value, depth + 1) for value in node.values]
         holds = [part.value for part in parts]
         if isinstance(node.op, ast.Or):
-            return _Term("boolean", " or ".join(part.words for part in parts), _any_of(holds))
+            return _Term(
+                "boolean", " or ".join(part.words for part in parts), _joined_by(True, holds)
+            )
         words = [
             f"({part.words})" if _is_or(value) else part.words
             for part, value in zip(parts, node.values, strict=True)
         ]
-        return _Term("boolean", " and ".join(words), _all_of(holds))
+        return _Term("boolean", " and ".join(words), _joined_by(False, holds))
 
     def _compared(self, node: ast.Compare) -> _Term:
         nodes = [node.left, *node.comparators]
@@ -329,7 +331,7 @@ class _Reader:
         if [type(op) for op in node.ops] == [ast.LtE, ast.LtE]:
             low, middle, high = (self._term(each).words for each in nodes)
             words = f"{middle} between {low} and {high}".replace('"', "")
-        return _Term("boolean", words, _all_of([pair.value for pair in pairs]))
+        return _Term("boolean", words, _joined_by(False, [pair.value for pair in pairs]))
 
     def _pair(self, left_node: ast.expr, op: ast.cmpop, right_node: ast.expr) -> _Term:
         if type(op) not in {*_COMPARISONS, ast.Is, ast.IsNot}:
@@ -530,21 +532,14 @@ def _is_or(node: ast.expr) -> bool:
     return isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
 
 
-def _all_of(
+def _joined_by(
+    decisive: bool,
     conditions: Sequence[Callable[[_Answered], bool | None]],
 ) -> Callable[[_Answered], bool | None]:
+    """Return conditions of which one that comes out as ``decisive`` settles all (Kleene, 1938)."""
+
     def holds(answered: _Answered) -> bool | None:
         values = [condition(answered) for condition in conditions]
-        return False if False in values else None if None in values else True
-
-    return holds
-
-
-def _any_of(
-    conditions: Sequence[Callable[[_Answered], bool | None]],
-) -> Callable[[_Answered], bool | None]:
-    def holds(answered: _Answered) -> bool | None:
-        values = [condition(answered) for condition in conditions]
-        return True if True in values else None if None in values else False
+        return decisive if decisive in values else None if None in values else not decisive
 
     return holds

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from steelyard.evaluations.wire import Change
+from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
 from steelyard.wire.measures import Measure
 
 TaskKind = Literal["download", "check", "calibrate", "fit", "qualify"]
@@ -163,9 +164,9 @@ class ThinkJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         ),
     ] = None
     tokens: Annotated[
-        Annotated[int, Meta(ge=1, le=1_024)],
+        Annotated[int, Meta(ge=1, le=MAX_THOUGHT_TOKENS)],
         Meta(description="Most tokens that it writes on a decision."),
-    ] = 200
+    ] = THOUGHT_TOKENS
 
 
 class RouteJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

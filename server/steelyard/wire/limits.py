@@ -12,6 +12,8 @@ MAX_PLAYGROUND_DECISIONS = 8
 MIN_OUTCOMES, MAX_OUTCOMES = 2, 255
 #: Most models of a route.
 MAX_STEPS = 4
+#: The most tokens that a judge may be allowed to write before it answers, and how many unless it is said.
+MAX_THOUGHT_TOKENS, THOUGHT_TOKENS = 1_024, 200
 #: Bounds of the rows of work on datasets, by the names under which they are published.
 ROW_LIMITS = {
     "fine_tune_min_rows": 20,

@@ -21,6 +21,7 @@ from steelyard.durable import write_atomically
 from steelyard.serving.connected.declared_route import DeclaredRoute
 from steelyard.settings import InvalidSettingError, read_variable
 from steelyard.wire.decoding import convert
+from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
 from steelyard.wire.names import FOREIGN_PREFIX
 
 FILE = "models.toml"
@@ -51,7 +52,7 @@ class Thinking(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     #: Top probability of its first answer below which it writes.
     below: Annotated[float, Meta(gt=0, lt=1)]
     #: Most tokens that it writes on a decision.
-    tokens: Annotated[int, Meta(ge=1, le=1_024)] = 200
+    tokens: Annotated[int, Meta(ge=1, le=MAX_THOUGHT_TOKENS)] = THOUGHT_TOKENS
 
 
 class ConnectedModel(

@@ -17,6 +17,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.models.judge_wire import Judge, JudgeList, SetupTask, ThinkingEffect
 from steelyard.models.qualification_wire import QualificationList
 from steelyard.serving.judge.memory import WORKING_BYTES
+from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
 from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading, table
@@ -56,7 +57,7 @@ _ABOUT_THINKING = (
     "Where the top probability of its first answer is below a bound, it writes before it answers again. "
     "Each change ends its calibration and qualifications; Calibrate then measures gain and cost of thinking."
 )
-_THINK_BELOW, _THINK_TOKENS = 0.6, 200
+_THINK_BELOW = 0.6
 _MOST_DATASETS, _MOST_SHOWN = 200, 5
 #: What is recommended, in the order in which it is offered; the last is what is here already.
 _SIZES = ("small", "good", "best", "")
@@ -245,9 +246,9 @@ class JudgeSection(Section):
         )
         self.tokens = pmui.IntInput(
             label="Tokens at most",
-            value=_THINK_TOKENS if think is None else think.tokens,
+            value=THOUGHT_TOKENS if think is None else think.tokens,
             start=1,
-            end=1_024,
+            end=MAX_THOUGHT_TOKENS,
             step=50,
             width=130,
         )
