@@ -83,9 +83,9 @@ def assign(client: Client, review: str, reviewers: tuple[str, ...], **given: Any
 
 
 @command.asks("move", "review", "reviewer")
-@click.option("--to", help="Who gets them. [default: nobody]")
+@click.option("--to", help="Reviewer who gets them. [default: none]")
 def move(client: Client, review: str, reviewer: str, *, to: str | None) -> Shown:
-    """Hand the unfinished rows of REVIEWER to another, or to nobody."""
+    """Hand the unfinished rows of REVIEWER to another, or take them away."""
     return client.drafts.move_assigned(review, reviewer, to), _show_moved
 
 

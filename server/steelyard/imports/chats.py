@@ -15,7 +15,7 @@ from steelyard.imports.objects import Numbered
 
 _LISTS = ("messages", "conversations", "contents", "input")
 _SYSTEMS = ("system", "systemInstruction", "system_instruction")
-#: What a line may have beside its messages. With anything else it is a row of a table.
+#: Members of a line beside its messages. With any other it is a row of a table.
 _BESIDE = frozenset(
     {
         *("id", "conversation_id", "custom_id", "metadata", "model", "source", "split", "weight"),

@@ -290,7 +290,7 @@ class DraftAssignments:
         to_do = duties.to_do_of(from_, undecided)
         stays = duties.is_begun if to is None else duties.assigned_to(to)
         places = duties.rows[to_do & ~stays]
-        # Rows that are nobody's meanwhile would no longer be apart.
+        # Dropped first, rows without a reviewer would no longer be labelled apart.
         parts: list[Part] = [] if to is None else [(to, "assign", places, None)]
         parts.append((from_, "drop", places, None))
         moves = numbered(duties.number, time.time(), parts)

@@ -100,7 +100,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     states: Annotated[
         dict[str, int],
         Meta(
-            description="State to the rows in it, every state told. Known rows, whose labels stay, "
+            description="The number of rows in each state. Known rows, whose labels stay, "
             "are untouched; a session of the role reviewer has them as any other."
         ),
     ]

@@ -65,7 +65,7 @@ class ScoredDecision:
     doubt: str = ""
     #: What a yes/no question was read as by a model that judges statements.
     reading: Reading | None = None
-    #: What a judge wrote before this answer, and milliseconds of processor time of all of it; of judges
+    #: A judge's text before this answer, and milliseconds of processor time of all of it; of judges
     #: that may think.
     thought: Thought | None = None
     cpu_ms: float | None = None

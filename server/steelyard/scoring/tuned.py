@@ -75,7 +75,7 @@ class ArtifactManifest(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Chosen(NamedTuple):
-    """What answers a decision: a head, or the scorer below where that is ``None``.
+    """The head that answers a decision; the scorer below does where it is ``None``.
 
     ``logs`` are its log probabilities where they are known already; ``words_top`` is the top probability
     of the first step of a ladder where that was asked, and ``stands`` whether its answer stands.

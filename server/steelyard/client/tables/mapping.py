@@ -136,7 +136,7 @@ def _left_out(table: Table, mapping: Mapping, at: dict[str, int]) -> list[str]:
 
 
 def _discarded(table: Table, mapping: Mapping) -> list[str]:
-    """Return a note on rows that an unused column calls rejected or discarded: nobody reads it here."""
+    """Return a note on rows that an unused column calls rejected or discarded, and which is not read."""
     used = {*mapping.context, *(label.column for label in mapping.labels)}
     notes = []
     for name in table.columns:

@@ -71,7 +71,7 @@ _MAX_REST = 2.5
 #: What reading a sentence may cost: so much, and so much for each word.
 _COST, _COST_OF_WORD = 4.5, 0.45
 _FORMS = (("does", "third", "Z"), ("did", "past", "W"), ("do", "", "V"))
-#: What a past form costs more that may be a participle of the noun before it.
+#: The further cost of a past form that may be a participle of the noun before it.
 _MAYBE_PASSIVE = 1.5
 #: A word costs less than this as a base form where it may well be the verb of a question.
 _SURE_VERB = 0.8
