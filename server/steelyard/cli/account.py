@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.local_state import LocalAccounts, show_rows
+from steelyard.cli.local_state import ThisMachine, show_rows, state_options
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import read_usd
 from steelyard.wire.storing import STORE_SENTENCES, STORE_SETTINGS
@@ -28,7 +28,9 @@ Examples:
 """
 
 
-@click.group("account", cls=Noun, epilog=_EPILOG, is_local=True, connect=LocalAccounts.opened)
+@click.group(
+    "account", cls=Noun, epilog=_EPILOG, options=state_options, connect=ThisMachine.accounts
+)
 def command() -> None:
     """Make and list accounts, add credit, and let people in.
 
@@ -69,7 +71,7 @@ def store(accounts: AccountService, account: str, store: StoreSetting) -> Shown:
     return {"account": account, "store": store}, f"{account} stores {STORE_SENTENCES[store]}."
 
 
-@command.asks("invite", "account", "address", connect=LocalAccounts.opened_members)
+@command.asks("invite", "account", "address", connect=ThisMachine.members)
 @click.option(
     "--role",
     type=click.Choice(["owner", "developer", "billing", "reviewer"]),
@@ -82,7 +84,7 @@ def invite(members: Members, account: str, address: str, role: Role) -> Shown:
     return invited, f"{invited.email} may sign in as {role} within 14 days."
 
 
-@command.asks("operator", "address", connect=LocalAccounts.opened_members)
+@command.asks("operator", "address", connect=ThisMachine.members)
 def operator(members: Members, address: str) -> Shown:
     """Make an address an operator, who may sign in and sees the whole server."""
     email = members.make_operator(address)

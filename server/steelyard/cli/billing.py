@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.local_state import LocalAccounts, local_state, show_rows, show_table
+from steelyard.cli.local_state import ThisMachine, show_rows, show_table, state_options
 from steelyard.cli.nouns import Noun, Shown
 
 if TYPE_CHECKING:
@@ -24,14 +24,13 @@ Examples:
 
 
 @contextmanager
-def _opened(local: LocalAccounts) -> Iterator[PurchaseService]:
+def _opened(source: ThisMachine) -> Iterator[PurchaseService]:
     from steelyard.billing.amounts import referral_nano_of
     from steelyard.billing.providers import open_provider
     from steelyard.billing.service import PurchaseService
-    from steelyard.settings import read_settings
 
-    settings = read_settings({"home": local.home, "state_url": local.state_url})
-    with local_state(local.home, local.state_url) as state:
+    settings = source.settings
+    with source.state() as state:
         yield PurchaseService(
             state,
             open_provider(settings),
@@ -40,7 +39,7 @@ def _opened(local: LocalAccounts) -> Iterator[PurchaseService]:
         )
 
 
-@click.group("billing", cls=Noun, epilog=_EPILOG, is_local=True, connect=_opened)
+@click.group("billing", cls=Noun, epilog=_EPILOG, options=state_options, connect=_opened)
 def command() -> None:
     """Confirm and refund purchases, and look into payments that do not agree.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,17 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from steelyard.cli.failures import FAILED
-from steelyard.cli.local_state import (
-    change_declared,
-    declared_models,
-    home_folder,
-    models_here,
-    show_answer,
-    show_table,
-)
+from steelyard.cli.local_state import ThisMachine, home_options, show_table
 from steelyard.cli.nouns import Shown, asking
-from steelyard.cli.options import json_option, setting_option
+from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import progress_bar
 from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
 from steelyard.wire.measures import interval_text
@@ -55,8 +46,7 @@ Examples:
 """
 
 
-@click.command("add", epilog=_EPILOG)
-@click.argument("name")
+@asking("add", "name", options=home_options, epilog=_EPILOG)
 @click.option("--wire", type=click.Choice(_WIRES), required=True, help="What the server speaks.")
 @click.option("--url", help="Its address, with or without /v1; none for hub, gguf and entailment.")
 @click.option(
@@ -128,8 +118,7 @@ Examples:
     "--writer", is_flag=True, help="Let it write wordings for prompt tuning (chat, gguf)."
 )
 @click.option("--replace", is_flag=True, help="Change a model that is there.")
-@setting_option("home")
-def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
+def add(machine: ThisMachine, name: str, *, replace: bool, **given: Any) -> Shown:
     """Connect the model NAME of another server; running servers of the home have it within a second.
 
     With --wire gguf the language model of a file runs on this machine, which needs the extra 'judge'.
@@ -142,7 +131,7 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
     from steelyard.serving.connected.declared import ConnectedModel, Thinking
     from steelyard.serving.reader.declaring import BUNDLED
 
-    if name in declared_models(home).models and not replace:
+    if name in machine.declared().models and not replace:
         raise click.UsageError(f"There is a model {name!r}; change it with --replace.")
     if name in {BASE.name, BUNDLED.name}:
         raise click.UsageError(f"{name!r} is a model that ships; choose another name.")
@@ -152,21 +141,19 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
     given["think"] = None if below is None else Thinking(below=below, tokens=tokens)
     given |= _reader_options(given)
     if given["wire"] == "hub":
-        given["folder"] = _exported(given["model"], home_folder(home))
+        given["folder"] = _exported(given["model"], machine.folder)
     given = {option: value for option, value in given.items() if value is not None}
     model = ConnectedModel(**given, added=dt.datetime.now(dt.UTC).date())
     model.check(name)
     model.key()
-    change_declared(home, lambda declared: declared.with_model(name, model))
-    click.echo(f"Connected {name}. Try it: steelyard model check {name}")
+    machine.change_declared(lambda declared: declared.with_model(name, model))
+    return model, f"Connected {name}. Try it: steelyard model check {name}"
 
 
-@click.command("list", epilog=_EPILOG)
-@json_option
-@setting_option("home")
-def list_models(*, as_json: bool, home: str | None) -> None:
+@asking("list", options=home_options, epilog=_EPILOG)
+def list_models(machine: ThisMachine) -> Shown:
     """List the connected models; keys are not shown."""
-    models = _declared(home)
+    models = _declared(machine)
     columns = ("NAME", "WIRE", "AT", "MODEL", "KEY", "USD / M", "CALIBRATION")
     lines = [
         (
@@ -180,17 +167,15 @@ def list_models(*, as_json: bool, home: str | None) -> None:
         )
         for name, model in models.items()
     ]
-    show_answer(models, lambda _: show_table(columns, lines), as_json=as_json)
+    return models, lambda _: show_table(columns, lines)
 
 
-@click.command("remove", epilog=_EPILOG)
-@click.argument("name")
-@setting_option("home")
-def remove(*, name: str, home: str | None) -> None:
+@asking("remove", "name", options=home_options, epilog=_EPILOG)
+def remove(machine: ThisMachine, name: str) -> Shown:
     """Disconnect the model NAME, and delete its export; its answers stay stored."""
-    declared = declared_models(home)
+    declared = machine.declared()
     models = declared.models
-    if name not in models and name in _declared(home):
+    if name not in models and name in _declared(machine):
         raise click.UsageError(f"{name!r} ships with Steelyard and stays.")
     _named(models, name)
     if through := [route for route, walked in declared.routes.items() if name in walked.models]:
@@ -198,18 +183,15 @@ def remove(*, name: str, home: str | None) -> None:
             f"The route {through[0]!r} asks {name!r}; remove it first: steelyard route remove "
             f"{through[0]}"
         )
-    change_declared(home, lambda declared: declared.without(name))
+    machine.change_declared(lambda declared: declared.without(name))
     removed = models.pop(name)
     if removed.folder and removed.folder not in {model.folder for model in models.values()}:
-        shutil.rmtree(home_folder(home) / removed.folder, ignore_errors=True)
-    click.echo(f"Disconnected {name}.")
+        shutil.rmtree(machine.folder / removed.folder, ignore_errors=True)
+    return removed, f"Disconnected {name}."
 
 
-@click.command("check", epilog=_EPILOG)
-@click.argument("name")
-@json_option
-@setting_option("home")
-def check(*, name: str, as_json: bool, home: str | None) -> None:
+@asking("check", "name", options=home_options, epilog=_EPILOG)
+def check(machine: ThisMachine, name: str) -> Shown:
     """Ask the model NAME a fixed set of questions, and show how it answers.
 
     An answer should stay as it is when the outcomes are reordered, and turn when the question is
@@ -217,12 +199,10 @@ def check(*, name: str, as_json: bool, home: str | None) -> None:
     """
     from steelyard.serving.connected.checking import check_model
 
-    model = _named(_declared(home), name)
-    with _open(name, model, home) as queue:
+    model = _named(_declared(machine), name)
+    with _open(name, model, machine) as queue:
         report = check_model(queue.submit, model.timeout_s)
-    show_answer(report, _show_check, as_json=as_json)
-    if report.failures:
-        sys.exit(FAILED)
+    return report, _show_check, bool(report.failures)
 
 
 def _show_check(report: CheckReport) -> None:
@@ -264,10 +244,11 @@ def calibrate(
     from steelyard.serving.connected.calibrating import calibrate as fit
     from steelyard.serving.connected.declared import Calibration
 
-    model = _named(_declared(home), name)
+    machine = ThisMachine(home)
+    model = _named(_declared(machine), name)
     number = client.datasets.get(dataset).version if version is None else version
     scored, failures = [], Counter[str]()
-    with _open(name, model, home) as queue:
+    with _open(name, model, machine) as queue:
         for side in _SIDES:
             data = client.datasets.download(dataset, partition=side, version=number)
             lines = data.splitlines()[:rows]
@@ -296,9 +277,9 @@ def calibrate(
         temperatures=report.temperatures,
     )
     calibrated = msgspec.structs.replace(
-        _named(_declared(home), name), calibrations=(*model.calibrations, calibration)
+        _named(_declared(machine), name), calibrations=(*model.calibrations, calibration)
     )
-    change_declared(home, lambda declared: declared.with_model(name, calibrated))
+    machine.change_declared(lambda declared: declared.with_model(name, calibrated))
 
     def show(_: object) -> None:
         _show_report(report, effect)
@@ -402,13 +383,13 @@ def _judge_options(given: dict[str, Any]) -> dict[str, Any]:
 COMMANDS = (add, list_models, remove, check, calibrate)
 
 
-def _declared(home: str | None) -> dict[str, ConnectedModel]:
+def _declared(machine: ThisMachine) -> dict[str, ConnectedModel]:
     """Return the connected models, with the reader that ships."""
     from steelyard.scoring.shipped import default_name
     from steelyard.serving.auto import completed
     from steelyard.settings import read_settings
 
-    return completed(declared_models(home), default_name(read_settings())).models
+    return completed(machine.declared(), default_name(read_settings())).models
 
 
 def _named(models: dict[str, ConnectedModel], name: str) -> ConnectedModel:
@@ -419,15 +400,14 @@ def _named(models: dict[str, ConnectedModel], name: str) -> ConnectedModel:
 
 
 @contextmanager
-def _open(name: str, model: ConnectedModel, home: str | None) -> Iterator[ConnectedQueue]:
+def _open(name: str, model: ConnectedModel, machine: ThisMachine) -> Iterator[ConnectedQueue]:
     from steelyard.serving.connected.queue import Loop
     from steelyard.serving.connected_hosting import open_queue
 
-    model = models_here(home).get(name, model)
+    model = machine.models().get(name, model)
     with closing(Loop()) as loop:
-        opened = open_queue(
-            name, model, loop, home=home_folder(home), max_queue=model.concurrency * 2
-        )
+        most = model.concurrency * 2
+        opened = open_queue(name, model, loop, home=machine.folder, max_queue=most)
         with closing(opened) as queue:
             yield queue
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steelyard.cli.local_state import Print, show_answer
-from steelyard.cli.options import json_option, setting_option
+from steelyard.cli.options import json_option, setting_options
 
 if TYPE_CHECKING:
     from steelyard.client import Client, ClientOptions
@@ -60,35 +60,23 @@ def client_options(settings: Settings) -> ClientOptions:
         raise click.UsageError(str(error)) from None
 
 
-#: Parameters of commands that are a dataset, by id or name.
-_DATASETS = ("dataset", "dataset_id")
-
-
-def dataset_id_of(server: Server, dataset: str) -> str:
+def dataset_id_of(client: Client, dataset: str) -> str:
     """Return the id of the dataset with a name; return other texts unchanged."""
     if dataset.startswith("ds_"):
         return dataset
-    with server.connected() as client:
-        ids = [each.id for each in client.datasets.iterate() if each.name == dataset]
+    ids = [each.id for each in client.datasets.iterate() if each.name == dataset]
     if len(ids) > 1:
         raise click.UsageError(f"{len(ids)} datasets are named {dataset}; give {' or '.join(ids)}.")
     return ids[0] if ids else dataset
 
 
 def server_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the server's address, its key, and the choice of JSON: the argument ``server``."""
+    """Add the server's address, its key, and the choice of JSON; the command gets a ``Server``."""
 
-    @setting_option("url")
-    @setting_option("api_key")
+    @setting_options("url", "api_key")
     @json_option
     @functools.wraps(command)
-    def asking(
-        *args: Any, url: str | None, api_key: str | None, as_json: bool, **given: Any
-    ) -> None:
-        server = Server(url, api_key, as_json)
-        for name in _DATASETS:
-            if isinstance(given.get(name), str):
-                given[name] = dataset_id_of(server, given[name])
-        command(*args, server=server, **given)
+    def asking(*, url: str | None, api_key: str | None, as_json: bool, **given: Any) -> None:
+        command(Server(url, api_key, as_json), **given)
 
     return asking

@@ -16,7 +16,7 @@ from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.importing import command as import_command
 from steelyard.cli.importing import lines_of, rows_of
-from steelyard.cli.local_state import show_rows, show_table
+from steelyard.cli.local_state import ThisMachine, show_rows, show_table, state_options
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import UTC_TIME, origin_option, setting_option
 from steelyard.cli.terminal import bytes_bar, printable
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from steelyard.client.row_sources import Progress
     from steelyard.datasets.wire import Dataset, DatasetVersions
     from steelyard.review.wire import Draft
+    from steelyard.storage import State
 
 _SHOWN_CHARACTERS = 60
 
@@ -238,11 +239,9 @@ def download(
     **which: Any,
 ) -> None:
     """Write every row, as JSON Lines or as a Parquet file."""
-    server = Server(url, api_key, as_json=False)
-    dataset_id = dataset_id_of(server, dataset)
-    with connected(server) as client:
+    with connected(Server(url, api_key, as_json=False)) as client:
         read = client.datasets.download if format_ == "jsonl" else client.datasets.export
-        data = read(dataset_id, **which)
+        data = read(dataset_id_of(client, dataset), **which)
     if output is None:
         sys.stdout.buffer.write(data)
         return
@@ -276,11 +275,8 @@ def restore(client: Client, dataset: str) -> Shown:
     return client.datasets.restore(dataset), show_dataset
 
 
-@command.command("archive")
-@click.argument("dataset")
-@setting_option("home")
-@setting_option("state_url")
-def archive(*, dataset: str, home: str | None, state_url: str | None) -> None:
+@command.asks("archive", "dataset", options=state_options, connect=ThisMachine.state)
+def archive(state: State, dataset: str) -> Shown:
     """Archive a dataset, as the server's operator.
 
     Works on the state of this machine directly. An archived dataset is read and downloaded as
@@ -288,16 +284,12 @@ def archive(*, dataset: str, home: str | None, state_url: str | None) -> None:
     """
     import time
 
-    from steelyard.cli.local_state import local_state
     from steelyard.datasets.store import set_dataset_archived
 
-    with local_state(home, state_url) as state:
-        done = state.write_now(
-            lambda connection: set_dataset_archived(connection, dataset, time.time())
-        )
-    if not done:
+    now = time.time()
+    if not state.write_now(lambda connection: set_dataset_archived(connection, dataset, now)):
         raise click.UsageError(f"The state has no dataset {printable(dataset)}.")
-    click.echo(f"{dataset} is archived.")
+    return {"id": dataset, "archived_at": now}, f"{dataset} is archived."
 
 
 @command.asks("delete", "dataset")

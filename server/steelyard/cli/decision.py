@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.decision_compare import compare, run_comparison, settle, show_comparison
 from steelyard.cli.decision_grow import command as grow
 from steelyard.cli.decision_grow import find_growth, show_growth
 from steelyard.cli.decision_new import FOLDER, folder_option, write_text
 from steelyard.cli.decision_new import command as new
 from steelyard.cli.decision_rules import command as rules
-from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_rows, show_table, show_time
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.shares_shown import WEEK_S, describe_share, show_shares, show_true_shares
@@ -124,59 +122,54 @@ def push(client: Client, *, files: tuple[Path, ...], alias: str | None, note: st
     return versions, lambda _: show_table(("NAME", "VERSION", "ALIASES"), lines)
 
 
-@command.command("pull", epilog=_EPILOG)
+@command.asks("pull")
 @click.argument("decisions", nargs=-1)
 @_at_option
 @folder_option
-@server_options
-def pull(*, decisions: tuple[str, ...], at: str, folder: Path, server: Server) -> None:
+def pull(client: Client, *, decisions: tuple[str, ...], at: str, folder: Path) -> Shown:
     """Write DECISIONS, or all, to files of FOLDER; the examples of a file there stay."""
     from steelyard.named.files import write_file
 
-    with server.connected() as client:
-        names = decisions or [decision.name for decision in client.named_decisions.list()]
-        for name in names:
-            of_name, version = (
-                client.named_decisions.get(name),
-                client.named_decisions.version(name, at),
-            )
-            path = folder / f"{name}.toml"
-            before = _read(path) if path.exists() else None
-            write_text(path, write_file(of_name, version, before))
+    versions, lines = [], []
+    for name in decisions or [decision.name for decision in client.named_decisions.list()]:
+        of_name = client.named_decisions.get(name)
+        version = client.named_decisions.version(name, at)
+        path = folder / f"{name}.toml"
+        before = _read(path) if path.exists() else None
+        lines.append(write_text(path, write_file(of_name, version, before)))
+        versions.append(version)
+    return versions, "\n".join(lines)
 
 
-@command.command("diff", epilog=_EPILOG)
+@command.asks("diff")
 @_files
 @_at_option
-@server_options
-@click.pass_context
-def diff(ctx: click.Context, /, *, files: tuple[Path, ...], at: str, server: Server) -> None:
+def diff(client: Client, *, files: tuple[Path, ...], at: str) -> Shown:
     """Show how FILES, or all of decisions/, differ from the server; exit status 1 where one does."""
     from steelyard.errors import NotFoundError
     from steelyard.named.files import to_toml
 
-    is_equal = True
-    with server.connected() as client:
-        for path in _paths(files):
-            file = _read(path)
-            try:
-                version = client.named_decisions.version(file.name, at)
-                there, label = to_toml(version.content), f"{file.name}@{version.version}"
-            except NotFoundError:
-                there, label = "", f"{file.name} (not on the server)"
-            here = to_toml(file.content)
-            lines = list(
-                difflib.unified_diff(
-                    there.splitlines(), here.splitlines(), label, str(path), lineterm=""
-                )
-            )
-            is_equal = is_equal and not lines
-            for line in lines:
-                click.echo(printable(line))
-    ctx.exit(0 if is_equal else FAILED)
+    lines: list[str] = []
+    for path in _paths(files):
+        file = _read(path)
+        try:
+            version = client.named_decisions.version(file.name, at)
+            there, label = to_toml(version.content), f"{file.name}@{version.version}"
+        except NotFoundError:
+            there, label = "", f"{file.name} (not on the server)"
+        here = to_toml(file.content)
+        lines += difflib.unified_diff(
+            there.splitlines(), here.splitlines(), label, str(path), lineterm=""
+        )
+
+    def show(lines: list[str]) -> None:
+        for line in lines:
+            click.echo(printable(line))
+
+    return lines, show, bool(lines)
 
 
-@command.command("test", epilog=_EPILOG)
+@command.asks("test")
 @_files
 @click.option("--at", help="Ask this alias or version of the server instead of the file's content.")
 @click.option(
@@ -185,42 +178,37 @@ def diff(ctx: click.Context, /, *, files: tuple[Path, ...], at: str, server: Ser
     default=1.0,
     help="Share of all examples that have to come out.",
 )
-@server_options
-@click.pass_context
-def test(
-    ctx: click.Context,
-    /,
-    *,
-    files: tuple[Path, ...],
-    at: str | None,
-    at_least: float,
-    server: Server,
-) -> None:
+def test(client: Client, *, files: tuple[Path, ...], at: str | None, at_least: float) -> Shown:
     """Ask the examples of FILES, or of all of decisions/; exit status 1 where too few come out.
 
     Nothing is stored.
     """
     lines: list[list[object]] = []
     n_examples = 0
-    with server.connected() as client:
-        for path in _paths(files):
-            file = _read(path)
-            n_examples += len(file.examples)
-            for place, example in enumerate(file.examples):
-                if at is None:
-                    answer = client.decide(example.context, **file.questions, store=False)
-                else:
-                    answer = client.decision(f"{file.name}@{at}").decide(
-                        example.context, fields=example.fields, store=False
-                    )
-                for miss in file.misses(example, answer):
-                    p_top = None if miss.p_top is None else f"{miss.p_top:.2f}"
-                    lines.append([file.name, place, *miss[:3], p_top])
-    if lines:
-        show_table(("NAME", "EXAMPLE", "DECISION", "EXPECTED", "ACTION", "P"), lines)
+    for path in _paths(files):
+        file = _read(path)
+        n_examples += len(file.examples)
+        for place, example in enumerate(file.examples):
+            if at is None:
+                answer = client.decide(example.context, **file.questions, store=False)
+            else:
+                answer = client.decision(f"{file.name}@{at}").decide(
+                    example.context, fields=example.fields, store=False
+                )
+            for miss in file.misses(example, answer):
+                p_top = None if miss.p_top is None else f"{miss.p_top:.2f}"
+                lines.append([file.name, place, *miss[:3], p_top])
     n_failed = len({tuple(line[:2]) for line in lines})
-    click.echo(f"{n_examples} examples, {n_failed} failed.")
-    ctx.exit(FAILED if n_examples - n_failed < at_least * n_examples else 0)
+    columns = ("NAME", "EXAMPLE", "DECISION", "EXPECTED", "ACTION", "P")
+
+    def show(_: object) -> None:
+        if lines:
+            show_table(columns, lines)
+        click.echo(f"{n_examples} examples, {n_failed} failed.")
+
+    misses = [dict(zip(map(str.lower, columns), line, strict=True)) for line in lines]
+    counts = {"examples": n_examples, "failed": n_failed, "misses": misses}
+    return counts, show, n_examples - n_failed < at_least * n_examples
 
 
 @command.asks("move", "name", "alias")

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_table
 from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.stored_queries import read_window
@@ -34,8 +32,7 @@ Examples:
 """
 
 
-@click.command("compare", epilog=_EPILOG)
-@click.argument("name")
+@asking("compare", "name", epilog=_EPILOG)
 @click.argument("version", required=False)
 @click.argument("against", default="production")
 @click.option(
@@ -68,21 +65,17 @@ Examples:
 @click.option(
     "--stored", type=click.IntRange(0, 1_000), help="Stored decisions, at most. [default: 200]"
 )
-@server_options
-@click.pass_context
 def compare(
-    ctx: click.Context,
-    /,
-    *,
+    client: Client,
     name: str,
+    *,
     version: str | None,
     against: str,
     model: str | None,
     recorded_file: Path | None,
     yes: bool,
-    server: Server,
     **options: Any,
-) -> None:
+) -> Shown:
     """Compare VERSION of NAME with AGAINST, production by default; nothing is moved.
 
     Both may be an alias or a number. Where nothing is labelled, the recorded texts say how far
@@ -97,18 +90,16 @@ def compare(
         raise click.UsageError("Give a VERSION, or a model with --with.")
     if options["traffic_s"] is not None:
         options["stored"] = options["stored"] or _MOST_STORED
-    with server.connected() as client:
-        if version is None:
-            version = str(version_with_model(client, name, _at_of(against), str(model)).version)
-        numbers = {client.named_decisions.version(name, at).version for at in (version, against)}
-        if len(numbers) == 1 and recorded_file is None:
-            click.echo(f"Both are version {numbers.pop()}: there is nothing to compare.", err=True)
-            return
-        options["max_price_usd"] = _confirm(client, name, version, against, yes=yes, **options)
-        comparison = run_comparison(client, name, _at_of(version), _at_of(against), **options)
-    server.show(comparison, show_comparison)
+    if version is None:
+        version = str(version_with_model(client, name, _at_of(against), str(model)).version)
+    numbers = {client.named_decisions.version(name, at).version for at in (version, against)}
+    if len(numbers) == 1 and recorded_file is None:
+        click.echo(f"Both are version {numbers.pop()}: there is nothing to compare.", err=True)
+        raise click.exceptions.Exit(0)
+    options["max_price_usd"] = _confirm(client, name, version, against, yes=yes, **options)
+    comparison = run_comparison(client, name, _at_of(version), _at_of(against), **options)
     result = comparison.result
-    ctx.exit(0 if result is not None and result.verdict == "passed" else FAILED)
+    return comparison, show_comparison, result is None or result.verdict != "passed"
 
 
 @asking("settle", "name", epilog=_EPILOG)

@@ -100,14 +100,14 @@ def _write_new(folder: Path, name: str, text: str) -> None:
     path = folder / f"{name}.toml"
     if path.exists():
         raise click.ClickException(f"{path} exists already; change it, or take another name.")
-    write_text(path, text)
+    click.echo(write_text(path, text))
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file and its folder, and say so."""
+def write_text(path: Path, text: str) -> str:
+    """Write a file and its folder; return a line that says so."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    click.echo(f"Wrote {path}.")
+    return f"Wrote {path}."
 
 
 def _show_templates(templates: Sequence[Template]) -> None:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
 from steelyard.cli.job import show_job
 from steelyard.cli.json_input import read_list
 from steelyard.cli.local_state import show_table
+from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.stored_queries import read_window, unsure_queries
 from steelyard.cli.terminal import printable
 
@@ -43,8 +43,7 @@ _MOVE_S = 30.0
 _TIMED = 15
 
 
-@click.command("distill", epilog=_EPILOG)
-@click.argument("name")
+@asking("distill", "name", epilog=_EPILOG)
 @click.option("--teacher", "teachers", multiple=True, required=True, help="May be repeated.")
 @click.option("--source", help="A source of queries; see steelyard labeling upload.")
 @click.option(
@@ -71,10 +70,10 @@ _TIMED = 15
     "--max-price-usd", help="Of labeling and training together; without it, you are asked."
 )
 @click.option("--yes", is_flag=True, help="Do not ask about the price.")
-@server_options
 def command(
-    *,
+    client: Client,
     name: str,
+    *,
     teachers: tuple[str, ...],
     source: str | None,
     window_s: float | None,
@@ -83,8 +82,7 @@ def command(
     review_share: float,
     max_price_usd: str | None,
     yes: bool,
-    server: Server,
-) -> None:
+) -> Shown:
     """Train the family NAME on a teacher's answers to queries: label, finalize, train, evaluate.
 
     Run it again after an interruption or a review, and it goes on. Exit status: 1 when labeling
@@ -93,38 +91,33 @@ def command(
     if (source is None) == (window_s is None):
         raise click.UsageError("Give --source or --from-log.")
     purse = _Purse(max_price_usd, needs_consent=not yes)
-    with server.connected() as client:
-        labeling = _find_labeling(client, name, source)
-        if labeling is None:
-            decision_list = read_list(decisions, "--decisions")
-            if source is None:
-                assert window_s is not None  # noqa: S101  one of both is given
-                source = _upload(client, name, window_s, unsure)
-            labeling = _begin(client, purse, name, source, teachers, decision_list)
-        _tell(
-            f"Labeling {labeling.id}: {labeling.rows} rows by {', '.join(labeling.teacher_models)}"
-        )
-        labeling = client.labeling.wait(labeling)
-        if labeling.status not in {"review_ready", "finalized"}:
-            _tell(f"Labeling ended as {labeling.status}; nothing was trained.")
-            raise click.exceptions.Exit(FAILED)
-        if labeling.status == "review_ready":
-            contested = _finalize(client, labeling, review_share)
-            if contested:
-                _tell(
-                    f"{len(contested)} rows wait for people, the most contested first: "
-                    f"{', '.join(map(str, contested[:20]))}. Look at them on the page Labeling, make "
-                    "the dataset there, and run this command again."
-                )
-                return
-            labeling = client.labeling.get(labeling.id)
-        job = _train(client, purse, name, str(labeling.dataset_id))
-        _tell(f"Training {job.id}")
-        job = client.jobs.wait(job)
-        report = _report(client, name, job, labeling.teacher_models) if job.has_joined else []
-    server.show({"job": job, "report": report}, _show)
-    if not job.has_joined:
+    labeling = _find_labeling(client, name, source)
+    if labeling is None:
+        decision_list = read_list(decisions, "--decisions")
+        if source is None:
+            assert window_s is not None  # noqa: S101  one of both is given
+            source = _upload(client, name, window_s, unsure)
+        labeling = _begin(client, purse, name, source, teachers, decision_list)
+    _tell(f"Labeling {labeling.id}: {labeling.rows} rows by {', '.join(labeling.teacher_models)}")
+    labeling = client.labeling.wait(labeling)
+    if labeling.status not in {"review_ready", "finalized"}:
+        _tell(f"Labeling ended as {labeling.status}; nothing was trained.")
         raise click.exceptions.Exit(FAILED)
+    if labeling.status == "review_ready":
+        contested = _finalize(client, labeling, review_share)
+        if contested:
+            _tell(
+                f"{len(contested)} rows wait for people, the most contested first: "
+                f"{', '.join(map(str, contested[:20]))}. Look at them on the page Labeling, make "
+                "the dataset there, and run this command again."
+            )
+            raise click.exceptions.Exit(0)
+        labeling = client.labeling.get(labeling.id)
+    job = _train(client, purse, name, str(labeling.dataset_id))
+    _tell(f"Training {job.id}")
+    job = client.jobs.wait(job)
+    report = _report(client, name, job, labeling.teacher_models) if job.has_joined else []
+    return {"job": job, "report": report}, _show, not job.has_joined
 
 
 class _Purse:

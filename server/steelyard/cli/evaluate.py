@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, dataset_id_of, server_options
-from steelyard.cli.failures import FAILED
+from steelyard.cli.connecting import dataset_id_of
 from steelyard.cli.importing import FileRows, lines_of, rows_of
 from steelyard.cli.local_state import show_rows, show_table
 from steelyard.cli.nouns import Noun, Shown
@@ -74,7 +73,7 @@ def command() -> None:
     """
 
 
-@command.command("start", epilog=_EPILOG)
+@command.asks("start")
 @click.argument("source", metavar="DATASET")
 @click.option(
     "--model",
@@ -94,8 +93,8 @@ def command() -> None:
     help="Of a file: column with the right outcomes; may be repeated. [default: found]",
 )
 @read_options
-@server_options
 def start(
+    client: Client,
     *,
     source: str,
     models: tuple[str, ...],
@@ -103,8 +102,7 @@ def start(
     context: tuple[str, ...],
     labels: tuple[str, ...],
     read_as: FileReading,
-    server: Server,
-) -> None:
+) -> Shown:
     """Score models on DATASET (the word start may be left out); earlier scores are reused.
 
     DATASET may be a file or a folder, as dataset import or dataset create takes it. Its rows become
@@ -115,29 +113,28 @@ def start(
     if not is_file and is_table(Path(source)):
         raise click.UsageError(f"There is no file {source}; give a file or a dataset's id.")
     rows: FileRows | None = None
-    with server.connected() as client:
-        if is_file:
-            rows, dataset = _store_file(client, Path(source), read_as, context, labels)
-        else:
-            dataset = dataset_id_of(server, source)
-        if not models:
-            choices = client.models.choices()
-            models = tuple(choice.name for choice in choices if choice.kind == "base")[:1]
-        submission = client.evaluations.create(dataset, models)
-        evaluations: Sequence[Evaluation] = submission.data
-        if follow:
-            _show_followed(evaluations)
-            evaluations = [client.evaluations.wait(evaluation) for evaluation in evaluations]
-        server.show(evaluations, _show_evaluations)
-        is_lone = follow and len(evaluations) == 1 and evaluations[0].status == "succeeded"
-        if is_lone and not server.as_json:
+    if is_file:
+        rows, dataset = _store_file(client, Path(source), read_as, context, labels)
+    else:
+        dataset = dataset_id_of(client, source)
+    if not models:
+        choices = client.models.choices()
+        models = tuple(choice.name for choice in choices if choice.kind == "base")[:1]
+    evaluations: Sequence[Evaluation] = client.evaluations.create(dataset, models).data
+    if follow:
+        _show_followed(evaluations)
+        evaluations = [client.evaluations.wait(evaluation) for evaluation in evaluations]
+
+    def show_started(started: Sequence[Evaluation]) -> None:
+        _show_evaluations(started)
+        if follow and len(started) == 1 and started[0].status == "succeeded":
             click.echo()
-            detail = client.evaluations.detail(evaluations[0].id)
-            _show_detail(detail, _people_of(client, evaluations[0]))
-    if follow and any(evaluation.status != "succeeded" for evaluation in evaluations):
-        raise click.exceptions.Exit(FAILED)
-    if rows is not None and rows.is_much_left_out():
-        raise click.exceptions.Exit(FAILED)
+            detail = client.evaluations.detail(started[0].id)
+            _show_detail(detail, _people_of(client, started[0]))
+
+    is_failed = follow and any(evaluation.status != "succeeded" for evaluation in evaluations)
+    is_much_left_out = rows is not None and rows.is_much_left_out()
+    return evaluations, show_started, is_failed or is_much_left_out
 
 
 def _store_file(

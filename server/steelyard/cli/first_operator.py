@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.local_state import LocalAccounts
+from steelyard.cli.local_state import ThisMachine
 from steelyard.errors import InvalidRequestError
 from steelyard.settings import Settings
 from steelyard.storage.home import state_url_of
@@ -29,8 +29,7 @@ def first_operator(settings: Settings, address: str | None) -> str | None:
         if address or first:
             raise click.UsageError(f"{named_by} is for a server with accounts: add --accounts on.")
         return None
-    local = LocalAccounts(None, state_url_of(settings), as_json=False)
-    with local.opened_members() as members:
+    with ThisMachine(None, state_url_of(settings)).members() as members:
         if address is None:
             if members.has_operator() or (settings.operators and not first):
                 return None

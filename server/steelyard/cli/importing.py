@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
 from steelyard.cli.failures import FAILED
+from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.table_files import (
     FileReading,
     has_rows,
@@ -41,7 +41,7 @@ Examples:
 """
 
 
-@click.command("import", epilog=_EPILOG)
+@asking("import", connect=connected, epilog=_EPILOG)
 @click.argument("file", type=click.Path(exists=True, path_type=Path), metavar="FILE")
 @click.option("--name", help="Name of the dataset. [default: the file's]")
 @click.option(
@@ -90,8 +90,8 @@ Examples:
 @read_options
 @click.option("--dry-run", is_flag=True, help="Show what would be imported; store nothing.")
 @fraction_option
-@server_options
 def command(
+    client: Client,
     *,
     file: Path,
     name: str | None,
@@ -100,9 +100,8 @@ def command(
     read_as: FileReading,
     dry_run: bool,
     evaluation_fraction: float | None,
-    server: Server,
     **columns: Any,
-) -> None:
+) -> Shown:
     """Make a dataset of a table: CSV, TSV, Excel, JSON Lines, Parquet or a Hugging Face folder.
 
     Encoding and separator are found. The column with the longest texts is the context and those
@@ -124,16 +123,13 @@ def command(
         rows = rows_of(file, read_as, shape, **columns)
     if dry_run:
         rows.show_checked()
-    else:
-        rows.put_license(license)
-        with connected(server) as client:
-            stored = create_whole(
-                client, name or file.stem, rows.made, evaluation_fraction=evaluation_fraction
-            )
-            rows.show_sent(client, stored)
-        server.show(stored, show_dataset)
-    if rows.is_much_left_out():
-        raise click.exceptions.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED if rows.is_much_left_out() else 0)
+    rows.put_license(license)
+    stored = create_whole(
+        client, name or file.stem, rows.made, evaluation_fraction=evaluation_fraction
+    )
+    rows.show_sent(client, stored)
+    return stored, show_dataset, rows.is_much_left_out()
 
 
 def lines_of(file: Path, read_as: FileReading) -> FileRows:

@@ -10,13 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.local_state import (
-    change_declared,
-    home_folder,
-    models_here,
-    show_answer,
-    show_table,
-)
+from steelyard.cli.local_state import ThisMachine, home_options, show_answer, show_table
+from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.options import json_option, setting_option
 from steelyard.cli.terminal import progress_bar
 
@@ -60,22 +55,25 @@ def catalogue(*, as_json: bool) -> None:
     show_answer({**readers, **judges}, lambda _: show_table(columns, lines), as_json=as_json)
 
 
-@click.command("pull", epilog=_EPILOG)
-@click.argument("name")
+@asking("pull", "name", options=home_options, epilog=_EPILOG)
 @click.option(
     "--to", "folder", metavar="FOLDER", help="Where to put it. [default: models in the home]"
 )
 @click.option(
     "--from",
-    "source",
+    "file",
     metavar="FILE",
     help="Take a file that is here already; of a reader, a folder or a zip archive.",
 )
 @setting_option("model_hub")
-@setting_option("home")
 def pull_model(
-    *, name: str, folder: str | None, source: str | None, model_hub: str | None, home: str | None
-) -> None:
+    machine: ThisMachine,
+    name: str,
+    *,
+    folder: str | None,
+    file: str | None,
+    model_hub: str | None,
+) -> Shown:
     """Download the model NAME of the catalogue, and check it; an interrupted download goes on.
 
     Where the catalogue has no hash, the hub's own is checked: the command then says so. A reader is
@@ -93,18 +91,17 @@ def pull_model(
             f"No model of the catalogue has the name {name!r}; there are: {known}."
         )
     target = Path(folder).expanduser().absolute() if folder else None
-    path = None if source is None else Path(source).expanduser()
+    path = None if file is None else Path(file).expanduser()
     hub = read_settings({"model_hub": model_hub}).model_hub
     try:
         if reader is not None:
-            _pull_reader(*reader, home, target, path, hub)
-        else:
-            _pull_judge(judges[name], target or home_folder(home) / "models", path, hub)
+            return _pull_reader(*reader, machine, target, path, hub)
+        return _pull_judge(judges[name], target or machine.folder / "models", path, hub)
     except SteelyardError as error:
         raise click.ClickException(error.message) from error
 
 
-def _pull_judge(entry: CatalogueEntry, folder: Path, source: Path | None, hub: str) -> None:
+def _pull_judge(entry: CatalogueEntry, folder: Path, source: Path | None, hub: str) -> Shown:
     from steelyard.serving.judge.download import copy, pull
 
     if source is not None:
@@ -112,38 +109,40 @@ def _pull_judge(entry: CatalogueEntry, folder: Path, source: Path | None, hub: s
     else:
         with _progress() as (begin, advance):
             path = pull(entry, folder, hub, on_size=begin, on_bytes=advance)
-    if not entry.sha256:
-        click.echo(_HASH_OF_HUB)
-    click.echo(f"{path}\nStart with it: steelyard up --judge {path}")
+    lines = [] if entry.sha256 else [_HASH_OF_HUB]
+    lines += [str(path), f"Start with it: steelyard up --judge {path}"]
+    return {"path": str(path)}, "\n".join(lines)
 
 
 def _pull_reader(
     name: str,
     entry: ReaderEntry,
-    home: str | None,
+    machine: ThisMachine,
     target: Path | None,
     source: Path | None,
     hub: str,
-) -> None:
+) -> Shown:
     from steelyard.scoring.entailment.folder import read_folder
     from steelyard.serving.reader.declaring import declare_reader, folder_of
     from steelyard.serving.reader.download import pull_reader, take_reader
 
-    folder = folder_of(home_folder(home), entry)
+    folder = folder_of(machine.folder, entry)
     if target is not None:
         folder = target / folder.name
+    lines = []
     if source is not None:
         take_reader(source, folder)
     else:
         with _progress() as (begin, advance):
             pull_reader(entry, folder, hub, on_size=begin, on_bytes=advance)
-        click.echo(_HASH_OF_HUB)
-    change_declared(home, partial(declare_reader, name=name, folder=folder))
+        lines.append(_HASH_OF_HUB)
+    machine.change_declared(partial(declare_reader, name=name, folder=folder))
     memory = read_folder(folder).memory_bytes / 1e6
-    click.echo(
-        f"{folder}\nConnected as {name}; it needs about {memory:.0f} MB of memory, and the route auto asks "
+    connected = (
+        f"Connected as {name}; it needs about {memory:.0f} MB of memory, and the route auto asks "
         f"it. Try it: steelyard model check {name}"
     )
+    return {"path": str(folder)}, "\n".join([*lines, str(folder), connected])
 
 
 @contextmanager
@@ -162,11 +161,8 @@ def _progress() -> Iterator[tuple[Callable[[int], None], Callable[[int], None]]]
         yield begin, advance
 
 
-@click.command("opposite", epilog=_EPILOG)
-@click.argument("name")
-@click.argument("question")
-@setting_option("home")
-def opposite(*, name: str, question: str, home: str | None) -> None:
+@asking("opposite", "name", "question", options=home_options, epilog=_EPILOG)
+def opposite(machine: ThisMachine, name: str, question: str) -> Shown:
     """Write the opposite of a yes/no QUESTION with the model NAME, for the field `opposite`.
 
     Read it before you use it: both must never be true of the same text.
@@ -174,7 +170,7 @@ def opposite(*, name: str, question: str, home: str | None) -> None:
     from steelyard.errors import SteelyardError
     from steelyard.prompt_tuning.writing import WordingWriter
 
-    models = models_here(home)
+    models = machine.models()
     if name not in models or not models[name].writer:
         writers = ", ".join(key for key, model in models.items() if model.writer) or "none"
         raise click.UsageError(
@@ -188,7 +184,7 @@ def opposite(*, name: str, question: str, home: str | None) -> None:
         raise click.ClickException(
             "The model wrote no other question; write the opposite yourself."
         )
-    click.echo(written)
+    return {"opposite": written}, written
 
 
 COMMANDS = (catalogue, pull_model, opposite)

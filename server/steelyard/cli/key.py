@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.local_state import LocalAccounts, show_rows
+from steelyard.cli.local_state import ThisMachine, show_rows, state_options
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import read_usd
 from steelyard.wire.storing import STORE_SETTINGS
@@ -30,7 +30,7 @@ _COLUMNS = (
 )
 
 
-@click.group("key", cls=Noun, epilog=_EPILOG, is_local=True, connect=LocalAccounts.opened)
+@click.group("key", cls=Noun, epilog=_EPILOG, options=state_options, connect=ThisMachine.accounts)
 def command() -> None:
     """Make, list and revoke API keys.
 

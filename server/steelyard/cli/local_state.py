@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from steelyard.cli.options import json_option, setting_option
+from steelyard.cli.options import json_option, setting_option, setting_options
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from steelyard.accounts.service import AccountService
     from steelyard.people.member_service import Members
     from steelyard.serving.connected.declared import ConnectedModel, ModelsFile
+    from steelyard.settings import Settings
     from steelyard.storage import State
 
 
@@ -27,93 +28,103 @@ if TYPE_CHECKING:
 Print: TypeAlias = str | Callable[[Any], object]
 
 
-def home_folder(home: str | None) -> Path:
-    """Return the home that an option and the settings name."""
-    from steelyard.settings import home_of, read_settings
-
-    return home_of(read_settings({"home": home}))
-
-
-@contextmanager
-def local_state(home: str | None, state_url: str | None) -> Iterator[State]:
-    """Open the state."""
-    from steelyard.settings import read_settings
-    from steelyard.storage import open_state
-    from steelyard.storage.home import state_url_of
-
-    url = state_url_of(read_settings({"home": home, "state_url": state_url}))
-    with closing(open_state(url)) as state:
-        yield state
-
-
-def declared_models(home: str | None) -> ModelsFile:
-    """Return the connected models and routes."""
-    from steelyard.serving.connected.declarations import declared_in
-    from steelyard.settings import read_settings
-
-    return declared_in(read_settings({"home": home}))
-
-
-def models_here(home: str | None) -> dict[str, ConnectedModel]:
-    """Return the connected models, with where their files are on this machine."""
-    from steelyard.serving.connected.files import declared_in_place
-    from steelyard.settings import read_settings
-
-    return declared_in_place(read_settings({"home": home})).models
-
-
-def change_declared(home: str | None, change: Callable[[ModelsFile], ModelsFile]) -> None:
-    """Write what a function returns of the connected models and routes."""
-    from steelyard.serving.connected.declarations import open_declarations
-    from steelyard.settings import read_settings
-
-    with open_declarations(read_settings({"home": home})) as declarations:
-        declarations.change(change)
-
-
 @dataclass(frozen=True, slots=True)
-class LocalAccounts:
-    """The accounts in this machine's state, as the options of a command name it."""
+class ThisMachine:
+    """The home and the state of this machine, as the options of a command name them."""
 
     home: str | None
-    state_url: str | None
-    as_json: bool
+    state_url: str | None = None
+    as_json: bool = False
 
-    @contextmanager
-    def opened(self) -> Iterator[AccountService]:
-        """Open the state and yield the accounts in it."""
-        from steelyard.accounts.service import AccountService
+    @property
+    def settings(self) -> Settings:
+        """The settings, with the options in them."""
         from steelyard.settings import read_settings
 
-        settings = read_settings({"home": self.home, "state_url": self.state_url})
-        with local_state(self.home, self.state_url) as state:
-            yield AccountService(state, accounts_enabled=settings.accounts == "on")
+        return read_settings({"home": self.home, "state_url": self.state_url})
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the home."""
+        from steelyard.settings import home_of
+
+        return home_of(self.settings)
+
+    def declared(self) -> ModelsFile:
+        """Return the connected models and routes."""
+        from steelyard.serving.connected.declarations import declared_in
+
+        return declared_in(self.settings)
+
+    def models(self) -> dict[str, ConnectedModel]:
+        """Return the connected models, with where their files are on this machine."""
+        from steelyard.serving.connected.files import declared_in_place
+
+        return declared_in_place(self.settings).models
+
+    def change_declared(self, change: Callable[[ModelsFile], ModelsFile]) -> None:
+        """Write what a function returns of the connected models and routes."""
+        from steelyard.serving.connected.declarations import open_declarations
+
+        with open_declarations(self.settings) as declarations:
+            declarations.change(change)
 
     @contextmanager
-    def opened_members(self) -> Iterator[Members]:
+    def connected(self) -> Iterator[ThisMachine]:
+        """Yield it, for a command that reads the home alone."""
+        yield self
+
+    @contextmanager
+    def state(self) -> Iterator[State]:
+        """Open the state."""
+        from steelyard.storage import open_state
+        from steelyard.storage.home import state_url_of
+
+        with closing(open_state(state_url_of(self.settings))) as state:
+            yield state
+
+    @contextmanager
+    def accounts(self) -> Iterator[AccountService]:
+        """Open the state and yield the accounts in it."""
+        from steelyard.accounts.service import AccountService
+
+        with self.state() as state:
+            yield AccountService(state, accounts_enabled=self.settings.accounts == "on")
+
+    @contextmanager
+    def members(self) -> Iterator[Members]:
         """Open the state and yield the members of its accounts."""
         from steelyard.people.mail_service import MailRoom
         from steelyard.people.member_service import Members
-        from steelyard.settings import read_settings
 
-        settings = read_settings({"home": self.home, "state_url": self.state_url})
-        with local_state(self.home, self.state_url) as state:
-            yield Members(state, MailRoom(state, settings))
+        with self.state() as state:
+            yield Members(state, MailRoom(state, self.settings))
 
     def show(self, answer: Any, show: Print) -> None:
         """Print an answer as JSON where that was chosen, and as ``show`` does elsewhere."""
         show_answer(answer, show, as_json=self.as_json)
 
 
-def account_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the state and the choice of JSON: the argument ``local``."""
+def home_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the home and the choice of JSON; the command gets a ``ThisMachine``."""
 
     @json_option
     @setting_option("home")
-    @setting_option("state_url")
+    @functools.wraps(command)
+    def opening(*, home: str | None, as_json: bool, **given: Any) -> None:
+        command(ThisMachine(home, as_json=as_json), **given)
+
+    return opening
+
+
+def state_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the home, the state and the choice of JSON; the command gets a ``ThisMachine``."""
+
+    @json_option
+    @setting_options("home", "state_url")
     @functools.wraps(command)
     def opening(*, home: str | None, state_url: str | None, as_json: bool, **given: Any) -> None:
-        command(local=LocalAccounts(home, state_url, as_json), **given)
+        command(ThisMachine(home, state_url, as_json), **given)
 
     return opening
 

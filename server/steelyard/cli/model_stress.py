@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.local_state import home_folder, show_rows
+from steelyard.cli.local_state import ThisMachine, show_rows
 from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable, progress_bar
@@ -81,7 +81,7 @@ def command(
         tested_at=time.time(),
         lines=stress_lines(counts),
     )
-    keep_stress(home_folder(home), model.evaluation_key, report)
+    keep_stress(ThisMachine(home).folder, model.evaluation_key, report)
     return report, _show
 
 

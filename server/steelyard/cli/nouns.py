@@ -3,55 +3,59 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.connecting import Server, dataset_id_of, server_options
 from steelyard.cli.failures import FAILED
-from steelyard.cli.local_state import Print, account_options
+from steelyard.cli.local_state import Print
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
 
 #: An answer, its text or the function that prints it, and where it may fail, whether the command
 #: ends with 1, or why.
 Shown: TypeAlias = tuple[Any, Print] | tuple[Any, Print, bool | str]
-#: Yields a client of a server, or a service of this machine's state, for a command's options.
+#: Adds the options of a command's source, a server or this machine, which is its first argument.
+SourceOptions: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
+#: Yields a client of a server, or what a command asks of this machine, for its source.
 Connect: TypeAlias = Callable[[Any], AbstractContextManager[Any]]
 
 
 def asking(
     name: str,
     *arguments: str,
-    connect: Connect = Server.connected,
-    is_local: bool = False,
+    options: SourceOptions = server_options,
+    connect: Connect | None = None,
     epilog: str | None = None,
     help: str | None = None,  # noqa: A002
 ) -> Callable[[Callable[..., Shown]], click.Command]:
     """Return a decorator that makes a command of a function that calls a client.
 
     The function takes the client, ``arguments`` and its options, and returns an answer and its
-    printer. Its docstring is the help where none is given. A local command takes the accounts of
-    this machine's state in place of a server.
+    printer. Its docstring is the help where none is given.
     """
-    source, source_options = ("local", account_options) if is_local else ("server", server_options)
 
     def make(ask: Callable[..., Shown]) -> click.Command:
-        options = vars(ask).pop("__click_params__", [])
+        own_options = vars(ask).pop("__click_params__", [])
 
-        @source_options
+        @options
         @functools.wraps(ask)
-        def run(**given: Any) -> None:
-            target = given.pop(source)
-            with connect(target) as client:
+        def run(source: Any, /, **given: Any) -> None:
+            with source.connected() if connect is None else connect(source) as client:
+                if isinstance(source, Server):
+                    given |= _dataset_ids(client, given)
                 answer, show, *failures = ask(client, **given)
-                target.show(answer, show)
+                source.show(answer, show)
             for failure in filter(None, failures):
                 if isinstance(failure, str):
                     raise click.ClickException(failure)
                 raise click.exceptions.Exit(FAILED)
 
-        vars(run)["__click_params__"] += options
+        vars(run)["__click_params__"] += own_options
         for argument in reversed(arguments):
             run = click.argument(argument)(run)
         return click.command(name, epilog=epilog, help=help)(run)
@@ -59,8 +63,17 @@ def asking(
     return make
 
 
+def _dataset_ids(client: Client, given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the ids of the parameters that are a dataset, by id or name."""
+    return {
+        name: dataset_id_of(client, given[name])
+        for name in ("dataset", "dataset_id")
+        if isinstance(given.get(name), str)
+    }
+
+
 class Noun(click.Group):
-    """A group of commands that ask a server, or this machine's state where it is local.
+    """A group of commands that ask a server, or this machine where its options are given.
 
     ``repeats_examples``: whether each command shows the examples of all.
     """
@@ -68,15 +81,15 @@ class Noun(click.Group):
     def __init__(
         self,
         *args: Any,
-        connect: Connect = Server.connected,
-        is_local: bool = False,
+        options: SourceOptions = server_options,
+        connect: Connect | None = None,
         repeats_examples: bool = True,
         **attributes: Any,
     ) -> None:
         super().__init__(*args, **attributes)
         self._attributes = {
+            "options": options,
             "connect": connect,
-            "is_local": is_local,
             "epilog": self.epilog if repeats_examples else None,
         }
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from steelyard.cli.local_state import change_declared, declared_models, show_answer, show_table
+from steelyard.cli.local_state import ThisMachine, home_options, show_table
 from steelyard.cli.nouns import Noun, Shown
-from steelyard.cli.options import json_option, setting_option
+from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def fit(
 
     bound = _bound(bounds)
     check_name(name)
-    routes = declared_models(home).routes
+    machine = ThisMachine(home)
+    routes = machine.declared().routes
     if name in routes and not replace:
         raise click.UsageError(f"There is a route {name!r}; fit it anew with --replace.")
     prices = _prices(client, models.split(","), name, routes, bound)
@@ -121,42 +122,34 @@ def fit(
         confidence=confidence,
         on_uncertified=tell_uncertified,
     )
-    change_declared(home, lambda declared: declared.with_route(name, report.route))
+    machine.change_declared(lambda declared: declared.with_route(name, report.route))
     return report, _show_report
 
 
-@command.command("list", epilog=_EPILOG)
-@json_option
-@setting_option("home")
-def list_routes(*, as_json: bool, home: str | None) -> None:
+@command.asks("list", options=home_options)
+def list_routes(machine: ThisMachine) -> Shown:
     """List the routes."""
-    routes = declared_models(home).routes
+    routes = machine.declared().routes
     lines = [
         (name, ", ".join(route.models), route.dataset or None, route.version or None, route.added)
         for name, route in routes.items()
     ]
     columns = ("NAME", "MODELS", "DATASET", "VERSION", "ADDED")
-    show_answer(routes, lambda _: show_table(columns, lines), as_json=as_json)
+    return routes, lambda _: show_table(columns, lines)
 
 
-@command.command("show", epilog=_EPILOG)
-@click.argument("name")
-@json_option
-@setting_option("home")
-def show(*, name: str, as_json: bool, home: str | None) -> None:
+@command.asks("show", "name", options=home_options)
+def show(machine: ThisMachine, name: str) -> Shown:
     """Show the models of the route NAME, and the top probability below which the next is asked."""
-    route = _named(declared_models(home).routes, name)
-    show_answer(route, _show_route, as_json=as_json)
+    return _named(machine.declared().routes, name), _show_route
 
 
-@command.command("remove", epilog=_EPILOG)
-@click.argument("name")
-@setting_option("home")
-def remove(*, name: str, home: str | None) -> None:
+@command.asks("remove", "name", options=home_options)
+def remove(machine: ThisMachine, name: str) -> Shown:
     """Remove the route NAME; its models and its stored answers stay."""
-    _named(declared_models(home).routes, name)
-    change_declared(home, lambda declared: declared.without(name))
-    click.echo(f"Removed {name}.")
+    removed = _named(machine.declared().routes, name)
+    machine.change_declared(lambda declared: declared.without(name))
+    return removed, f"Removed {name}."
 
 
 def _bound(given: Mapping[str, float | None]) -> Bound:
