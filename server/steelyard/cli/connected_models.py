@@ -13,7 +13,7 @@ import click
 
 from steelyard.cli.local_state import ThisMachine, home_options, show_table
 from steelyard.cli.nouns import Shown, asking
-from steelyard.cli.options import setting_option
+from steelyard.cli.options import PROBABILITY, setting_option
 from steelyard.cli.terminal import progress_bar
 from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
 from steelyard.wire.measures import interval_text
@@ -83,7 +83,7 @@ Examples:
 )
 @click.option(
     "--think-below",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=PROBABILITY,
     metavar="P",
     help="Let it write before it answers where its first answer's top probability is below P (gguf).",
 )

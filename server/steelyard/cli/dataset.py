@@ -18,7 +18,7 @@ from steelyard.cli.importing import command as import_command
 from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.local_state import ThisMachine, show_rows, show_table, state_options
 from steelyard.cli.nouns import Noun, Shown
-from steelyard.cli.options import UTC_TIME, origin_option, setting_option
+from steelyard.cli.options import FILE, NEW_FILE, UTC_TIME, origin_option, setting_option
 from steelyard.cli.terminal import bytes_bar, printable
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ _partition = click.option(
     help="One side, or all rows.",
 )
 _version = click.option("--version", type=int, help="A version. [default: the latest]")
-_file = click.argument(
-    "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE"
-)
+_file = click.argument("file", type=FILE, metavar="FILE")
 
 
 @click.group("dataset", cls=Noun, epilog=_EPILOG, connect=connected, repeats_examples=False)
@@ -213,11 +211,7 @@ def versions(client: Client, dataset: str) -> Shown:
 
 @command.command("download")
 @click.argument("dataset")
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write. [default: the output stream]",
-)
+@click.option("--output", type=NEW_FILE, help="File to write. [default: the output stream]")
 @click.option(
     "--format",
     "format_",

@@ -14,6 +14,7 @@ from steelyard.cli.connecting import Server
 from steelyard.cli.failures import FAILED, disk_failures
 from steelyard.cli.json_input import read_json
 from steelyard.cli.local_state import show_json
+from steelyard.cli.options import FILE, NEW_FILE
 from steelyard.cli.requests import asks_yes_no, decisions_from_flags
 from steelyard.cli.table_files import READING, show_refused
 from steelyard.cli.terminal import printable
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from steelyard.batch.scoring import Elsewhere, ScoringSummary
     from steelyard.settings import Settings
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
 #: Note on a yes/no where no model is named.
 _YES_NO = (
     "The base model alone answers here, and it is little better than a coin at a plain yes/no. A server "
@@ -33,13 +33,13 @@ _OPTIONS = (
     click.option(
         "--input",
         "source",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=FILE,
         help="A file of rows to answer: CSV, TSV, JSON Lines, Parquet or Excel, by its ending.",
     ),
     click.option(
         "--output",
         "target",
-        type=_FILE,
+        type=NEW_FILE,
         help="Where the answered rows go: CSV, TSV, JSON Lines or Parquet.",
     ),
     click.option(
@@ -51,7 +51,7 @@ _OPTIONS = (
     click.option(
         "--decisions",
         "decisions_file",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=FILE,
         help="A JSON file with decisions, or with a request that has them; else flags spell one.",
     ),
     click.option("--url", help="Ask this server: for families, routes and connected models."),

@@ -17,6 +17,7 @@ from steelyard.cli.decision_new import command as new
 from steelyard.cli.decision_rules import command as rules
 from steelyard.cli.local_state import show_rows, show_table, show_time
 from steelyard.cli.nouns import Noun, Shown
+from steelyard.cli.options import FILE, SHARE
 from steelyard.cli.shares_shown import WEEK_S, describe_share, show_shares, show_true_shares
 from steelyard.cli.terminal import printable
 from steelyard.wire.storing import STORE_SENTENCES, STORE_SETTINGS
@@ -61,9 +62,7 @@ def command() -> None:
 for _command in (new, grow, compare, settle, rules):
     command.add_command(_command)
 
-_files = click.argument(
-    "files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+_files = click.argument("files", nargs=-1, type=FILE)
 _at_option = click.option(
     "--at", default="production", help="An alias, or the number of a version."
 )
@@ -173,10 +172,7 @@ def diff(client: Client, *, files: tuple[Path, ...], at: str) -> Shown:
 @_files
 @click.option("--at", help="Ask this alias or version of the server instead of the file's content.")
 @click.option(
-    "--at-least",
-    type=click.FloatRange(0, 1),
-    default=1.0,
-    help="Share of all examples that have to come out.",
+    "--at-least", type=SHARE, default=1.0, help="Share of all examples that have to come out."
 )
 def test(client: Client, *, files: tuple[Path, ...], at: str | None, at_least: float) -> Shown:
     """Ask the examples of FILES, or of all of decisions/; exit status 1 where too few come out.

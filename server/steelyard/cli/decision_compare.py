@@ -10,6 +10,7 @@ import click
 
 from steelyard.cli.local_state import show_table
 from steelyard.cli.nouns import Shown, asking
+from steelyard.cli.options import FILE, PROBABILITY
 from steelyard.cli.stored_queries import read_window
 from steelyard.cli.terminal import printable
 
@@ -48,13 +49,13 @@ Examples:
 @click.option(
     "--recorded",
     "recorded_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="In place of AGAINST: answers of another provider, a CSV or JSON Lines with text, answer and "
     "probability, or spans (OTLP in JSON) with decision.* attributes. [VERSION: production]",
 )
 @click.option(
     "--disagreement",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=PROBABILITY,
     help="Share of answers that may differ where the candidate answers alone. [default: 0.02]",
 )
 @click.option("--max-price", "max_price_usd", metavar="USD", help="Refuse when it is dearer.")

@@ -11,6 +11,7 @@ import click
 
 from steelyard.cli.local_state import show_table
 from steelyard.cli.nouns import Shown, asking
+from steelyard.cli.options import FILE
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ Examples:
 @click.option(
     "--rows",
     "source",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="A table (CSV, Excel, Parquet, JSON Lines) with a column for the context and one for each "
     "field.",
 )

@@ -19,6 +19,7 @@ from steelyard.cli.job import show_job
 from steelyard.cli.json_input import read_list
 from steelyard.cli.local_state import show_table
 from steelyard.cli.nouns import Shown, asking
+from steelyard.cli.options import SHARE
 from steelyard.cli.stored_queries import read_window, unsure_queries
 from steelyard.cli.terminal import printable
 
@@ -55,14 +56,14 @@ _TIMED = 15
 )
 @click.option(
     "--unsure",
-    type=click.FloatRange(0, 1),
+    type=SHARE,
     default=1.0,
     help="With --from-log: only answers whose top probability is at most this.",
 )
 @click.option("--decisions", type=click.File("rb"), help="JSON of decisions for rows without any.")
 @click.option(
     "--review-share",
-    type=click.FloatRange(0, 1),
+    type=SHARE,
     default=0.0,
     help="Stop for people to look at this share of the rows, the most contested.",
 )

@@ -12,6 +12,7 @@ from steelyard.cli.connecting import dataset_id_of
 from steelyard.cli.importing import FileRows, lines_of, rows_of
 from steelyard.cli.local_state import show_rows, show_table
 from steelyard.cli.nouns import Noun, Shown
+from steelyard.cli.options import ORIGINS
 from steelyard.cli.table_files import FileReading, has_rows, is_table, read_options
 from steelyard.cli.terminal import printable
 
@@ -41,7 +42,7 @@ Examples:
 
 _by = click.option(
     "--by",
-    type=click.Choice(("person", "expert", "outcome", "click", "model")),
+    type=ORIGINS,
     help="Only decisions whose labels came from there, by `by` of the rows' metadata.",
 )
 

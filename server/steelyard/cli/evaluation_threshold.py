@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from steelyard.cli.local_state import show_table
 from steelyard.cli.nouns import Shown, asking
+from steelyard.cli.options import PROBABILITY
 
 if TYPE_CHECKING:
     from steelyard.client import Client
@@ -27,9 +28,7 @@ Examples:
 @asking("threshold", "evaluation", "outcome", epilog=_EPILOG)
 @click.option("--decision", help="Its id. [default: the only one that was scored]")
 @click.option(
-    "--precision",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Share of what is sent to OUTCOME that must be right.",
+    "--precision", type=PROBABILITY, help="Share of what is sent to OUTCOME that must be right."
 )
 @click.option(
     "--confidence",

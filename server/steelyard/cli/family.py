@@ -14,6 +14,7 @@ from steelyard.cli.failures import REFUSED, is_problem, show_failure
 from steelyard.cli.job import FINE_TUNES
 from steelyard.cli.local_state import show_fields, show_rows, show_table, show_time
 from steelyard.cli.nouns import Noun, Shown
+from steelyard.cli.options import ORIGINS_AND_UNKNOWN
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _training_options(command: _Command) -> _Command:
         click.option(
             "--judged-by",
             multiple=True,
-            type=click.Choice(("person", "expert", "outcome", "click", "model", "unknown")),
+            type=ORIGINS_AND_UNKNOWN,
             help="Origin of held-out labels that the gate counts; may be repeated. [default: all "
             "but click and model]",
         ),

@@ -8,6 +8,7 @@ import click
 from msgspec import UNSET
 
 from steelyard.cli.nouns import Shown, asking
+from steelyard.cli.options import PROBABILITY
 
 if TYPE_CHECKING:
     from steelyard.client import Client
@@ -23,9 +24,7 @@ Examples:
 
 @asking("bound", "name", epilog=_EPILOG)
 @click.option(
-    "--error",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Share of certified answers that may be wrong, such as 0.02.",
+    "--error", type=PROBABILITY, help="Share of certified answers that may be wrong, such as 0.02."
 )
 @click.option(
     "--confidence",

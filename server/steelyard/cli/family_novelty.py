@@ -8,6 +8,7 @@ import click
 from msgspec import UNSET
 
 from steelyard.cli.nouns import Shown, asking
+from steelyard.cli.options import PROBABILITY
 
 if TYPE_CHECKING:
     from steelyard.client import Client
@@ -24,7 +25,7 @@ Examples:
 @asking("novelty", "name", epilog=_EPILOG)
 @click.option(
     "--false-alarms",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=PROBABILITY,
     default=0.05,
     help="How often it may abstain on texts like the held-out ones.",
 )

@@ -13,6 +13,7 @@ import click
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
 from steelyard.cli.failures import FAILED
 from steelyard.cli.nouns import Shown, asking
+from steelyard.cli.options import FILE
 from steelyard.cli.table_files import (
     FileReading,
     has_rows,
@@ -69,7 +70,7 @@ Examples:
 )
 @click.option(
     "--names",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="File with the names of labels that are numbers: one a line from 0, or JSON.",
 )
 @click.option(

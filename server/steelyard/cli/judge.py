@@ -9,6 +9,7 @@ import click
 
 from steelyard.cli.local_state import show_rows
 from steelyard.cli.nouns import Noun, Shown
+from steelyard.cli.options import ORIGINS_AND_UNKNOWN, PROBABILITY
 from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
 from steelyard.wire.measures import Measure, interval_text
 
@@ -45,7 +46,7 @@ def show(client: Client, judge: str) -> Shown:
 )
 @click.option(
     "--labelled-by",
-    type=click.Choice(("person", "expert", "outcome", "click", "model", "unknown")),
+    type=ORIGINS_AND_UNKNOWN,
     multiple=True,
     help="Origin of labels that count; repeatable. [default: person and expert]",
 )
@@ -68,7 +69,7 @@ def qualify(
 @command.asks("think", "judge")
 @click.option(
     "--below",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=PROBABILITY,
     metavar="P",
     help="Top probability of its first answer below which it writes before it answers again.",
 )

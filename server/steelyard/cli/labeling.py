@@ -13,6 +13,7 @@ from steelyard.cli.job_commands import JobCommands
 from steelyard.cli.json_input import read_list
 from steelyard.cli.local_state import show_rows, show_table
 from steelyard.cli.nouns import Noun, Shown
+from steelyard.cli.options import SHARE
 from steelyard.cli.stored_queries import MAX_QUERIES, read_window, unsure_queries
 from steelyard.cli.table_files import FileReading, has_rows, is_table, read_options
 from steelyard.cli.terminal import printable
@@ -113,10 +114,7 @@ def _has_contexts(file: Path) -> bool:
     help="Answered so long ago at most.",
 )
 @click.option(
-    "--unsure",
-    type=click.FloatRange(0, 1),
-    default=0.6,
-    help="Only answers whose top probability is at most this.",
+    "--unsure", type=SHARE, default=0.6, help="Only answers whose top probability is at most this."
 )
 @click.option("--model", help="Only what this model or family answered.")
 @click.option("--decision", help="Only answers that are unsure of this decision.")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from steelyard.cli.options import setting_option
+from steelyard.cli.options import PORT_NUMBER, setting_option
 from steelyard.cli.serve import bind
 
 _EPILOG = """\b
@@ -22,7 +22,7 @@ Examples:
 @setting_option("api_key")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=PORT_NUMBER,
     help="Serve over HTTP on this port of 127.0.0.1, 0 for a free one; on stdio when left out.",
 )
 @click.option("--read-only", is_flag=True, help="Offer only the tools that change nothing.")

@@ -15,6 +15,7 @@ import click
 from steelyard.cli.json_input import read_list
 from steelyard.cli.local_state import show_table
 from steelyard.cli.nouns import Shown, asking
+from steelyard.cli.options import NEW_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,9 +40,7 @@ _MAX_LABELLED = 50_000
 @click.option("--dataset", help="Rows labelled so far: those that are like them come later.")
 @click.option("--model", help="The model or family whose doubts count; the shipped one by default.")
 @click.option("--decisions", type=click.File("rb"), help="JSON of decisions for rows without any.")
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write them as JSON Lines."
-)
+@click.option("--output", type=NEW_FILE, help="Write them as JSON Lines.")
 def command(
     client: Client,
     rows: str,

@@ -1,9 +1,10 @@
-"""Options that are settings, whose name, help and default come from the one table; times and amounts."""
+"""Options that are settings, whose name, help and default come from the one table; types of options."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -67,10 +68,18 @@ class _UtcTime(click.DateTime):
 
 
 UTC_TIME = _UtcTime()
+SHARE = click.FloatRange(0, 1)
+#: A share that is neither nothing nor all.
+PROBABILITY = click.FloatRange(0, 1, min_open=True, max_open=True)
+PORT_NUMBER = click.IntRange(0, 65535)
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+#: Written out, as the command line reads no wire: ``steelyard.wire.origins``.
+_ORIGINS = ("person", "expert", "outcome", "click", "model")
+ORIGINS, ORIGINS_AND_UNKNOWN = click.Choice(_ORIGINS), click.Choice((*_ORIGINS, "unknown"))
 origin_option = click.option(
     "--by",
-    # Written out, as the command line reads no wire: ``steelyard.wire.origins``.
-    type=click.Choice(("person", "expert", "outcome", "click", "model")),
+    type=ORIGINS,
     help="Only feedback of this origin; all but that of clicks and models when left out.",
 )
 

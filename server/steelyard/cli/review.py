@@ -8,6 +8,7 @@ import click
 
 from steelyard.cli.local_state import show_rows, show_table
 from steelyard.cli.nouns import Noun, Shown
+from steelyard.cli.options import ORIGINS_AND_UNKNOWN, SHARE
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -55,12 +56,7 @@ def show(client: Client, review: str) -> Shown:
 
 @command.asks("assign", "review")
 @click.argument("reviewers", nargs=-1, required=True)
-@click.option(
-    "--overlap",
-    type=click.FloatRange(0, 1),
-    default=0,
-    help="Share of the rows that two label apart.",
-)
+@click.option("--overlap", type=SHARE, default=0, help="Share of the rows that two label apart.")
 @click.option(
     "--known",
     "known_share",
@@ -69,7 +65,7 @@ def show(client: Client, review: str) -> Shown:
 )
 @click.option(
     "--known-by",
-    type=click.Choice(["person", "expert", "outcome", "click", "model", "unknown"]),
+    type=ORIGINS_AND_UNKNOWN,
     help="Where the labels of known rows came from. [default: expert]",
 )
 @click.option("--limit", type=click.IntRange(1), help="The most rows. [default: all]")

@@ -9,7 +9,7 @@ import click
 
 from steelyard.cli.local_state import ThisMachine, home_options, show_table
 from steelyard.cli.nouns import Noun, Shown
-from steelyard.cli.options import setting_option
+from steelyard.cli.options import PROBABILITY, SHARE, setting_option
 from steelyard.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def command() -> None:
 @click.option("--models", required=True, metavar="A,B", help="In the order to ask; two to four.")
 @click.option(
     "--min-accuracy",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=PROBABILITY,
     help="The cheapest that is certified to be right this often.",
 )
 @click.option(
@@ -55,7 +55,7 @@ def command() -> None:
 )
 @click.option(
     "--max-share",
-    type=click.FloatRange(0, 1),
+    type=SHARE,
     help="The most accurate that lets this share go beyond the first model.",
 )
 @click.option(

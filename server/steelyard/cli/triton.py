@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from steelyard.cli.local_state import show_json
-from steelyard.cli.options import json_option, setting_options
+from steelyard.cli.options import PORT_NUMBER, json_option, setting_options
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ Examples:
 
 
 def _port(name: str, default: int, what: str) -> Callable[[_Command], _Command]:
-    port = click.IntRange(0, 65535)
-    return click.option(name, type=port, default=default, help=what)
+    return click.option(name, type=PORT_NUMBER, default=default, help=what)
 
 
 _instances = click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.options import ENGINE_SETTINGS, SERVER_SETTINGS, setting_options
+from steelyard.cli.options import ENGINE_SETTINGS, PORT_NUMBER, SERVER_SETTINGS, setting_options
 from steelyard.cli.serve import free_port
 from steelyard.cli.workbench import PORT, is_installed, serving_workbench
 from steelyard.settings import Settings, home_of
@@ -30,7 +30,7 @@ Examples:
 @setting_options(*SERVER_SETTINGS, *ENGINE_SETTINGS)
 @click.option(
     "--workbench-port",
-    type=click.IntRange(0, 65535),
+    type=PORT_NUMBER,
     help=f"Port of the workbench, {PORT} or a free one where nothing is said; 0 takes a free one.",
 )
 @click.option("--no-workbench", is_flag=True, help="Do not start the workbench.")

@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 
 from steelyard.cli.failures import FAILED
-from steelyard.cli.options import setting_option
+from steelyard.cli.options import PORT_NUMBER, setting_option
 from steelyard.cli.serve import bind
 from steelyard.settings import child_environment
 from steelyard.wire.hosts import is_loopback
@@ -42,7 +42,7 @@ _START_S, _STOP_S = 60.0, 10.0
 @click.option("--server", metavar="URL", help="Address of the server; the same as --url.")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=PORT_NUMBER,
     default=PORT,
     help="Port the workbench listens on; 0 takes a free one.",
 )
