@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.local_state import ThisMachine, show_rows, state_options
+from steelyard.cli.local_state import ThisMachine, state_options, table_of
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import read_usd
 from steelyard.wire.storing import STORE_SENTENCES, STORE_SETTINGS
@@ -48,11 +48,10 @@ def create(accounts: AccountService, name: str) -> Shown:
 @command.asks("list")
 def list_accounts(accounts: AccountService) -> Shown:
     """List accounts and their money, the oldest first."""
-    columns = (
+    return accounts.list_accounts(), table_of(
         "ID:id, NAME:name, MADE:created_at, BALANCE (USD):wallet.balance_usd, "
         "AVAILABLE:wallet.available_usd, RESERVED:wallet.reserved_usd"
     )
-    return accounts.list_accounts(), lambda entries: show_rows(entries, columns)
 
 
 @command.asks("credit", "account")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.local_state import ThisMachine, show_rows, show_table, state_options
+from steelyard.cli.local_state import ThisMachine, show_table, state_options, table_of
 from steelyard.cli.nouns import Noun, Shown
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def parked(money: PurchaseService, *, clear: str | None) -> Shown:
     if clear is not None:
         money.clear(clear)
     columns = "EVENT:id, PROVIDER:provider, PURCHASE:purchase_id, RECEIVED:received_at, WHY:reason"
-    return money.parked(), lambda events: show_rows(events, columns)
+    return money.parked(), table_of(columns)
 
 
 @command.asks("balance", "account")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -16,7 +15,7 @@ from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.importing import command as import_command
 from steelyard.cli.importing import lines_of, rows_of
-from steelyard.cli.local_state import ThisMachine, show_rows, show_table, state_options
+from steelyard.cli.local_state import ThisMachine, show_table, state_options, table_of
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import FILE, NEW_FILE, UTC_TIME, origin_option, setting_option
 from steelyard.cli.terminal import bytes_bar, printable
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from steelyard.client import Client
     from steelyard.client.dataset_calls import FoundRowsAnswer
     from steelyard.client.row_sources import Progress
-    from steelyard.datasets.wire import Dataset, DatasetVersions
+    from steelyard.datasets.wire import Dataset
     from steelyard.review.wire import Draft
     from steelyard.storage import State
 
@@ -371,20 +370,14 @@ def _progress(file: Path) -> AbstractContextManager[Progress]:
     return bytes_bar("sent", file.stat().st_size)
 
 
-def _show_datasets(datasets: Sequence[Dataset]) -> None:
-    show_rows(
-        datasets,
-        "ID:id, NAME:name, VERSION:version, ROWS:rows, TRAINING:split.training, "
-        "EVALUATION:split.evaluation, METHOD:method, MADE:created_at",
-    )
-
-
-def _show_versions(dataset_versions: DatasetVersions) -> None:
-    show_rows(
-        dataset_versions.data,
-        "VERSION:version, ROWS:rows, ADDED:added, VIA:added_via, MADE:created_at, SHA-256:sha256",
-        sha256=lambda version: version.sha256[:12],
-    )
+_show_datasets = table_of(
+    "ID:id, NAME:name, VERSION:version, ROWS:rows, TRAINING:split.training, "
+    "EVALUATION:split.evaluation, METHOD:method, MADE:created_at"
+)
+_show_versions = table_of(
+    "VERSION:version, ROWS:rows, ADDED:added, VIA:added_via, MADE:created_at, SHA-256:sha256",
+    sha256=lambda version: version.sha256[:12],
+)
 
 
 def _show_rows(page: FoundRowsAnswer) -> None:

@@ -15,7 +15,7 @@ from steelyard.cli.decision_grow import find_growth, show_growth
 from steelyard.cli.decision_new import FOLDER, folder_option, write_text
 from steelyard.cli.decision_new import command as new
 from steelyard.cli.decision_rules import command as rules
-from steelyard.cli.local_state import show_rows, show_table, show_time
+from steelyard.cli.local_state import show_table, show_time, table_of
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import FILE, SHARE
 from steelyard.cli.shares_shown import WEEK_S, describe_share, show_shares, show_true_shares
@@ -97,8 +97,7 @@ def show(client: Client, decision: str) -> Shown:
 @command.asks("history", "name")
 def history(client: Client, name: str) -> Shown:
     """List the moves of NAME's aliases, the newest first."""
-    return list(client.named_decisions.history(name)), lambda moves: show_rows(
-        moves,
+    return list(client.named_decisions.history(name)), table_of(
         "AT:created_at, ALIAS:alias, FROM:from_version, TO:to_version, BY:moved_by, "
         "VERDICT:verdict, WHY:reason",
         reason=lambda move: f"overruled: {move.overruled}" if move.overruled else move.reason,
@@ -222,12 +221,12 @@ def move(client: Client, name: str, alias: str, version: int, **why: Any) -> Sho
 
     named = client.named_decisions
     try:
-        return named.move(name, alias, version, **why), _show_decision
+        return named.move(name, alias, version, **why), _show_decisions
     except ComparisonNeededError:
         comparison = run_comparison(client, name, version, alias)
     if not click.get_current_context().params["as_json"]:
         show_comparison(comparison)  # before the move, which it may refuse
-    return named.move(name, alias, version, reason=why["reason"]), _show_decision
+    return named.move(name, alias, version, reason=why["reason"]), _show_decisions
 
 
 @command.asks("share", "name", "to")
@@ -276,14 +275,14 @@ def store(client: Client, name: str, store: StoreSetting) -> Shown:
 @click.option("--reason", help="Why, for people.")
 def rollback(client: Client, name: str, alias: str, reason: str | None) -> Shown:
     """Point ALIAS of NAME, production by default, to where it was before its last move."""
-    return client.named_decisions.roll_back(name, alias, reason=reason), _show_decision
+    return client.named_decisions.roll_back(name, alias, reason=reason), _show_decisions
 
 
 @command.asks("archive", "name")
 @click.option("--undo", is_flag=True, help="Bring it back.")
 def archive(client: Client, name: str, *, undo: bool) -> Shown:
     """Archive NAME, which then answers no requests."""
-    return client.named_decisions.archive(name, archived=not undo), _show_decision
+    return client.named_decisions.archive(name, archived=not undo), _show_decisions
 
 
 def _paths(files: Sequence[Path]) -> Sequence[Path]:
@@ -328,16 +327,9 @@ def _aliases(decision: NamedDecision) -> str:
     return ", ".join(f"{alias.alias} {alias.version}" for alias in decision.aliases)
 
 
-def _show_decision(decision: NamedDecision) -> None:
-    _show_decisions([decision])
-
-
-def _show_decisions(decisions: Sequence[NamedDecision]) -> None:
-    show_rows(
-        decisions,
-        "NAME:name, LATEST:latest, ALIASES:aliases, OWNER:owner, MADE:created_at",
-        aliases=_aliases,
-    )
+_show_decisions = table_of(
+    "NAME:name, LATEST:latest, ALIASES:aliases, OWNER:owner, MADE:created_at", aliases=_aliases
+)
 
 
 def _show_version(

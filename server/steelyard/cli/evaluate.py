@@ -168,11 +168,11 @@ def show(client: Client, evaluation: str, by: str | None) -> Shown:
     """
     answer = client.evaluations.get(evaluation)
     if answer.status != "succeeded":
-        return answer, _show_evaluation
+        return answer, _show_evaluations
     detail = client.evaluations.detail(evaluation)
 
     def show_measures(measured: Any) -> None:
-        _show_evaluation(answer)
+        _show_evaluations(answer)
         click.echo()
         if by is None:
             _show_detail(measured, _people_of(client, answer))
@@ -185,7 +185,7 @@ def show(client: Client, evaluation: str, by: str | None) -> Shown:
 @command.asks("cancel", "evaluation")
 def cancel(client: Client, evaluation: str) -> Shown:
     """Stop EVALUATION; its predictions are kept."""
-    return client.evaluations.cancel(evaluation), _show_evaluation
+    return client.evaluations.cancel(evaluation), _show_evaluations
 
 
 @command.asks("retry", "evaluation")
@@ -196,7 +196,7 @@ def retry(client: Client, evaluation: str, *, follow: bool) -> Shown:
     if follow:
         _show_followed([answer])
         answer = client.evaluations.wait(answer)
-    return answer, _show_evaluation, follow and answer.status != "succeeded"
+    return answer, _show_evaluations, follow and answer.status != "succeeded"
 
 
 @command.asks("compare", "before", "after")
@@ -219,11 +219,7 @@ def _show_followed(evaluations: Sequence[Evaluation]) -> None:
     )
 
 
-def _show_evaluation(evaluation: Evaluation) -> None:
-    _show_evaluations([evaluation])
-
-
-def _show_evaluations(evaluations: Sequence[Evaluation]) -> None:
+def _show_evaluations(evaluations: Evaluation | Sequence[Evaluation]) -> None:
     from steelyard.client.display_evaluations import show_metrics
 
     show_rows(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steelyard.cli.job_commands import JobCommands
-from steelyard.cli.local_state import show_rows, show_table, show_time
+from steelyard.cli.local_state import show_table, show_time, table_of
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
 
@@ -57,8 +57,7 @@ def _row(job: JobSummary) -> tuple[str | None, ...]:
 @command.asks("events", "job")
 def events(client: Client, job: str) -> Shown:
     """List the events of a fine-tune, the oldest first."""
-    columns = ":seq, AT:created_at, TYPE:type, MESSAGE:message"
-    return client.jobs.events(job), lambda answer: show_rows(answer.data, columns)
+    return client.jobs.events(job), table_of(":seq, AT:created_at, TYPE:type, MESSAGE:message")
 
 
 def show_job(job: Job | AnyJob) -> None:

@@ -11,7 +11,7 @@ from steelyard.cli import next_rows
 from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.job_commands import JobCommands
 from steelyard.cli.json_input import read_list
-from steelyard.cli.local_state import show_rows, show_table
+from steelyard.cli.local_state import show_rows, show_table, table_of
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import SHARE
 from steelyard.cli.stored_queries import MAX_QUERIES, read_window, unsure_queries
@@ -19,10 +19,8 @@ from steelyard.cli.table_files import FileReading, has_rows, is_table, read_opti
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from steelyard.client import Client
-    from steelyard.labeling.wire import LabelingJob, LabelingResult, LabelingSource, TeacherList
+    from steelyard.labeling.wire import LabelingJob, TeacherList
     from steelyard.wire.measures import Measure
 
 _EPILOG = """\b
@@ -213,7 +211,7 @@ def finalize(
         if result.valid and (is_all or result.agreement)
     ]
     dataset = client.labeling.finalize(job, indices, **given)
-    return dataset, lambda dataset: show_rows([dataset], "ID:id, NAME:name, ROWS:rows")
+    return dataset, table_of("ID:id, NAME:name, ROWS:rows")
 
 
 def _show_teachers(teacher_list: TeacherList) -> None:
@@ -227,24 +225,19 @@ def _show_teachers(teacher_list: TeacherList) -> None:
     )
 
 
-def _show_sources(labeling_sources: Sequence[LabelingSource]) -> None:
-    show_rows(labeling_sources, "ID:id, NAME:name, ROWS:rows, UPLOADED:created_at")
-
-
-def _show_jobs(labeling_jobs: Sequence[LabelingJob]) -> None:
-    show_rows(
-        labeling_jobs,
-        "ID:id, NAME:name, STATUS:status, ROWS:rows, AGREED:agreement_rows, "
-        "TEACHERS:teacher_models, USD:price_usd",
-        rows=lambda job: f"{job.completed_rows} of {job.rows}",
-        teacher_models=lambda job: ", ".join(job.teacher_models),
-    )
+_show_sources = table_of("ID:id, NAME:name, ROWS:rows, UPLOADED:created_at")
+_show_jobs = table_of(
+    "ID:id, NAME:name, STATUS:status, ROWS:rows, AGREED:agreement_rows, TEACHERS:teacher_models, "
+    "USD:price_usd",
+    rows=lambda job: f"{job.completed_rows} of {job.rows}",
+    teacher_models=lambda job: ", ".join(job.teacher_models),
+)
 
 
 def _show_job(job: LabelingJob) -> None:
     from msgspec import UNSET
 
-    _show_jobs([job])
+    _show_jobs(job)
     if job.error is not UNSET:
         click.echo(printable(f"{job.error} ({job.error_code})"))
     if job.dataset_id is not UNSET:
@@ -266,13 +259,11 @@ def _show_job(job: LabelingJob) -> None:
     )
 
 
-def _show_results(labeling_results: Sequence[LabelingResult]) -> None:
-    show_rows(
-        labeling_results,
-        "ROW:index, AGREED:agreement, LABELS:teachers, CONTEXT:context",
-        teachers=lambda result: "; ".join(map(_labels_text, result.teachers)),
-        context=lambda result: str(result.context)[:_SHOWN_CHARACTERS],
-    )
+_show_results = table_of(
+    "ROW:index, AGREED:agreement, LABELS:teachers, CONTEXT:context",
+    teachers=lambda result: "; ".join(map(_labels_text, result.teachers)),
+    context=lambda result: str(result.context)[:_SHOWN_CHARACTERS],
+)
 
 
 def _labels_text(teacher: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
@@ -158,11 +158,20 @@ def show_table(columns: Sequence[str], lines: Sequence[Sequence[object]]) -> Non
         click.echo("  ".join(padded).rstrip())
 
 
-def show_rows(rows: Iterable[object], columns: str, /, **cells: Callable[[Any], object]) -> None:
-    """Print a line for each row under columns such as ``ID:id, TRAINING:split.training``.
+def table_of(columns: str, /, **cells: Callable[[Any], object]) -> Callable[[Any], None]:
+    """Return a function that prints an answer as ``show_rows`` does."""
+    return lambda answer: show_rows(answer, columns, **cells)
 
-    Each names an attribute of the rows; ``cells`` return the texts of columns without one.
+
+def show_rows(answer: Any, columns: str, /, **cells: Callable[[Any], object]) -> None:
+    """Print a line for each row of an answer: a list, a page of one, or a row by itself.
+
+    Columns such as ``ID:id, TRAINING:split.training`` name an attribute of the rows; ``cells``
+    return the texts of columns without one.
     """
+    rows = getattr(answer, "data", answer)
+    if not isinstance(rows, Sequence):
+        rows = [rows]
     named = [column.partition(":")[::2] for column in columns.split(", ")]
     lines = [[_value(row, name, cells) for _, name in named] for row in rows]
     show_table([heading for heading, _ in named], lines)

@@ -9,12 +9,11 @@ import click
 
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.job_commands import JobCommands
-from steelyard.cli.local_state import show_rows
+from steelyard.cli.local_state import table_of
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from steelyard.client import Client
@@ -75,18 +74,9 @@ def export(client: Client, *, map_: str, export_as: ExportAs, **which: Any) -> S
 
 
 def _show(dataset_map: DatasetMap) -> None:
-    _show_maps([dataset_map])
+    _show_maps(dataset_map)
     if dataset_map.error is not None:
         click.echo(printable(f"{dataset_map.error} ({dataset_map.error_code})"))
-
-
-def _show_maps(dataset_maps: Sequence[DatasetMap]) -> None:
-    show_rows(
-        dataset_maps,
-        "ID:id, DATASET:dataset_id, VERSION:dataset_version, MODEL:model, STATUS:status, "
-        "POINTS:points, DONE:progress, ASKED FOR:created_at",
-        progress=_done,
-    )
 
 
 def _done(dataset_map: DatasetMap) -> str:
@@ -94,6 +84,11 @@ def _done(dataset_map: DatasetMap) -> str:
     return "" if now is None else f"{now.phase.replace('_', ' ')}: {now.step} of {now.steps}"
 
 
+_show_maps = table_of(
+    "ID:id, DATASET:dataset_id, VERSION:dataset_version, MODEL:model, STATUS:status, "
+    "POINTS:points, DONE:progress, ASKED FOR:created_at",
+    progress=_done,
+)
 _COMMANDS: JobCommands[DatasetMap] = JobCommands(
     of=lambda client: client.maps,
     metavar="MAP",

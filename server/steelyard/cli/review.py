@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.local_state import show_rows, show_table
+from steelyard.cli.local_state import show_table, table_of
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import ORIGINS_AND_UNKNOWN, SHARE
 from steelyard.cli.terminal import printable
@@ -14,7 +14,6 @@ from steelyard.cli.terminal import printable
 if TYPE_CHECKING:
     from steelyard.client import Client
     from steelyard.review.duties_wire import Assignment, Assignments, MovedAssignment
-    from steelyard.review.wire import DraftPage
     from steelyard.wire.measures import Measure
 
 _EPILOG = """\b
@@ -38,7 +37,7 @@ def command() -> None:
 def start(client: Client, dataset: str, **given: Any) -> Shown:
     """Begin a review of a dataset, by id or name."""
     draft = client.drafts.create(dataset, **given)
-    return draft, lambda draft: click.echo(draft.id)
+    return draft, draft.id
 
 
 @command.asks("list")
@@ -85,12 +84,9 @@ def move(client: Client, review: str, reviewer: str, *, to: str | None) -> Shown
     return client.drafts.move_assigned(review, reviewer, to), _show_moved
 
 
-def _show_reviews(page: DraftPage) -> None:
-    show_rows(
-        page.data,
-        "ID:id, NAME:name, DATASET:dataset_id, VERSION:dataset_version, STATUS:status, "
-        "MADE:created_at",
-    )
+_show_reviews = table_of(
+    "ID:id, NAME:name, DATASET:dataset_id, VERSION:dataset_version, STATUS:status, MADE:created_at"
+)
 
 
 def _show_assignments(assignments: Assignments) -> None:

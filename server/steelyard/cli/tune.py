@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steelyard.cli.job_commands import JobCommands
-from steelyard.cli.local_state import show_rows
+from steelyard.cli.local_state import show_rows, table_of
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from steelyard.client import Client
     from steelyard.prompt_tuning.wire import PromptTuningJob, TuningResult
 
@@ -65,17 +63,15 @@ def dismiss(client: Client, job: str, *, undo: bool) -> Shown:
     return client.prompt_tuning.dismiss_label_issues(job, dismissed=not undo), _show_job
 
 
-def _show_jobs(prompt_tuning_jobs: Sequence[PromptTuningJob]) -> None:
-    show_rows(
-        prompt_tuning_jobs,
-        "ID:id, DATASET:dataset_id, DECISION:decision, MODEL:model, STATUS:status, "
-        "VERDICT:result, USD:price_usd",
-        result=lambda job: None if job.result is None else job.result.verdict,
-    )
+_show_jobs = table_of(
+    "ID:id, DATASET:dataset_id, DECISION:decision, MODEL:model, STATUS:status, VERDICT:result, "
+    "USD:price_usd",
+    result=lambda job: None if job.result is None else job.result.verdict,
+)
 
 
 def _show_job(job: PromptTuningJob) -> None:
-    _show_jobs([job])
+    _show_jobs(job)
     if job.error is not None:
         click.echo(printable(f"{job.error} ({job.error_code})"))
     if job.progress is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.local_state import show_rows
+from steelyard.cli.local_state import show_rows, table_of
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.terminal import printable
 from steelyard.outbox.names import EVENTS
@@ -141,15 +141,13 @@ def _show_webhooks(webhooks: Sequence[Webhook]) -> None:
             click.echo(printable(f"{webhook.id} is off: {webhook.disabled_reason}"))
 
 
-def _show_deliveries(listed: Sequence[Delivery]) -> None:
-    show_rows(
-        listed,
-        "ID:id, EVENT:event, SUBJECT:subject, STATUS:status, TRIES:attempts, "
-        "ANSWER:response_status, MADE:created_at, NEXT TRY:next_try_at",
-    )
+_show_deliveries = table_of(
+    "ID:id, EVENT:event, SUBJECT:subject, STATUS:status, TRIES:attempts, ANSWER:response_status, "
+    "MADE:created_at, NEXT TRY:next_try_at"
+)
 
 
 def _show_delivery(delivery: Delivery) -> None:
-    _show_deliveries([delivery])
+    _show_deliveries(delivery)
     if delivery.error is not None:
         click.echo(printable(delivery.error))
