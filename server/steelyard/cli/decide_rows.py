@@ -12,9 +12,8 @@ import click
 
 from steelyard.cli.connecting import Server
 from steelyard.cli.failures import FAILED, disk_failures
-from steelyard.cli.json_input import read_json
 from steelyard.cli.local_state import show_json
-from steelyard.cli.options import FILE, NEW_FILE
+from steelyard.cli.options import FILE, NEW_FILE, read_json
 from steelyard.cli.requests import asks_yes_no, decisions_from_flags
 from steelyard.cli.table_files import READING, show_refused
 from steelyard.cli.terminal import printable

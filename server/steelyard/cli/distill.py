@@ -16,10 +16,9 @@ import click
 
 from steelyard.cli.failures import FAILED
 from steelyard.cli.job import show_job
-from steelyard.cli.json_input import read_list
 from steelyard.cli.local_state import show_table
 from steelyard.cli.nouns import Shown, asking
-from steelyard.cli.options import SHARE
+from steelyard.cli.options import SHARE, read_list
 from steelyard.cli.stored_queries import read_window, unsure_queries
 from steelyard.cli.terminal import printable
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from steelyard.cli import distill, family_bound, family_dossier, family_novelty
+from steelyard.cli import distill, family_dossier
 from steelyard.cli.connecting import Server
 from steelyard.cli.failures import REFUSED, is_problem, show_failure
+from steelyard.cli.family_abstaining import bound, novelty, show_bound, show_novelty
 from steelyard.cli.job import FINE_TUNES
 from steelyard.cli.local_state import show_fields, show_rows, show_table, show_time
 from steelyard.cli.nouns import Noun, Shown
@@ -134,10 +135,8 @@ def command() -> None:
     """
 
 
-command.add_command(distill.command)
-command.add_command(family_bound.command)
-command.add_command(family_novelty.command)
-command.add_command(family_dossier.command)
+for _command in (distill.command, bound, novelty, family_dossier.command):
+    command.add_command(_command)
 
 
 @command.asks("list")
@@ -339,10 +338,10 @@ def _show_family(family: Family) -> None:
         show_table([column.upper() for column in MODEL_COLUMNS], model_rows(family))
     if family.bound is not UNSET:
         click.echo()
-        family_bound.show_bound(family)
+        show_bound(family)
     if family.novelty is not UNSET:
         click.echo()
-        family_novelty.show_novelty(family)
+        show_novelty(family)
     if family.jobs is not UNSET and family.jobs:
         click.echo()
         show_rows(

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.json_input import read_json
 from steelyard.cli.local_state import show_table
 from steelyard.cli.nouns import Shown, asking
+from steelyard.cli.options import read_json
 
 if TYPE_CHECKING:
     from steelyard.client import Client

@@ -10,10 +10,9 @@ import click
 from steelyard.cli import next_rows
 from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.job_commands import JobCommands
-from steelyard.cli.json_input import read_list
 from steelyard.cli.local_state import show_rows, show_table, table_of
 from steelyard.cli.nouns import Noun, Shown
-from steelyard.cli.options import SHARE
+from steelyard.cli.options import SHARE, read_list
 from steelyard.cli.stored_queries import MAX_QUERIES, read_window, unsure_queries
 from steelyard.cli.table_files import FileReading, has_rows, is_table, read_options
 from steelyard.cli.terminal import printable

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.json_input import read_list
 from steelyard.cli.local_state import show_table
 from steelyard.cli.nouns import Shown, asking
-from steelyard.cli.options import NEW_FILE
+from steelyard.cli.options import NEW_FILE, read_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,11 +1,12 @@
-"""Options that are settings, whose name, help and default come from the one table; types of options."""
+"""Options that are settings, whose name, help and default come from the one table; types and values of options."""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import click
 
@@ -90,3 +91,23 @@ def read_usd(text: str, name: str) -> int:
         return from_usd(text)
     except InvalidAmountError as error:
         raise click.BadParameter(str(error), param_hint=name) from None
+
+
+def read_json(text: str | bytes, option: str) -> Any:
+    """Return the value that the text of an option holds."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"is not JSON: {error}", param_hint=option) from None
+    except RecursionError:
+        raise click.BadParameter("is JSON that is nested too deep.", param_hint=option) from None
+
+
+def read_list(file: IO[str] | None, option: str) -> list[Any] | None:
+    """Return the array in the file of an option; ``None`` without the option."""
+    if file is None:
+        return None
+    value = read_json(file.read(), option)
+    if not isinstance(value, list):
+        raise click.BadParameter("is not a JSON array.", param_hint=option)
+    return value
