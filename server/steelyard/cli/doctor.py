@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from steelyard.cli.failures import FAILED
+from steelyard.cli.local_state import show_json
 from steelyard.cli.options import json_option, setting_option
 from steelyard.cli.terminal import printable
 
@@ -57,10 +57,7 @@ def command(
             show_finding(finding)
     worst = max((finding.status for finding in findings), key=_GRAVITY.index)
     if as_json:
-        import msgspec
-
-        report = {"status": worst, "checks": [asdict(finding) for finding in findings]}
-        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
+        show_json({"status": worst, "checks": findings})
     if worst == "fail":
         ctx.exit(FAILED)
 

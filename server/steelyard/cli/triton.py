@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from steelyard.cli.local_state import show_json
+from steelyard.cli.local_state import show_json, show_rows
 from steelyard.cli.options import PORT_NUMBER, json_option, setting_options
 from steelyard.cli.terminal import printable
 
@@ -436,38 +436,21 @@ def _show_line(line: str) -> None:
 
 
 def _show(comparisons: Sequence[ModelComparison]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    def cell(field: str, form: str) -> Callable[[ModelComparison], str | None]:
+        return lambda each: format(getattr(each, field), form) if each.n_decisions else None
 
-    table = Table("model", "verdict", "precision", box=None, pad_edge=False)
-    for name in ("n", "difference", "vectors", "here ms", "there ms"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for comparison in comparisons:
-        compared = comparison.n_decisions > 0
-        style = {"equal": "green", "different": "red", "failed": "red"}.get(
-            comparison.verdict, "dim"
-        )
-        table.add_row(
-            Text(printable(comparison.model)),
-            Text(comparison.verdict, style=style),
-            Text(comparison.precision),
-            *(
-                (
-                    str(comparison.n_decisions),
-                    f"{comparison.difference:.2g}",
-                    f"{comparison.vector_difference:.2g}",
-                    f"{comparison.here_ms:.1f}",
-                    f"{comparison.there_ms:.1f}",
-                )
-                if compared
-                else ("-",) * 5
-            ),
-        )
-    console = Console()
-    console.print(table)
+    show_rows(
+        comparisons,
+        "MODEL:model, VERDICT:verdict, PRECISION:precision, N:n_decisions, DIFFERENCE:difference, "
+        "VECTORS:vector_difference, HERE MS:here_ms, THERE MS:there_ms",
+        n_decisions=cell("n_decisions", "d"),
+        difference=cell("difference", ".2g"),
+        vector_difference=cell("vector_difference", ".2g"),
+        here_ms=cell("here_ms", ".1f"),
+        there_ms=cell("there_ms", ".1f"),
+    )
     for comparison in comparisons:
         if comparison.message:
-            console.print(Text(f"{printable(comparison.model)}: {printable(comparison.message)}"))
+            click.echo(printable(f"{comparison.model}: {comparison.message}"))
     if not comparisons:
-        console.print("The server has no models; load one.")
+        click.echo("The server has no models; load one.")
