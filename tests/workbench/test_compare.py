@@ -258,7 +258,7 @@ def test_an_inconclusive_change_says_how_many_decisions_would_settle_it():
 def read_flip(page):
     page.flips.kind.value = next(kind for kind, n in page.flips.counts.items() if n)
     page.on_key("next", 1)
-    return page.flips._context_of(page.flips._flips[page.flips._open_place])
+    return page.flips._context_of(page.flips._flips[int(page.flips.table.marked)])
 
 
 def read_record(page):

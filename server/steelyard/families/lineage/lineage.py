@@ -18,6 +18,7 @@ from steelyard.families import fine_tune_wire
 from steelyard.families.wire import Charge, FamilyBound, JobOutcome, JobStatus, LoadState, OffReason
 from steelyard.model_use import ModelUse
 from steelyard.settings import Settings
+from steelyard.wire.jobs import UNFINISHED
 from steelyard.wire.methods import Method
 
 ModelStatus = Literal["ready", "deleted", "discarded"]
@@ -25,8 +26,6 @@ ModelStatus = Literal["ready", "deleted", "discarded"]
 #: How long an hour of keep warm is.
 HOUR_S = 3600.0
 DAY_S = 86_400.0
-#: The states of a fine-tune that has not ended.
-ACTIVE: frozenset[JobStatus] = frozenset(("queued", "running", "cancelling"))
 
 
 class Switch(Struct, frozen=True, kw_only=True):
@@ -171,7 +170,7 @@ class FineTune(Struct, frozen=True, kw_only=True):
     @property
     def is_active(self) -> bool:
         """Whether it has not ended."""
-        return self.status in ACTIVE
+        return self.status in UNFINISHED
 
 
 class Lineage(Struct, frozen=True, kw_only=True):

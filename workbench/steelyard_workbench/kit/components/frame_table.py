@@ -270,6 +270,13 @@ class FrameTable(Boxed):
             return False
         return True
 
+    def step(self, by: int) -> None:
+        """Open the row after the marked one, or before it; within the page."""
+        keys = [str(id_) for id_ in _ids(self._rows, self._id)]
+        if keys:
+            here = keys.index(self.marked) if self.marked in keys else -1
+            self.open(keys[min(max(here + by, 0), len(keys) - 1)])
+
     def open(self, key: str) -> None:
         """Open a row by the text of its id, as a click on it does."""
         row = self._known.get(key)

@@ -99,7 +99,6 @@ class FlipBrowser(Boxed):
         self._said = html_pane("")
         self._notes = stack()
         self._read = stack()
-        self._open_place: int | None = None
         self.table = FrameTable(
             self._fetch,
             what="The changes",
@@ -137,14 +136,12 @@ class FlipBrowser(Boxed):
 
     async def _refresh(self) -> None:
         self._read[:] = []
-        self._open_place = None
         self.table.mark(None)
         await self.table.restart()
         self._tell()
 
     def read(self, place: int) -> None:
         """Open a flip by its place among all of them, of every kind."""
-        self._open_place = place
         self.table.mark(place)
         flip = self._flips[place]
         self._read[:] = [
@@ -163,14 +160,10 @@ class FlipBrowser(Boxed):
 
     def on_key(self, action: str) -> bool:
         """Go through the flips with the keys of a review."""
-        places = self.table.rows["place"].to_list() if self.table.rows.width else []
-        if action in ("next", "previous") and places:
-            at = places.index(self._open_place) if self._open_place in places else -1
-            step = at + 1 if action == "next" else at - 1
-            self.read(places[min(max(step, 0), len(places) - 1)])
-        else:
-            return self.table.on_key(action)
-        return True
+        if action in ("next", "previous"):
+            self.table.step(1 if action == "next" else -1)
+            return True
+        return self.table.on_key(action)
 
     def _fetch(self, request: PageRequest) -> TablePage:
         """Return a page of flips, with their contexts while the dataset is there."""

@@ -7,6 +7,7 @@ from panel.viewable import Viewable
 
 from steelyard.evaluations.wire import Change
 from steelyard.named.comparison_wire import ComparisonResult, NamedComparison
+from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.facts import table
 from steelyard_workbench.kit.components.numbers import change_text, is_free, measure_text
@@ -14,8 +15,6 @@ from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import Status
 
-#: States of a comparison that goes on.
-UNFINISHED = frozenset({"queued", "running", "cancelling"})
 #: Changes of actions that are listed, of a decision on rows or on stored decisions.
 _MOST_MOVES = 5
 _STATUS: dict[str, Status] = {"passed": "good", "refused": "bad", "inconclusive": "unsure"}

@@ -16,6 +16,7 @@ from steelyard.errors import InvalidRequestError, SteelyardError
 from steelyard.named.comparison_wire import NamedComparison
 from steelyard.named.files import write_file
 from steelyard.named.wire import NamedVersion
+from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.choices import Choice, Choices
@@ -38,7 +39,6 @@ from steelyard_workbench.pages.decisions.edit_form import EXAMPLE, EditForm
 from steelyard_workbench.pages.decisions.growing import growth_card
 from steelyard_workbench.pages.decisions.history import show_history
 from steelyard_workbench.pages.decisions.judging import (
-    UNFINISHED,
     closed_part,
     comparison_figures,
     judge,

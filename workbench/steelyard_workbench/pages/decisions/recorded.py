@@ -14,6 +14,7 @@ from steelyard.client import Client
 from steelyard.errors import InvalidRequestError
 from steelyard.imports.recorded import read_recorded
 from steelyard.named.comparison_wire import NamedComparison
+from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading
@@ -24,7 +25,7 @@ from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.kit.theme import Status
-from steelyard_workbench.pages.decisions.judging import UNFINISHED, closed_part, comparison_figures
+from steelyard_workbench.pages.decisions.judging import closed_part, comparison_figures
 from steelyard_workbench.pages.decisions.switching import cost_text
 
 #: Recorded answers that are taken at most.

@@ -13,6 +13,7 @@ from steelyard.client.display_families import describe_family
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import DeletedModelVersion, Family, ModelVersion
+from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.numbers import ago
@@ -29,7 +30,6 @@ from steelyard_workbench.pages.families.line_moves import LineMoves
 from steelyard_workbench.pages.families.serving import Serving
 from steelyard_workbench.pages.families.timeline import COLUMNS, timeline_rows
 from steelyard_workbench.parts.families.labels import (
-    ACTIVE,
     LINE_COLUMNS,
     FineTuneChoice,
     choices_of,
@@ -161,7 +161,9 @@ class FamilyDetails(Serving, LineMoves):
         shown.append(self._links(job))
         shown.append(heading("The check in figures"))
         if job.gate is None:
-            reason = "It has not been judged yet." if job.status in ACTIVE else "It was not judged."
+            reason = (
+                "It has not been judged yet." if job.status in UNFINISHED else "It was not judged."
+            )
             shown.append(empty(reason))
         else:
             continuation = continue_of(family)
@@ -316,7 +318,7 @@ def _why_not_delete(family: Family) -> list[str]:
     ]
     if own:
         reasons.append(f"the own switch of {', '.join(own)} is on")
-    if any(choice.job.status in ACTIVE for choice in choices_of(family)):
+    if any(choice.job.status in UNFINISHED for choice in choices_of(family)):
         reasons.append("a fine-tune of it has not ended")
     return reasons
 

@@ -14,6 +14,7 @@ from steelyard.errors import SteelyardError
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
+from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import html_pane, stack
 from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.choices import Choice as Steps
@@ -46,7 +47,6 @@ from steelyard_workbench.pages.families.result import (
 from steelyard_workbench.pages.jobs.active_row import ActiveRow
 from steelyard_workbench.pages.jobs.progress import Track
 from steelyard_workbench.parts.families.labels import (
-    ACTIVE,
     ASK,
     CANNOT_CONTINUE,
     FineTuneChoice,
@@ -160,7 +160,9 @@ class OneFamily(FamilyDetails):
         dataset = self._dataset_name(family)
         if not ids:
             return Seen(family, None, dataset=dataset)
-        ended = (choice.job.id for choice in choices_of(family) if choice.job.status not in ACTIVE)
+        ended = (
+            choice.job.id for choice in choices_of(family) if choice.job.status not in UNFINISHED
+        )
         chosen = self._session.job if self._session.job in ids else next(ended, ids[0])
         try:
             job = self._client.jobs.get(chosen)
@@ -194,7 +196,7 @@ class OneFamily(FamilyDetails):
         else:
             shown.append(show_result(family, job, choice.model, seen.result))
             shown += self._reasons(family, job)
-            shown += [self._follow(job)] if job.status in ACTIVE else []
+            shown += [self._follow(job)] if job.status in UNFINISHED else []
         shown.append(self._first_steps(family, seen))
         self.details = Details(
             lambda: self._detailed(family, seen),

@@ -18,6 +18,7 @@ from steelyard.evaluations.gate_wire import Gate, GateGroup, reader_of, unchange
 from steelyard.evaluations.wire import Evaluation, EvaluationRecord, JobRecord
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, ModelVersion
+from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import html_pane
 from steelyard_workbench.kit.components.numbers import moment, percent_text
 from steelyard_workbench.kit.escaping import cut
@@ -25,7 +26,6 @@ from steelyard_workbench.kit.look import CARD_CSS, TABLE_CSS, beam, chip, pill, 
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.pages.families.held_out import is_right, right_outcome
 from steelyard_workbench.parts.datasets.questions import as_line
-from steelyard_workbench.parts.families.labels import ACTIVE
 from steelyard_workbench.parts.families.verdicts import verdict_of
 
 #: Answers that changed and are shown, and the most that are fetched and counted one by one.
@@ -233,7 +233,7 @@ def _is_served(family: Family, model: ModelVersion) -> bool:
 
 
 def _without_verdict(job: Job) -> str:
-    if job.status in ACTIVE:
+    if job.status in UNFINISHED:
         return "It is being trained" if job.status == "running" else "It waits to be trained"
     return "It made no model"
 

@@ -19,11 +19,12 @@ from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
 from steelyard.named.wire import NamedDecision
 from steelyard.review.wire import Draft
+from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.components.numbers import ago, counted
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import Status
-from steelyard_workbench.parts.families.labels import ACTIVE, move_text
+from steelyard_workbench.parts.families.labels import move_text
 from steelyard_workbench.parts.families.verdicts import verdict_of
 from steelyard_workbench.parts.live.alarms import view_behind
 from steelyard_workbench.parts.live.view import to_text
@@ -192,13 +193,13 @@ def job_needs(jobs: Iterable[Job], now: float | None = None) -> list[Need]:
     needs: list[Need] = []
     ended: set[str] = set()
     for job in jobs:
-        if job.status not in ACTIVE and job.family:
+        if job.status not in UNFINISHED and job.family:
             if job.family in ended:
                 continue
             ended.add(job.family)
         chosen = {"job": job.id, **({"family": job.family} if job.family else {})}
         name = f"Fine-tune of {job.family or job.model}"
-        if job.status in ACTIVE:
+        if job.status in UNFINISHED:
             done = ""
             if job.progress is not None:
                 done = f", step {job.progress.step:,} of {job.progress.steps:,}"

@@ -33,7 +33,6 @@ from steelyard_workbench.pages.jobs.active_row import ActiveRow
 from steelyard_workbench.pages.jobs.detail import JobDetail
 from steelyard_workbench.pages.jobs.progress import Track, ended_text
 from steelyard_workbench.parts.datasets.names import dataset_name
-from steelyard_workbench.parts.families.labels import ACTIVE
 from steelyard_workbench.parts.named.filtering import filter_row, name_of
 
 #: Looks at running jobs between two looks at all, which find new ones.
@@ -296,10 +295,10 @@ class JobsPage(Page):
 
     async def _update_chosen(self) -> None:
         shown = self.chosen.data
-        if not self.session.job or shown is None or shown[0].status not in ACTIVE:
+        if not self.session.job or shown is None or shown[0].status not in UNFINISHED:
             return
         job, events = await asyncio.to_thread(self._fetch_chosen)
-        if job.status not in ACTIVE or self.detail is None or job.id != shown[0].id:
+        if job.status not in UNFINISHED or self.detail is None or job.id != shown[0].id:
             await self.chosen.refresh(quietly=True)
             return
         self.chosen.data = (job, events, shown[2])
@@ -316,7 +315,7 @@ class JobsPage(Page):
     def _show_detail(self, fine_tune: _Opened) -> Viewable:
         job, events, dataset = fine_tune
         links: list[Viewable] = []
-        if job.status in ACTIVE:
+        if job.status in UNFINISHED:
             if self.forbidden:
                 links.append(refused_button("Cancel…", [self.forbidden]))
             else:

@@ -11,6 +11,7 @@ from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
 from steelyard.maps.wire import MAX_POINTS, DatasetMap
+from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
@@ -26,7 +27,6 @@ from steelyard_workbench.parts.datasets.names import no_datasets
 _MOST_DATASETS = 200
 #: Maps of a dataset that are looked through for that of a version.
 _MOST_MAPS = 200
-_UNFINISHED = frozenset({"queued", "running", "cancelling"})
 _DOING = {
     "embedding": "reading the rows",
     "comparing": "comparing the rows",
@@ -63,7 +63,7 @@ class MapPage(OnePartPage):
         part = self.shown
         if part is None or part.state != "shown" or not isinstance(part.data, _MappedVersion):
             return
-        if part.data.map is not None and part.data.map.status in _UNFINISHED:
+        if part.data.map is not None and part.data.map.status in UNFINISHED:
             await part.refresh(quietly=True)
 
     def content(self) -> list[Viewable]:
@@ -138,7 +138,7 @@ class MapPage(OnePartPage):
         ]
 
     def _show_job(self, dataset_map: DatasetMap, place: pn.Column) -> list[Viewable]:
-        if dataset_map.status in _UNFINISHED:
+        if dataset_map.status in UNFINISHED:
             now = dataset_map.progress
             description = "It waits for its turn."
             if now is not None:

@@ -15,6 +15,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.prompt_tuning.wire import PromptTuningJob
+from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.cards import behind_button
 from steelyard_workbench.kit.components.facts import facts, heading, table
@@ -31,7 +32,6 @@ from steelyard_workbench.parts.datasets.names import dataset_name
 
 _MOST = 100
 
-_UNFINISHED = frozenset({"queued", "running", "cancelling"})
 
 _NONE = "No wording was tuned yet. A tuned wording keeps the answers' names and changes the words around them."
 
@@ -61,7 +61,7 @@ class TuningPage(OnePartPage):
         part = self.shown
         if part is None or part.state != "shown" or not self.session.tuning:
             return
-        if part.data is not None and part.data[0].status in _UNFINISHED:
+        if part.data is not None and part.data[0].status in UNFINISHED:
             await part.refresh(quietly=True)
 
     def content(self) -> list[Viewable]:
@@ -134,7 +134,7 @@ class TuningPage(OnePartPage):
             values["Why"] = f"{job.error} ({job.error_code})"
         place = stack()
         views: list[Viewable] = [facts(values)]
-        if job.status in _UNFINISHED:
+        if job.status in UNFINISHED:
             views.append(
                 self.button("Cancel", partial(self.client.prompt_tuning.cancel, job.id), place)
             )

@@ -99,12 +99,7 @@ class RowTable(Boxed):
 
     def step(self, by: int) -> None:
         """Open the row after the one that is open, or before it; within the page."""
-        rows = self.table.rows
-        if not rows.height:
-            return
-        places = rows["row"].to_list()
-        here = places.index(self.opened) if self.opened in places else -1 if by > 0 else 0
-        self.show(rows.row(min(max(here + by, 0), rows.height - 1), named=True))
+        self.table.step(by)
 
     def close(self) -> None:
         """Close the row that is open."""

@@ -193,12 +193,8 @@ class RecordBrowser(Boxed):
 
     def on_key(self, action: str) -> bool:
         """Go through the decisions with the keys of a review."""
-        places = self.table.rows["place"].to_list() if self.table.rows.width else []
-        if action in ("next", "previous") and places:
-            here = _place(self.opened)
-            at = places.index(here) if here in places else -1
-            step = at + 1 if action == "next" else at - 1
-            self.read(places[min(max(step, 0), len(places) - 1)])
+        if action in ("next", "previous"):
+            self.table.step(1 if action == "next" else -1)
         elif action == "close" and self.opened is not None:
             self._close()
         else:

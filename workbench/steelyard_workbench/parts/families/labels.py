@@ -22,7 +22,6 @@ from steelyard_workbench.kit.components.numbers import ago, ahead, is_free
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.parts.families.verdicts import verdict_of
 
-ACTIVE = frozenset({"queued", "running", "cancelling"})
 #: States of a continuation while a fine-tune is under way.
 TRAINING = frozenset({"queued", "training"})
 _OFF = {"owner": "switched off", "idle": "switched off because it was not used", None: "off"}
