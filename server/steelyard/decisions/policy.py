@@ -250,14 +250,10 @@ def _read_flat(
             "conflict",
         )
         return (), ()
-    if (
-        names is None
-        or not _check_keys(flat, names, path, violations)
-        or path in violations.touched
-    ):
+    if names is None or not check_keys(flat, names, path, violations) or path in violations.touched:
         return (), ()
     for name in names:
-        _check_action(name, path, violations)
+        check_action(name, path, violations)
     rows = (FlatCosts(float(flat[name]), place, len(names)) for place, name in enumerate(names))
     return tuple(names), tuple(rows)
 
@@ -281,18 +277,19 @@ def _read_matrix(
     for action, row in matrix.items():
         if not isinstance(action, str):
             continue
-        _check_action(action, path, violations)
+        check_action(action, path, violations)
         if names is None or not isinstance(row, Mapping):
             continue
         if (
-            _check_keys(row, names, (*path, action), violations)
+            check_keys(row, names, (*path, action), violations)
             and (*path, action) not in violations.touched
         ):
             rows.append(tuple(float(row[name]) for name in names))
     return tuple(matrix), tuple(rows)
 
 
-def _check_action(action: str, path: Path, violations: Violations) -> None:
+def check_action(action: str, path: Path, violations: Violations) -> None:
+    """Note a name that no action may have."""
     if not action.strip():
         violations.add((*path, action), "is a blank action; give it a name.", "blank")
     elif action == ABSTAIN:
@@ -330,7 +327,7 @@ def _read_thresholds(
     return tuple(thresholds.get(name) for name in names)
 
 
-def _check_keys(
+def check_keys(
     row: Mapping[str, Any], names: Sequence[str], path: Path, violations: Violations
 ) -> bool:
     """Note outcomes that a row leaves out and names that are none; return whether it fits."""

@@ -447,20 +447,27 @@ def _measured(path: Path = (*BODY, "decision_id")) -> Iterator[None]:
 def _check_costs(trial: queries_wire.CostTrial) -> None:
     """Hold the fields of costs against each other: two for a binary decision, or a matrix."""
     violations = Violations()
-    pair = {"false_positive": trial.false_positive, "false_negative": trial.false_negative}
-    given = [name for name, cost in pair.items() if cost is not None]
+    given = binary_costs(trial, BODY, violations)
     if trial.action_costs is None:
-        for name in sorted(pair.keys() - set(given)):
-            violations.add(
-                (*BODY, name), "is missing; give both costs, or action_costs.", "missing"
-            )
-        if given and len(given) == len(pair) and not any(pair.values()):
+        if given == {"false_positive": 0, "false_negative": 0}:
             violations.add((*BODY, "false_positive"), "and false_negative are both 0.", "all_zero")
         if trial.abstain_cost is not None:
             violations.add(
                 (*BODY, "abstain_cost"), "goes with action_costs; leave it out.", "refused"
             )
+    violations.raise_if_any()
+
+
+def binary_costs(
+    query: queries_wire.CostTrial | queries_wire.FrontierQuery, at: Path, violations: Violations
+) -> dict[str, float]:
+    """Return the costs of a binary decision; note one that is alone, or beside a matrix."""
+    costs = {"false_positive": query.false_positive, "false_negative": query.false_negative}
+    given = {name: cost for name, cost in costs.items() if cost is not None}
+    if query.action_costs is None:
+        for name in sorted(costs.keys() - given.keys()):
+            violations.add((*at, name), "is missing; give both costs, or action_costs.", "missing")
     else:
         for name in given:
-            violations.add((*BODY, name), "is given beside action_costs; give one.", "refused")
-    violations.raise_if_any()
+            violations.add((*at, name), "is given beside action_costs; give one.", "refused")
+    return given

@@ -14,7 +14,7 @@ from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset
 from steelyard.datasets.service import DatasetService
 from steelyard.evaluations import store as rows
-from steelyard.evaluations.figures import EvaluationFigures
+from steelyard.evaluations.figures import EvaluationFigures, binary_costs
 from steelyard.evaluations.frontier_wire import MAX_POINTS, Frontier, FrontierPoint
 from steelyard.evaluations.measures.dominance import PricedModel, dominated
 from steelyard.evaluations.measures.policies import Costs
@@ -142,24 +142,15 @@ def _number(usd: str | None) -> float | None:
 def _costs_of(query: FrontierQuery) -> Costs | None:
     """Return the cost of each action by outcome, with its fields held against each other."""
     violations = Violations()
-    pair = {"false_positive": query.false_positive, "false_negative": query.false_negative}
-    given = {name: cost for name, cost in pair.items() if cost is not None}
     if query.measure != "expected_cost":
-        for name in ("decision", *pair, "action_costs"):
+        for name in ("decision", "false_positive", "false_negative", "action_costs"):
             if getattr(query, name) is not None:
                 violations.add(("query", name), "goes with expected_cost; leave it out.", "refused")
         violations.raise_if_any()
         return None
     if query.decision is None:
         violations.add(("query", "decision"), "is missing; name the decision.", "missing")
-    if query.action_costs is not None:
-        for name in given:
-            violations.add(("query", name), "is given beside action_costs; give one.", "refused")
-    else:
-        for name in sorted(pair.keys() - given.keys()):
-            violations.add(
-                ("query", name), "is missing; give both costs, or action_costs.", "missing"
-            )
+    given = binary_costs(query, ("query",), violations)
     costs: Mapping[str, Mapping[str, float]] = {}
     if query.action_costs is None:
         costs = {

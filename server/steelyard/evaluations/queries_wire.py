@@ -117,6 +117,7 @@ class ComparisonQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 #: The most that an action may cost or save: sums over all records stay numbers.
 MAX_COST = 1e100
+_Cost = Annotated[float, Meta(ge=0, le=MAX_COST)]
 _Costs = Annotated[dict[str, dict[str, float]], Meta(min_length=1, max_length=MAX_ACTIONS)]
 
 
@@ -138,14 +139,8 @@ class CostTrial(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Costs to draw a curve of: two for a binary decision, or a matrix for any."""
 
     decision_id: Annotated[Name, Meta(description="The decision they are for.")]
-    false_positive: Annotated[
-        Annotated[float, Meta(ge=0, le=MAX_COST)] | None,
-        Meta(description="What a wrong `yes` costs."),
-    ] = None
-    false_negative: Annotated[
-        Annotated[float, Meta(ge=0, le=MAX_COST)] | None,
-        Meta(description="What a wrong `no` costs."),
-    ] = None
+    false_positive: Annotated[_Cost | None, Meta(description="What a wrong `yes` costs.")] = None
+    false_negative: Annotated[_Cost | None, Meta(description="What a wrong `no` costs.")] = None
     action_costs: Annotated[_Costs | None, Meta(description="Action to outcome to cost.")] = None
     abstain_cost: Annotated[
         Annotated[float, Meta(ge=-MAX_COST, le=MAX_COST)] | None,
@@ -168,12 +163,10 @@ class FrontierQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         Name | None, Meta(description="With `expected_cost`: the decision that the costs are for.")
     ] = None
     false_positive: Annotated[
-        Annotated[float, Meta(ge=0, le=MAX_COST)] | None,
-        Meta(description="Of a binary decision: what a wrong `yes` costs."),
+        _Cost | None, Meta(description="Of a binary decision: what a wrong `yes` costs.")
     ] = None
     false_negative: Annotated[
-        Annotated[float, Meta(ge=0, le=MAX_COST)] | None,
-        Meta(description="Of a binary decision: what a wrong `no` costs."),
+        _Cost | None, Meta(description="Of a binary decision: what a wrong `no` costs.")
     ] = None
     # No longer than the head of a request may be.
     action_costs: Annotated[

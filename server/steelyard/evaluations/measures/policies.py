@@ -16,7 +16,8 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from steelyard.calibration.bins import FloatArray
-from steelyard.decisions.wire import MAX_ACTIONS
+from steelyard.decisions.policy import check_action, check_keys
+from steelyard.decisions.wire import ABSTAIN, MAX_ACTIONS
 from steelyard.evaluations.measures.curves import abstention_cost_curve
 from steelyard.evaluations.measures.records import (
     PROPORTIONS,
@@ -33,8 +34,6 @@ from steelyard.proof.differences import Bootstrap, sum_by_context
 from steelyard.wire.measures import Measure
 from steelyard.wire.violations import BODY, Path, Violations, refusal, show
 
-#: What a policy does that does not act; no action may have its name.
-ABSTAIN = "abstain"
 #: What a share can be.
 _SHARE: Range = (0.0, 1.0)
 
@@ -294,27 +293,15 @@ def _check_costs(action_costs: Costs, lists: list[tuple[str, ...]], path: Path) 
             path, f"has {len(action_costs)} actions; give 1 to {MAX_ACTIONS}.", "out_of_range"
         )
         violations.raise_if_any()
-    names = {name: None for outcomes in lists for name in outcomes}
+    names = list(dict.fromkeys(name for outcomes in lists for name in outcomes))
     for action, row in action_costs.items():
-        if not action.strip():
-            violations.add((*path, action), "is a blank action; give it a name.", "blank")
-        elif action == ABSTAIN:
-            violations.add((*path, action), "is reserved; use abstain_below instead.", "reserved")
-        for name in names:
-            if name not in row:
-                violations.add(
-                    (*path, action, name), "is missing; give a cost for every outcome.", "missing"
-                )
-            elif isinstance(row[name], bool) or not abs(row[name]) <= MAX_COST:
+        check_action(action, path, violations)
+        check_keys(row, names, (*path, action), violations)
+        for name, cost in row.items():
+            if name in names and (isinstance(cost, bool) or not abs(cost) <= MAX_COST):
                 violations.add(
                     (*path, action, name),
                     f"must be a number from -{MAX_COST:g} to {MAX_COST:g}; scale the costs down.",
                     "out_of_range",
                 )
-        for name in row.keys() - names:
-            violations.add(
-                (*path, action, name),
-                "is not one of the decision's outcomes; remove or rename it.",
-                "unknown_outcome",
-            )
     violations.raise_if_any()
