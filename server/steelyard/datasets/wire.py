@@ -14,13 +14,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.decisions.policy_wire import AbstainInput
 from steelyard.decisions.wire import (
-    MAX_TEMPERATURE,
-    MIN_TEMPERATURE,
+    ContextInput,
     Guideline,
-    ImageInput,
+    Images,
     Kind,
     MetadataValues,
     Name,
+    QuestionInput,
+    Rubric,
+    Temperature,
 )
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.methods import Method
@@ -28,7 +30,7 @@ from steelyard.wire.queries import (
     MAX_NUMBER,
     MAX_PAGE,
     CursorPage,
-    ExportFormat,
+    ExportedAs,
     NextCursor,
     PageSize,
 )
@@ -71,20 +73,19 @@ class RowDecisionInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     }
 
     id: Annotated[Name, Meta(description="Unique in the row; not blank.")]
-    question: Annotated[
-        str | dict[str, Any] | list[Any], Meta(description="Text, or any JSON object or array.")
-    ]
+    question: QuestionInput
     kind: Kind | None = None
     outcomes: Annotated[
         Any, Meta(description="In the forms that a decide request takes for the kind.")
     ] = None
-    rubric: Annotated[
-        list[Any] | None, Meta(description="`ordinal` alone: one description per level.")
-    ] = None
+    rubric: Rubric = None
     guideline: Guideline = None
     weights: dict[str, Annotated[float, Meta(gt=0)]] | None = None
     costs: dict[str, float | dict[str, float]] | None = None
     abstain: AbstainInput | None = None
+
+
+RowDecisions = Annotated[list[RowDecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)]
 
 
 class RowInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -94,12 +95,9 @@ class RowInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     download and otherwise ignored.
     """
 
-    context: Annotated[
-        str | dict[str, Any] | list[Any],
-        Meta(description="What the decisions are about; may be empty."),
-    ]
-    decisions: Annotated[list[RowDecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)]
-    images: Annotated[list[ImageInput], Meta(min_length=1, max_length=8)] | None = None
+    context: ContextInput
+    decisions: RowDecisions
+    images: Images | None = None
     targets: Annotated[
         dict[str, Any] | None,
         Meta(
@@ -113,7 +111,7 @@ class RowInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = None
     model: Name | None = None
     fallback: Literal["auto", "none"] | None = None
-    temperature: Annotated[float, Meta(ge=MIN_TEMPERATURE, le=MAX_TEMPERATURE)] | None = None
+    temperature: Temperature | None = None
     independent: bool | None = None
     store: bool | None = None
     metadata: MetadataValues | None = None
@@ -411,10 +409,7 @@ class RowsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class ExportQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The rows of a dataset to export, and the format."""
 
-    format: Annotated[
-        ExportFormat,
-        Meta(description="Parquet, CSV, or a zip of a folder that Hugging Face `datasets` loads."),
-    ] = "parquet"
+    format: ExportedAs = "parquet"
     partition: Annotated[Partition, _OF_PARTITION] = "all"
     version: Annotated[Version | None, _OF_VERSION] = None
 

@@ -13,7 +13,13 @@ from steelyard.decisions.wire import DecisionResult, Kind, Name, NamedUse
 from steelyard.wire.limits import MAX_QUESTIONS
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard.wire.origins import Origin
-from steelyard.wire.queries import MAX_PAGE, CursorPage, ExportFormat, NextCursor, PageSize
+from steelyard.wire.queries import (
+    MAX_PAGE,
+    CursorPage,
+    ExportedAs,
+    NextCursor,
+    PageSize,
+)
 
 #: The most buckets of a summary.
 MAX_BUCKETS = 1440
@@ -35,6 +41,9 @@ FeedbackBy = Annotated[
 ]
 
 
+ModelFilter = Annotated[
+    Text | None, Meta(description="Answered under this name, or by the model of this number.")
+]
 NamedFilter = Annotated[
     Text | None,
     Meta(description="Of this named decision, or of this version of it, `support_triage@7`."),
@@ -61,9 +70,7 @@ class DecisionLogFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     since: Annotated[Time | None, Meta(description="Answered at this time or later.")] = None
     until: Annotated[Time | None, Meta(description="Answered before this time.")] = None
-    model: Annotated[
-        Text | None, Meta(description="Answered under this name, or by the model of this number.")
-    ] = None
+    model: ModelFilter = None
     key: Annotated[Text | None, Meta(description="Asked for with the API key of this id.")] = None
     named: NamedFilter = None
     decision: Annotated[
@@ -118,10 +125,7 @@ class ExportDecisionsQuery(
 ):
     """The stored decisions to export, and the format."""
 
-    format: Annotated[
-        ExportFormat,
-        Meta(description="Parquet, CSV, or a zip of a folder that Hugging Face `datasets` loads."),
-    ] = "parquet"
+    format: ExportedAs = "parquet"
 
 
 class LoggedResult(Struct, frozen=True, kw_only=True):
@@ -214,9 +218,7 @@ class DecisionSummaryQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_o
         Annotated[int, Meta(ge=1, le=86_400)],
         Meta(description="Seconds of a bucket; the window has at most 1,440 of them."),
     ] = 60
-    model: Annotated[
-        Text | None, Meta(description="Answered under this name, or by the model of this number.")
-    ] = None
+    model: ModelFilter = None
     named: NamedFilter = None
     decision: Annotated[Text | None, Meta(description="Only decisions of this id.")] = None
     by: FeedbackBy = None
@@ -335,9 +337,7 @@ class DecisionSeriesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Annotated[int, Meta(ge=60, le=86_400)],
         Meta(description="Seconds of a point; the window has at most 240 of them."),
     ] = 3600
-    model: Annotated[
-        Text | None, Meta(description="Answered under this name, or by the model of this number.")
-    ] = None
+    model: ModelFilter = None
     named: NamedFilter = None
     decision: Annotated[Text | None, Meta(description="Only decisions of this id.")] = None
     by: FeedbackBy = None

@@ -47,6 +47,26 @@ Guideline = Annotated[
     ),
 ]
 
+QuestionInput = Annotated[
+    str | dict[str, Any] | list[Any], Meta(description="Text, or any JSON object or array.")
+]
+ContextInput = Annotated[
+    str | dict[str, Any] | list[Any],
+    Meta(description="What the decisions are about; may be empty."),
+]
+Rubric = Annotated[
+    list[Any] | None, Meta(description="`ordinal` alone: one description per level.")
+]
+Temperature = Annotated[float, Meta(ge=MIN_TEMPERATURE, le=MAX_TEMPERATURE)]
+FallbackNames = Annotated[list[Name], Meta(min_length=1, max_length=16)]
+Escalate = Annotated[
+    bool | None,
+    Meta(
+        description="Whether the list of `fallback` decides what the model abstains from, and "
+        "texts unlike its training rows; both models are charged then."
+    ),
+]
+
 #: Fields of a dataset row that a decide request must not have, and why.
 ROW_FIELDS = {
     "targets": "Targets belong to the rows of a dataset",
@@ -60,9 +80,7 @@ class DecisionInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     refused_fields: ClassVar[dict[str, str]] = ROW_FIELDS
 
     id: Annotated[Name, Meta(description="Unique in the request; not blank.")]
-    question: Annotated[
-        str | dict[str, Any] | list[Any], Meta(description="Text, or any JSON object or array.")
-    ]
+    question: QuestionInput
     kind: Kind | None = None
     outcomes: Annotated[
         Any,
@@ -73,9 +91,7 @@ class DecisionInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             "order, or left out, which names them by position from 0."
         ),
     ] = None
-    rubric: Annotated[
-        list[Any] | None, Meta(description="`ordinal` alone: one description per level.")
-    ] = None
+    rubric: Rubric = None
     opposite: Annotated[
         Annotated[str, Meta(min_length=1, max_length=MAX_OPPOSITE)] | None,
         Meta(
@@ -116,6 +132,9 @@ class ImageInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ]
 
 
+Images = Annotated[list[ImageInput], Meta(min_length=1, max_length=8)]
+
+
 #: What a caller keeps beside an answer.
 MetadataValues = Annotated[
     dict[
@@ -147,10 +166,7 @@ class DecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         "fields": "Fields belong to a named decision that declares them",
     }
 
-    context: Annotated[
-        str | dict[str, Any] | list[Any],
-        Meta(description="What the decisions are about; may be empty."),
-    ]
+    context: ContextInput
     decisions: Annotated[
         list[DecisionInput],
         Meta(
@@ -167,25 +183,19 @@ class DecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         ),
     ] = None
     fallback: Annotated[
-        Literal["auto", "none"] | Annotated[list[Name], Meta(min_length=1, max_length=16)] | None,
+        Literal["auto", "none"] | FallbackNames | None,
         Meta(
             description="Who answers when the model is unable to at the moment: `auto` (default) a "
             "base model that is no dearer, `none` nobody, or model names to try in order; a name "
             "that answers no calls is passed over."
         ),
     ] = None
-    escalate: Annotated[
-        bool | None,
-        Meta(
-            description="Whether the list of `fallback` decides what the model abstains from, and "
-            "texts unlike its training rows; both models are charged then."
-        ),
-    ] = None
+    escalate: Escalate = None
     temperature: Annotated[
-        Annotated[float, Meta(ge=MIN_TEMPERATURE, le=MAX_TEMPERATURE)] | None,
+        Temperature | None,
         Meta(description="Below 1 sharpens the probabilities, above 1 softens them."),
     ] = None
-    images: Annotated[list[ImageInput], Meta(min_length=1, max_length=8)] | None = None
+    images: Images | None = None
     independent: Annotated[
         bool | None,
         Meta(

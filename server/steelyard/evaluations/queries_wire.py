@@ -10,7 +10,7 @@ from steelyard.datasets.wire import Version
 from steelyard.decisions.wire import MAX_ACTIONS, Name
 from steelyard.evaluations.frontier_wire import FrontierMeasure
 from steelyard.evaluations.wire import DEFAULT_RECORDS, MAX_RECORDS, EvaluationStatus
-from steelyard.wire.queries import MAX_PAGE, ExportFormat, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, ExportedAs, NextCursor, OneOf, PageSize
 
 RecordOrder = Literal["row", "loss", "surest", "least_sure"]
 
@@ -40,10 +40,7 @@ class EvaluationsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     dataset_id: Annotated[str, Meta(min_length=1, max_length=64, description="Id of the dataset.")]
     limit: Annotated[PageSize, Meta(description="Evaluations of a page.")] = MAX_PAGE
     cursor: NextCursor = None
-    status: Annotated[
-        list[EvaluationStatus],
-        Meta(description="Those with one of these statuses; repeated, or separated by commas."),
-    ] = []
+    status: OneOf[EvaluationStatus] = []
 
 
 class RecordFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -102,10 +99,7 @@ class RecordsQuery(RecordFilter, frozen=True, forbid_unknown_fields=True, kw_onl
 class ExportRecordsQuery(RecordFilter, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The scored decisions of an evaluation to export, and the format."""
 
-    format: Annotated[
-        ExportFormat,
-        Meta(description="Parquet, CSV, or a zip of a folder that Hugging Face `datasets` loads."),
-    ] = "parquet"
+    format: ExportedAs = "parquet"
 
 
 class ComparisonQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -9,13 +9,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.datasets.wire import DatasetName, Fraction, InputReceipt, RowDecisionInput
-from steelyard.decisions.wire import MetadataValues, Name
+from steelyard.datasets.wire import DatasetName, Fraction, InputReceipt, RowDecisions
+from steelyard.decisions.wire import ContextInput, MetadataValues, Name
 from steelyard.labeling.judging import Targets, Weighting
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
-from steelyard.wire.limits import MAX_DECISIONS, ROW_LIMITS
+from steelyard.wire.limits import ROW_LIMITS
 from steelyard.wire.measures import Measure
-from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, CursorPage, NextCursor, PageSize
+from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, CursorPage, NextCursor, OneOf, PageSize
 from steelyard.wire.shown import Shown
 
 LabelingStatus = Literal[
@@ -88,12 +88,9 @@ class SourceRowInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         "images": "Teachers read text alone",
     }
 
-    context: Annotated[
-        str | dict[str, Any] | list[Any],
-        Meta(description="What the decisions are about; may be empty."),
-    ]
+    context: ContextInput
     decisions: Annotated[
-        Annotated[list[RowDecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)] | None,
+        RowDecisions | None,
         Meta(description="Left out where the job gives decisions for all such rows."),
     ] = None
     metadata: MetadataValues | None = None
@@ -158,10 +155,7 @@ class LabelingQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     limit: Annotated[PageSize, Meta(description="Jobs of a page.")] = MAX_PAGE
     cursor: NextCursor = None
-    status: Annotated[
-        list[LabelingStatus],
-        Meta(description="Those with one of these statuses; repeated, or separated by commas."),
-    ] = []
+    status: OneOf[LabelingStatus] = []
 
 
 class ResultsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -182,7 +176,7 @@ class CreateLabelingJob(Struct, frozen=True, forbid_unknown_fields=True, kw_only
         Meta(description="Ids of teachers; the defaults when left out."),
     ] = None
     decisions: Annotated[
-        Annotated[list[RowDecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)] | None,
+        RowDecisions | None,
         Meta(description="For the rows that carry none."),
     ] = None
     name: Annotated[

@@ -39,21 +39,9 @@ class NamedContent(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         wire.Name | None,
         Meta(description="A base model, judge, route or family; the default where left out."),
     ] = None
-    fallback: (
-        Literal["auto", "none"]
-        | Annotated[list[wire.Name], Meta(min_length=1, max_length=16)]
-        | None
-    ) = None
-    temperature: Annotated[float, Meta(ge=wire.MIN_TEMPERATURE, le=wire.MAX_TEMPERATURE)] | None = (
-        None
-    )
-    escalate: Annotated[
-        bool | None,
-        Meta(
-            description="Whether the list of `fallback` decides what the model abstains from, and "
-            "texts unlike its training rows; both models are charged then."
-        ),
-    ] = None
+    fallback: Literal["auto", "none"] | wire.FallbackNames | None = None
+    temperature: wire.Temperature | None = None
+    escalate: wire.Escalate = None
     fields: rules_wire.Fields | None = None
     rules: rules_wire.Rules | None = None
     otherwise: Annotated[

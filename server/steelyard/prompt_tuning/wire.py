@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from steelyard.decisions.wire import Name
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
-from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, OneOf, PageSize
 from steelyard.wire.shown import Shown
 
 TuningStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -62,10 +62,7 @@ class ChangePromptTuning(Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 class PromptTuningQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which page of the account's prompt-tuning jobs."""
 
-    status: Annotated[
-        list[TuningStatus],
-        Meta(description="Those with one of these statuses; repeated, or separated by commas."),
-    ] = []
+    status: OneOf[TuningStatus] = []
     dataset_id: Annotated[DatasetId | None, Meta(description="Only those on this dataset.")] = None
     limit: Annotated[PageSize, Meta(description="Jobs of a page.")] = MAX_PAGE
     cursor: NextCursor = None

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.outbox.names import Event
 from steelyard.webhooks.targets import MAX_URL
-from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, OneOf, PageSize
 from steelyard.wire.schemas import SINGLE_LINE
 
 DeliveryStatus = Literal["waiting", "delivered", "failed"]
@@ -60,10 +60,7 @@ class WebhooksQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 class DeliveriesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which deliveries, and which page of them."""
 
-    status: Annotated[
-        list[DeliveryStatus],
-        Meta(description="Those with one of these statuses; repeated, or separated by commas."),
-    ] = []
+    status: OneOf[DeliveryStatus] = []
     limit: Annotated[PageSize, Meta(description="Deliveries of a page.")] = MAX_PAGE
     cursor: NextCursor = None
 

@@ -7,7 +7,7 @@ from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
 
-from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, OneOf, PageSize
 
 #: Statuses of a job that has not ended.
 UNFINISHED = ("queued", "running", "cancelling")
@@ -79,10 +79,7 @@ class AllJobsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     kind: Annotated[
         list[_Text], Meta(description="Only these kinds; repeated, or separated by commas.")
     ] = []
-    status: Annotated[
-        list[_Text],
-        Meta(description="Those with one of these statuses; repeated, or separated by commas."),
-    ] = []
+    status: OneOf[_Text] = []
     dataset_id: Annotated[_Text | None, Meta(description="Only those on this dataset.")] = None
     limit: Annotated[PageSize, Meta(description="Jobs of a page.")] = MAX_PAGE
     cursor: NextCursor = None

@@ -18,8 +18,17 @@ NextCursor = Annotated[
     Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
 ]
 PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
+#: Statuses of what is listed, such as ``OneOf[JobStatus]``; all where there is none.
+OneOf = Annotated[
+    list[Item],
+    Meta(description="Those with one of these statuses; repeated, or separated by commas."),
+]
 #: What rows are exported as: CSV, Parquet, or a zip of a folder of Hugging Face ``datasets``.
 ExportFormat = Literal["csv", "parquet", "hf"]
+ExportedAs = Annotated[
+    ExportFormat,
+    Meta(description="Parquet, CSV, or a zip of a folder that Hugging Face `datasets` loads."),
+]
 
 
 class CursorPage(Struct, Generic[Item], frozen=True, kw_only=True):

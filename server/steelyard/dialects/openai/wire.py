@@ -6,7 +6,7 @@ field may be left out or be ``null``.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -18,6 +18,9 @@ from steelyard.wire.limits import MAX_OUTCOMES, MAX_QUESTIONS, MIN_OUTCOMES
 MAX_LEVELS = 10
 
 QuestionType = Literal["predicate", "choice", "score"]
+_Value = TypeVar("_Value")
+#: Of a field that OpenAI's clients may send, and that changes nothing here.
+Unused = Annotated[_Value | None, Meta(description="Taken and not used.")]
 
 
 class InputPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -30,9 +33,7 @@ class InputPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = None
     image_url: str | None = None
     detail: str | None = None
-    prompt_cache_breakpoint: Annotated[
-        dict[str, Any] | None, Meta(description="Taken and not used.")
-    ] = None
+    prompt_cache_breakpoint: Unused[dict[str, Any]] = None
 
 
 class InputMessage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -41,7 +42,7 @@ class InputMessage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     role: Literal["user", "assistant", "developer", "system"]
     content: str | list[InputPart]
     type: Literal["message"] | None = None
-    phase: Annotated[str | None, Meta(description="Taken and not used.")] = None
+    phase: Unused[str] = None
 
 
 class ChoiceInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -74,20 +75,21 @@ class DecisionsQuestionInput(Struct, frozen=True, forbid_unknown_fields=True, kw
     ] = None
 
 
+Input = Annotated[
+    str | Annotated[list[InputMessage], Meta(min_length=1)],
+    Meta(description="What the questions are about: text, or messages."),
+]
+
+
 class DecisionsRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One input and the questions asked on it, in OpenAI's shape."""
 
     model: Annotated[wire.Name, Meta(description="A model's name.")]
-    input: Annotated[
-        str | Annotated[list[InputMessage], Meta(min_length=1)],
-        Meta(description="What the questions are about: text, or messages."),
-    ]
+    input: Input
     questions: Annotated[list[DecisionsQuestionInput], Meta(min_length=1, max_length=MAX_QUESTIONS)]
-    safety_identifier: Annotated[str | None, Meta(description="Taken and not used.")] = None
-    prompt_cache_key: Annotated[str | None, Meta(description="Taken and not used.")] = None
-    prompt_cache_options: Annotated[
-        dict[str, Any] | None, Meta(description="Taken and not used.")
-    ] = None
+    safety_identifier: Unused[str] = None
+    prompt_cache_key: Unused[str] = None
+    prompt_cache_options: Unused[dict[str, Any]] = None
 
 
 class NamedDecisionsRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -96,16 +98,11 @@ class NamedDecisionsRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_
     refused_fields: ClassVar[dict[str, str]] = {"questions": wire.OF_VERSION}
 
     model: wire.NamedModel
-    input: Annotated[
-        str | Annotated[list[InputMessage], Meta(min_length=1)],
-        Meta(description="What the questions are about: text, or messages."),
-    ]
+    input: Input
     fields: FieldValues | None = None
-    safety_identifier: Annotated[str | None, Meta(description="Taken and not used.")] = None
-    prompt_cache_key: Annotated[str | None, Meta(description="Taken and not used.")] = None
-    prompt_cache_options: Annotated[
-        dict[str, Any] | None, Meta(description="Taken and not used.")
-    ] = None
+    safety_identifier: Unused[str] = None
+    prompt_cache_key: Unused[str] = None
+    prompt_cache_options: Unused[dict[str, Any]] = None
 
 
 class PredicateAnswer(Struct, frozen=True, kw_only=True, tag_field="type", tag="predicate"):
