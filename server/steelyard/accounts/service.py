@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from steelyard import errors
 from steelyard.accounts import store as rows
@@ -179,7 +178,7 @@ class AccountService:
                 "amount_usd", "The amount is not more than 0; give what is added, in USD."
             )
 
-        row = _get_account(connection, account)
+        row = rows.get_account(connection, account)
         if -balances_of(connection, row.id)["funding"] + amount_nano > _MAX_FUNDING:
             raise refused(
                 "amount_usd", "The account would have more credit than can be held; add less."
@@ -192,7 +191,7 @@ class AccountService:
         """Set the most that is stored of an account's answers, blocking."""
         self._state.write_now(
             lambda connection: rows.ACCOUNTS.change(
-                connection, _get_account(connection, account).id, store=store
+                connection, rows.get_account(connection, account).id, store=store
             )
         )
 
@@ -210,7 +209,7 @@ class AccountService:
         def work(connection: Connection) -> NewKey:
             return insert_key(
                 connection,
-                _get_account(connection, account).id,
+                rows.get_account(connection, account).id,
                 name=name,
                 scope=scope,
                 monthly_cap_nano=monthly_cap_nano,
@@ -224,7 +223,7 @@ class AccountService:
         """Return keys with their accounts' names, the newest first, blocking."""
 
         def work(connection: Connection) -> list[tuple[str, ApiKey]]:
-            only = None if account is None else _get_account(connection, account).id
+            only = None if account is None else rows.get_account(connection, account).id
             all_api_keys = [
                 row
                 for row in rows.all_api_keys(connection)
@@ -310,15 +309,6 @@ def _heed_nothing(touched: Future[None]) -> None:
     """Take the outcome of a write that may fail: the next use of the key tries again."""
     if not touched.cancelled():
         touched.exception()
-
-
-def _get_account(connection: Connection, account: str) -> Row[Any]:
-    row = rows.find_account(connection, account) or rows.find_account_named(connection, account)
-    if row is None:
-        raise errors.NotFoundError(
-            f"There is no account {account!r}; steelyard account list shows their ids and names."
-        )
-    return row
 
 
 def _wallet(connection: Connection, account_id: str) -> WalletBalance:

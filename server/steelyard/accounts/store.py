@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, true, update
 
 from steelyard.caller import Scope
+from steelyard.errors import NotFoundError
 from steelyard.storage.pages import OrderedPage, newest_first
 from steelyard.storage.rows import Rows
 from steelyard.storage.statements import Statement
@@ -54,6 +55,16 @@ def find_account(connection: Connection, account_id: str) -> Row[Any] | None:
 def find_account_named(connection: Connection, name: str) -> Row[Any] | None:
     """Return an account by its name."""
     return connection.execute(select(accounts).where(accounts.c.name == name)).first()
+
+
+def get_account(connection: Connection, account: str) -> Row[Any]:
+    """Return an account by its id or name; refuse others."""
+    row = find_account(connection, account) or find_account_named(connection, account)
+    if row is None:
+        raise NotFoundError(
+            f"There is no account {account!r}; steelyard account list shows their ids and names."
+        )
+    return row
 
 
 def all_accounts(connection: Connection) -> list[Row[Any]]:

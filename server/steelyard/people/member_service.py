@@ -10,7 +10,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Row
 
 from steelyard import errors
-from steelyard.accounts.store import find_account, find_account_named
+from steelyard.accounts.store import find_account, get_account
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
@@ -112,12 +112,7 @@ class Members:
         email = read_address(address)
 
         def work(connection: Connection) -> Member:
-            row = find_account(connection, account) or find_account_named(connection, account)
-            if row is None:
-                raise errors.NotFoundError(
-                    f"There is no account {account!r}; steelyard account list shows their ids and "
-                    "names."
-                )
+            row = get_account(connection, account)
             now = self._now()
             invited = self._invited(connection, row.id, email, role, None, now)
             return _shown(invited, now)

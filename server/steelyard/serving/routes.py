@@ -32,6 +32,12 @@ UNCALLABLE = (
     errors.ModelDeletedError,
     errors.ModelDiscardedError,
 )
+#: Errors of a context that no model reads.
+_TEXT_ERRORS = (
+    errors.TooManyTokensError,
+    errors.ContextTooLongError,
+    errors.ImagesNotSupportedError,
+)
 #: Errors of a request that is charged, beside those of any.
 PAID_ERRORS = (
     errors.InsufficientCreditError,
@@ -43,11 +49,16 @@ PAID_ERRORS = (
     errors.IdempotencyResponseExpiredError,
     errors.OutcomeUnknownError,
     errors.RequestInProgressError,
-    errors.TooManyTokensError,
-    errors.ContextTooLongError,
-    errors.ImagesNotSupportedError,
+    *_TEXT_ERRORS,
     errors.EngineUnavailableError,
     errors.DeadlineExceededError,
+)
+#: Errors of what a request would cost.
+QUOTE_ERRORS = (
+    errors.NotFoundError,
+    errors.NamedDecisionArchivedError,
+    *UNCALLABLE,
+    *_TEXT_ERRORS,
 )
 
 
@@ -111,14 +122,7 @@ ROUTES = (
         also_takes=(wire.NamedDecideRequest,),
         read=read_decide,
         is_bounded=True,
-        errors=(
-            errors.NotFoundError,
-            errors.NamedDecisionArchivedError,
-            *UNCALLABLE,
-            errors.TooManyTokensError,
-            errors.ContextTooLongError,
-            errors.ImagesNotSupportedError,
-        ),
+        errors=QUOTE_ERRORS,
         is_inference=True,
     ),
     row(
@@ -129,13 +133,7 @@ ROUTES = (
         tags=("decide",),
         request=wire.PlaygroundRequest,
         read=partial(read_request, shape=wire.PlaygroundRequest, most=MAX_PLAYGROUND_DECISIONS),
-        errors=(
-            errors.TooManyTokensError,
-            errors.ContextTooLongError,
-            errors.ImagesNotSupportedError,
-            errors.EngineUnavailableError,
-            errors.DeadlineExceededError,
-        ),
+        errors=(*_TEXT_ERRORS, errors.EngineUnavailableError, errors.DeadlineExceededError),
         is_inference=True,
     ),
 )

@@ -7,7 +7,7 @@ from steelyard.dialects.systemone import wire
 from steelyard.dialects.systemone.mapping import error_body, read_systemone, translate_systemone
 from steelyard.dialects.systemone.service import SystemOneService
 from steelyard.http.routing import Access, Call, row
-from steelyard.serving.routes import PAID_ERRORS, UNCALLABLE, check_flood
+from steelyard.serving.routes import PAID_ERRORS, QUOTE_ERRORS, check_flood
 
 _TAGS = ("compatibility",)
 
@@ -45,14 +45,7 @@ ROUTES = (
         also_takes=(wire.NamedSystemOneRequest,),
         read=read_systemone,
         is_bounded=True,
-        errors=(
-            errors.NotFoundError,
-            errors.NamedDecisionArchivedError,
-            *UNCALLABLE,
-            errors.TooManyTokensError,
-            errors.ContextTooLongError,
-            errors.ImagesNotSupportedError,
-        ),
+        errors=QUOTE_ERRORS,
         is_inference=True,
     ),
     row(
