@@ -35,7 +35,21 @@ _OF_FILTER = Meta(description="Over the rows as the version has them; all when l
 _OF_TEXT = Meta(description="Rows with all of its words in the context alone.")
 
 
-class DraftRowsSearch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Narrowed:
+    """A request about the rows of a queue that a filter and words in the context hold for."""
+
+    __slots__ = ()
+
+    filter: Filter | None
+    text: str | None
+
+    @property
+    def where(self) -> Filter | None:
+        """The filter of ``filter`` and ``text`` together."""
+        return with_words(self.filter, self.text)
+
+
+class DraftRowsSearch(Narrowed, Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which page of which queue."""
 
     queue: wire.Queue = "all"
@@ -46,13 +60,8 @@ class DraftRowsSearch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_ROWS)] = DEFAULT_PAGE_ROWS
     reviewer: wire.Reviewer = None
 
-    @property
-    def where(self) -> Filter | None:
-        """The filter of ``filter`` and ``text`` together."""
-        return with_words(self.filter, self.text)
 
-
-class BulkEdit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class BulkEdit(Narrowed, Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """An edit to every row of a filtered queue: one entry of the log."""
 
     action: wire.BulkAction
@@ -69,11 +78,6 @@ class BulkEdit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Meta(description="The revision that was seen: rows that another edited since refuse."),
     ] = None
     reviewer: wire.Reviewer = None
-
-    @property
-    def where(self) -> Filter | None:
-        """The filter of ``filter`` and ``text`` together."""
-        return with_words(self.filter, self.text)
 
 
 class AnswerRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -115,7 +119,7 @@ class ImportAnswers(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     answers: Annotated[list[ImportedAnswer], Meta(min_length=1, max_length=wire.MAX_EDITS)]
 
 
-class AssignRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class AssignRows(Narrowed, Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Reviewers for the unassigned rows of a filtered queue."""
 
     reviewers: Annotated[
@@ -161,11 +165,6 @@ class AssignRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Meta(description="The most rows, drawn at random; all by default."),
     ] = None
     reviewer: wire.Reviewer = None
-
-    @property
-    def where(self) -> Filter | None:
-        """The filter of ``filter`` and ``text`` together."""
-        return with_words(self.filter, self.text)
 
 
 class MoveAssigned(
