@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,7 @@ import click
 from steelyard.cli.connecting import Server
 from steelyard.cli.failures import FAILED, disk_failures
 from steelyard.cli.local_state import show_json
-from steelyard.cli.options import FILE, NEW_FILE, read_json
+from steelyard.cli.options import FILE, NEW_FILE, read_json, together
 from steelyard.cli.requests import asks_yes_no, decisions_from_flags
 from steelyard.cli.table_files import READING, show_refused
 from steelyard.cli.terminal import printable
@@ -28,7 +27,7 @@ _YES_NO = (
     "(steelyard up) has its reader answer: --url http://127.0.0.1:8420 --model auto."
 )
 
-_OPTIONS = (
+rows_options = together(
     click.option(
         "--input",
         "source",
@@ -70,13 +69,6 @@ _OPTIONS = (
     click.option("--restart", is_flag=True, help="Answer rows again that an earlier run answered."),
     click.option("--overwrite", is_flag=True, help="Replace an output that is there."),
 )
-
-
-def rows_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of rows, in their order."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:

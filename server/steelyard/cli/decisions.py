@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.local_state import show_rows
 from steelyard.cli.nouns import Noun, Shown
-from steelyard.cli.options import UTC_TIME, origin_option
+from steelyard.cli.options import UTC_TIME, origin_option, together
 from steelyard.cli.shares_shown import WEEK_S, show_true_shares
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ Examples:
   steelyard decisions sample refund --outcome yes
   steelyard decisions shares --since 2026-11-01
 """
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 @click.group("decisions", cls=Noun, epilog=_EPILOG)
@@ -34,21 +32,14 @@ def command() -> None:
     """Draw stored decisions to check, correct shares by the checks, and export them."""
 
 
-def _window_options(function: _F) -> _F:
-    for option in (
-        click.option(
-            "--named", help="Only those of this named decision, or of a version: triage@7."
-        ),
-        click.option("--model", help="Only those that this model, family or number answered."),
-        click.option("--until", type=UTC_TIME, help="Only those answered before this time of UTC."),
-        click.option(
-            "--since",
-            type=UTC_TIME,
-            help="Only those answered at this time of UTC or later.",
-        ),
-    ):
-        function = option(function)
-    return function
+_window_options = together(
+    click.option(
+        "--since", type=UTC_TIME, help="Only those answered at this time of UTC or later."
+    ),
+    click.option("--until", type=UTC_TIME, help="Only those answered before this time of UTC."),
+    click.option("--model", help="Only those that this model, family or number answered."),
+    click.option("--named", help="Only those of this named decision, or of a version: triage@7."),
+)
 
 
 @command.asks("sample", "decision")

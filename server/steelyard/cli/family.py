@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +15,7 @@ from steelyard.cli.family_abstaining import bound, novelty, show_bound, show_nov
 from steelyard.cli.job import FINE_TUNES
 from steelyard.cli.local_state import show_fields, show_rows, show_table, show_time
 from steelyard.cli.nouns import Noun, Shown
-from steelyard.cli.options import ORIGINS_AND_UNKNOWN
+from steelyard.cli.options import ORIGINS_AND_UNKNOWN, together
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from steelyard.models.wire import Model
     from steelyard.shadows.wire import ShadowReport
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 _METHOD = "What the rows have: right outcomes (sft), or rewards. [default: sft]"
 _FROM = "A base model, or a model's number. [default: the server's base model]"
 
@@ -47,48 +46,41 @@ Examples:
 _HYPERPARAMETERS = ("seed", "lora_rank", "heads", "learning_rate", "steps", "judged_by")
 
 
-def _starting(command: _Command) -> _Command:
-    """Add the options of a new family."""
-    method = click.option("--method", type=click.Choice(["sft", "reward"]), help=_METHOD)
-    first = click.option("--from", "start_from", help=_FROM)
-    return first(method(command))
-
-
-def _training_options(command: _Command) -> _Command:
-    """Add the options of a fine-tune."""
-    for option in (
-        click.option(
-            "--dataset-version", type=int, help="Version of the dataset. [default: the newest]"
-        ),
-        click.option("--seed", type=int, help="Of every random choice. [default: the server's]"),
-        click.option(
-            "--lora-rank",
-            type=int,
-            help="1 to 16: train the encoder too, where the server has the train extra.",
-        ),
-        click.option(
-            "--heads",
-            type=click.Choice(("auto", "words", "cheapest", "ladder", "evidence")),
-            help="What heads read: as is best, words alone, words alone where they are as right, words "
-            "alone for the decisions they are sure of, or the shipped reader's evidence too, where a "
-            "yes/no is better with it.",
-        ),
-        click.option("--learning-rate", type=float, help="Size of a step. [default: the server's]"),
-        click.option(
-            "--steps", type=int, help="Steps of training. [default: two passes over the rows]"
-        ),
-        click.option(
-            "--judged-by",
-            multiple=True,
-            type=ORIGINS_AND_UNKNOWN,
-            help="Origin of held-out labels that the gate counts; may be repeated. [default: all "
-            "but click and model]",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
+#: The options of a new family.
+_starting = together(
+    click.option("--from", "start_from", help=_FROM),
+    click.option("--method", type=click.Choice(["sft", "reward"]), help=_METHOD),
+)
+#: The options of a fine-tune.
+_training_options = together(
+    click.option(
+        "--judged-by",
+        multiple=True,
+        type=ORIGINS_AND_UNKNOWN,
+        help="Origin of held-out labels that the gate counts; may be repeated. [default: all "
+        "but click and model]",
+    ),
+    click.option(
+        "--steps", type=int, help="Steps of training. [default: two passes over the rows]"
+    ),
+    click.option("--learning-rate", type=float, help="Size of a step. [default: the server's]"),
+    click.option(
+        "--heads",
+        type=click.Choice(("auto", "words", "cheapest", "ladder", "evidence")),
+        help="What heads read: as is best, words alone, words alone where they are as right, words "
+        "alone for the decisions they are sure of, or the shipped reader's evidence too, where a "
+        "yes/no is better with it.",
+    ),
+    click.option(
+        "--lora-rank",
+        type=int,
+        help="1 to 16: train the encoder too, where the server has the train extra.",
+    ),
+    click.option("--seed", type=int, help="Of every random choice. [default: the server's]"),
+    click.option(
+        "--dataset-version", type=int, help="Version of the dataset. [default: the newest]"
+    ),
+)
 _base = click.option(
     "--base",
     help="Move NAME to this base model: train its next model from that, on every row. "

@@ -30,15 +30,20 @@ def setting_option(name: str) -> Callable[[_Command], _Command]:
     )
 
 
-def setting_options(*names: str) -> Callable[[_Command], _Command]:
-    """Return a decorator that adds ``setting_option`` of each name, in this order."""
+def together(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds several options, in this order."""
 
     def add(command: _Command) -> _Command:
-        for name in reversed(names):
-            command = setting_option(name)(command)
+        for option in reversed(options):
+            command = option(command)
         return command
 
     return add
+
+
+def setting_options(*names: str) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds ``setting_option`` of each name, in this order."""
+    return together(*map(setting_option, names))
 
 
 #: The settings of a process that answers over HTTP.

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from steelyard.cli.options import together
 from steelyard.cli.table_files import TABLES
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+#: The argument and the options that ``read_request`` reads.
+request_options = together(
     click.argument(
         "request_file",
         metavar="[REQUEST.json | -]",
@@ -58,13 +57,6 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 
 #: Options that are fields of a request beside its context and decisions, where they are given.
 _BESIDE = ("model", "temperature", "explain", "fallback", "escalate")
-
-
-def request_options(command: _Command) -> _Command:
-    """Add the argument and the options that ``read_request`` reads, in their order."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def read_request(ctx: click.Context, flags: dict[str, Any]) -> bytes | dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from steelyard.cli.options import together
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -141,9 +142,7 @@ def read_options(command: Callable[..., Any]) -> Callable[..., Any]:
         read_as = FileReading(sheet, encoding, long_cells, bad_rows, quote, header)
         return command(*args, read_as=read_as, **given)
 
-    for option in reversed(READING):
-        call = option(call)
-    return call
+    return together(*READING)(call)
 
 
 def is_table(file: Path) -> bool:
