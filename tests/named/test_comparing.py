@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
@@ -106,34 +108,60 @@ def test_production_moves_to_a_passing_version_only(served):
     assert list(named.comparisons("other")) == []
 
 
-def test_the_rules_of_two_versions_are_compared_on_stored_fields(served, capsys):
+def test_the_rules_of_two_versions_are_compared_on_rows_and_stored_fields(served, capsys):
     services, client = served
     named = client.named_decisions
+    sure = {**TEAM, "outcomes": {name: " ".join(texts) for name, texts in SAID.items()}}
+    clear = {"model": "far", "decisions": [sure]}
     ruled = {
         "fields": {"amount": {"type": "decimal"}},
-        "rules": [{"when": "amount < 50", "action": "refund"}],
+        "rules": [
+            {"when": 'top == "t1"', "action": "first"},
+            {"when": "amount < 50", "action": "refund"},
+        ],
         "otherwise": "person",
     }
-    named.create("ruled", **VAGUE, **ruled)
-    named.add_version("ruled", **VAGUE, **(ruled | {"otherwise": "desk"}))
+    labelled = rows(20)
+    for place, row in enumerate(labelled):
+        row["metadata"] = {"amount": "60.00"} if place else {}
+    dataset = client.datasets.create("amounts", evaluation=labelled)
+    named.create("ruled", **clear, **ruled, dataset_id=dataset.id)
+    named.add_version("ruled", **clear, **(ruled | {"otherwise": "desk"}))
     needs_more = {"fields": {"amount": {"type": "decimal"}, "since": {"type": "date"}}}
-    named.add_version("ruled", **VAGUE, **(ruled | needs_more))
+    named.add_version("ruled", **clear, **(ruled | needs_more))
+    named.add_version("ruled", **VAGUE, **ruled)
     for place, row in enumerate(rows(4)):
         client.decision("ruled").decide(row["context"], fields={"amount": 20 * place})
-    for version, rules in ((2, (4, 1, [("person", "desk", 1)])), (3, None)):
+
+    def compare(version):
         comparison = named.compare("ruled", version)
         run(services, comparison)
-        comparison = named.wait(comparison, progress=False)
-        assert comparison.result.changes == (["otherwise"] if version == 2 else ["fields"])
-        compared = comparison.result.rules
-        if rules is None:
-            assert compared is None  # no stored answer has the new field
-            continue
-        moves = [(move.before, move.after, move.n) for move in compared.moves]
-        assert (compared.n, compared.changed, moves) == rules
-        show_comparison(comparison)
-        expected = "Rules: another action on 1 of 4 stored: person > desk (1)."
-        assert expected in capsys.readouterr().out
+        return named.wait(comparison, progress=False)
+
+    comparison = compare(2)
+    result = comparison.result
+    assert (result.verdict, result.changes) == ("passed", ["otherwise"])
+    # One row has no amount; of the others a third is t1, by the labels too.
+    on_rows, on_stored = result.rows.rules, result.stored.rules
+    assert (on_rows.n, on_stored.n, on_stored.right) == (19, 4, None)
+    moves = [(move.before, move.after, move.n) for move in on_rows.moves]
+    assert moves == [("person", "desk", 13)]
+    assert on_rows.changed.value == pytest.approx(13 / 19)
+    assert on_rows.changed.low < 13 / 19 < on_rows.changed.high
+    assert (on_rows.right.before, on_rows.right.after) == (1, 1)
+    show_comparison(comparison)
+    printed = capsys.readouterr().out
+    assert "The rules act otherwise on held-out rows: person > desk (13)." in printed
+    assert re.search(r"held-out rows +\(rules\) +19 +68.4% \[.*\] +- +100.0% > 100.0%", printed)
+
+    result = compare(3).result
+    assert result.changes == ["fields"]
+    assert result.rows.rules is result.stored.rules is None, "nothing has the new field"
+
+    result = compare(4).result
+    assert result.verdict == "refused"
+    assert "fewer_right_rule_actions" in result.reasons
+    assert any("On held-out rows its rules take fewer" in each for each in result.sentences)
 
 
 @pytest.mark.parametrize(("budget", "threshold", "alone"), [(0.02, 0.9, 0.75), (0.001, None, 0.0)])

@@ -459,6 +459,13 @@ def test_rules_are_lines_that_are_checked_as_one_types_and_tried_on_rows(server,
         {"when": "vip", "action": "call"},
     ]
     assert version.otherwise == "person"
+    named_decisions.move(name, "production", version.version, overrule="try")
+    page = opened(server, named=name)
+    form = form_of(page)
+    form.rules.rules.value = "refund if amount < 35\nelse person"
+    named(form.__panel__(), "Try it on rows")[0].clicks += 1
+    asyncio.run(page.tried.ask())
+    assert "The rules of both act otherwise on 1 of 5 rows." in texts(page.tried.result)
     text = re.sub("<[^>]*>", "", shown(page))
     assert "with amount: decimal, vip: boolean (optional)" in text
     assert "else person" in text

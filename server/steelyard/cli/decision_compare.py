@@ -194,11 +194,12 @@ def show_comparison(comparison: NamedComparison) -> None:
     lines = [line for name, side in sides if side is not None for line in _lines(name, side)]
     if lines:
         show_table(("ON", "DECISION", "N", "OTHER ACTION", "ABSTAINED", "RIGHT", "WRONG"), lines)
-    rules = result.rules
-    if rules is not None:
-        moves = ", ".join(f"{each.before} > {each.after} ({each.n})" for each in rules.moves)
-        text = f"Rules: another action on {rules.changed} of {rules.n} stored"
-        click.echo(printable(f"{text}: {moves}." if moves else f"{text}."))
+    for name, side in sides:
+        if side is not None and side.rules is not None and side.rules.moves:
+            moves = ", ".join(
+                f"{each.before} > {each.after} ({each.n})" for each in side.rules.moves
+            )
+            click.echo(printable(f"The rules act otherwise on {name}: {moves}."))
     for switch in result.switches:
         bands = [
             (f"{band.low:g} to {band.high:g}", band.agree.n, measure_line(band.agree))
@@ -232,6 +233,10 @@ def _lines(name: str, side: ComparedSide) -> Iterator[list[object]]:
         share = None if decision.changed is None else measure_line(decision.changed)
         figures = (decision.abstained, decision.right, decision.wrong)
         yield [name, decision.decision, decision.n, share, *map(_change, figures)]
+    rules = side.rules
+    if rules is not None:
+        share = None if rules.changed is None else measure_line(rules.changed)
+        yield [name, "(rules)", rules.n, share, None, _change(rules.right), None]
 
 
 def _change(change: Change | None) -> str | None:

@@ -41,7 +41,7 @@ class Case:
     source: str = ""
     #: By decision, the outcome that was recorded elsewhere, and its probability.
     recorded: Mapping[str, tuple[str, float]] | None = None
-    #: Values of fields that came with the context.
+    #: Values of fields that came with the context, or the metadata of a row.
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -58,7 +58,7 @@ def cases_of_rows(
                 if name in decisions and label
             }
             if labels and not row.images:
-                yield Case(row.context_sha256, row.context, labels)
+                yield Case(row.context_sha256, row.context, labels, fields=row.metadata or {})
 
     return heapq.nsmallest(most, read(), key=lambda case: case.key)
 

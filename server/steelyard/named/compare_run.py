@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
@@ -34,6 +34,8 @@ from steelyard.named import store as rows
 from steelyard.named.cases import Case, cases_of_rows, cases_of_stored, without_trained_labels
 from steelyard.named.comparing import (
     Compared,
+    ComparedActions,
+    RuledAnswer,
     VersionAnswer,
     compare_answers,
     compare_rules,
@@ -66,8 +68,8 @@ class ComparisonProgress(msgspec.Struct, frozen=True, kw_only=True):
     cost_nano: tuple[int, int] = (0, 0)
     rows: list[Compared] = []
     stored: list[Compared] = []
-    #: The actions of both versions' rules about stored decisions.
-    ruled: list[tuple[str, str]] = []
+    #: The actions of both versions' rules about them.
+    rules: list[ComparedActions] = []
     #: What speaks against the models whose labels settle it.
     warnings: list[str] = []
     #: When the first stored decision that counts came, and how often answers may differ.
@@ -113,19 +115,6 @@ class _Version:
     def prepare(self, context: Any) -> Prepared:
         """Return the request about a context."""
         return self.model.decide.prepare_request(replace(self.questions, context=context))
-
-    def rule_action(self, answer: DecideResponse, given: Mapping[str, Any]) -> str | None:
-        """Return the action of its rules; ``None`` without rules, or the fields that it needs."""
-        book = self.questions.rulebook
-        if book is None:
-            return None
-        fields = {name: value for name, value in given.items() if name in book.fields}
-        try:
-            book.check(fields, "the version")
-        except errors.InvalidRequestError:
-            return None
-        rule = book.decide(answer.decisions, fields)
-        return None if rule is None else rule.action
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,13 +313,11 @@ def _progress(
 ) -> ComparisonProgress:
     is_of_rows = {id(case) for case in comparison.cases[: comparison.n_rows]}
     sides: tuple[list[Compared], list[Compared]] = ([], [])
-    ruled: list[tuple[str, str]] = []
+    ruled: list[ComparedActions] = []
     for case, answers in answered:
         sides[id(case) not in is_of_rows].extend(_compared(comparison, case, answers))
-        before = comparison.before.rule_action(answers[0].answer, case.fields)
-        after = comparison.after.rule_action(answers[1].answer, case.fields)
-        if case.source and before is not None and after is not None:
-            ruled.append((before, after))
+        if case.recorded is None and (acted := _ruled(comparison, case, answers)) is not None:
+            ruled.append(acted)
     tokens = [sum(pair[place].tokens for _, pair in answered) for place in (0, 1)]
     cost = [sum(pair[place].cost_nano for _, pair in answered) for place in (0, 1)]
     return msgspec.structs.replace(
@@ -342,7 +329,7 @@ def _progress(
         cost_nano=(progress.cost_nano[0] + cost[0], progress.cost_nano[1] + cost[1]),
         rows=[*progress.rows, *sides[0]],
         stored=[*progress.stored, *sides[1]],
-        ruled=[*progress.ruled, *ruled],
+        rules=[*progress.rules, *ruled],
     )
 
 
@@ -364,6 +351,18 @@ def _compared(
         for decision in comparison.after.questions.decisions
         if decision.id in old and (case.recorded is None or decision.id in case.recorded)
     ]
+
+
+def _ruled(
+    comparison: _Comparison, case: Case, answers: tuple[_Answer, _Answer]
+) -> ComparedActions | None:
+    before, after = (
+        RuledAnswer(version.questions, answer.answer.decisions)
+        for version, answer in zip((comparison.before, comparison.after), answers, strict=True)
+    )
+    return compare_rules(
+        case.key, before, after, case.fields, case.labels, is_stored=bool(case.source)
+    )
 
 
 def _recorded_result(case: Case, decision: Decision) -> DecisionResult | None:
@@ -394,6 +393,7 @@ def _result(comparison: _Comparison, progress: ComparisonProgress) -> Comparison
             comparison.after.questions,
             progress.rows,
             progress.stored,
+            rules=progress.rules,
             price=price,
             left_out=progress.left_out,
             warnings=progress.warnings,
@@ -401,9 +401,7 @@ def _result(comparison: _Comparison, progress: ComparisonProgress) -> Comparison
         )
         compared = progress.stored or progress.rows
         return msgspec.structs.replace(
-            result,
-            switches=switches_of(compared, progress.disagreement),
-            rules=compare_rules(progress.ruled),
+            result, switches=switches_of(compared, progress.disagreement)
         )
     except UnmeasurableError as error:
         raise errors.NotMeasurableError(str(error)) from error

@@ -275,8 +275,10 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
             return 0
         if tokens is None:
             tokens = await asyncio.to_thread(self._count_tokens, plan)
+        written = _most_written(plan)
         return sum(
-            n * prices.get(model_id, 0) for n, model_id in zip(tokens, model_ids, strict=True)
+            (n_read + n_written) * prices.get(model_id, 0)
+            for n_read, n_written, model_id in zip(tokens, written, model_ids, strict=True)
         )
 
     def _count_tokens(self, plan: _Plan) -> tuple[int, int]:
@@ -288,6 +290,15 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
                 n_before += count_input_tokens(self._counter, case.context, before)
             n_after += count_input_tokens(self._counter, case.context, after)
         return n_before, n_after
+
+
+def _most_written(plan: _Plan) -> list[int]:
+    """Return the most tokens that each side's model writes before it answers."""
+    n_asked = (sum(case.recorded is None for case in plan.cases), len(plan.cases))
+    return [
+        n * len(read_stored(version.content).decisions) * model.thought_tokens
+        for n, version, model in zip(n_asked, plan.versions, plan.models, strict=True)
+    ]
 
 
 def _find_versions(

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -29,7 +29,9 @@ from steelyard.evaluations.measures.records import IndexArray, Records, records_
 from steelyard.evaluations.measures.sampling import ratio_measures
 from steelyard.evaluations.wire import Change
 from steelyard.named import comparison_wire
+from steelyard.named.rule_rows import rule_action
 from steelyard.proof.differences import Bootstrap, Paired, sum_by_context
+from steelyard.wire.measures import Measure
 
 #: By how much wrong actions may surely become more, and right ones fewer: shares of all decisions.
 WRONG_ALLOWANCE, RIGHT_ALLOWANCE = 0.01, 0.05
@@ -40,7 +42,20 @@ REMOVED = "decision_removed"
 NOTHING_LABELLED = "nothing_labelled"
 MORE_WRONG = "more_wrong_actions"
 FEWER_RIGHT = "fewer_right_actions"
+FEWER_RIGHT_RULES = "fewer_right_rule_actions"
 _UNSURE = frozenset((TOO_FEW, EARLIER_INCONCLUSIVE, NOTHING_LABELLED))
+
+
+class ComparedActions(msgspec.Struct, frozen=True, array_like=True):
+    """The actions that the rules of two versions take about a context.
+
+    ``right`` are those that they take on the known labels of all their decisions.
+    """
+
+    context: str
+    actions: tuple[str, str]
+    right: tuple[str, str] | None = None
+    is_stored: bool = False
 
 
 class Compared(msgspec.Struct, frozen=True, array_like=True):
@@ -61,12 +76,23 @@ class Compared(msgspec.Struct, frozen=True, array_like=True):
     source: str = ""
 
 
+_Acted: TypeAlias = Compared | ComparedActions
+
+
 @dataclass(frozen=True, slots=True)
 class VersionAnswer:
     """A version's decision, and its answer."""
 
     decision: Decision
     result: DecisionResult
+
+
+@dataclass(frozen=True, slots=True)
+class RuledAnswer:
+    """A version, and its answers to all its decisions."""
+
+    questions: ValidRequest
+    results: Mapping[str, DecisionResult]
 
 
 def compare_answers(
@@ -99,17 +125,55 @@ def compare_answers(
     )
 
 
+def compare_rules(
+    context: str,
+    before: RuledAnswer,
+    after: RuledAnswer,
+    cells: Mapping[str, Any],
+    labels: Mapping[str, Mapping[str, float]],
+    *,
+    is_stored: bool,
+) -> ComparedActions | None:
+    """Return the actions of the rules of both; ``None`` without rules, or the fields that they need."""
+    sides = before, after
+    actions = [rule_action(side.questions, side.results, cells) for side in sides]
+    if actions[0] is None or actions[1] is None:
+        return None
+    right = None
+    if labels.keys() >= _ids(before.questions) | _ids(after.questions):
+        right = (_right_rule(before, cells, labels), _right_rule(after, cells, labels))
+    return ComparedActions(context, (actions[0], actions[1]), right, is_stored)
+
+
 def right_action(decision: Decision, label: Mapping[str, float]) -> str:
     """Return the policy's action on a known label; "" where its outcomes lack the label."""
+    result = _right_result(decision, label)
+    return "" if result is None else result.action
+
+
+def _right_rule(
+    side: RuledAnswer, cells: Mapping[str, Any], labels: Mapping[str, Mapping[str, float]]
+) -> str:
+    """Return the action of a version's rules on known labels; "" where its outcomes lack one."""
+    results: dict[str, DecisionResult] = {}
+    for decision in side.questions.decisions:
+        result = _right_result(decision, labels[decision.id])
+        if result is None:
+            return ""
+        results[decision.id] = result
+    return rule_action(side.questions, results, cells) or ""
+
+
+def _right_result(decision: Decision, label: Mapping[str, float]) -> DecisionResult | None:
     names = decision.outcomes.names
     total = math.fsum(label.get(name, 0.0) for name in names)
     if total <= 0:
-        return ""
+        return None
     policy = decision.policy
     if policy is not None:
         policy = replace(policy, min_probability=None, max_cost=None, outcome_thresholds=None)
     shares = [label.get(name, 0.0) / total for name in names]
-    return answer_decision(replace(decision, policy=policy), shares).action
+    return answer_decision(replace(decision, policy=policy), shares)
 
 
 def compare_sides(
@@ -118,6 +182,7 @@ def compare_sides(
     rows: Sequence[Compared] | None,
     stored: Sequence[Compared] | None,
     *,
+    rules: Sequence[ComparedActions] = (),
     price: comparison_wire.ComparedPrice | None,
     left_out: int,
     warnings: Sequence[str] = (),
@@ -128,8 +193,12 @@ def compare_sides(
     reasons = {REMOVED: f"It no longer asks {', '.join(removed)}."} if removed else {}
     sides: list[comparison_wire.ComparedSide | None] = []
     is_proven = False
-    for name, compared in (("held-out rows", rows), ("stored decisions", stored)):
-        side, why = _side(compared, name) if compared else (None, {})
+    for is_stored, name, compared in (
+        (False, "held-out rows", rows),
+        (True, "stored decisions", stored),
+    ):
+        ruled = [each for each in rules if each.is_stored is is_stored]
+        side, why = _side(compared, ruled, name) if compared else (None, {})
         sides.append(side)
         for reason, sentence in why.items():
             reasons.setdefault(reason, sentence)
@@ -158,16 +227,6 @@ def compare_sides(
     )
 
 
-def compare_rules(actions: Sequence[tuple[str, str]]) -> comparison_wire.ComparedRules | None:
-    """Return how often the rules of two versions take other actions; ``None`` without any."""
-    if not actions:
-        return None
-    moves = Counter(pair for pair in actions if pair[0] != pair[1])
-    return comparison_wire.ComparedRules(
-        n=len(actions), changed=moves.total(), moves=_list_moves(moves)
-    )
-
-
 def list_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return the places in which two contents differ, such as ``decisions.team.question``."""
     places = [
@@ -191,7 +250,7 @@ def list_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[st
 
 
 def _side(
-    compared: Sequence[Compared], name: str
+    compared: Sequence[Compared], ruled: Sequence[ComparedActions], name: str
 ) -> tuple[comparison_wire.ComparedSide, dict[str, str]]:
     """Return the comparison on one kind of contexts, and the reasons against the candidate."""
     labelled = [answer for answer in compared if answer.target is not None]
@@ -200,6 +259,7 @@ def _side(
         by_decision.setdefault(answer.decision, []).append(answer)
     gate: Gate | None = None
     reasons: dict[str, str] = {}
+    rules = _rules(ruled) if ruled else None
     if labelled:
         verdict = judge(
             _records(labelled, 0),
@@ -210,7 +270,8 @@ def _side(
         )
         gate = verdict.gate
         # What it does wrong comes first, then by how much its probabilities are worse.
-        reasons = _action_reasons(labelled, name) | {
+        reasons = _action_reasons(labelled, name) | _rule_reasons(rules, name)
+        reasons |= {
             reason: f"On {name}: {sentence}"
             for reason, sentence in zip(gate.reasons, verdict.sentences, strict=True)
             # One that surely is worse is not unsure.
@@ -220,6 +281,7 @@ def _side(
         contexts=len({answer.context for answer in compared}),
         labelled=len(labelled),
         decisions=[_decision(answers) for answers in by_decision.values()],
+        rules=rules,
         gate=gate,
     )
     return side, reasons
@@ -235,6 +297,13 @@ def _action_reasons(labelled: Sequence[Compared], name: str) -> dict[str, str]:
     return reasons
 
 
+def _rule_reasons(rules: comparison_wire.ComparedRules | None, name: str) -> dict[str, str]:
+    right = None if rules is None else rules.right
+    if right is None or (right.high or 0.0) >= 0 or right.change >= -RIGHT_ALLOWANCE:
+        return {}
+    return {FEWER_RIGHT_RULES: f"On {name} its rules take fewer right actions: {_describe(right)}."}
+
+
 def _describe(change: Change) -> str:
     return (
         f"{change.before:.1%} before and {change.after:.1%} after, a change of "
@@ -245,22 +314,37 @@ def _describe(change: Change) -> str:
 
 def _decision(answers: Sequence[Compared]) -> comparison_wire.ComparedDecision:
     labelled = [answer for answer in answers if answer.target is not None]
-    is_changed = np.array([float(len(set(answer.actions)) > 1) for answer in answers])
-    sums = sum_by_context(np.stack([is_changed, np.ones(len(answers))], axis=1), _codes(answers))
-    (changed,) = ratio_measures(sums[:, :1], sums[:, 1:], Bootstrap(), are_proportions=[True])
-    moves = Counter(answer.actions for answer in answers if len(set(answer.actions)) > 1)
     return comparison_wire.ComparedDecision(
         decision=answers[0].decision,
         n=len(answers),
-        changed=changed,
+        changed=_changed(answers),
         abstained=_changes(answers, _did_abstain),
         right=_changes(labelled, _is_right) if labelled else None,
         wrong=_changes(labelled, _is_wrong) if labelled else None,
-        moves=_list_moves(moves),
+        moves=_list_moves(answers),
     )
 
 
-def _list_moves(moves: Counter[tuple[str, str]]) -> list[comparison_wire.ActionMove]:
+def _rules(ruled: Sequence[ComparedActions]) -> comparison_wire.ComparedRules:
+    labelled = [each for each in ruled if each.right is not None]
+    return comparison_wire.ComparedRules(
+        n=len(ruled),
+        changed=_changed(ruled),
+        right=_changes(labelled, _is_right) if labelled else None,
+        moves=_list_moves(ruled),
+    )
+
+
+def _changed(answers: Sequence[_Acted]) -> Measure | None:
+    """Return the share with another action, over contexts."""
+    is_changed = np.array([float(len(set(answer.actions)) > 1) for answer in answers])
+    sums = sum_by_context(np.stack([is_changed, np.ones(len(answers))], axis=1), _codes(answers))
+    (changed,) = ratio_measures(sums[:, :1], sums[:, 1:], Bootstrap(), are_proportions=[True])
+    return changed
+
+
+def _list_moves(answers: Sequence[_Acted]) -> list[comparison_wire.ActionMove]:
+    moves = Counter(answer.actions for answer in answers if len(set(answer.actions)) > 1)
     return [
         comparison_wire.ActionMove(before=before, after=after, n=n)
         for (before, after), n in moves.most_common(_MAX_MOVES)
@@ -271,7 +355,7 @@ def _did_abstain(answer: Compared, place: int) -> bool:
     return answer.actions[place] == ABSTAIN
 
 
-def _is_right(answer: Compared, place: int) -> bool:
+def _is_right(answer: _Acted, place: int) -> bool:
     return answer.right is not None and answer.actions[place] == answer.right[place]
 
 
@@ -279,7 +363,7 @@ def _is_wrong(answer: Compared, place: int) -> bool:
     return not _is_right(answer, place) and not _did_abstain(answer, place)
 
 
-def _changes(answers: Sequence[Compared], holds: Any) -> Change:
+def _changes(answers: Sequence[_Acted], holds: Any) -> Change:
     """Return how the share of answers changes for which something holds, over contexts."""
     old, new = (np.array([[float(holds(answer, place))] for answer in answers]) for place in (0, 1))
     reach = 1.0 if (old != new).any() else 0.0
@@ -288,7 +372,7 @@ def _changes(answers: Sequence[Compared], holds: Any) -> Change:
     return Change(**difference._asdict())
 
 
-def _codes(answers: Sequence[Compared]) -> IndexArray:
+def _codes(answers: Sequence[_Acted]) -> IndexArray:
     contexts = np.array([answer.context for answer in answers])
     return np.asarray(np.unique(contexts, return_inverse=True)[1], dtype=np.intp)
 

@@ -99,6 +99,21 @@ class ComparedDecision(Struct, frozen=True, kw_only=True):
     moves: Annotated[list[ActionMove], Meta(description="The most frequent ones.")]
 
 
+class ComparedRules(Struct, frozen=True, kw_only=True):
+    """How often the rules of two versions take other actions."""
+
+    n: Annotated[int, Meta(description="Texts whose fields both versions take.")]
+    changed: Annotated[Measure | None, Meta(description="The share with another action.")]
+    right: Annotated[
+        Change | None,
+        Meta(
+            description="The share with the action that a version's own rules take on the known outcomes of all "
+            "its decisions; null without labels."
+        ),
+    ]
+    moves: Annotated[list[ActionMove], Meta(description="The most frequent ones.")]
+
+
 class ComparedSide(Struct, frozen=True, kw_only=True):
     """Both versions on held-out rows, or on stored decisions."""
 
@@ -109,6 +124,10 @@ class ComparedSide(Struct, frozen=True, kw_only=True):
         Gate | None,
         Meta(description="Whether the candidate loses no more than it may; null without labels."),
     ]
+    rules: Annotated[
+        ComparedRules | None,
+        Meta(description="Where both versions have rules, and some texts their fields."),
+    ] = None
 
 
 class ComparisonEstimate(Struct, frozen=True, kw_only=True):
@@ -164,14 +183,6 @@ class Switch(Struct, frozen=True, kw_only=True):
     advice: str
 
 
-class ComparedRules(Struct, frozen=True, kw_only=True):
-    """How often the rules of two versions take other actions."""
-
-    n: Annotated[int, Meta(description="Stored decisions whose fields both versions take.")]
-    changed: Annotated[int, Meta(description="Of these, with another action.")]
-    moves: Annotated[list[ActionMove], Meta(description="The most frequent first; at most 10.")]
-
-
 class ComparisonResult(Struct, frozen=True, kw_only=True):
     """Whether the candidate may replace the other version, the reasons against it, and its changes."""
 
@@ -186,10 +197,6 @@ class ComparisonResult(Struct, frozen=True, kw_only=True):
     switches: Annotated[
         list[Switch], Meta(description="By decision, on stored decisions; else on held-out rows.")
     ] = []
-    rules: Annotated[
-        ComparedRules | None,
-        Meta(description="Where both versions have rules, and stored decisions have their fields."),
-    ] = None
     warnings: Annotated[
         list[str],
         Meta(

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 from steelyard.decisions.rules import Rulebook
 from steelyard.decisions.rules_wire import RuleResult
+from steelyard.decisions.validation import ValidRequest
+from steelyard.decisions.wire import DecisionResult
+from steelyard.errors import InvalidRequestError
 
 _BOOLEANS = {"true": True, "false": False}
 
@@ -34,8 +37,24 @@ def values_of(book: Rulebook, cells: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: _read_cell(cells[name], field.type)
         for name, field in book.fields.items()
-        if cells.get(name) not in {None, ""}
+        if cells.get(name) is not None and cells[name] != ""
     }
+
+
+def rule_action(
+    questions: ValidRequest, results: Mapping[str, DecisionResult], cells: Mapping[str, Any]
+) -> str | None:
+    """Return the action of a version's rules; ``None`` without rules, or the fields that they need."""
+    book = questions.rulebook
+    if book is None:
+        return None
+    values = values_of(book, cells)
+    try:
+        book.check(values, "the version")
+    except InvalidRequestError:
+        return None
+    rule = book.decide(results, values)
+    return None if rule is None else rule.action
 
 
 def count_rules(book: Rulebook, results: Iterable[RuleResult]) -> list[RuleCount]:
@@ -53,11 +72,12 @@ def _read_cell(cell: Any, type_: str) -> Any:
         return cell.isoformat()[:10]
     if isinstance(cell, Decimal):
         return str(cell)
-    if isinstance(cell, str):
-        text = cell.strip()
-        if type_ == "integer" and text.lstrip("-").isdecimal() and len(text) < 20:
-            return int(text)
-        if type_ == "boolean":
-            return _BOOLEANS.get(text.lower(), text)
-        return text
-    return cell
+    if isinstance(cell, float) and type_ == "integer" and cell.is_integer():
+        return int(cell)  # pandas has a column of whole numbers as these where one is missing
+    return _read_text(cell.strip(), type_) if isinstance(cell, str) else cell
+
+
+def _read_text(text: str, type_: str) -> Any:
+    if type_ == "integer" and text.lstrip("-").isdecimal() and len(text) < 20:
+        return int(text)
+    return _BOOLEANS.get(text.lower(), text) if type_ == "boolean" else text

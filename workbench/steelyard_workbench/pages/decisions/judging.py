@@ -109,11 +109,16 @@ def comparison_figures(result: ComparisonResult, stored: str = "stored decisions
         for name, each in decisions
         for move in each.moves[:_MOST_MOVES]
     ]
-    if result.rules is not None:
-        moves += [
-            ("stored decisions", "rules", f"{move.before} → {move.after}", f"{move.n:,}")
-            for move in result.rules.moves
-        ]
+    ruled = [(name, side.rules) for name, side in sides if side is not None and side.rules]
+    rows += [
+        (name, "(rules)", measure_text(rules.changed), "", change_text(rules.right), "")
+        for name, rules in ruled
+    ]
+    moves += [
+        (name, "(rules)", f"{move.before} → {move.after}", f"{move.n:,}")
+        for name, rules in ruled
+        for move in rules.moves[:_MOST_MOVES]
+    ]
     measures = ("on", "decision", "other action", "left to a person", "right", "wrong")
     tables = [table(measures, rows, label="What changes")]
     if moves:

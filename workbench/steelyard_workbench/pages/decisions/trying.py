@@ -173,13 +173,14 @@ def show_tried(rows: Sequence[TriedRow], before: str, after: str) -> list[Viewab
 def show_rules(rows: Sequence[TriedRow], sides: Sequence[Side]) -> list[Viewable]:
     """Show how many rows each rule of either version takes; nothing where neither has rules."""
     parts: list[Viewable] = []
+    actions: list[dict[int, str]] = []
     for place, (label, content) in enumerate(sides):
         book = rulebook_of(content)
         if book is None or not book.rules:
             continue
-        results: list[RuleResult] = []
+        results: dict[int, RuleResult] = {}
         refusals: list[str] = []
-        for row in rows:
+        for number, row in enumerate(rows):
             values = values_of(book, row.fields)
             try:
                 book.check(values, label)
@@ -188,7 +189,8 @@ def show_rules(rows: Sequence[TriedRow], sides: Sequence[Side]) -> list[Viewable
                 continue
             result = book.decide(row.answers[place].decisions, values)
             if result is not None:
-                results.append(result)
+                results[number] = result
+        actions.append({number: result.action for number, result in results.items()})
         lines = [
             (
                 "" if each.number is None else str(each.number),
@@ -196,7 +198,7 @@ def show_rules(rows: Sequence[TriedRow], sides: Sequence[Side]) -> list[Viewable
                 each.why,
                 f"{each.rows:,}",
             )
-            for each in count_rules(book, results)
+            for each in count_rules(book, results.values())
         ]
         title = f"Rules of {label}"
         parts += [
@@ -206,4 +208,8 @@ def show_rules(rows: Sequence[TriedRow], sides: Sequence[Side]) -> list[Viewable
         if refusals:
             text = f"{len(refusals):,} of {len(rows):,} rows do not have the fields: {refusals[0]}"
             parts.append(small_text(escape_markdown(text)))
+    if len(actions) == len(sides) and (both := actions[0].keys() & actions[1].keys()):
+        n_other = sum(actions[0][number] != actions[1][number] for number in both)
+        text = f"The rules of both act otherwise on {n_other:,} of {len(both):,} rows."
+        parts.insert(0, small_text(text))
     return parts
