@@ -106,6 +106,7 @@ def decide_frame(
     decisions: Sequence[Mapping[str, Any]] | str,
     *,
     context: str | Sequence[str] = "text",
+    fields: Mapping[str, str] | None = None,
     model: str | None = None,
     temperature: float | None = None,
     client: Client | None = None,
@@ -125,6 +126,9 @@ def decide_frame(
         that it names when the call begins, which has the model and the temperature.
     context
         The column of contexts, or several that make an object.
+    fields
+        Of a named decision whose version declares fields: the column of each. A field that is not here
+        is in the column of its name, where there is one.
     model, temperature
         As for ``decide``; the model is the server's default when left out with a client.
     client
@@ -140,8 +144,8 @@ def decide_frame(
     -------
     polars.DataFrame, pandas.DataFrame or dask.dataframe.DataFrame
         As given, with columns for each decision: ``ID.top``, ``ID.p_top``, ``ID.action``,
-        ``ID.p.OUTCOME`` for each outcome and, for an ordinal, ``ID.expected_level``; last
-        ``error``, which says why a row has no answer and is null where it has one.
+        ``ID.p.OUTCOME`` for each outcome and, for an ordinal, ``ID.expected_level``; then ``rule``,
+        the action of a named decision's rules, where its version has any; last ``error``, which says why a row has no answer and is null where it has one.
 
     Raises
     ------
@@ -156,7 +160,9 @@ def decide_frame(
     from steelyard.client.progress import progress_bar
 
     if isinstance(decisions, str):
-        questions = named_questions(decisions, client)
+        questions = named_questions(decisions, client, [*map(str, frame.columns)], fields)
+    elif fields:
+        raise ValueError("Only a named decision has fields; leave fields out.")
     else:
         questions = Questions(decisions, model, temperature, client)
     if is_dask(frame):

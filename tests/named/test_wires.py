@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import httpx
 import pandas as pd
@@ -106,6 +107,32 @@ def test_fields_and_rules_are_on_every_wire(client):
     assert translated["request"]["fields"] == asked["fields"]
     with pytest.raises(ValueError, match="ruled@1 needs amount beside each text"):
         steelyard.decide_frame(pl.DataFrame({"text": [TEXT]}), "ruled", client=client)
+    rows = {"text": [TEXT] * 4, "paid": [9.5, 120, None, "n/a"]}
+    for kind in (
+        partial(pl.DataFrame, strict=False, schema_overrides={"paid": pl.Object}),
+        pd.DataFrame,
+    ):
+        scored = steelyard.decide_frame(
+            kind(rows), "ruled", fields={"amount": "paid"}, client=client, progress=False
+        )
+        assert list(scored.columns)[-2:] == ["rule", "error"]
+        assert list(scored["rule"])[:2] == ["ask", "person"]
+        missing, wrong = list(scored["error"])[2:]
+        assert "fields.amount is missing" in missing
+        assert 'fields.amount is "n/a"' in wrong
+    by_name = pl.DataFrame({"text": [TEXT], "amount": ["49.90"]})
+    assert steelyard.decide_frame(by_name, "ruled", client=client)["rule"].to_list() == ["ask"]
+    for frame, fields, problem in (
+        (by_name, {"amnt": "amount"}, "has no field 'amnt'; its fields: amount"),
+        (by_name, {"amount": "paid"}, "no column 'paid'"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            steelyard.decide_frame(frame, "ruled", fields=fields, client=client)
+    with pytest.raises(ValueError, match="Only a named decision has fields"):
+        steelyard.decide_frame(by_name, DECISIONS, fields={"amount": "amount"})
+    exported = pl.read_csv(client.export_decisions(named="ruled", format="csv"))
+    assert {("ask", 1), ("person", None)} == {*exported.select("rule_action", "rule").iter_rows()}
+    assert '{"amount":9.5}' in exported["fields"]
     from steelyard.mcp.server import make_server
 
     async def talk():

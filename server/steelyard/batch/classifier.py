@@ -213,7 +213,7 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for question in questions.checked():
                 if set(names) <= set(question.outcomes.names):
                     keys = [new_id("row") for _ in texts]
-                    return question.id, questions.answer()(texts, keys)
+                    return question.id, questions.answer()(questions.rows(None, texts), keys)
         raise ValueError(
             f"No question of {self.decision} has the classes {', '.join(names[:8])} among its "
             "outcomes; fit on labels that it has."

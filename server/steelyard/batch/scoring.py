@@ -7,7 +7,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,15 +15,18 @@ import msgspec
 import polars as pl
 
 from steelyard.batch import files
-from steelyard.batch.answering import Answer, by_server, by_this_process
+from steelyard.batch.answering import Answer, NamedRow, by_server, by_this_process
 from steelyard.batch.parts import Parts, opened_parts, write_part
 from steelyard.batch.workers import Note, WorkerPart
 from steelyard.bulk.columns import ERROR, check_columns, schema_of, with_answers
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.named import PRODUCTION
+from steelyard.decisions.rules import Rulebook
 from steelyard.decisions.validation import read_request
 from steelyard.imports.delimited import Options
 from steelyard.imports.table import Refused, refused_csv
+from steelyard.named.content import rulebook_of
+from steelyard.named.rule_rows import values_of
 
 if TYPE_CHECKING:
     from steelyard.client import Client
@@ -51,6 +54,9 @@ class Questions:
     load: Callable[[], AnswerService] | None = None
     #: The version of a named decision that has them, which the server is asked by.
     named: str | None = None
+    #: Its fields and rules, and by field the column of its values.
+    rulebook: Rulebook | None = None
+    field_columns: Mapping[str, str] = field(default_factory=dict)
     #: What a server does where the model is unable to answer, or abstains.
     fallback: Sequence[str] | None = None
     escalate: bool | None = None
@@ -81,6 +87,24 @@ class Questions:
             model += [*self.fallback, self.escalate]
         return {"decisions": self.request["decisions"], "model": model, **of_version}
 
+    @property
+    def has_rules(self) -> bool:
+        """Whether answers have the action of rules."""
+        return self.rulebook is not None and bool(self.rulebook.rules)
+
+    def rows(self, frame: Any, contexts: Sequence[Any]) -> Sequence[Any]:
+        """Return what is asked about the rows of a frame: contexts, of a version with their fields."""
+        if self.named is None:
+            return contexts
+        book, columns = self.rulebook, self.field_columns
+        if book is None or not columns:
+            return [NamedRow(context, {}) for context in contexts]
+        cells = _records(frame, [*columns.values()])
+        return [
+            NamedRow(context, values_of(book, {name: row[at] for name, at in columns.items()}))
+            for context, row in zip(contexts, cells, strict=True)
+        ]
+
     def answer(self) -> Answer:
         """Return a function that answers them; load the model if it is not loaded."""
         if self.client is not None:
@@ -92,8 +116,16 @@ class Questions:
         return by_this_process(default_deployment(self.model).answers, self.request)
 
 
-def named_questions(reference: str, client: Client | None) -> Questions:
-    """Return the questions of a named decision, of the version that a reference names now."""
+def named_questions(
+    reference: str,
+    client: Client | None,
+    columns: Sequence[str] = (),
+    fields: Mapping[str, str] | None = None,
+) -> Questions:
+    """Return the questions of a named decision, of the version that a reference names now.
+
+    Its fields are in those of ``columns`` that ``fields`` names, or that have their names.
+    """
     if client is None:
         raise ValueError(
             f"{reference!r} is a named decision, which a server has; give client, such as "
@@ -102,13 +134,31 @@ def named_questions(reference: str, client: Client | None) -> Questions:
     name, _, at = reference.partition("@")
     version = client.named_decisions.version(name, at or PRODUCTION)
     named = f"{name}@{version.version}"
-    declared = (version.fields or {}).items()
-    if needed := [each for each, field in declared if not field.get("optional")]:
+    book = rulebook_of(version.content)
+    declared = {} if book is None else book.fields
+    given = fields or {}
+    for each, column in given.items():
+        if each not in declared:
+            raise ValueError(
+                f"{named} has no field {each!r}; its fields: {', '.join(declared) or 'none'}."
+            )
+        check_columns(columns, [column], [])
+    of_fields = {each: column for each in declared if (column := given.get(each, each)) in columns}
+    needed = (each for each, field in declared.items() if not field.optional)
+    if missing := [each for each in needed if each not in of_fields]:
         raise ValueError(
-            f"{named} needs {', '.join(needed)} beside each text; ask it with "
-            "client.decision(...).decide(context, fields=...)."
+            f"{named} needs {', '.join(missing)} beside each text; name the columns as decide_frame "
+            f'takes them: fields={{"{missing[0]}": "COLUMN"}}.'
         )
-    return Questions(version.decisions, version.model, version.temperature, client, named=named)
+    return Questions(
+        version.decisions,
+        version.model,
+        version.temperature,
+        client,
+        named=named,
+        rulebook=book,
+        field_columns=of_fields,
+    )
 
 
 class Elsewhere(Protocol):
@@ -152,8 +202,10 @@ def decide_rows(
     names = list(map(str, frame.columns))
     columns = [context] if isinstance(context, str) else list(context)
     decisions = questions.checked()
-    check_columns(names, columns, list(schema_of(decisions)))
+    schema = schema_of(decisions, has_rules=questions.has_rules)
+    check_columns(names, columns, list(schema))
     contexts = files.contexts_of(frame, columns) if is_polars else _pandas_contexts(frame, columns)
+    contexts = [*questions.rows(frame, contexts)]
     try:
         encoded = msgspec.json.encode(contexts, enc_hook=str)
     except UnicodeEncodeError:  # half a character, which its row is refused for
@@ -169,9 +221,7 @@ def decide_rows(
             if number not in parts.numbers
         )
         _score(missing, decisions, questions, parts, len(contexts), progress)
-        scored = (
-            parts.scan().collect() if parts.numbers else pl.DataFrame(schema=schema_of(decisions))
-        )
+        scored = parts.scan().collect() if parts.numbers else pl.DataFrame(schema=schema)
     if is_polars:
         return frame.hstack(scored)
     return frame.assign(**{name: scored[name].to_list() for name in scored.columns})
@@ -270,7 +320,7 @@ def _score(
     workers: Elsewhere | None = None,
 ) -> None:
     """Score the missing parts, and store each."""
-    added = list(schema_of(decisions))
+    added = list(schema_of(decisions, has_rules=questions.has_rules))
 
     def checked() -> Iterator[WorkerPart]:
         for part in missing:
@@ -305,12 +355,22 @@ def _score_here(
         first = part.number * PART_ROWS
         keys = [f"{parts.run}-{first + place}" for place in range(len(part.contexts))]
         answers = answer(part.contexts, keys)
-        write_part(parts.folder, part.number, with_answers(part.rows, decisions, answers))
+        answered = with_answers(part.rows, decisions, answers, has_rules=questions.has_rules)
+        write_part(parts.folder, part.number, answered)
         note(part.number, len(part.contexts))
 
 
 def _pandas_contexts(frame: Any, columns: Sequence[str]) -> list[Any]:
     """Return the contexts of a pandas frame; a missing cell is ``None``."""
-    selected = frame[list(columns)].astype(object)
-    records = selected.where(selected.notna(), None).to_dict("records")
+    records = _records(frame, columns)
     return [record[columns[0]] if len(columns) == 1 else record for record in records]
+
+
+def _records(frame: Any, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Return some columns of a Polars or pandas frame by row; a missing cell is ``None``."""
+    selected = frame[list(dict.fromkeys(columns))]
+    if isinstance(selected, pl.DataFrame):
+        return selected.to_dicts()
+    selected = selected.astype(object)
+    records: list[dict[str, Any]] = selected.where(selected.notna(), None).to_dict("records")
+    return records

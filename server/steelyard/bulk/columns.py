@@ -12,13 +12,17 @@ from steelyard.errors import SteelyardError
 
 #: Why a row has no answer; null where it has one.
 ERROR = "error"
+#: The action that the rules of a named decision take.
+RULE = "rule"
+#: Its place in an answer: no decision has this id.
+RULE_ID = ""
 
-#: The answer's decisions by id, as plain values, or why there is none.
+#: The answer's decisions by id, as plain values, and the action of rules; or why there is none.
 Answered = Mapping[str, Any] | SteelyardError
 
 
-def schema_of(decisions: Sequence[Decision]) -> dict[str, pl.DataType]:
-    """Return the columns of decisions, in their order, and last the one of errors."""
+def schema_of(decisions: Sequence[Decision], *, has_rules: bool = False) -> dict[str, pl.DataType]:
+    """Return the columns of decisions, in their order, that of rules, and last the one of errors."""
     schema: dict[str, pl.DataType] = {}
     for decision in decisions:
         schema |= {f"{decision.id}.top": pl.String(), f"{decision.id}.p_top": pl.Float64()}
@@ -26,12 +30,14 @@ def schema_of(decisions: Sequence[Decision]) -> dict[str, pl.DataType]:
         if decision.kind == "ordinal":
             schema[f"{decision.id}.expected_level"] = pl.Float64()
         schema |= {f"{decision.id}.p.{name}": pl.Float64() for name in decision.outcomes.names}
-    return schema | {ERROR: pl.String()}
+    return schema | ({RULE: pl.String()} if has_rules else {}) | {ERROR: pl.String()}
 
 
-def _scored_frame(decisions: Sequence[Decision], answers: Sequence[Answered]) -> pl.DataFrame:
+def _scored_frame(
+    schema: dict[str, pl.DataType], decisions: Sequence[Decision], answers: Sequence[Answered]
+) -> pl.DataFrame:
     """Return the columns of answered rows: one row for each answer."""
-    columns: dict[str, list[Any]] = {name: [] for name in schema_of(decisions)}
+    columns: dict[str, list[Any]] = {name: [] for name in schema}
     for answered in answers:
         if isinstance(answered, SteelyardError):
             for values in columns.values():
@@ -47,15 +53,21 @@ def _scored_frame(decisions: Sequence[Decision], answers: Sequence[Answered]) ->
                 columns[f"{decision.id}.expected_level"].append(result["expected_level"])
             for name in decision.outcomes.names:
                 columns[f"{decision.id}.p.{name}"].append(result["probabilities"][name])
+        if RULE in columns:
+            columns[RULE].append(answered[RULE_ID])
         columns[ERROR].append(None)
-    return pl.DataFrame(columns, schema=schema_of(decisions))
+    return pl.DataFrame(columns, schema=schema)
 
 
 def with_answers(
-    rows: pl.DataFrame, decisions: Sequence[Decision], answers: Sequence[Answered]
+    rows: pl.DataFrame,
+    decisions: Sequence[Decision],
+    answers: Sequence[Answered],
+    *,
+    has_rules: bool = False,
 ) -> pl.DataFrame:
     """Return rows with the columns of their answers; of rows without columns these alone."""
-    scored = _scored_frame(decisions, answers)
+    scored = _scored_frame(schema_of(decisions, has_rules=has_rules), decisions, answers)
     return rows.hstack(scored) if rows.width else scored
 
 

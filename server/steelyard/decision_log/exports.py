@@ -58,6 +58,11 @@ def export_table(
         Column("context", _TEXT, "the text, or the JSON of a context that is no text"),
         Column("is_text", _BOOL, "which of the two"),
         Column("metadata", _TEXT, "JSON of what was sent beside, where there is any"),
+        Column(
+            "fields", _TEXT, "JSON of the values of a named decision's fields, where there are any"
+        ),
+        Column("rule_action", _TEXT, "the action of its rules, where it has some"),
+        Column("rule", pa.int64(), "the number of the rule that held; empty where none did"),
         Column("decision_id", _TEXT, "which decision"),
         Column("decision", _TEXT, "JSON of the decision"),
         Column("kind", _TEXT, "single, binary or ordinal"),
@@ -102,6 +107,7 @@ def _rows(
     decisions = {decision["id"]: decision for decision in request["decisions"]}
     context = request.get("context")
     is_text = isinstance(context, str)
+    fields, rule = request.get("fields"), request.get("rule") or {}
     of_answer = {
         "id": stored.id,
         "created_at": datetime.fromtimestamp(stored.created_at, UTC),
@@ -111,6 +117,9 @@ def _rows(
         "context": context if is_text or context is None else _json(context),
         "is_text": is_text,
         "metadata": None if stored.metadata is None else stored.metadata.decode(),
+        "fields": _json(fields) if fields else None,
+        "rule_action": rule.get("action"),
+        "rule": rule.get("number"),
     }
     for name, result in _results.decode(stored.results).items():
         outcome = observed_decision.outcomes.get(name)
