@@ -16,8 +16,9 @@ from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
-    from steelyard.decisions.rules_wire import RuleResult
 
+#: Rows that are asked at once.
+_AT_ONCE = 8
 _EPILOG = """\b
 Examples:
   steelyard decision rules refund_desk
@@ -54,6 +55,9 @@ def command(
     DECISION is NAME, NAME@ALIAS, NAME@7 or a file. The rows are asked of its model, and paid like any
     request; nothing is stored.
     """
+    from steelyard.asking.rows import ask_in_threads
+    from steelyard.asking.window import RowResult
+    from steelyard.decisions.rules_wire import RuleResult
     from steelyard.errors import InvalidRequestError
     from steelyard.named.content import questions_of, rulebook_of
     from steelyard.named.rule_rows import count_rules, values_of
@@ -65,20 +69,22 @@ def command(
     if source is None and dataset is None:
         return book.in_words(), lambda lines: click.echo("\n".join(map(printable, lines)))
     rows = _read_rows(source, column) if source else _dataset_rows(client, str(dataset), most)
-    results: list[RuleResult] = []
-    refused: list[str] = []
     questions = questions_of(content)
-    for place, (context, cells) in enumerate(islice(rows, most), start=1):
+
+    def ask(row: tuple[int, Any, Mapping[str, Any]]) -> RuleResult | str | None:
+        place, context, cells = row
         values = values_of(book, cells)
         try:
             book.check(values, decision)
             answer = client.decide(context, **questions, store=False)
         except InvalidRequestError as error:
-            refused.append(f"row {place}: {error.message}")
-            continue
-        result = book.decide(answer.decisions, values)
-        if result is not None:
-            results.append(result)
+            return f"row {place}: {error.message}"
+        return book.decide(answer.decisions, values)
+
+    numbered = ((place, *row) for place, row in enumerate(islice(rows, most), start=1))
+    answers = ask_in_threads(numbered, ask, RowResult.result, _AT_ONCE)
+    refused = [answer for answer in answers if isinstance(answer, str)]
+    results = [answer for answer in answers if isinstance(answer, RuleResult)]
     counts = [count._asdict() for count in count_rules(book, results)]
 
     def show(tried: dict[str, Any]) -> None:
